@@ -1,0 +1,33 @@
+//! `--watch ADDRESS` -> a collector. The list of schemes is explicit and ordered: a new source is a file
+//! and a line here.
+
+use crate::{Collector, ProbeError};
+
+/// How a collector is made of the address that was given.
+type Make = fn(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError>;
+
+/// What holds for every source of a run.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Go on with a source that can be read only in part for want of a grant.
+    pub partial: bool,
+}
+
+/// Every scheme: what an address begins with, an example, what it is, how it is made.
+pub const SCHEMES: &[(&str, &str, &str, Make)] = &[];
+
+/// The collector for `address`, e.g. `host`, `pid:4711`, `mysql://user@127.0.0.1:3306`, `prometheus:http://127.0.0.1:9090/metrics`.
+///
+/// # Errors
+/// If no scheme fits or the rest of the address is wrong; the message lists what there is.
+pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    for (scheme, _, _, make) in SCHEMES {
+        if address == *scheme || (scheme.ends_with(':') && address.starts_with(scheme)) {
+            return make(address, options);
+        }
+    }
+    let known: Vec<&str> = SCHEMES.iter().map(|(_, example, _, _)| *example).collect();
+    // The address may hold a password: only its scheme is repeated.
+    let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme);
+    Err(ProbeError::BadAddress(format!("--watch {scheme}…: no such source; there are: {}", known.join(", "))))
+}

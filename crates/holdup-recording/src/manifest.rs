@@ -1,0 +1,201 @@
+//! `manifest.json`: what was recorded, when, on what machine, in which phases, and what could not be seen.
+//!
+//! It is replaced by rename, so that at any moment there is exactly one whole manifest.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+/// File name of the manifest.
+pub const MANIFEST: &str = "manifest.json";
+
+/// Rises when old readers would misread new files. Added tables, columns and keys don't raise it.
+pub const FORMAT_MAJOR: u32 = 1;
+
+/// Rises with every added table, column or key.
+pub const FORMAT_MINOR: u32 = 0;
+
+/// Version of the recording format.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Format {
+    /// A reader refuses a greater one than its own.
+    pub major: u32,
+    /// A reader accepts any.
+    pub minor: u32,
+}
+
+/// How far a recording got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RunState {
+    /// Being written, or its writer died.
+    Running,
+    /// Ended as planned.
+    Complete,
+    /// Ended early (Ctrl-C, abort condition, disk full); what was measured is kept.
+    Interrupted,
+}
+
+/// How much a source said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CoverageState {
+    /// Everything holdup asks of it.
+    Complete,
+    /// A part; `why` says which is missing.
+    Partial,
+    /// Nothing.
+    Absent,
+}
+
+/// What one source could say, why not more, and what it cost.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Coverage {
+    /// The source as it stands in the tables, e.g. `host`, or a part of it, e.g. `mysql://h:3306 thread pool`.
+    pub source: String,
+    /// How much it said.
+    pub state: CoverageState,
+    /// What is missing and why, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+    /// The exact command, setting or grant that would give the rest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enable: Option<String>,
+    /// CPU time of holdup's own reading, as a share of one core. Empty where it was not measured apart.
+    #[serde(default)]
+    pub cpu_ratio: Option<f64>,
+    /// Reads that succeeded.
+    #[serde(default)]
+    pub reads_total: u64,
+    /// Reads that failed: gaps, never zeros.
+    #[serde(default)]
+    pub gaps_total: u64,
+}
+
+/// A stretch of the load schedule.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Phase {
+    /// Name, e.g. `step 3: 180/s`.
+    pub name: String,
+    /// Start, nanoseconds since the Unix epoch.
+    pub from: i64,
+    /// End, nanoseconds since the Unix epoch.
+    pub to: i64,
+    /// Offered rate at the start, requests per second.
+    pub rate_from: f64,
+    /// Offered rate at the end, requests per second (differs from `rate_from` in a ramp).
+    pub rate_to: f64,
+}
+
+/// The machine holdup ran on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPUs this process may use.
+    pub cpus: u32,
+}
+
+/// The load that was put on, as far as a diagnosis needs it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadFacts {
+    /// Target address, credentials left out.
+    pub target: String,
+    /// Most connections (requests in flight) the generator would use.
+    pub connections: u32,
+    /// Deadline of a request, nanoseconds from its intended start.
+    pub timeout_ns: i64,
+    /// Operations in the scenario's order.
+    pub operations: Vec<String>,
+    /// Objectives, e.g. `p99 < 500ms`, in the scenario's words.
+    #[serde(default)]
+    pub thresholds: Vec<Threshold>,
+    /// CPU time of the generator's own threads over the load's duration, as a share of one core.
+    #[serde(default)]
+    pub generator_cpu_ratio: Option<f64>,
+}
+
+/// An objective on a response-time percentile or on the share of errors.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Threshold {
+    /// As the user wrote it.
+    pub text: String,
+    /// `p50`, `p90`, `p99`, `p999`, `max`, `mean` (response time, ms) or `errors` (ratio).
+    pub metric: String,
+    /// Must stay below this: milliseconds, or a ratio 0-1 for `errors`.
+    pub below: f64,
+    /// The operation it is for; empty is all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+}
+
+/// `manifest.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// Format version.
+    pub format: Format,
+    /// holdup's version.
+    pub holdup: String,
+    /// What it is called: the scenario's name, or the variant of a lab.
+    pub name: String,
+    /// How far it got.
+    pub state: RunState,
+    /// Start, nanoseconds since the Unix epoch.
+    pub started_at: i64,
+    /// End; empty while it runs or if the writer died.
+    #[serde(default)]
+    pub ended_at: Option<i64>,
+    /// The machine.
+    pub host: Host,
+    /// The load, if any was put on.
+    #[serde(default)]
+    pub load: Option<LoadFacts>,
+    /// The load's phases in order.
+    #[serde(default)]
+    pub phases: Vec<Phase>,
+    /// The scenario as text, secrets left out.
+    #[serde(default)]
+    pub scenario: Option<String>,
+    /// What each source could say.
+    #[serde(default)]
+    pub coverage: Vec<Coverage>,
+    /// Rows per table; filled when the recording ends.
+    #[serde(default)]
+    pub tables: BTreeMap<String, u64>,
+}
+
+impl Manifest {
+    /// A manifest of a recording that starts at `started_at`.
+    pub fn starting(name: &str, started_at: i64, host: Host) -> Self {
+        Self {
+            format: Format { major: FORMAT_MAJOR, minor: FORMAT_MINOR },
+            holdup: env!("CARGO_PKG_VERSION").to_owned(),
+            name: name.to_owned(),
+            state: RunState::Running,
+            started_at,
+            ended_at: None,
+            host,
+            load: None,
+            phases: Vec::new(),
+            scenario: None,
+            coverage: Vec::new(),
+            tables: BTreeMap::new(),
+        }
+    }
+
+    /// Replaces the manifest in `dir`.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn write(&self, dir: &Path) -> std::io::Result<()> {
+        let partial = dir.join("manifest.json.tmp");
+        let mut file = fs::File::create(&partial)?;
+        file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
+        file.write_all(b"\n")?;
+        file.sync_all()?;
+        fs::rename(&partial, dir.join(MANIFEST))
+    }
+}

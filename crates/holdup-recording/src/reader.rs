@@ -1,0 +1,123 @@
+//! Opens a recording: finished, still running, or cut off by `kill -9`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
+use crate::rows::Tables;
+use crate::segment::{self, SegmentError};
+use crate::table::Row;
+
+/// Why a recording can't be opened. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// No such directory.
+    #[error("{0}: no such recording; give the directory that `holdup run -o` made")]
+    NotThere(PathBuf),
+    /// A directory, but not a recording.
+    #[error("{0}: not a recording, it has no {MANIFEST}")]
+    NoManifest(PathBuf),
+    /// The manifest can't be read.
+    #[error("{path}: {why}")]
+    BadManifest {
+        /// The manifest.
+        path: PathBuf,
+        /// Position and reason.
+        why: String,
+    },
+    /// Written by a later holdup.
+    #[error("{path}: recording format {found}, but this holdup reads up to {FORMAT_MAJOR}; use a newer holdup")]
+    TooNew {
+        /// The manifest.
+        path: PathBuf,
+        /// Its major format version.
+        found: u32,
+    },
+    /// A table can't be read.
+    #[error("failed to read a table: {0}; move that file away to read the rest")]
+    Table(#[from] SegmentError),
+}
+
+/// A table in memory with the columns its file did not have.
+#[derive(Clone, Debug, Default)]
+pub struct Table<R> {
+    /// Its rows, in the order they were written.
+    pub rows: Vec<R>,
+    /// Declared columns that the file lacks: rows have them empty.
+    pub missing: Vec<&'static str>,
+    /// Whether there is any file of this table.
+    pub present: bool,
+}
+
+impl<R: Row> Table<R> {
+    /// The rows, if the file has every one of `columns`; else the first that is missing.
+    ///
+    /// # Errors
+    /// The name of a missing column, as `table.column`, or of the table if there is no file of it.
+    pub fn with_columns(&self, columns: &[&'static str]) -> Result<&[R], String> {
+        if !self.present {
+            return Err(R::TABLE.to_owned());
+        }
+        match columns.iter().find(|c| self.missing.contains(c)) {
+            Some(column) => Err(format!("{}.{column}", R::TABLE)),
+            None => Ok(&self.rows),
+        }
+    }
+}
+
+/// A recording in memory.
+#[derive(Clone, Debug)]
+pub struct Recording {
+    /// Where it is.
+    pub dir: PathBuf,
+    /// What was recorded.
+    pub manifest: Manifest,
+    /// All its tables.
+    pub tables: Tables,
+}
+
+impl Recording {
+    /// Opens the recording in `dir`.
+    ///
+    /// # Errors
+    /// See [`OpenError`]. A running or cut-off recording is no error: what its closed segments hold is read.
+    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        if !dir.exists() {
+            return Err(OpenError::NotThere(dir.to_owned()));
+        }
+        let manifest = read_manifest(dir)?;
+        let tables = Tables::read(dir)?;
+        Ok(Self { dir: dir.to_owned(), manifest, tables })
+    }
+}
+
+fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
+    let path = dir.join(MANIFEST);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(OpenError::NoManifest(dir.to_owned())),
+        Err(e) => return Err(OpenError::BadManifest { path, why: e.to_string() }),
+    };
+    // The version is looked at first: a newer manifest may differ in anything else.
+    let bad = |why: serde_json::Error| OpenError::BadManifest { path: path.clone(), why: why.to_string() };
+    let value: serde_json::Value = serde_json::from_str(&text).map_err(bad)?;
+    let major = value.pointer("/format/major").and_then(serde_json::Value::as_u64).unwrap_or(0) as u32;
+    if major > FORMAT_MAJOR {
+        return Err(OpenError::TooNew { path, found: major });
+    }
+    serde_json::from_value(value).map_err(bad)
+}
+
+pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
+    let whole = segment::table_path(dir, R::TABLE);
+    let parts = if whole.exists() { vec![whole] } else { segment::not_replaced(segment::segments(dir, R::TABLE)) };
+    let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
+    for part in parts {
+        let file = segment::read_file::<R>(&part)?;
+        table.rows.extend(file.rows);
+        table.missing.extend(file.missing);
+    }
+    table.missing.sort_unstable();
+    table.missing.dedup();
+    Ok(table)
+}

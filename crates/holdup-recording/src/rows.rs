@@ -1,0 +1,267 @@
+//! The tables of a recording, a struct a row. Field names are column names; units stand last in a
+//! name; `*_at` are nanoseconds since the Unix epoch, in UTC.
+
+use crate::labels::Labels;
+use crate::table::table;
+
+table! {
+    /// One client request. One that was due and never sent is a row too, with `sent_at` empty.
+    pub struct Request in "requests" {
+        /// The scenario's name for what was asked, e.g. `search`.
+        operation: String,
+        /// The load phase in which it was due, e.g. `step 3: 180/s`.
+        phase: String,
+        /// When the schedule wanted it sent. Response time counts from here.
+        intended_at: i64,
+        /// When a connection was free for it: the later of `intended_at` and the moment the pool of
+        /// connections had one. Empty when none ever was.
+        ready_at: Option<i64>,
+        /// When its first byte was handed to the kernel. `sent_at - ready_at` is send lag: ours.
+        sent_at: Option<i64>,
+        /// When the first byte of the response was read.
+        first_byte_at: Option<i64>,
+        /// When it ended, well or not: last byte read, error seen, or given up.
+        done_at: i64,
+        /// `ok`, or the kind of failure: `http_status`, `timeout`, `never_sent`, `connect_failed`,
+        /// `connection_closed`, `bad_response`.
+        outcome: String,
+        /// The HTTP status, where there was one.
+        status: Option<i32>,
+        /// Bytes of the response, head and body.
+        response_bytes: i64,
+        /// Nanoseconds of connecting that this request waited for (0 on a reused connection).
+        connect_ns: i64,
+        /// Trace id that was sent with it, if one was.
+        trace_id: Option<String>,
+    }
+}
+
+table! {
+    /// One raw counter or gauge of one source at one instant. Never a rate.
+    pub struct Sample in "samples" {
+        /// Middle of the read.
+        at: i64,
+        /// How long the read took, in nanoseconds: the value is from somewhere in this window.
+        window_ns: i64,
+        /// Who said so, e.g. `host`, `pid:4711`, `mysql://127.0.0.1:3306`, `prometheus:http://…`.
+        source: String,
+        /// Metric name: units last, counters end in `_total`, ratios in `_ratio`.
+        metric: String,
+        /// What the value is of, e.g. `{"device":"sda","direction":"read"}`, as JSON.
+        labels: Labels,
+        /// The value as it was read.
+        value: f64,
+    }
+}
+
+table! {
+    /// One sampled OS thread.
+    pub struct Thread in "threads" {
+        /// When its state was read.
+        at: i64,
+        /// Who read it.
+        source: String,
+        /// Process id.
+        pid: i64,
+        /// Thread id.
+        tid: i64,
+        /// Name of the process (`comm` of its main thread).
+        process: String,
+        /// Name of the thread (its own `comm`).
+        thread: String,
+        /// State letter of `/proc/PID/stat`: R running or runnable, S sleeping, D uninterruptible, …
+        state: String,
+        /// Kernel function it sleeps in; empty where the kernel does not tell.
+        wchan: Option<String>,
+        /// System call number it is in, where readable.
+        syscall: Option<i64>,
+        /// Nanoseconds on a CPU since it started (`schedstat`).
+        cpu_ns_total: Option<i64>,
+        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`).
+        run_queue_ns_total: Option<i64>,
+    }
+}
+
+table! {
+    /// One sampled database session.
+    pub struct Session in "sessions" {
+        /// When it was read.
+        at: i64,
+        /// The server.
+        source: String,
+        /// The server's connection id.
+        session_id: i64,
+        /// The server's account name.
+        user: Option<String>,
+        /// Current database.
+        database: Option<String>,
+        /// The server's own word for what it does, verbatim, e.g. `Sleep`, `Query`.
+        command: String,
+        /// The server's own state text, verbatim.
+        state: Option<String>,
+        /// What it really does: `queued`, `lock_wait`, `executing`, `idle`. `queued` is a session in the
+        /// admission queue, which the server itself reports as `Sleep`.
+        true_state: String,
+        /// Nanoseconds it has waited in the admission queue, where the server tells.
+        queued_ns: Option<i64>,
+        /// Nanoseconds in the present state, where the server tells.
+        age_ns: Option<i64>,
+        /// Session that holds what this one waits for, where known.
+        blocked_by: Option<i64>,
+        /// Digest of the present statement.
+        digest: Option<String>,
+        /// Its text with every literal replaced by `?`.
+        digest_text: Option<String>,
+        /// Trace id found in the statement's comment.
+        trace_id: Option<String>,
+    }
+}
+
+table! {
+    /// One execution of a statement (`calls` = 1, `kind` = `execution`), or one digest's counters as they
+    /// stood at `at` (`kind` = `digest_total`).
+    pub struct Statement in "statements" {
+        /// When it ended, or when the counters were read.
+        at: i64,
+        /// The server.
+        source: String,
+        /// `execution` or `digest_total`.
+        kind: String,
+        /// The server's connection id, of an execution.
+        session_id: Option<i64>,
+        /// Identity of the normalised statement.
+        digest: String,
+        /// The normalised statement: every literal replaced by `?`.
+        digest_text: String,
+        /// Default database.
+        database: Option<String>,
+        /// Executions.
+        calls: i64,
+        /// The server's own timing, nanoseconds.
+        duration_ns: i64,
+        /// Of that, in table locks, nanoseconds.
+        lock_ns: i64,
+        /// Rows examined.
+        rows_examined: i64,
+        /// Rows sent.
+        rows_sent: i64,
+        /// Executions that failed.
+        errors: i64,
+        /// Trace id found in the statement's comment.
+        trace_id: Option<String>,
+    }
+}
+
+table! {
+    /// One setting of a host, mount, device, server or container.
+    pub struct Setting in "settings" {
+        /// When it was read.
+        at: i64,
+        /// Whose it is.
+        source: String,
+        /// Its own name there, e.g. `thread_pool_size`, `net.core.somaxconn`.
+        name: String,
+        /// Its value as text, secrets left out.
+        value: String,
+    }
+}
+
+table! {
+    /// Something that happened at one moment: a phase began, a server restarted, an error, a mark.
+    pub struct Event in "events" {
+        /// When.
+        at: i64,
+        /// Who saw it.
+        source: String,
+        /// What kind, e.g. `phase`, `restart`, `error`, `mark`.
+        kind: String,
+        /// In words.
+        text: String,
+        /// Further facts.
+        labels: Labels,
+    }
+}
+
+/// Declares [`Batch`] and [`Tables`](crate::reader::Tables) over one explicit, ordered list of tables.
+macro_rules! tables {
+    ($($field:ident: $row:ident),* $(,)?) => {
+        /// Rows of any tables, on their way into a recording.
+        #[derive(Clone, Debug, Default)]
+        pub struct Batch {
+            $(
+                #[doc = concat!("Rows for `", stringify!($field), "`.")]
+                pub $field: Vec<$row>,
+            )*
+        }
+
+        impl Batch {
+            /// Whether there is not a row in it.
+            pub fn is_empty(&self) -> bool {
+                true $(&& self.$field.is_empty())*
+            }
+
+            /// Takes all rows of `other` in.
+            pub fn append(&mut self, mut other: Batch) {
+                $(self.$field.append(&mut other.$field);)*
+            }
+
+            /// Rows of all tables.
+            pub fn len(&self) -> usize {
+                0 $(+ self.$field.len())*
+            }
+
+            pub(crate) fn write_segments(&mut self, dir: &std::path::Path, number: u64) -> Result<(), crate::segment::SegmentError> {
+                $(
+                    crate::segment::write_segment(dir, number, &self.$field)?;
+                    self.$field.clear();
+                )*
+                Ok(())
+            }
+        }
+
+        /// Every table in memory, as read.
+        #[derive(Clone, Debug)]
+        pub struct Tables {
+            $(
+                #[doc = concat!("Table `", stringify!($field), "`.")]
+                pub $field: crate::reader::Table<$row>,
+            )*
+        }
+
+        impl Tables {
+            pub(crate) fn read(dir: &std::path::Path) -> Result<Self, crate::reader::OpenError> {
+                Ok(Self { $($field: crate::reader::read_table(dir)?,)* })
+            }
+        }
+
+        /// Merges the segments of every table, small runs of them (`finish` false) or all (`finish` true).
+        pub(crate) fn merge_all(dir: &std::path::Path, finish: bool) -> Result<std::collections::BTreeMap<String, u64>, crate::segment::SegmentError> {
+            let mut rows = std::collections::BTreeMap::new();
+            $(
+                let count = if finish {
+                    crate::segment::finish_table::<$row>(dir)?
+                } else {
+                    crate::segment::compact::<$row>(dir)?
+                };
+                rows.insert(stringify!($field).to_owned(), count);
+            )*
+            Ok(rows)
+        }
+
+        /// Names and columns of every table, in order.
+        pub fn schema() -> Vec<(&'static str, &'static [crate::table::Column])> {
+            use crate::table::Row as _;
+            vec![$(($row::TABLE, $row::COLUMNS)),*]
+        }
+    };
+}
+
+tables! {
+    requests: Request,
+    samples: Sample,
+    threads: Thread,
+    sessions: Session,
+    statements: Statement,
+    settings: Setting,
+    events: Event,
+}

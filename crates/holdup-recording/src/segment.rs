@@ -1,0 +1,216 @@
+//! Parquet files of one table. While a recording runs, rows go into small closed files,
+//! `segments/<table>-<number>.parquet`; a file without its footer can't be opened, so each is written
+//! under another name and renamed when it is whole (rename is atomic on one file system). At the end the
+//! segments become `<table>.parquet`. If that file exists it has everything and segments are leftovers.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::Compression;
+use parquet::errors::ParquetError;
+use parquet::file::properties::WriterProperties;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+
+use crate::table::{Row, parquet_schema};
+
+/// Rows a row group holds in a finished table: enough for columns to compress, few enough to buffer.
+const ROW_GROUP_ROWS: usize = 65_536;
+
+/// Small segments of one table that are merged into one as soon as there are this many, so that a day of
+/// recording is hundreds of files, not tens of thousands.
+const COMPACT_AT: usize = 64;
+
+/// Segments of a running recording.
+pub(crate) const SEGMENTS: &str = "segments";
+
+/// What went wrong with one file of a recording.
+#[derive(Debug, thiserror::Error)]
+pub enum SegmentError {
+    /// The file system refused.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file.
+        path: String,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Parquet refused.
+    #[error("{path}: {source}")]
+    Parquet {
+        /// The file.
+        path: String,
+        /// Why.
+        source: ParquetError,
+    },
+}
+
+fn io<T>(path: &Path, result: std::io::Result<T>) -> Result<T, SegmentError> {
+    result.map_err(|source| SegmentError::Io { path: path.display().to_string(), source })
+}
+
+fn parquet<T>(path: &Path, result: Result<T, ParquetError>) -> Result<T, SegmentError> {
+    result.map_err(|source| SegmentError::Parquet { path: path.display().to_string(), source })
+}
+
+/// Writes `rows` as segment `number`; nothing if there are none.
+pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &[R]) -> Result<(), SegmentError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let path = dir.join(SEGMENTS).join(format!("{}-{number:08}.parquet", R::TABLE));
+    write_file(&path, [Ok(rows.to_vec())])
+}
+
+/// Writes batches of rows as one Parquet file that appears whole or not at all.
+fn write_file<R: Row>(
+    path: &Path,
+    batches: impl IntoIterator<Item = Result<Vec<R>, SegmentError>>,
+) -> Result<(), SegmentError> {
+    let partial = path.with_extension("parquet.tmp");
+    let written = write_partial(&partial, batches);
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written?;
+    io(path, fs::rename(&partial, path))
+}
+
+fn write_partial<R: Row>(
+    path: &Path,
+    batches: impl IntoIterator<Item = Result<Vec<R>, SegmentError>>,
+) -> Result<(), SegmentError> {
+    let schema = parquet(path, parquet_schema::<R>())?;
+    let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
+    let file = io(path, File::create(path))?;
+    let mut writer = parquet(path, SerializedFileWriter::new(file, schema, properties))?;
+    for batch in batches {
+        for rows in batch?.chunks(ROW_GROUP_ROWS) {
+            let mut group = parquet(path, writer.next_row_group())?;
+            let mut index = 0;
+            while let Some(column) = parquet(path, group.next_column())? {
+                parquet(path, R::write_column(rows, index, column))?;
+                index += 1;
+            }
+            parquet(path, group.close())?;
+        }
+    }
+    let file = parquet(path, writer.into_inner())?;
+    io(path, file.sync_all())
+}
+
+/// What reading one file gave: its rows, and the columns it does not have.
+pub(crate) struct FileRows<R> {
+    pub rows: Vec<R>,
+    pub missing: Vec<&'static str>,
+}
+
+/// Reads one Parquet file of table `R`.
+pub(crate) fn read_file<R: Row>(path: &Path) -> Result<FileRows<R>, SegmentError> {
+    let file = io(path, File::open(path))?;
+    let reader = parquet(path, SerializedFileReader::new(file))?;
+    let schema = reader.metadata().file_metadata().schema_descr_ptr();
+    let positions: Vec<Option<usize>> =
+        R::COLUMNS.iter().map(|c| schema.columns().iter().position(|p| p.name() == c.name)).collect();
+    let missing = R::COLUMNS.iter().zip(&positions).filter(|(_, p)| p.is_none()).map(|(c, _)| c.name).collect();
+    let mut rows = Vec::new();
+    for i in 0..reader.num_row_groups() {
+        let group = parquet(path, reader.get_row_group(i))?;
+        rows.extend(parquet(path, R::read_group(group.as_ref(), &positions))?);
+    }
+    Ok(FileRows { rows, missing })
+}
+
+/// Segments of `table` in the order they were written.
+pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
+    let prefix = format!("{table}-");
+    let mut found: Vec<PathBuf> = fs::read_dir(dir.join(SEGMENTS))
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|entry| entry.path())
+        .filter(|path| {
+            path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&prefix) && n.ends_with(".parquet"))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// The finished file of `table`.
+pub(crate) fn table_path(dir: &Path, table: &str) -> PathBuf {
+    dir.join(format!("{table}.parquet"))
+}
+
+/// Makes `<table>.parquet` of all segments, then removes them. Returns the rows it has.
+pub(crate) fn finish_table<R: Row>(dir: &Path) -> Result<u64, SegmentError> {
+    let parts = segments(dir, R::TABLE);
+    merge::<R>(&parts, &table_path(dir, R::TABLE))
+}
+
+/// Merges the segments of a table into one if there are many. Returns the rows merged.
+///
+/// A crash between the rename and the removals would leave rows twice, so the merged file says in its
+/// name which parts it replaces; see [`not_replaced`].
+pub(crate) fn compact<R: Row>(dir: &Path) -> Result<u64, SegmentError> {
+    let small: Vec<PathBuf> =
+        segments(dir, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
+    if small.len() < COMPACT_AT {
+        return Ok(0);
+    }
+    let (Some(first), Some(last)) = (small.first().and_then(|p| span(p)), small.last().and_then(|p| span(p))) else {
+        return Ok(0);
+    };
+    let name = format!("{}-{:08}+{:08}.parquet", R::TABLE, first.0, last.1);
+    merge::<R>(&small, &dir.join(SEGMENTS).join(name))
+}
+
+/// First and last segment number that a file covers: `samples-00000007.parquet` is (7, 7),
+/// `samples-00000001+00000064.parquet` is (1, 64).
+fn span(path: &Path) -> Option<(u64, u64)> {
+    let (_, numbers) = path.file_stem()?.to_str()?.rsplit_once('-')?;
+    let (first, last) = numbers.split_once('+').unwrap_or((numbers, numbers));
+    Some((first.parse().ok()?, last.parse().ok()?))
+}
+
+/// Those of `parts` that no other, wider part replaces.
+pub(crate) fn not_replaced(parts: Vec<PathBuf>) -> Vec<PathBuf> {
+    let spans: Vec<_> = parts.iter().map(|p| span(p)).collect();
+    let covers = |outer: (u64, u64), inner: (u64, u64)| outer != inner && outer.0 <= inner.0 && inner.1 <= outer.1;
+    parts
+        .iter()
+        .zip(&spans)
+        .filter(|(_, s)| s.is_some_and(|inner| !spans.iter().flatten().any(|&outer| covers(outer, inner))))
+        .map(|(p, _)| p.clone())
+        .collect()
+}
+
+fn merge<R: Row>(parts: &[PathBuf], into: &Path) -> Result<u64, SegmentError> {
+    let mut count = 0;
+    let keep = not_replaced(parts.to_vec());
+    // Rows of many small files are gathered into full row groups; never more than one group and a part in memory.
+    let mut pending: Vec<R> = Vec::new();
+    let mut files = keep.iter();
+    let batches = std::iter::from_fn(|| {
+        while pending.len() < ROW_GROUP_ROWS {
+            match files.next() {
+                Some(path) => match read_file::<R>(path) {
+                    Ok(file) => {
+                        count += file.rows.len() as u64;
+                        pending.extend(file.rows);
+                    }
+                    Err(error) => return Some(Err(error)),
+                },
+                None => break,
+            }
+        }
+        let take = pending.len().min(ROW_GROUP_ROWS);
+        (take > 0).then(|| Ok(pending.drain(..take).collect()))
+    });
+    write_file::<R>(into, batches)?;
+    for part in parts {
+        io(part, fs::remove_file(part))?;
+    }
+    Ok(count)
+}

@@ -1,0 +1,266 @@
+//! One declaration a table: the [`table!`] macro turns a documented struct into its Parquet schema and
+//! the code that writes and reads its columns. Reading tolerates both directions of change: a column
+//! the file lacks reads as empty and is named in [`Table::missing`](crate::Table), a column this
+//! version does not know is left alone.
+
+use std::sync::Arc;
+
+use parquet::basic::{ConvertedType, LogicalType, Repetition, TimeUnit, Type as Physical};
+use parquet::column::reader::{ColumnReaderImpl, get_typed_column_reader};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::reader::RowGroupReader;
+use parquet::file::writer::SerializedColumnWriter;
+use parquet::schema::types::{Type, TypePtr};
+
+use crate::labels::Labels;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ColumnType {
+    /// 64-bit integer.
+    Int64,
+    /// 32-bit integer.
+    Int32,
+    /// Nanoseconds since the Unix epoch, UTC.
+    Timestamp,
+    /// Double-precision number.
+    Double,
+    /// Truth value.
+    Bool,
+    /// UTF-8 text.
+    Text,
+    /// UTF-8 text holding a JSON object.
+    Json,
+}
+
+/// One column of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: ColumnType,
+    /// Whether a value may be absent.
+    pub optional: bool,
+}
+
+/// A struct that is a row of a table.
+pub trait Row: Sized + Clone + Send + 'static {
+    /// The table's name, and its file's without `.parquet`.
+    const TABLE: &'static str;
+    /// Its columns in order.
+    const COLUMNS: &'static [Column];
+
+    /// Hands column `index` of `rows` to `writer`.
+    #[doc(hidden)]
+    fn write_column(rows: &[Self], index: usize, writer: SerializedColumnWriter<'_>) -> Result<()>;
+
+    /// Reads a row group. `positions[i]` is where the file has column `i`, if it has it.
+    #[doc(hidden)]
+    fn read_group(group: &dyn RowGroupReader, positions: &[Option<usize>]) -> Result<Vec<Self>>;
+}
+
+/// The Parquet schema of a table.
+pub(crate) fn parquet_schema<R: Row>() -> Result<TypePtr> {
+    let fields = R::COLUMNS.iter().map(|c| {
+        let (physical, logical) = match c.kind {
+            ColumnType::Int64 => (Physical::INT64, None),
+            ColumnType::Int32 => (Physical::INT32, None),
+            ColumnType::Timestamp => (Physical::INT64, Some(LogicalType::timestamp(true, TimeUnit::NANOS))),
+            ColumnType::Double => (Physical::DOUBLE, None),
+            ColumnType::Bool => (Physical::BOOLEAN, None),
+            ColumnType::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+            ColumnType::Json => (Physical::BYTE_ARRAY, Some(LogicalType::Json)),
+        };
+        let repetition = if c.optional { Repetition::OPTIONAL } else { Repetition::REQUIRED };
+        Type::primitive_type_builder(c.name, physical)
+            .with_repetition(repetition)
+            .with_converted_type(ConvertedType::NONE)
+            .with_logical_type(logical)
+            .build()
+            .map(Arc::new)
+    });
+    Ok(Arc::new(Type::group_type_builder(R::TABLE).with_fields(fields.collect::<Result<_>>()?).build()?))
+}
+
+/// A Rust type that can be a column.
+pub(crate) trait Field: Sized {
+    type Parquet: DataType;
+    const KIND: ColumnType;
+    const OPTIONAL: bool;
+
+    /// The stored value, or none where there is none.
+    fn store(&self) -> Option<<Self::Parquet as DataType>::T>;
+    /// The value from what was stored.
+    fn load(stored: Option<<Self::Parquet as DataType>::T>) -> Self;
+}
+
+macro_rules! plain_field {
+    ($rust:ty, $parquet:ty, $kind:ident) => {
+        impl Field for $rust {
+            type Parquet = $parquet;
+            const KIND: ColumnType = ColumnType::$kind;
+            const OPTIONAL: bool = false;
+            fn store(&self) -> Option<<$parquet as DataType>::T> {
+                Some(*self)
+            }
+            fn load(stored: Option<<$parquet as DataType>::T>) -> Self {
+                stored.unwrap_or_default()
+            }
+        }
+    };
+}
+
+plain_field!(i64, Int64Type, Int64);
+plain_field!(i32, Int32Type, Int32);
+plain_field!(f64, DoubleType, Double);
+plain_field!(bool, BoolType, Bool);
+
+impl Field for String {
+    type Parquet = ByteArrayType;
+    const KIND: ColumnType = ColumnType::Text;
+    const OPTIONAL: bool = false;
+    fn store(&self) -> Option<ByteArray> {
+        Some(ByteArray::from(self.as_str()))
+    }
+    fn load(stored: Option<ByteArray>) -> Self {
+        stored.map(|b| String::from_utf8_lossy(b.data()).into_owned()).unwrap_or_default()
+    }
+}
+
+impl Field for Labels {
+    type Parquet = ByteArrayType;
+    const KIND: ColumnType = ColumnType::Json;
+    const OPTIONAL: bool = false;
+    fn store(&self) -> Option<ByteArray> {
+        Some(ByteArray::from(self.to_string().into_bytes()))
+    }
+    fn load(stored: Option<ByteArray>) -> Self {
+        stored.map(|b| Labels::from(String::from_utf8_lossy(b.data()).as_ref())).unwrap_or_default()
+    }
+}
+
+impl<F: Field> Field for Option<F> {
+    type Parquet = F::Parquet;
+    const KIND: ColumnType = F::KIND;
+    const OPTIONAL: bool = true;
+    fn store(&self) -> Option<<F::Parquet as DataType>::T> {
+        self.as_ref().and_then(F::store)
+    }
+    fn load(stored: Option<<F::Parquet as DataType>::T>) -> Self {
+        stored.map(|value| F::load(Some(value)))
+    }
+}
+
+/// The kind of a column of type `F` called `name`: an integer whose name ends in `_at` is a time.
+pub(crate) const fn column<F: Field>(name: &'static str) -> Column {
+    let bytes = name.as_bytes();
+    let n = bytes.len();
+    let is_time = matches!(F::KIND, ColumnType::Int64)
+        && (n == 2 || (n > 2 && bytes[n - 3] == b'_'))
+        && bytes[n - 2] == b'a'
+        && bytes[n - 1] == b't';
+    Column { name, kind: if is_time { ColumnType::Timestamp } else { F::KIND }, optional: F::OPTIONAL }
+}
+
+pub(crate) fn write_field<F: Field>(
+    values: impl Iterator<Item = F>,
+    mut writer: SerializedColumnWriter<'_>,
+) -> Result<()> {
+    let mut stored = Vec::new();
+    let mut levels = Vec::new();
+    for value in values {
+        let value = value.store();
+        levels.push(i16::from(value.is_some()));
+        stored.extend(value);
+    }
+    writer.typed::<F::Parquet>().write_batch(&stored, F::OPTIONAL.then_some(levels.as_slice()), None)?;
+    writer.close()
+}
+
+pub(crate) fn read_field<F: Field>(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Vec<F>> {
+    let count = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
+    let Some(position) = position else {
+        return Ok((0..count).map(|_| F::load(None)).collect());
+    };
+    let descriptor = group.metadata().column(position).column_descr_ptr();
+    if descriptor.physical_type() != F::Parquet::get_physical_type() {
+        return Err(ParquetError::General(format!(
+            "column {} holds {}, not {}",
+            descriptor.name(),
+            descriptor.physical_type(),
+            F::Parquet::get_physical_type()
+        )));
+    }
+    let optional = descriptor.max_def_level() > 0;
+    let mut reader: ColumnReaderImpl<F::Parquet> = get_typed_column_reader(group.get_column_reader(position)?);
+    let mut stored = Vec::with_capacity(count);
+    let mut levels = Vec::with_capacity(if optional { count } else { 0 });
+    let mut read = 0;
+    while read < count {
+        let (records, _, _) =
+            reader.read_records(count - read, if optional { Some(&mut levels) } else { None }, None, &mut stored)?;
+        if records == 0 {
+            return Err(ParquetError::EOF(format!("column {} ends after {read} of {count} rows", descriptor.name())));
+        }
+        read += records;
+    }
+    let mut stored = stored.into_iter();
+    Ok(if optional {
+        levels.iter().map(|&level| F::load(if level > 0 { stored.next() } else { None })).collect()
+    } else {
+        stored.map(|value| F::load(Some(value))).collect()
+    })
+}
+
+/// Declares a row struct and its table: `table! { /// doc pub struct Name in "table" { /// doc column: Type, … } }`.
+macro_rules! table {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident in $table:literal {
+            $( $(#[$field_meta:meta])* $field:ident: $type:ty, )*
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $name {
+            $( $(#[$field_meta])* pub $field: $type, )*
+        }
+
+        impl crate::table::Row for $name {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [crate::table::Column] =
+                &[$(crate::table::column::<$type>(stringify!($field))),*];
+
+            fn write_column(
+                rows: &[Self],
+                index: usize,
+                writer: parquet::file::writer::SerializedColumnWriter<'_>,
+            ) -> parquet::errors::Result<()> {
+                let name = Self::COLUMNS[index].name;
+                $(
+                    if name == stringify!($field) {
+                        return crate::table::write_field(rows.iter().map(|row| row.$field.clone()), writer);
+                    }
+                )*
+                unreachable!("column {name} is declared in COLUMNS")
+            }
+
+            fn read_group(
+                group: &dyn parquet::file::reader::RowGroupReader,
+                positions: &[Option<usize>],
+            ) -> parquet::errors::Result<Vec<Self>> {
+                let mut positions = positions.iter().copied();
+                $(
+                    let mut $field = crate::table::read_field::<$type>(group, positions.next().flatten())?.into_iter();
+                )*
+                let count = group.metadata().num_rows();
+                Ok((0..count)
+                    .map(|_| $name { $($field: $field.next().unwrap_or_default(),)* })
+                    .collect())
+            }
+        }
+    };
+}
+pub(crate) use table;

@@ -1,0 +1,154 @@
+//! Writes a recording while it happens. Any thread pushes rows; one thread of its own puts them into
+//! closed segments every [`FLUSH_EVERY`], so that after `kill -9` all but the last seconds can be read.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::manifest::{Manifest, RunState};
+use crate::rows::{Batch, merge_all};
+use crate::segment::{SEGMENTS, SegmentError};
+
+/// What a crash may cost.
+pub const FLUSH_EVERY: Duration = Duration::from_secs(2);
+
+/// Why a recording can't be written. Each says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordError {
+    /// The directory is there and holds something.
+    #[error("{0}: already there and not empty; name another directory with -o, or remove it")]
+    Occupied(PathBuf),
+    /// The directory can't be made or written.
+    #[error("failed to write {path}: {source}")]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A table can't be written.
+    #[error("failed to write a table: {0}")]
+    Table(#[from] SegmentError),
+}
+
+enum Message {
+    Rows(Batch),
+    Finish,
+}
+
+/// Handle for pushing rows; clone it for each thread.
+#[derive(Clone)]
+pub struct RowSink {
+    sender: mpsc::Sender<Message>,
+}
+
+impl RowSink {
+    /// Takes rows in. Never blocks; rows pushed after the recording has ended are dropped.
+    pub fn push(&self, batch: Batch) {
+        if !batch.is_empty() {
+            let _ = self.sender.send(Message::Rows(batch));
+        }
+    }
+}
+
+/// A recording being written.
+pub struct Recorder {
+    dir: PathBuf,
+    sink: RowSink,
+    writer: Option<JoinHandle<()>>,
+    trouble: Arc<Mutex<Option<SegmentError>>>,
+}
+
+impl Recorder {
+    /// Makes `dir` and starts a recording in it.
+    ///
+    /// # Errors
+    /// If `dir` holds something already or can't be written; nothing is left behind then.
+    pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
+        let io = |path: &Path| {
+            let path = path.to_owned();
+            move |source| RecordError::Io { path, source }
+        };
+        if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) || dir.is_file() {
+            return Err(RecordError::Occupied(dir.to_owned()));
+        }
+        fs::create_dir_all(dir.join(SEGMENTS)).map_err(io(dir))?;
+        manifest.write(dir).map_err(io(dir))?;
+        let (sender, receiver) = mpsc::channel();
+        let trouble = Arc::new(Mutex::new(None));
+        let writer = std::thread::Builder::new()
+            .name("recording".to_owned())
+            .spawn({
+                let (dir, trouble) = (dir.to_owned(), Arc::clone(&trouble));
+                move || write_rows(&dir, &receiver, &trouble)
+            })
+            .map_err(io(dir))?;
+        Ok(Self { dir: dir.to_owned(), sink: RowSink { sender }, writer: Some(writer), trouble })
+    }
+
+    /// Where it is.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A handle for pushing rows.
+    pub fn sink(&self) -> RowSink {
+        self.sink.clone()
+    }
+
+    /// What stopped the writing, e.g. a full disk, if anything did. Segments written before it are kept.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
+    }
+
+    /// Ends the recording: merges segments into tables and writes `manifest` with `state` and row counts.
+    ///
+    /// # Errors
+    /// If something could not be written, now or before. What was written stays readable.
+    pub fn finish(mut self, mut manifest: Manifest, state: RunState) -> Result<Manifest, RecordError> {
+        let _ = self.sink.sender.send(Message::Finish);
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
+        }
+        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        manifest.state = if trouble.is_some() { RunState::Interrupted } else { state };
+        manifest.ended_at = Some(crate::clock::now_ns());
+        if let Some(trouble) = trouble {
+            let _ = manifest.write(&self.dir);
+            return Err(trouble.into());
+        }
+        manifest.tables = merge_all(&self.dir, true)?;
+        let _ = fs::remove_dir(self.dir.join(SEGMENTS));
+        manifest.write(&self.dir).map_err(|source| RecordError::Io { path: self.dir.clone(), source })?;
+        Ok(manifest)
+    }
+}
+
+fn write_rows(dir: &Path, receiver: &mpsc::Receiver<Message>, trouble: &Mutex<Option<SegmentError>>) {
+    let mut pending = Batch::default();
+    let mut number = 0;
+    let mut due = Instant::now() + FLUSH_EVERY;
+    let mut open = true;
+    while open {
+        match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(Message::Rows(batch)) => pending.append(batch),
+            Ok(Message::Finish) | Err(RecvTimeoutError::Disconnected) => open = false,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if open && Instant::now() < due {
+            continue;
+        }
+        due = Instant::now() + FLUSH_EVERY;
+        number += 1;
+        let written = pending
+            .write_segments(dir, number)
+            .and_then(|()| if open { merge_all(dir, false).map(drop) } else { Ok(()) });
+        if let Err(error) = written {
+            *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+            return;
+        }
+    }
+}
