@@ -1,1 +1,17 @@
-//! holdup-sql
+//! What a statement is, apart from its values: a single-pass lexer over bytes, the digest text and digest
+//! that group executions of one statement, and the trace id that an application left in a comment.
+//!
+//! No I/O, no regular expressions, no parser: nothing here can fail, whatever the bytes. The promise is
+//! that no byte of a literal or of a comment comes out again, not even of one that is cut off. What it doesn't do:
+//! judge whether a statement is valid, or tell what it touches.
+
+mod dialect;
+mod digest;
+mod lexer;
+mod trace;
+mod words;
+
+pub use dialect::Dialect;
+pub use digest::{digest, digest_of_text, digest_text};
+pub use lexer::{Lexer, Token, TokenKind};
+pub use trace::trace_id;

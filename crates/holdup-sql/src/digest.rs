@@ -1,0 +1,303 @@
+//! Statement -> digest text -> digest. One pass over the tokens; what is collapsed is taken back from the end of
+//! what was written, so the work is linear and a bulk insert of a million rows needs the memory of two.
+//!
+//! The digest text is the same for a statement, for that text itself, and for the text MariaDB or MySQL make of it
+//! (`DIGEST_TEXT`), so that a session's statement and the server's counters of it meet under one digest:
+//! - a literal, `NULL`, `TRUE`, `FALSE` or placeholder is `?`, its sign included; several with commas between are `?+`
+//! - the list behind `IN` and each row of `VALUES` is `(?+)`, also with one value; of many rows the first is kept
+//! - comments go (code in `/*! … */` stays), so do quotes around plain names and semicolons at the end
+//! - names of the session's variables are `@?`; `<>` is `!=`, `DISTINCTROW` is `DISTINCT`, `SQL_TSI_DAY` is `DAY`
+//! - white space follows from the tokens: `a=1` is `a = ?`
+
+use crate::words::{Meaning, meaning};
+use crate::{Dialect, Lexer, TokenKind};
+
+/// The statement with every value replaced by `?`. Never a byte of a literal or a comment; names and
+/// keywords as they are written. Bytes that are no UTF-8 in a name are replaced.
+pub fn digest_text(sql: impl AsRef<[u8]>, dialect: Dialect) -> String {
+    let mut writer = Writer::default();
+    for token in Lexer::new(sql.as_ref(), dialect) {
+        writer.take(token.kind, token.text);
+    }
+    writer.finish()
+}
+
+/// Identity of the statement: 16 hex digits that depend on its digest text only, letter case left out.
+pub fn digest(sql: impl AsRef<[u8]>, dialect: Dialect) -> String {
+    digest_of_text(&digest_text(sql, dialect))
+}
+
+/// Identity of a digest text that is at hand. The hash is FNV-1a with 64 bits (offset basis and prime of
+/// draft-eastlake-fnv) over the ASCII-lower-cased bytes, closed with the 64-bit finaliser of MurmurHash3; it is part of the
+/// recording format and will stay.
+pub fn digest_of_text(digest_text: &str) -> String {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in digest_text.bytes() {
+        hash = (hash ^ u64::from(byte.to_ascii_lowercase())).wrapping_mul(0x0000_0100_0000_01b3);
+    }
+    hash = (hash ^ hash >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
+    hash = (hash ^ hash >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
+    format!("{:016x}", hash ^ hash >> 33)
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece {
+    Word(Meaning),
+    Value,
+    Open,
+    Close,
+    Comma,
+    Dot,
+    Semicolon,
+    Sign,
+    Operator,
+}
+
+impl Piece {
+    /// Whether an operator may follow it, i.e. whether a sign behind it is a subtraction.
+    fn ends_operand(self) -> bool {
+        matches!(self, Self::Word(Meaning::Name) | Self::Value | Self::Close)
+    }
+}
+
+#[derive(Default)]
+struct Writer {
+    text: String,
+    /// What was written, each with the length of the text before it.
+    pieces: Vec<(Piece, usize)>,
+    /// Indexes in `pieces` of the parentheses that are open.
+    open: Vec<usize>,
+    /// Number of pieces up to the end of a row to which more rows may be added.
+    row_end: Option<usize>,
+}
+
+impl Writer {
+    fn take(&mut self, kind: TokenKind, text: &[u8]) {
+        match kind {
+            TokenKind::Comment => {}
+            TokenKind::Literal | TokenKind::Parameter => self.value(false),
+            TokenKind::ParameterList => self.value(true),
+            TokenKind::Word => match meaning(text) {
+                _ if self.is(0, Piece::Dot) => self.push(Piece::Word(Meaning::Name), &lossy(text)),
+                Meaning::Name => self.push(Piece::Word(Meaning::Name), &lossy(one_of_synonyms(text))),
+                Meaning::Constant if !self.is(0, Piece::Word(Meaning::Test)) => self.value(false),
+                meaning => self.push(Piece::Word(meaning), &lossy(text)),
+            },
+            TokenKind::Variable => self.push(Piece::Word(Meaning::Name), "@?"),
+            TokenKind::QuotedName => {
+                let name = bare(text, self.is(0, Piece::Dot));
+                self.push(Piece::Word(Meaning::Name), &lossy(name));
+            }
+            TokenKind::Open => {
+                self.open.push(self.pieces.len());
+                self.push(Piece::Open, "(");
+            }
+            TokenKind::Close => self.close(),
+            TokenKind::Comma => self.push(Piece::Comma, ","),
+            TokenKind::Dot => self.push(Piece::Dot, "."),
+            TokenKind::Semicolon => self.push(Piece::Semicolon, ";"),
+            TokenKind::Operator => {
+                let text = if text == b"<>" { b"!=" } else { text };
+                let piece = if matches!(text, b"-" | b"+") { Piece::Sign } else { Piece::Operator };
+                self.push(piece, &lossy(text));
+            }
+        }
+    }
+
+    /// The piece that is `back` before the last.
+    fn piece(&self, back: usize) -> Option<Piece> {
+        self.pieces.len().checked_sub(back + 1).and_then(|index| self.pieces.get(index)).map(|(piece, _)| *piece)
+    }
+
+    fn is(&self, back: usize, wanted: Piece) -> bool {
+        self.piece(back) == Some(wanted)
+    }
+
+    fn push(&mut self, piece: Piece, text: &str) {
+        let start = self.text.len();
+        if let Some(before) = self.piece(0)
+            && space_between(before, piece)
+        {
+            self.text.push(' ');
+        }
+        self.text.push_str(text);
+        self.pieces.push((piece, start));
+    }
+
+    /// Takes back all but the first `keep` pieces.
+    fn cut(&mut self, keep: usize) {
+        if let Some((_, length)) = self.pieces.get(keep) {
+            self.text.truncate(*length);
+            self.pieces.truncate(keep);
+        }
+    }
+
+    fn drop_last(&mut self, count: usize) {
+        self.cut(self.pieces.len().saturating_sub(count));
+    }
+
+    fn value(&mut self, mut many: bool) {
+        while self.is(0, Piece::Sign) && !self.piece(1).is_some_and(Piece::ends_operand) {
+            self.drop_last(1);
+        }
+        // Strings side by side are one string.
+        if self.is(0, Piece::Value) {
+            many |= self.text.ends_with('+');
+            self.drop_last(1);
+        } else if self.is(0, Piece::Comma)
+            && self.is(1, Piece::Value)
+            // In `a - 1, 2` the first value is no element of the list.
+            && !matches!(self.piece(2), Some(Piece::Sign | Piece::Operator))
+        {
+            many = true;
+            self.drop_last(2);
+        }
+        self.push(Piece::Value, if many { "?+" } else { "?" });
+    }
+
+    fn close(&mut self) {
+        let Some(open) = self.open.pop() else { return self.push(Piece::Close, ")") };
+        let is_row = self.opens_row(open);
+        let one_value = self.pieces.len() == open + 2 && self.is(0, Piece::Value);
+        if one_value && (is_row || self.before(open) == Some(Piece::Word(Meaning::In))) {
+            self.drop_last(1);
+            self.push(Piece::Value, "?+");
+        }
+        self.push(Piece::Close, ")");
+        if !is_row {
+            return;
+        }
+        match self.row_end {
+            Some(end) if end + 1 == open => self.cut(end),
+            _ => self.row_end = Some(self.pieces.len()),
+        }
+    }
+
+    /// The piece before the one at `index`.
+    fn before(&self, index: usize) -> Option<Piece> {
+        index.checked_sub(1).and_then(|index| self.pieces.get(index)).map(|(piece, _)| *piece)
+    }
+
+    /// Whether the parenthesis at `open` begins a row of values: the first behind `VALUES` or in `IN (`, or one more.
+    fn opens_row(&self, open: usize) -> bool {
+        match self.before(open) {
+            Some(Piece::Word(Meaning::Values)) => true,
+            Some(Piece::Open) => self.before(open - 1) == Some(Piece::Word(Meaning::In)),
+            Some(Piece::Comma) => self.row_end == Some(open - 1),
+            _ => false,
+        }
+    }
+
+    fn finish(mut self) -> String {
+        while self.is(0, Piece::Semicolon) {
+            self.drop_last(1);
+        }
+        self.text
+    }
+}
+
+/// Whether a space stands between two pieces.
+fn space_between(before: Piece, piece: Piece) -> bool {
+    match (before, piece) {
+        (Piece::Open | Piece::Dot, _) | (_, Piece::Close | Piece::Comma | Piece::Dot | Piece::Semicolon) => false,
+        (Piece::Word(Meaning::Name), Piece::Open) => false,
+        _ => true,
+    }
+}
+
+fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}
+
+/// The one word for all that a server takes for the same; its own digest text may have any of them.
+fn one_of_synonyms(word: &[u8]) -> &[u8] {
+    const INTERVAL: &[u8] = b"SQL_TSI_";
+    match word.split_at_checked(INTERVAL.len()) {
+        Some((head, unit)) if head.eq_ignore_ascii_case(INTERVAL) && !unit.is_empty() => unit,
+        _ if word.eq_ignore_ascii_case(b"DISTINCTROW") => b"DISTINCT",
+        _ => word,
+    }
+}
+
+/// A quoted name without its quotes, if it would be read as the same name without them.
+fn bare(quoted: &[u8], after_dot: bool) -> &[u8] {
+    let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
+    let plain = inner.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || *byte >= 0x80)
+        && inner.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | 0x80..))
+        && (after_dot || meaning(inner) == Meaning::Name);
+    if plain { inner } else { quoted }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(sql: &str) -> String {
+        digest_text(sql, Dialect::MySql)
+    }
+
+    #[test]
+    fn values_become_marks() {
+        for (sql, expected) in [
+            ("SELECT a FROM t WHERE id=7 AND b='x';", "SELECT a FROM t WHERE id = ? AND b = ?"),
+            ("select  *\n from `t` where x in(1,2, 3)", "select * from t where x in (?+)"),
+            ("select * from t where x IN ( 1 )", "select * from t where x IN (?+)"),
+            ("insert into t(a,b) values(1,'x'),(2,'y'),(3,NULL)", "insert into t(a, b) values (?+)"),
+            ("insert into t values (1, now(), 2), (3, now(), 4)", "insert into t values (?, now(), ?)"),
+            ("select 1 where (a,b) in ((1,2),(3,4))", "select ? where (a, b) in ((?+))"),
+            (
+                "insert into t values (1) on duplicate key update a = values(a), b = values(b)",
+                "insert into t values (?+) on duplicate key update a = values (a), b = values (b)",
+            ),
+            ("select a-1, -1, a - -1.5e3, b from t limit 5, 10", "select a - ?, ?, a - ?, b from t limit ?+"),
+            ("select /* hi 'x' */ f(1, 2), count(*) from d.t -- bye", "select f(?+), count(*) from d.t"),
+            ("select 'a' 'b', x is null, y = null, z is not null", "select ?, x is null, y = ?, z is not null"),
+            ("set @a := 1, @@session.b = 0x1F", "set @? := ?, @@session.b = ?"),
+            ("select /*!40001 SQL_NO_CACHE */ `a b`, `order`.`null`", "select SQL_NO_CACHE `a b`, order.null"),
+            (
+                "select distinctrow a from `in` where b <> 1 and c.`d`.`1` = 2",
+                "select DISTINCT a from `in` where b != ? and c.d.`1` = ?",
+            ),
+            ("select foo_2_3 from 2023_orders", "select foo_2_3 from 2023_orders"),
+        ] {
+            assert_eq!(text(sql), expected);
+            assert_eq!(text(expected), expected, "not the same when done twice");
+        }
+    }
+
+    #[test]
+    fn the_digest_is_pinned_and_blind_to_case_and_values() {
+        assert_eq!(digest("SELECT 1", Dialect::MySql), digest("select  'x'", Dialect::MySql));
+        assert_ne!(digest("SELECT a", Dialect::MySql), digest("SELECT b", Dialect::MySql));
+        assert_eq!(digest_of_text("SELECT ?"), digest_of_text("select ?"));
+        assert_eq!(digest_of_text(""), "efd01f60ba992926");
+    }
+
+    #[test]
+    fn no_byte_of_a_literal_survives() {
+        for sql in [
+            "select 'canary",
+            "select \"canary",
+            "select 'it''s canary'",
+            r"select 'a\'canary'",
+            "/* canary */ select 1",
+            "select 1 # canary",
+            "select 1 -- canary",
+            "select /* canary",
+            r"select '\\', 'canary'",
+            "select x'canary', N'canary', _utf8'canary'",
+            "insert into t values ('canary'),('canary",
+            "set password for 'u'@'h' = 'canary'",
+            "select 1 '' 'canary'",
+        ] {
+            assert!(!text(sql).contains("canary"), "{sql} -> {}", text(sql));
+        }
+        assert!(!text("select 918273, 0x918273, -918273.5, 1e918273, .918273").contains("918273"));
+    }
+
+    #[test]
+    fn a_bulk_insert_takes_linear_time_and_little_room() {
+        let sql = format!("insert into t values {}(1,'x')", "(1,now(),'x'),".repeat(100_000));
+        assert_eq!(text(&sql), "insert into t values (?, now(), ?)");
+    }
+}

@@ -1,0 +1,334 @@
+//! Bytes -> tokens, in one pass and without copying. It knows where literals, names and comments end, and
+//! nothing of grammar. Whatever is not closed goes on to the end: better too much hidden than a byte too few.
+
+use crate::Dialect;
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenKind {
+    /// A bare name or keyword; also a system variable such as `@@global`.
+    Word,
+    /// A variable of the session, such as `@a`; also the host part of an account.
+    Variable,
+    /// A name in quotes, with them.
+    QuotedName,
+    /// A string, a number, a hex or bit literal, `\N`.
+    Literal,
+    /// A placeholder: `?`.
+    Parameter,
+    /// A list of values that was collapsed before: `?+` of holdup's, `...` of a server's digest text.
+    ParameterList,
+    /// A comment, with its marks.
+    Comment,
+    /// `(`
+    Open,
+    /// `)`
+    Close,
+    /// `,`
+    Comma,
+    /// `.`
+    Dot,
+    /// `;`
+    Semicolon,
+    /// Anything else: `=`, `<=`, `->>`, …
+    Operator,
+}
+
+/// A token and where it stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Token<'a> {
+    /// What it is.
+    pub kind: TokenKind,
+    /// Its bytes.
+    pub text: &'a [u8],
+}
+
+/// Iterator over the tokens of a statement (or of several).
+#[derive(Clone, Debug)]
+pub struct Lexer<'a> {
+    sql: &'a [u8],
+    at: usize,
+    dialect: Dialect,
+    last: Option<TokenKind>,
+    in_executable_comment: bool,
+}
+
+/// Operators of more than one byte, longest first.
+const OPERATORS: &[&[u8]] =
+    &[b"<=>", b"->>", b"<=", b">=", b"<>", b"!=", b":=", b"||", b"&&", b"<<", b">>", b"->", b"::"];
+
+impl<'a> Lexer<'a> {
+    /// A lexer at the start of `sql`.
+    pub fn new(sql: &'a [u8], dialect: Dialect) -> Self {
+        Self { sql, at: 0, dialect, last: None, in_executable_comment: false }
+    }
+
+    fn byte(&self, ahead: usize) -> u8 {
+        // 0 stands for the end: no token begins with it and none goes on through it.
+        self.sql.get(self.at + ahead).copied().unwrap_or(0)
+    }
+
+    fn rest(&self) -> &'a [u8] {
+        self.sql.get(self.at..).unwrap_or_default()
+    }
+
+    /// Skips white space and the marks around code in executable comments.
+    fn skip_blank(&mut self) {
+        loop {
+            let rest = self.rest();
+            if self.in_executable_comment && rest.starts_with(b"*/") {
+                self.in_executable_comment = false;
+                self.at += 2;
+            } else if self.dialect.executable_comment() && (rest.starts_with(b"/*!") || rest.starts_with(b"/*M!")) {
+                self.in_executable_comment = true;
+                self.at += if rest.starts_with(b"/*!") { 3 } else { 4 };
+                self.at += self.rest().iter().take(6).take_while(|byte| byte.is_ascii_digit()).count();
+            } else if rest.first().is_some_and(|byte| *byte <= b' ') {
+                self.at += 1;
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Length of the quoted thing that begins at `start`, whose first byte is the quote.
+    fn quoted(&self, start: usize, escapes: bool) -> usize {
+        let bytes = self.rest();
+        let quote = bytes.get(start).copied().unwrap_or(0);
+        let mut at = start + 1;
+        while let Some(byte) = bytes.get(at) {
+            if *byte == b'\\' && escapes {
+                at += 2;
+            } else if *byte != quote {
+                at += 1;
+            } else if bytes.get(at + 1) == Some(&quote) {
+                at += 2;
+            } else {
+                return at + 1;
+            }
+        }
+        bytes.len()
+    }
+
+    fn is_string_quote(&self, byte: u8) -> bool {
+        byte == b'\'' || byte == b'"' && self.dialect.double_quote_is_string()
+    }
+
+    fn comment(&self) -> Option<usize> {
+        let rest = self.rest();
+        let line = || rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        match (self.byte(0), self.byte(1)) {
+            (b'/', b'*') => {
+                Some(rest.windows(2).skip(2).position(|pair| pair == b"*/").map_or(rest.len(), |found| found + 4))
+            }
+            (b'#', _) if self.dialect.hash_comment() => Some(line()),
+            (b'-', b'-') if !self.dialect.dashes_need_space() || self.byte(2) <= b' ' => Some(line()),
+            _ => None,
+        }
+    }
+
+    fn word_length(&self, start: usize) -> usize {
+        self.rest().iter().skip(start).take_while(|byte| is_word_byte(**byte)).count()
+    }
+
+    /// A number, or a name that begins with digits.
+    fn number(&self) -> (TokenKind, usize) {
+        let rest = self.rest();
+        let digits = |from: usize| rest.iter().skip(from).take_while(|byte| byte.is_ascii_digit()).count();
+        let word = self.word_length(0);
+        let head = rest.get(..word).unwrap_or_default();
+        if is_based(head, b'x', u8::is_ascii_hexdigit) || is_based(head, b'b', |byte| matches!(byte, b'0' | b'1')) {
+            return (TokenKind::Literal, word);
+        }
+        let mut length = digits(0);
+        if rest.get(length) == Some(&b'.') {
+            length += 1 + digits(length + 1);
+        }
+        if rest.get(length).is_some_and(|byte| byte.eq_ignore_ascii_case(&b'e')) {
+            let sign = usize::from(matches!(rest.get(length + 1), Some(b'+' | b'-')));
+            let exponent = digits(length + 1 + sign);
+            if exponent > 0 {
+                length += 1 + sign + exponent;
+            }
+        }
+        // `2023_orders` is a name, `1e5` is not; `12abc` in a language without such names is hidden whole.
+        let tail = self.word_length(length);
+        let is_name = tail > 0 && length < word && self.dialect.name_may_begin_with_digit();
+        if is_name { (TokenKind::Word, word) } else { (TokenKind::Literal, length + tail) }
+    }
+
+    fn variable(&self) -> (TokenKind, usize) {
+        let next = self.byte(1);
+        if next == b'@' {
+            return (TokenKind::Word, 2 + self.word_length(2));
+        }
+        if matches!(next, b'`' | b'\'' | b'"') {
+            return (TokenKind::Variable, self.quoted(1, next != b'`' && self.dialect.backslash_escapes()));
+        }
+        // A server's digest text has it as `@ ?`.
+        let blank = usize::from(next == b' ');
+        if self.byte(1 + blank) == b'?' {
+            return (TokenKind::Variable, 2 + blank);
+        }
+        (TokenKind::Variable, 1 + self.word_length(1))
+    }
+
+    /// Whether the digits behind a dot belong to a name, as in `db.1st`, and not to a number, as in `SELECT.1`.
+    fn name_after_dot(&self) -> bool {
+        let behind = Self { at: self.at + 1, ..self.clone() };
+        self.after_name() && behind.number().0 == TokenKind::Word
+    }
+
+    fn token(&self) -> (TokenKind, usize) {
+        let (byte, next) = (self.byte(0), self.byte(1));
+        if let Some(length) = self.comment() {
+            return (TokenKind::Comment, length);
+        }
+        if self.is_string_quote(byte) {
+            return (TokenKind::Literal, self.quoted(0, self.dialect.backslash_escapes()));
+        }
+        match byte {
+            b'"' => (TokenKind::QuotedName, self.quoted(0, false)),
+            b'`' if self.dialect.backtick_quotes_name() => (TokenKind::QuotedName, self.quoted(0, false)),
+            b'(' => (TokenKind::Open, 1),
+            b')' => (TokenKind::Close, 1),
+            b',' => (TokenKind::Comma, 1),
+            b';' => (TokenKind::Semicolon, 1),
+            b'?' if next == b'+' && matches!(self.byte(2), 0..=b' ' | b')' | b',' | b';') => {
+                (TokenKind::ParameterList, 2)
+            }
+            b'?' => (TokenKind::Parameter, 1),
+            b'.' if self.rest().starts_with(b"...") => (TokenKind::ParameterList, 3),
+            b'.' if next.is_ascii_digit() && !self.name_after_dot() => self.number(),
+            b'.' => (TokenKind::Dot, 1),
+            b'@' => self.variable(),
+            b'\\' if next == b'N' => (TokenKind::Literal, 2),
+            b'0'..=b'9' => self.number(),
+            _ if is_word_byte(byte) => {
+                let length = self.word_length(0);
+                // x'4d', b'01', n'…', _utf8mb4'…'
+                let prefix = length == 1 && b"xXbBnN".contains(&byte) || byte == b'_';
+                if prefix && self.is_string_quote(self.byte(length)) {
+                    return (TokenKind::Literal, self.quoted(length, self.dialect.backslash_escapes()));
+                }
+                (TokenKind::Word, length)
+            }
+            _ => {
+                let known = OPERATORS.iter().find(|operator| self.rest().starts_with(operator));
+                (TokenKind::Operator, known.map_or(1, |operator| operator.len()))
+            }
+        }
+    }
+
+    fn after_name(&self) -> bool {
+        matches!(self.last, Some(TokenKind::Word | TokenKind::QuotedName))
+    }
+}
+
+impl<'a> Iterator for Lexer<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        self.skip_blank();
+        if self.at >= self.sql.len() {
+            return None;
+        }
+        let (kind, length) = self.token();
+        let end = (self.at + length.max(1)).min(self.sql.len());
+        let text = self.sql.get(self.at..end).unwrap_or_default();
+        self.at = end;
+        if kind != TokenKind::Comment {
+            self.last = Some(kind);
+        }
+        Some(Token { kind, text })
+    }
+}
+
+fn is_word_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
+}
+
+/// Whether `word` is `0`, then `letter`, then at least one digit of that base and nothing else.
+fn is_based(word: &[u8], letter: u8, digit: impl Fn(&u8) -> bool) -> bool {
+    matches!(word, [b'0', base, digits @ ..] if base.eq_ignore_ascii_case(&letter) && !digits.is_empty() && digits.iter().all(digit))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(sql: &str) -> Vec<(TokenKind, String)> {
+        Lexer::new(sql.as_bytes(), Dialect::MySql)
+            .map(|token| (token.kind, String::from_utf8_lossy(token.text).into_owned()))
+            .collect()
+    }
+
+    fn kinds(sql: &str) -> Vec<TokenKind> {
+        tokens(sql).into_iter().map(|(kind, _)| kind).collect()
+    }
+
+    #[test]
+    fn literals_end_where_they_end() {
+        use TokenKind::{Literal, Word};
+        for sql in [
+            "'it''s' a",
+            r"'a\'b' a",
+            r#""say \"x\"" a"#,
+            r#"'"' a"#,
+            r"'\\' a",
+            "x'4D' a",
+            "0xCAFE a",
+            "0b01 a",
+            "1.5e-3 a",
+            ".5 a",
+            "1. a",
+            "1e5 a",
+            "b'01' a",
+            "N'x' a",
+            "_utf8mb4'x' a",
+            r"\N a",
+        ] {
+            assert_eq!(kinds(sql), [Literal, Word], "{sql}");
+        }
+        assert_eq!(tokens("'open (1, 2").len(), 1);
+        assert_eq!(tokens("'open \\").len(), 1);
+        assert_eq!(kinds("1-1"), [Literal, TokenKind::Operator, Literal]);
+    }
+
+    #[test]
+    fn names_may_hold_digits() {
+        use TokenKind::{Dot, QuotedName, Word};
+        for sql in ["foo_2_3", "2023_orders", "t1", "1e", "0xZZ", "@@global"] {
+            assert_eq!(kinds(sql), [Word], "{sql}");
+        }
+        assert_eq!(kinds("@a1, @`b c`"), [TokenKind::Variable, TokenKind::Comma, TokenKind::Variable]);
+        assert_eq!(kinds("select.5"), [Word, TokenKind::Literal]);
+        assert_eq!(kinds("db.1st"), [Word, Dot, Word]);
+        assert_eq!(kinds("`a``b`.`c"), [QuotedName, Dot, QuotedName]);
+    }
+
+    #[test]
+    fn comments() {
+        use TokenKind::{Comment, Literal, Operator, Word};
+        assert_eq!(kinds("a /* 'x */ b # '\n c -- '\n d"), [Word, Comment, Word, Comment, Word, Comment, Word]);
+        assert_eq!(kinds("1--1"), [Literal, Operator, Operator, Literal]);
+        assert_eq!(tokens("a /* never closed 'x'").len(), 2);
+        assert_eq!(kinds("a /*!50100 b */ c"), [Word, Word, Word]);
+        assert_eq!(kinds("/*/ a */ b"), [Comment, Word]);
+        assert_eq!(kinds("2 */*!1*/ 3"), [Literal, Operator, Literal]);
+    }
+
+    #[test]
+    fn every_byte_string_is_read_to_its_end() {
+        let mut state = 7_u64;
+        for _ in 0..3_000 {
+            let bytes: Vec<u8> = (0..20)
+                .map(|_| {
+                    state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                    b"'\"`\\/*!-# \n(),.;?+@0xe1Nb\xff\0"[(state >> 33) as usize % 27]
+                })
+                .collect();
+            assert!(Lexer::new(&bytes, Dialect::MySql).count() <= bytes.len());
+        }
+    }
+}
