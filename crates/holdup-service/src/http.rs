@@ -1,0 +1,206 @@
+//! HTTP/1.1 on a blocking socket, as much as a small service needs: requests with keep-alive and pipelining,
+//! responses with a length. Heads are bounded; bodies are read past, up to a bound, and not kept.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::{Duration, Instant};
+
+/// Longest request head, bytes (what nginx allows for all its header buffers' first: 8 KiB).
+pub const HEAD_BYTES_MAX: usize = 8 * 1024;
+
+/// Most header fields in a head.
+const FIELDS_MAX: usize = 64;
+
+/// Longest request body that is read past.
+const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// A request, read to its end.
+#[derive(Debug)]
+pub struct Request {
+    /// Its method, verbatim.
+    pub method: String,
+    /// Its path, before any `?`.
+    pub path: String,
+    /// Its query, after the `?`; empty without one.
+    pub query: String,
+    /// Whether the client wants the connection to live on.
+    pub keep_alive: bool,
+    /// When its first byte was there.
+    pub begun: Instant,
+}
+
+/// Why there is no request.
+#[derive(Debug)]
+pub enum NoRequest {
+    /// The client has closed, or the connection broke.
+    Closed,
+    /// What came is no request that can be answered: status and when its first byte was there.
+    Refused(Status, Instant),
+}
+
+/// A status line's number and words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status(pub u16, pub &'static str);
+
+impl Status {
+    /// 200
+    pub const OK: Self = Self(200, "OK");
+    /// 400
+    pub const BAD_REQUEST: Self = Self(400, "Bad Request");
+    /// 404
+    pub const NOT_FOUND: Self = Self(404, "Not Found");
+    /// 405
+    pub const METHOD_NOT_ALLOWED: Self = Self(405, "Method Not Allowed");
+    /// 413
+    pub const CONTENT_TOO_LARGE: Self = Self(413, "Content Too Large");
+    /// 431
+    pub const HEAD_TOO_LARGE: Self = Self(431, "Request Header Fields Too Large");
+    /// 500
+    pub const INTERNAL_ERROR: Self = Self(500, "Internal Server Error");
+    /// 501
+    pub const NOT_IMPLEMENTED: Self = Self(501, "Not Implemented");
+    /// 503
+    pub const UNAVAILABLE: Self = Self(503, "Service Unavailable");
+}
+
+/// A client's connection and what was read of it ahead of time.
+pub struct Wire {
+    stream: TcpStream,
+    ahead: Vec<u8>,
+}
+
+impl Wire {
+    /// Wraps an accepted connection.
+    pub fn new(stream: TcpStream) -> Self {
+        // A response is one write: without this the last segment could wait for the client's delayed ACK.
+        let _ = stream.set_nodelay(true);
+        Self { stream, ahead: Vec::with_capacity(1024) }
+    }
+
+    /// Waits for the next request and reads all of it.
+    pub fn read(&mut self) -> Result<Request, NoRequest> {
+        let mut begun = None;
+        loop {
+            if !self.ahead.is_empty() {
+                let begun = *begun.get_or_insert_with(Instant::now);
+                if let Some(parsed) = parse(&self.ahead, begun)? {
+                    self.ahead.drain(..parsed.head_bytes);
+                    self.skip(parsed.body_bytes)?;
+                    return Ok(parsed.request);
+                }
+                if self.ahead.len() >= HEAD_BYTES_MAX {
+                    return Err(NoRequest::Refused(Status::HEAD_TOO_LARGE, begun));
+                }
+            }
+            self.more()?;
+        }
+    }
+
+    fn more(&mut self) -> Result<(), NoRequest> {
+        let mut bytes = [0; 2048];
+        loop {
+            match self.stream.read(&mut bytes) {
+                Ok(0) => return Err(NoRequest::Closed),
+                Ok(n) => {
+                    self.ahead.extend_from_slice(&bytes[..n]);
+                    return Ok(());
+                }
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(_) => return Err(NoRequest::Closed),
+            }
+        }
+    }
+
+    fn skip(&mut self, mut bytes: usize) -> Result<(), NoRequest> {
+        loop {
+            let here = bytes.min(self.ahead.len());
+            self.ahead.drain(..here);
+            bytes -= here;
+            if bytes == 0 {
+                return Ok(());
+            }
+            self.more()?;
+        }
+    }
+
+    /// Writes a whole response.
+    pub fn write(&mut self, status: Status, content_type: &str, body: &str, keep_alive: bool) -> std::io::Result<()> {
+        let connection = if keep_alive { "keep-alive" } else { "close" };
+        let Status(number, words) = status;
+        let response = format!(
+            "HTTP/1.1 {number} {words}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: {connection}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.write_all(response.as_bytes())
+    }
+
+    /// Closes such that the last response arrives: a socket closed with bytes unread resets the connection,
+    /// and the client may lose what it has not read yet.
+    pub fn close(mut self) {
+        let _ = self.stream.shutdown(Shutdown::Write);
+        let _ = self.stream.set_read_timeout(Some(Duration::from_millis(200)));
+        let mut left: usize = 256 * 1024;
+        let mut bytes = [0; 4096];
+        while left > 0 {
+            match self.stream.read(&mut bytes) {
+                Ok(n) if n > 0 => left = left.saturating_sub(n),
+                _ => return,
+            }
+        }
+    }
+}
+
+struct Parsed {
+    request: Request,
+    head_bytes: usize,
+    body_bytes: usize,
+}
+
+/// The request at the head of `bytes`; `None` while its head is not all there.
+fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
+    let refuse = |status| NoRequest::Refused(status, begun);
+    let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
+    let mut head = httparse::Request::new(&mut fields);
+    let head_bytes = match head.parse(bytes) {
+        Ok(httparse::Status::Complete(n)) if n > HEAD_BYTES_MAX => return Err(refuse(Status::HEAD_TOO_LARGE)),
+        Ok(httparse::Status::Complete(n)) => n,
+        Ok(httparse::Status::Partial) => return Ok(None),
+        Err(httparse::Error::TooManyHeaders) => return Err(refuse(Status::HEAD_TOO_LARGE)),
+        Err(_) => return Err(refuse(Status::BAD_REQUEST)),
+    };
+    let target = head.path.unwrap_or_default();
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    // HTTP/1.1 lives on unless told otherwise, HTTP/1.0 ends unless told otherwise.
+    let mut keep_alive = head.version == Some(1);
+    let mut body_bytes = 0;
+    for field in head.headers.iter() {
+        let value = std::str::from_utf8(field.value).map_err(|_| refuse(Status::BAD_REQUEST))?.trim();
+        if field.name.eq_ignore_ascii_case("connection") {
+            for option in value.split(',').map(str::trim) {
+                if option.eq_ignore_ascii_case("close") {
+                    keep_alive = false;
+                } else if option.eq_ignore_ascii_case("keep-alive") {
+                    keep_alive = true;
+                }
+            }
+        } else if field.name.eq_ignore_ascii_case("content-length") {
+            if value.is_empty() || !value.bytes().all(|b| b.is_ascii_digit()) {
+                return Err(refuse(Status::BAD_REQUEST));
+            }
+            body_bytes = value.parse().unwrap_or(usize::MAX);
+        } else if field.name.eq_ignore_ascii_case("transfer-encoding") {
+            return Err(refuse(Status::NOT_IMPLEMENTED));
+        }
+    }
+    if body_bytes > BODY_BYTES_MAX {
+        return Err(refuse(Status::CONTENT_TOO_LARGE));
+    }
+    let request = Request {
+        method: head.method.unwrap_or_default().to_owned(),
+        path: path.to_owned(),
+        query: query.to_owned(),
+        keep_alive,
+        begun,
+    };
+    Ok(Some(Parsed { request, head_bytes, body_bytes }))
+}
