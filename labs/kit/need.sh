@@ -1,0 +1,49 @@
+#!/bin/sh
+# Sees to it that a package's programs are here: need.sh PACKAGE...
+# As root on Debian or Ubuntu it installs what is missing and keeps its services from starting; else it says what to
+# install and ends with 3.
+set -eu
+# mariadbd and mysqld are in sbin, which is not on everybody's path.
+PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+
+# The program whose presence tells that a package is there, whoever installed it.
+program() {
+    case $1 in
+    mariadb-server) echo mariadbd ;;
+    *) echo "$1" ;;
+    esac
+}
+
+missing=
+for package in "$@"; do
+    command -v "$(program "$package")" >/dev/null 2>&1 || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+    echo "missing:$missing; install with: sudo apt-get install$missing (or your system's packages of that name)" >&2
+    exit 3
+fi
+
+# Debian starts a service as it is installed, unless a policy says no (status 101: forbidden). A lab brings its own
+# servers; one on the standard port would be in somebody's way. A policy that is there already is left alone.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+    trap 'rm -f "$policy"' EXIT
+    trap 'exit 130' INT TERM
+fi
+export DEBIAN_FRONTEND=noninteractive
+# The output goes to stderr: what holdup prints on stdout may be JSON.
+# shellcheck disable=SC2086 # a list of words
+apt-get install -y --no-install-recommends $missing >&2 || {
+    apt-get update >&2
+    apt-get install -y --no-install-recommends $missing >&2
+}
+for package in $missing; do
+    command -v "$(program "$package")" >/dev/null 2>&1 || {
+        echo "$package is installed, but $(program "$package") is not to be found" >&2
+        exit 3
+    }
+done
