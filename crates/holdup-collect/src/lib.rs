@@ -4,6 +4,9 @@
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
+pub mod host;
+pub mod proc;
+mod reading;
 pub mod run;
 pub mod watch;
 

@@ -14,7 +14,12 @@ pub struct Options {
 }
 
 /// Every scheme: what an address begins with, an example, what it is, how it is made.
-pub const SCHEMES: &[(&str, &str, &str, Make)] = &[];
+pub const SCHEMES: &[(&str, &str, &str, Make)] = &[(
+    "host",
+    "host",
+    "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads",
+    crate::host::make,
+)];
 
 /// The collector for `address`, e.g. `host`, `pid:4711`, `mysql://user@127.0.0.1:3306`, `prometheus:http://127.0.0.1:9090/metrics`.
 ///

@@ -1,0 +1,173 @@
+//! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory, pressure, disks,
+//! network, TCP queues, threads by state. Raw counters and gauges of `/proc` and `/sys`, read a section at a
+//! time; a section that the kernel does not have is left out and said so in the coverage.
+//!
+//! It sees its own network, process and cgroup namespaces: run it where the server is.
+
+mod cpu;
+mod disks;
+mod memory;
+mod network;
+mod queues;
+mod settings;
+mod threads;
+
+use holdup_recording::rows::Setting;
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+use crate::proc::{Proc, Tree, task};
+use crate::reading::Out;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+const SOURCE: &str = "host";
+
+/// What every section reads with; the buffer is kept, so that a sample allocates for its rows only.
+struct Reader {
+    proc: Proc,
+    buffer: Vec<u8>,
+    threads: threads::Scan,
+}
+
+/// A part of the host that can be missing by itself.
+struct Section {
+    name: &'static str,
+    read: fn(&mut Reader, &mut Out) -> Result<(), ReadError>,
+    /// What would bring it back when it can't be read.
+    enable: &'static str,
+    on: bool,
+}
+
+/// The Linux host as a source.
+pub struct Host {
+    reader: Reader,
+    sections: Vec<Section>,
+}
+
+impl Host {
+    /// The host whose kernel files `proc` has.
+    pub fn new(proc: Proc) -> Self {
+        let section = |name, read, enable| Section { name, read, enable, on: true };
+        Self {
+            reader: Reader { proc, buffer: Vec::new(), threads: threads::Scan::default() },
+            sections: vec![
+                section("load", cpu::load, "mount proc at /proc"),
+                section("cpu", cpu::time, "mount proc at /proc"),
+                section("memory", memory::usage, "mount proc at /proc"),
+                section("paging", memory::paging, "mount proc at /proc"),
+                section("pressure", memory::pressure, "boot with psi=1 (Linux 4.20 or later, CONFIG_PSI)"),
+                section("disks", disks::read, "mount proc at /proc and sysfs at /sys"),
+                section("network", network::interfaces, "mount proc at /proc"),
+                section("tcp", network::tcp, "mount proc at /proc"),
+                section("sockets", queues::read, "mount proc at /proc"),
+                section("threads", threads::read, "mount proc at /proc"),
+            ],
+        }
+    }
+}
+
+/// Makes the collector for `host`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// None; `probe` finds out what can be read.
+pub fn make(_address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    Ok(Box::new(Host::new(Proc::system())))
+}
+
+impl Collector for Host {
+    fn source(&self) -> String {
+        SOURCE.to_owned()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let mut parts = Vec::new();
+        let mut batch = Batch::default();
+        for section in &mut self.sections {
+            let result = (section.read)(&mut self.reader, &mut Out::new(&mut batch, SOURCE));
+            section.on = result.is_ok();
+            if let Err(error) = result {
+                parts.push(part(section.name, CoverageState::Absent, &error.0, section.enable));
+            }
+        }
+        if self.sections.iter().all(|section| !section.on) {
+            let why = parts.first().and_then(|p| p.why.clone()).unwrap_or_default();
+            let why = format!("nothing of it can be read ({why}); this source needs Linux with proc mounted at /proc");
+            return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why });
+        }
+        parts.extend(foreign_threads(&self.reader.proc));
+        let missing: Vec<&str> =
+            parts.iter().map(|p| p.source.strip_prefix("host ").unwrap_or(p.source.as_str())).collect();
+        let own = Coverage {
+            source: SOURCE.to_owned(),
+            state: if missing.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
+            why: (!missing.is_empty()).then(|| format!("without: {}", missing.join(", "))),
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        };
+        parts.insert(0, own);
+        Ok(parts)
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let at = clock::now_ns();
+        let found = settings::read(&self.reader.proc);
+        if found.is_empty() {
+            return Err(ReadError("no setting of the host can be read".to_owned()));
+        }
+        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
+            at,
+            source: SOURCE.to_owned(),
+            name,
+            value,
+        }));
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let mut errors = Vec::new();
+        for section in self.sections.iter().filter(|section| section.on) {
+            if let Err(error) = (section.read)(&mut self.reader, &mut Out::new(batch, SOURCE)) {
+                errors.push(error.0);
+            }
+        }
+        if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
+    }
+}
+
+fn part(name: &str, state: CoverageState, why: &str, enable: &str) -> Coverage {
+    Coverage {
+        source: format!("{SOURCE} {name}"),
+        state,
+        why: Some(why.to_owned()),
+        enable: Some(enable.to_owned()),
+        cpu_ratio: None,
+        reads_total: 0,
+        gaps_total: 0,
+    }
+}
+
+/// Whether other users' threads can be seen, and where in the kernel they wait. Process 1 is somebody else's
+/// for everyone but a container's only process.
+fn foreign_threads(proc: &Proc) -> Vec<Coverage> {
+    let mut buffer = Vec::new();
+    if proc.read("1/stat", &mut buffer).is_err() {
+        let why = "processes of other users are hidden: thread counts are of the visible ones only";
+        return vec![part("threads", CoverageState::Partial, why, "mount -o remount,hidepid=0 /proc, or run as root")];
+    }
+    if proc.word(Tree::Proc, "1/syscall").is_none() {
+        let why = if task::wchan(proc, "1").is_none() {
+            "where other users' threads wait in the kernel (wchan, syscall) is not readable"
+        } else {
+            "the system call of other users' threads is not readable"
+        };
+        return vec![part(
+            "wait channels",
+            CoverageState::Partial,
+            why,
+            "give holdup CAP_SYS_PTRACE, or run it as root",
+        )];
+    }
+    Vec::new()
+}

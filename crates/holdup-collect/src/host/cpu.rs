@@ -1,0 +1,63 @@
+//! Load average, CPU time by mode, context switches: `/proc/loadavg` and `/proc/stat`.
+
+use holdup_recording::Labels;
+
+use super::Reader;
+use crate::ReadError;
+use crate::proc::{number, ticks_per_second};
+use crate::reading::Out;
+
+/// Modes in the order of the `cpu` line (proc_stat(5)). `user` and `nice` hold guest time already.
+const MODES: [&str; 8] = ["user", "nice", "system", "idle", "iowait", "interrupt", "softirq", "steal"];
+
+/// Load averages (1, 5, 15 minutes) and the threads runnable at this moment, ours among them.
+pub(super) fn load(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
+    let text = reader.proc.read_lines("loadavg", &mut reader.buffer)?;
+    let mut fields = text.split_ascii_whitespace();
+    let mut average = |what| number::<f64>("/proc/loadavg", what, fields.next());
+    let averages = [average("1 minute")?, average("5 minutes")?, average("15 minutes")?];
+    let runnable = fields.next().and_then(|field| field.split_once('/')).map(|(runnable, _)| runnable);
+    let runnable: f64 = number("/proc/loadavg", "runnable", runnable)?;
+    for (minutes, value) in ["1m", "5m", "15m"].iter().zip(averages) {
+        out.put_plain(&format!("system_load_average_{minutes}"), value);
+    }
+    out.put_plain("system_processes_runnable", runnable);
+    Ok(())
+}
+
+/// CPU time summed over CPUs, CPUs online, context switches and processes created since boot.
+pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
+    const FILE: &str = "/proc/stat";
+    let text = reader.proc.read_lines("stat", &mut reader.buffer)?;
+    let (mut modes, mut cpus, mut switches, mut created) = (None, 0_u32, None, None);
+    for line in text.lines() {
+        let mut fields = line.split_ascii_whitespace();
+        match fields.next() {
+            Some("cpu") => {
+                let mut ticks = [0_u64; MODES.len()];
+                for (tick, mode) in ticks.iter_mut().zip(MODES) {
+                    *tick = number(FILE, mode, fields.next())?;
+                }
+                modes = Some(ticks);
+            }
+            Some("ctxt") => switches = Some(number::<f64>(FILE, "ctxt", fields.next())?),
+            Some("processes") => created = Some(number::<f64>(FILE, "processes", fields.next())?),
+            Some(name) if name.strip_prefix("cpu").is_some_and(|n| n.parse::<u32>().is_ok()) => cpus += 1,
+            _ => {}
+        }
+    }
+    let modes = modes.ok_or_else(|| ReadError(format!("{FILE}: no line `cpu`")))?;
+    let switches = switches.ok_or_else(|| ReadError(format!("{FILE}: no line `ctxt`")))?;
+    let created = created.ok_or_else(|| ReadError(format!("{FILE}: no line `processes`")))?;
+    if cpus == 0 {
+        return Err(ReadError(format!("{FILE}: no line `cpu0`")));
+    }
+    let per_second = ticks_per_second();
+    for (mode, ticks) in MODES.into_iter().zip(modes) {
+        out.put("system_cpu_time_seconds_total", Labels::of([("cpu_mode", mode)]), ticks as f64 / per_second);
+    }
+    out.put_plain("system_cpu_logical_count", f64::from(cpus));
+    out.put_plain("system_context_switches_total", switches);
+    out.put_plain("system_process_created_total", created);
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! Requests and connections that wait in the kernel for a server: from the socket lists, per listening port.
+//!
+//! `tcp_accept_queue_length` counts connections that are set up and not yet accepted. `tcp_server_unread_connections`
+//! counts those on which bytes have come that the server has not read: a request that nobody has looked at yet
+//! shows there and in no metric of the server itself. A connection in the accept queue whose request has come counts
+//! in both. How long an accept queue may be is not in these files.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdup_recording::Labels;
+
+use super::Reader;
+use crate::ReadError;
+use crate::proc::sockets::{self, CLOSE_WAIT, ESTABLISHED, LISTEN, Socket};
+use crate::reading::Out;
+
+#[derive(Default)]
+struct Port {
+    accept_queue: f64,
+    connections: f64,
+    unread_connections: f64,
+    unread_bytes: f64,
+    close_wait: f64,
+}
+
+pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
+    let mut listening = BTreeMap::<u16, Port>::new();
+    // A connection can stand in the list before the socket that listens: count first, choose after.
+    let mut counted = BTreeMap::<u16, Port>::new();
+    // A socket that moves in the list while it is read shows twice.
+    let mut seen = BTreeSet::new();
+    sockets::each(&reader.proc, &mut reader.buffer, |socket: Socket| {
+        if socket.state == LISTEN {
+            if seen.insert(socket.inode) {
+                listening.entry(socket.port).or_default().accept_queue += f64::from(socket.receive_queue);
+            }
+        } else if socket.state == ESTABLISHED || socket.state == CLOSE_WAIT {
+            let port = counted.entry(socket.port).or_default();
+            if socket.state == CLOSE_WAIT {
+                port.close_wait += 1.0;
+                return;
+            }
+            port.connections += 1.0;
+            if socket.receive_queue > 0 {
+                port.unread_connections += 1.0;
+                port.unread_bytes += f64::from(socket.receive_queue);
+            }
+        }
+    })?;
+    for (port, own) in listening {
+        let of = counted.remove(&port).unwrap_or_default();
+        let labels = Labels::of([("port", port.to_string())]);
+        out.put("tcp_accept_queue_length", labels.clone(), own.accept_queue);
+        out.put("tcp_server_connections", labels.clone(), of.connections);
+        out.put("tcp_server_unread_connections", labels.clone(), of.unread_connections);
+        out.put("tcp_server_unread_bytes", labels.clone(), of.unread_bytes);
+        out.put("tcp_server_close_wait_connections", labels, of.close_wait);
+    }
+    Ok(())
+}

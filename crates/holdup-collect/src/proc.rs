@@ -1,0 +1,165 @@
+//! `/proc` and `/sys` as text: opens, reads whole, checks that nothing was cut off. Both roots can be moved,
+//! so that every parser runs on a made-up tree too. It knows no metric; that is for `host` and `process`.
+
+pub mod sockets;
+pub mod task;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::ReadError;
+
+/// Most bytes taken from one file. `/proc/net/tcp` has about 150 a socket: enough for 200,000 of them.
+const FILE_BYTES_MAX: u64 = 32 << 20;
+
+/// Where the kernel's files are.
+#[derive(Clone, Debug)]
+pub struct Proc {
+    proc: PathBuf,
+    sys: PathBuf,
+}
+
+/// Which of the two trees a file is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// `/proc`
+    Proc,
+    /// `/sys`
+    Sys,
+}
+
+impl Proc {
+    /// The machine's own `/proc` and `/sys`.
+    pub fn system() -> Self {
+        Self { proc: PathBuf::from("/proc"), sys: PathBuf::from("/sys") }
+    }
+
+    /// A copied or made-up tree: `ROOT/proc` and `ROOT/sys`.
+    pub fn at(root: &Path) -> Self {
+        Self { proc: root.join("proc"), sys: root.join("sys") }
+    }
+
+    /// The path of `name` in `tree`.
+    pub fn path(&self, tree: Tree, name: &str) -> PathBuf {
+        match tree {
+            Tree::Proc => self.proc.join(name),
+            Tree::Sys => self.sys.join(name),
+        }
+    }
+
+    /// Reads `/proc/NAME` into `buffer` (its old content is dropped) and gives it as text.
+    ///
+    /// # Errors
+    /// If it can't be opened or read, is no text, or is empty.
+    pub fn read<'a>(&self, name: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
+        self.read_in(Tree::Proc, name, buffer)
+    }
+
+    /// [`read`](Self::read) of a file of many lines: what does not end in a line feed was cut off.
+    ///
+    /// # Errors
+    /// Those of `read`, and a last line without its end.
+    pub fn read_lines<'a>(&self, name: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
+        let text = self.read(name, buffer)?;
+        if !text.ends_with('\n') {
+            return Err(ReadError(format!("/proc/{name}: cut off in its last line")));
+        }
+        Ok(text)
+    }
+
+    /// Reads a file of either tree into `buffer` and gives it as text.
+    ///
+    /// # Errors
+    /// Those of [`read`](Self::read).
+    pub fn read_in<'a>(&self, tree: Tree, name: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
+        let path = self.path(tree, name);
+        buffer.clear();
+        let result = File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(buffer));
+        let bytes = result.map_err(|e| ReadError(format!("{}: {e}", path.display())))?;
+        if bytes == 0 {
+            return Err(ReadError(format!("{}: empty", path.display())));
+        }
+        std::str::from_utf8(buffer).map_err(|_| ReadError(format!("{}: not text", path.display())))
+    }
+
+    /// A short file's content without the white space around it; nothing if it can't be read.
+    pub fn word(&self, tree: Tree, name: &str) -> Option<String> {
+        let mut buffer = Vec::new();
+        let text = self.read_in(tree, name, &mut buffer).ok()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// Whether this is the machine's own `/proc`, where process ids are those of this process too.
+    pub fn is_live(&self) -> bool {
+        self.proc == Path::new("/proc")
+    }
+
+    /// Puts the number-named entries of the folder `/proc/NAME` (process, thread or descriptor numbers) into `into`.
+    ///
+    /// # Errors
+    /// If the folder can't be read.
+    pub fn numbers(&self, name: &str, into: &mut Vec<u32>) -> Result<(), ReadError> {
+        into.clear();
+        let path = if name.is_empty() { self.proc.clone() } else { self.proc.join(name) };
+        let wrap = |e: std::io::Error| ReadError(format!("{}: {e}", path.display()));
+        for entry in std::fs::read_dir(&path).map_err(wrap)? {
+            let entry = entry.map_err(wrap)?;
+            if let Some(number) = entry.file_name().to_str().and_then(|name| name.parse().ok()) {
+                into.push(number);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The number in `field`, an error that names the file and the field if there is none.
+pub(crate) fn number<T: std::str::FromStr>(file: &str, what: &str, field: Option<&str>) -> Result<T, ReadError> {
+    let field = field.ok_or_else(|| ReadError(format!("{file}: {what} is missing")))?;
+    field.parse().map_err(|_| ReadError(format!("{file}: {what} is `{}`, not a number", clip(field))))
+}
+
+/// At most 40 characters of `text`, control characters shown as `\u{..}`, for an error message.
+pub(crate) fn clip(text: &str) -> String {
+    text.chars().take(40).flat_map(char::escape_debug).collect()
+}
+
+/// Clock ticks a second in `/proc` (`USER_HZ`); 100 on every Linux in use.
+pub(crate) fn ticks_per_second() -> f64 {
+    // SAFETY: sysconf has no preconditions.
+    let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };
+    if ticks > 0 { ticks as f64 } else { 100.0 }
+}
+
+/// Bytes of a memory page.
+pub(crate) fn page_bytes() -> f64 {
+    // SAFETY: sysconf has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    if bytes > 0 { bytes as f64 } else { 4096.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(file: &str, content: &[u8]) -> (tempfile::TempDir, Proc) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("proc")).unwrap();
+        std::fs::write(dir.path().join("proc").join(file), content).unwrap();
+        let proc = Proc::at(dir.path());
+        (dir, proc)
+    }
+
+    #[test]
+    fn an_empty_a_cut_and_a_binary_file_are_errors() {
+        let mut buffer = Vec::new();
+        for (content, said) in [(&b""[..], "empty"), (b"a 1\nb 2", "cut off"), (b"\xff\xfe\n", "not text")] {
+            let (_dir, proc) = tree("stat", content);
+            let error = proc.read_lines("stat", &mut buffer).unwrap_err().to_string();
+            assert!(error.contains(said), "{error}");
+        }
+        let (_dir, proc) = tree("stat", b"a 1\n");
+        assert_eq!(proc.read_lines("stat", &mut buffer).unwrap(), "a 1\n");
+        assert!(proc.read_lines("loadavg", &mut buffer).is_err());
+    }
+}

@@ -1,0 +1,150 @@
+//! What the kernel says of one process or thread: `stat`, `schedstat`, `wchan`, `syscall`. Parsing only;
+//! what is done with threads that come and go is for the collectors.
+
+use crate::ReadError;
+use crate::proc::{Proc, Tree, clip, number};
+
+/// The fields of `stat` that are used (proc_pid_stat(5)); times in clock ticks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stat<'a> {
+    /// Name, at most 15 bytes; may hold any character, `)` and line feeds too.
+    pub comm: &'a str,
+    /// State letter, verbatim.
+    pub state: char,
+    /// Major page faults: those that had to read from a disk.
+    pub major_faults: u64,
+    /// Time in user mode.
+    pub user_ticks: u64,
+    /// Time in the kernel.
+    pub system_ticks: u64,
+    /// Threads of the process.
+    pub threads: u64,
+    /// Start, since boot: together with the number it is a process's identity.
+    pub start_ticks: u64,
+    /// Resident memory, in pages.
+    pub resident_pages: u64,
+    /// Time spent waiting for block I/O; stays 0 where delay accounting is off.
+    pub block_io_ticks: u64,
+}
+
+impl<'a> Stat<'a> {
+    /// Parses `/proc/PID/stat` or `/proc/PID/task/TID/stat`.
+    ///
+    /// # Errors
+    /// If a field is missing or is not what it should be.
+    pub fn parse(text: &'a str) -> Result<Self, ReadError> {
+        let (comm, state, mut rest) = head(text)?;
+        // Field numbers as in the manual page, where the state is number 3.
+        let mut at = 3;
+        let mut field = |number_wanted: usize, what: &str| {
+            let skip = number_wanted - at - 1;
+            at = number_wanted;
+            number::<u64>("stat", what, rest.nth(skip))
+        };
+        let stat = Self {
+            comm,
+            state,
+            major_faults: field(12, "majflt")?,
+            user_ticks: field(14, "utime")?,
+            system_ticks: field(15, "stime")?,
+            threads: field(20, "num_threads")?,
+            start_ticks: field(22, "starttime")?,
+            resident_pages: field(24, "rss")?,
+            block_io_ticks: field(42, "delayacct_blkio_ticks")?,
+        };
+        if !text.ends_with('\n') {
+            return Err(ReadError("stat: cut off".to_owned()));
+        }
+        Ok(stat)
+    }
+}
+
+/// Name and state letter of a `stat` line, and the fields after them: what a scan over thousands of threads reads.
+///
+/// # Errors
+/// If the line is not of that form.
+pub fn head(text: &str) -> Result<(&str, char, std::str::SplitAsciiWhitespace<'_>), ReadError> {
+    let bad = || ReadError(format!("stat: `{}` is not `PID (NAME) STATE …`", clip(text)));
+    // A name may hold brackets itself: the last closing one ends it, no later field has any.
+    let (before, after) = text.rsplit_once(')').ok_or_else(bad)?;
+    let (_, comm) = before.split_once('(').ok_or_else(bad)?;
+    let mut rest = after.split_ascii_whitespace();
+    let mut state = rest.next().ok_or_else(bad)?.chars();
+    match (state.next(), state.next()) {
+        (Some(letter), None) if letter.is_ascii_alphabetic() => Ok((comm, letter, rest)),
+        _ => Err(bad()),
+    }
+}
+
+/// The bytes of a `stat` file as text. A thread may have any bytes for a name, and one cut at 15 bytes often ends
+/// within a letter: then all bytes beyond ASCII become `?`.
+pub fn text(bytes: &mut [u8]) -> &str {
+    if std::str::from_utf8(bytes).is_err() {
+        for byte in bytes.iter_mut().filter(|byte| !byte.is_ascii()) {
+            *byte = b'?';
+        }
+    }
+    std::str::from_utf8(bytes).unwrap_or_default()
+}
+
+/// Nanoseconds on a CPU and nanoseconds runnable but waiting for one, from `schedstat`.
+///
+/// # Errors
+/// If there are not three numbers: its third (time slices) is checked so that a cut line is noticed.
+pub fn schedstat(text: &str) -> Result<(i64, i64), ReadError> {
+    let mut fields = text.split_ascii_whitespace();
+    let cpu_ns = number("schedstat", "time on a CPU", fields.next())?;
+    let queue_ns = number("schedstat", "time in the run queue", fields.next())?;
+    let _slices: u64 = number("schedstat", "time slices", fields.next())?;
+    Ok((cpu_ns, queue_ns))
+}
+
+/// The kernel function that the thread of `folder` (e.g. `71/task/72`) sleeps in. `0` is the kernel's word
+/// for "not sleeping", and also for "you may not know".
+pub fn wchan(proc: &Proc, folder: &str) -> Option<String> {
+    proc.word(Tree::Proc, &format!("{folder}/wchan")).filter(|name| name != "0")
+}
+
+/// The system call that the thread of `folder` is in. Readable with `CAP_SYS_PTRACE` or as its owner.
+pub fn syscall(proc: &Proc, folder: &str) -> Option<i64> {
+    let text = proc.word(Tree::Proc, &format!("{folder}/syscall"))?;
+    // `running`, or `-1 SP PC` outside of any call.
+    text.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "71 (a) b (c) S 1 71 71 0 -1 4194304 104 5 17 6 250 30 0 0 20 0 9 0 113271 3133440 429 \
+        18446744073709551615 1 1 1 0 0 0 0 0 0 0 0 0 17 0 0 0 42 0 0 0 0 0 0 0 0 0 0\n";
+
+    #[test]
+    fn the_name_may_hold_brackets() {
+        let stat = Stat::parse(LINE).unwrap();
+        assert_eq!((stat.comm, stat.state, stat.threads), ("a) b (c", 'S', 9));
+        assert_eq!((stat.major_faults, stat.user_ticks, stat.system_ticks), (17, 250, 30));
+        assert_eq!((stat.start_ticks, stat.resident_pages, stat.block_io_ticks), (113_271, 429, 42));
+    }
+
+    #[test]
+    fn a_name_that_is_no_utf8_is_still_a_thread() {
+        let mut bytes = b"7 (caf\xc3) R 1".to_vec();
+        assert_eq!(head(text(&mut bytes)).unwrap().0, "caf?");
+    }
+
+    #[test]
+    fn every_cut_is_an_error() {
+        for end in 0..LINE.len() {
+            assert!(Stat::parse(&LINE[..end]).is_err(), "{end}");
+        }
+    }
+
+    #[test]
+    fn schedstat_needs_all_three() {
+        assert_eq!(schedstat("970551 5300355 1\n").unwrap(), (970_551, 5_300_355));
+        assert!(schedstat("970551 5300355").is_err());
+        assert!(schedstat("970551 -").is_err());
+        assert!(schedstat("").is_err());
+    }
+}

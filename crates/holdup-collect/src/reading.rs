@@ -1,0 +1,63 @@
+//! The acquisition window of a read: every value carries the middle of the stretch in which it was taken
+//! and that stretch's length. Only the bookkeeping; what is read is for the collectors.
+
+use std::time::Instant;
+
+use holdup_recording::rows::Sample;
+use holdup_recording::{Batch, Labels, clock};
+
+/// Where the values of one source go, each with the window of its read.
+pub(crate) struct Out<'a> {
+    /// The rows so far.
+    pub batch: &'a mut Batch,
+    source: &'a str,
+    begun_at: i64,
+    begun: Instant,
+    window_ns: Option<i64>,
+}
+
+impl<'a> Out<'a> {
+    /// Values of `source` into `batch`; a read begins now.
+    pub fn new(batch: &'a mut Batch, source: &'a str) -> Self {
+        Self { batch, source, begun_at: clock::now_ns(), begun: Instant::now(), window_ns: None }
+    }
+
+    /// Another read begins now.
+    pub fn begin(&mut self) {
+        self.begun_at = clock::now_ns();
+        self.begun = Instant::now();
+        self.window_ns = None;
+    }
+
+    /// Puts one value in. The first one after `begin` ends the window: by then the file has been read.
+    pub fn put(&mut self, metric: &str, labels: Labels, value: f64) {
+        let window_ns = self.window();
+        self.batch.samples.push(Sample {
+            at: self.begun_at + window_ns / 2,
+            window_ns,
+            source: self.source.to_owned(),
+            metric: metric.to_owned(),
+            labels,
+            value,
+        });
+    }
+
+    /// A value without labels.
+    pub fn put_plain(&mut self, metric: &str, value: f64) {
+        self.put(metric, Labels::none(), value);
+    }
+
+    /// Middle of the read's window, for rows of other tables; ends the window as `put` does.
+    pub fn at(&mut self) -> i64 {
+        self.begun_at + self.window() / 2
+    }
+
+    /// Whose values these are.
+    pub fn source(&self) -> &'a str {
+        self.source
+    }
+
+    fn window(&mut self) -> i64 {
+        *self.window_ns.get_or_insert_with(|| self.begun.elapsed().as_nanos() as i64)
+    }
+}

@@ -1,0 +1,172 @@
+//! `--watch host`.
+
+use std::path::Path;
+
+use holdup_collect::host::Host;
+use holdup_collect::proc::Proc;
+use holdup_collect::{Collector, ProbeError};
+use holdup_recording::{Batch, CoverageState};
+
+use crate::{small_tree, value};
+
+fn sample(proc: &Proc) -> (Batch, Result<(), String>) {
+    let mut batch = Batch::default();
+    let result = Host::new(proc.clone()).sample(&mut batch);
+    (batch, result.map_err(|e| e.to_string()))
+}
+
+#[test]
+fn every_section_of_the_small_tree() {
+    let (_dir, proc) = small_tree();
+    let (batch, result) = sample(&proc);
+    assert_eq!(result, Ok(()));
+    let expected: &[(&str, &[(&str, &str)], f64)] = &[
+        ("system_load_average_1m", &[], 1.5),
+        ("system_load_average_15m", &[], 0.25),
+        ("system_processes_runnable", &[], 3.0),
+        ("system_cpu_time_seconds_total", &[("cpu_mode", "user")], 377.66),
+        ("system_cpu_time_seconds_total", &[("cpu_mode", "steal")], 16.59),
+        ("system_cpu_logical_count", &[], 2.0),
+        ("system_context_switches_total", &[], 533_765.0),
+        ("system_memory_usage_bytes", &[("state", "used")], 420_000.0 * 1024.0),
+        ("system_memory_available_bytes", &[], 600_000.0 * 1024.0),
+        ("system_memory_total_bytes", &[], 1_000_000.0 * 1024.0),
+        ("system_paging_usage_bytes", &[("state", "used")], 10_000.0 * 1024.0),
+        ("system_paging_operations_total", &[("direction", "in")], 5.0),
+        ("system_paging_operations_total", &[("direction", "out")], 7.0),
+        ("system_paging_faults_total", &[("type", "major")], 1587.0),
+        ("system_pressure_seconds_total", &[("resource", "cpu"), ("kind", "some")], 20.020936),
+        ("system_pressure_seconds_total", &[("resource", "io"), ("kind", "full")], 6.29385),
+        ("system_disk_io_bytes_total", &[("device", "vda"), ("direction", "read")], 5_502_866.0 * 512.0),
+        ("system_disk_operations_total", &[("device", "vda"), ("direction", "write")], 31_476.0),
+        ("system_disk_operation_time_seconds_total", &[("device", "vda"), ("direction", "write")], 22.178),
+        ("system_disk_io_time_seconds_total", &[("device", "vda")], 12.392),
+        ("system_disk_weighted_io_time_seconds_total", &[("device", "vda")], 46.387),
+        ("system_disk_in_flight", &[("device", "vda")], 3.0),
+        ("system_network_io_bytes_total", &[("device", "eth0"), ("direction", "receive")], 403_124_122.0),
+        ("system_network_errors_total", &[("device", "eth0"), ("direction", "transmit")], 3.0),
+        ("system_network_dropped_total", &[("device", "eth0"), ("direction", "receive")], 2.0),
+        ("tcp_retransmitted_segments_total", &[], 17.0),
+        ("tcp_listen_overflows_total", &[], 1474.0),
+        ("tcp_listen_drops_total", &[], 1480.0),
+        ("tcp_accept_queue_length", &[("port", "3306")], 59.0),
+        ("tcp_server_connections", &[("port", "3306")], 3.0),
+        ("tcp_server_unread_connections", &[("port", "3306")], 2.0),
+        ("tcp_server_unread_bytes", &[("port", "3306")], 64.0),
+        ("tcp_server_close_wait_connections", &[("port", "3306")], 1.0),
+        ("tcp_server_connections", &[("port", "8080")], 0.0),
+        ("system_threads", &[("state", "D")], 1.0),
+        ("system_threads", &[("state", "S")], 2.0),
+        ("system_threads", &[("state", "R")], 1.0),
+        ("system_threads", &[("state", "Z")], 0.0),
+    ];
+    for (metric, labels, number) in expected {
+        let found = value(&batch, metric, labels).unwrap_or_else(|| panic!("{metric} {labels:?} is missing"));
+        assert!((found - number).abs() < 1e-6, "{metric} {labels:?}: {found} is not {number}");
+    }
+    for absent in [("device", "vda1"), ("device", "loop0"), ("device", "ifb0"), ("port", "40961")] {
+        assert!(!batch.samples.iter().any(|s| s.labels.contains(&[absent])), "{absent:?}");
+    }
+    let blocked = &batch.threads[..];
+    assert_eq!(blocked.len(), 1);
+    assert_eq!((blocked[0].pid, blocked[0].tid, blocked[0].state.as_str()), (71, 72, "D"));
+    assert_eq!((blocked[0].process.as_str(), blocked[0].thread.as_str()), ("mariadbd", "pool (1)"));
+    assert_eq!((blocked[0].wchan.as_deref(), blocked[0].syscall), (Some("do_unlinkat"), Some(87)));
+}
+
+/// Every file of the tree, cut off at many places: never a panic, and never a number that was not there.
+#[test]
+fn a_cut_file_is_a_gap_and_never_another_number() {
+    let (dir, proc) = small_tree();
+    let whole = sample(&proc).0;
+    let known = |s: &holdup_recording::rows::Sample| {
+        whole.samples.iter().any(|w| w.metric == s.metric && w.labels == s.labels && w.value == s.value)
+    };
+    for file in
+        ["loadavg", "stat", "meminfo", "vmstat", "pressure/io", "diskstats", "net/dev", "net/snmp", "net/netstat"]
+    {
+        let path = dir.path().join("proc").join(file);
+        let content = std::fs::read(&path).unwrap();
+        for end in (0..content.len()).step_by(3) {
+            std::fs::write(&path, &content[..end]).unwrap();
+            let (batch, result) = sample(&proc);
+            // Cut exactly behind a line it may be a shorter file of the same form.
+            assert!(result.is_err() || content[end - 1] == b'\n', "{file} cut at {end}");
+            assert!(batch.samples.iter().all(known), "{file} cut at {end}: another number");
+        }
+        std::fs::remove_file(&path).unwrap();
+        assert!(sample(&proc).1.is_err_and(|e| e.contains(file)), "{file} missing");
+        std::fs::write(&path, &content).unwrap();
+    }
+}
+
+#[test]
+fn rubbish_is_a_gap() {
+    let (dir, proc) = small_tree();
+    for file in ["loadavg", "stat", "meminfo", "vmstat", "diskstats", "net/dev", "net/snmp", "net/tcp", "71/stat"] {
+        let path = dir.path().join("proc").join(file);
+        let content = std::fs::read(&path).unwrap();
+        for rubbish in
+            [&b"\n"[..], b"\n\n\n\n", b": : : :\n", b"a b c\nd e f\ng h i\n", b"\xff\n", b"cpu -1 1e999 nan\n"]
+        {
+            std::fs::write(&path, rubbish).unwrap();
+            let (_, result) = sample(&proc);
+            let lists = ["diskstats", "net/dev", "net/tcp", "vmstat"].contains(&file);
+            assert!(result.is_err() || lists, "{file}: {rubbish:?}");
+        }
+        std::fs::write(&path, &content).unwrap();
+    }
+}
+
+#[test]
+fn what_the_kernel_lacks_is_said_once_and_is_no_gap() {
+    let (dir, proc) = small_tree();
+    std::fs::remove_dir_all(dir.path().join("proc/pressure")).unwrap();
+    let mut host = Host::new(proc);
+    let coverage = host.probe().unwrap();
+    assert_eq!((coverage[0].source.as_str(), coverage[0].state), ("host", CoverageState::Partial));
+    assert_eq!(coverage[0].why.as_deref(), Some("without: pressure"));
+    assert_eq!((coverage[1].source.as_str(), coverage[1].state), ("host pressure", CoverageState::Absent));
+    assert!(coverage[1].enable.as_deref().unwrap().contains("psi=1"));
+    host.sample(&mut Batch::default()).unwrap();
+}
+
+#[test]
+fn without_proc_the_host_can_not_be_watched() {
+    let error = Host::new(Proc::at(Path::new("/nonexistent"))).probe().unwrap_err();
+    assert!(matches!(error, ProbeError::Unreachable { .. }), "{error}");
+}
+
+#[test]
+fn settings_of_the_small_tree() {
+    let (_dir, proc) = small_tree();
+    let mut batch = Batch::default();
+    Host::new(proc).settings(&mut batch).unwrap();
+    let setting = |name: &str| batch.settings.iter().find(|s| s.name == name).map(|s| s.value.as_str());
+    assert_eq!(setting("kernel.osrelease"), Some("6.18.44"));
+    assert_eq!(setting("cpu_logical_count"), Some("2"));
+    assert_eq!(setting("net.core.somaxconn"), Some("4096"));
+    assert_eq!(setting("transparent_hugepage.enabled"), Some("madvise"));
+    assert_eq!(setting("block.vda.scheduler"), Some("none"));
+    assert_eq!(setting("block.vda.read_ahead_kb"), Some("128"));
+    assert_eq!(setting("block.loop0.scheduler"), None);
+    assert_eq!(setting("vm.dirty_ratio"), None);
+}
+
+/// Counters of this very machine go up and its sections can be read.
+#[test]
+fn this_machine() {
+    let proc = Proc::system();
+    let mut host = Host::new(proc);
+    let coverage = host.probe().unwrap();
+    assert_eq!(coverage[0].source, "host");
+    let (mut first, mut second) = (Batch::default(), Batch::default());
+    host.sample(&mut first).unwrap();
+    let busy: u64 = (0..20_000_000_u64).fold(0, |a, b| a ^ b.wrapping_mul(a | 1));
+    assert_ne!(busy, 1);
+    host.sample(&mut second).unwrap();
+    let switches = |batch: &Batch| value(batch, "system_context_switches_total", &[]).unwrap();
+    assert!(switches(&second) > switches(&first));
+    assert!(value(&second, "system_threads", &[("state", "S")]).unwrap() > 0.0);
+    assert!(first.samples.iter().all(|s| s.window_ns > 0 && s.at > 1_700_000_000_000_000_000));
+}
