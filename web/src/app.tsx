@@ -1,0 +1,171 @@
+// The whole page in its reading order: the verdict of each run, then everything that carries it. It holds the two
+// pieces of state the parts share: which run is shown, and which window of which chart is marked.
+
+import { useCallback, useEffect, useMemo, useState } from "preact/hooks";
+import type { ComponentChildren } from "preact";
+import { TimeAxis } from "./axis.ts";
+import { duration, instant, percent, words } from "./format.ts";
+import { chartElement, fromHash, toHash } from "./link.ts";
+import type { Report, Run } from "./model.ts";
+import { Charts } from "./parts/charts.tsx";
+import { FindingNote } from "./parts/finding.tsx";
+import { Ledger } from "./parts/ledger.tsx";
+import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
+
+export function App({ report }: { report: Report }) {
+  const { runs } = report;
+  const [name, setName] = useState(() => known(runs, fromHash(globalThis.location?.hash ?? "")?.run) ?? runs[0]?.name);
+  const run = runs.find((r) => r.name === name);
+  const axis = useMemo(() => new TimeAxis(run ? extent(run) : { from: 0, to: 1 }), [run]);
+  const [wanted, setWanted] = useState(() => globalThis.location?.hash ?? "");
+  const [asked, setAsked] = useState(0);
+
+  const follow = useCallback((hash: string) => {
+    const place = fromHash(hash);
+    const target = known(runs, place?.run);
+    if (target === undefined) return;
+    setName(target);
+    setWanted(hash);
+    setAsked((n) => n + 1);
+  }, [runs]);
+
+  useEffect(() => {
+    const moved = () => follow(location.hash);
+    addEventListener("hashchange", moved);
+    return () => removeEventListener("hashchange", moved);
+  }, [follow]);
+
+  // After the run's charts exist: mark the window and bring its chart into view.
+  useEffect(() => {
+    const place = fromHash(wanted);
+    if (!place?.chart || place.run !== name) return;
+    axis.mark({ chart: place.chart, window: place.window });
+    const figure = document.getElementById(chartElement(place.chart));
+    figure?.scrollIntoView({ block: "center", behavior: calm() ? "auto" : "smooth" });
+    figure?.focus({ preventScroll: true });
+  }, [wanted, asked, axis, name]);
+
+  if (!run) return <main class="page"><h1>This report holds no run.</h1></main>;
+  return (
+    <main class="page">
+      <Head report={report} run={run} choose={(n) => follow(toHash({ run: n, chart: null, window: null }))} />
+      <Body key={run.name} report={report} run={run} axis={axis} follow={follow} />
+      <footer class="soft small">
+        Written by holdup {report.holdup}. One file, nothing fetched; all of it is in the recording it was made from.
+      </footer>
+    </main>
+  );
+}
+
+function Head({ report, run, choose }: { report: Report; run: Run; choose(name: string): void }) {
+  const { runs } = report;
+  const several = runs.length > 1;
+  const move = (e: KeyboardEvent) => {
+    const by = e.key === "ArrowRight" || e.key === "ArrowDown" ? 1 : e.key === "ArrowLeft" || e.key === "ArrowUp" ? -1 : 0;
+    if (by === 0) return;
+    e.preventDefault();
+    const next = runs[(runs.indexOf(run) + by + runs.length) % runs.length];
+    if (!next) return;
+    choose(next.name);
+    document.getElementById(`tab:${next.name}`)?.focus();
+  };
+  return (
+    <header class="head">
+      <p class="kicker"><b>holdup</b><span>{report.title}</span></p>
+      {several ? (
+        <div class="verdicts" role="tablist" aria-label="Runs" onKeyDown={move}>
+          {runs.map((r) => (
+            <button
+              key={r.name} type="button" role="tab" id={`tab:${r.name}`} class="verdict" aria-selected={r === run} aria-controls="run"
+              tabIndex={r === run ? 0 : -1} onClick={() => choose(r.name)}
+            >
+              <Headline run={r} level="span" />
+            </button>
+          ))}
+        </div>
+      ) : (
+        <div class="verdicts"><div class="verdict only"><Headline run={run} level="h1" /></div></div>
+      )}
+    </header>
+  );
+}
+
+const WORDS: Record<string, [string, string]> = {
+  found: ["culprit found", "bad"],
+  healthy: ["healthy", "good"],
+  undecided: ["undecided", "unsure"],
+};
+
+function Headline({ run, level: Level }: { run: Run; level: "h1" | "span" }) {
+  const v = run.verdict;
+  const [word, mood] = WORDS[v.verdict] ?? [String(v.verdict), "unsure"];
+  const root = v.findings.find((f) => f.cause === v.culprit);
+  return (
+    <>
+      <span class="verdict-top">
+        <b>{run.name}</b>
+        <span class={`word ${mood}`}>{word}</span>
+        {root && <span class="soft">{percent(root.confidence)} sure</span>}
+      </span>
+      <Level class="headline">{v.headline || (v.culprit ? words(v.culprit) : word)}</Level>
+      <span class="soft small verdict-foot">{instant(run.started_at)} · {duration(run.duration_s)}</span>
+    </>
+  );
+}
+
+function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: TimeAxis; follow(hash: string): void }) {
+  const v = run.verdict;
+  const charts = useMemo(() => new Set(run.charts.map((c) => c.id)), [run]);
+  const link = { run: run.name, charts, follow };
+  const several = report.runs.length > 1;
+  return (
+    <div id="run" {...(several ? { role: "tabpanel", "aria-labelledby": `tab:${run.name}` } : {})}>
+      {v.findings.length > 0 && (
+        <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
+          {v.findings.map((f, i) => <FindingNote key={i} finding={f} {...link} />)}
+        </Section>
+      )}
+      {report.comparison && (
+        <Section id="comparison" title="Before and after" note="the same load on both"><ComparisonTable comparison={report.comparison} /></Section>
+      )}
+      {v.ledger.length > 0 && (
+        <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} /></Section>
+      )}
+      {v.load.operations.length > 0 && <Section id="load" title="What the client saw" note=""><LoadTable load={v.load} /></Section>}
+      {v.cleared.length > 0 && (
+        <Section id="cleared" title="Suspects cleared" note={`${v.cleared.length}, each by evidence`}><ClearedList cleared={v.cleared} {...link} /></Section>
+      )}
+      {v.not_judged.length > 0 && (
+        <Section id="not-judged" title="Not judged" note="could not be seen in this run"><NotJudgedList items={v.not_judged} /></Section>
+      )}
+      {run.charts.length > 0 && (
+        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} axis={axis} /></Section>
+      )}
+      {v.coverage.length > 0 && <Section id="coverage" title="What was watched" note=""><CoverageTable coverage={v.coverage} /></Section>}
+    </div>
+  );
+}
+
+function Section({ id, title, note, wide, children }: { id: string; title: string; note: string; wide?: boolean; children: ComponentChildren }) {
+  return (
+    <section class={wide ? "part wide" : "part"} aria-labelledby={`h:${id}`}>
+      <div class="part-head"><h2 id={`h:${id}`}>{title}</h2>{note && <p class="soft small">{note}</p>}</div>
+      <div class="part-body">{children}</div>
+    </section>
+  );
+}
+
+const known = (runs: Run[], name: string | undefined): string | undefined => runs.find((r) => r.name === name)?.name;
+
+const calm = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** From the run's start to its end, and further where a chart goes further. */
+function extent(run: Run): { from: number; to: number } {
+  let from = 0;
+  let to = run.duration_s;
+  for (const chart of run.charts) for (const s of chart.series) for (const t of s.x_s) {
+    if (t < from) from = t;
+    if (t > to) to = t;
+  }
+  return { from, to };
+}

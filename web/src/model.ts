@@ -1,0 +1,228 @@
+// The report's data: what the Rust binary writes into the page, as types, and the one function that reads it.
+// Everything in it is untrusted text. It is only checked as far as the page needs to stay standing: a missing
+// list is an empty list, an unknown word is shown as it is. It derives nothing.
+
+export interface Report {
+  holdup: string;
+  title: string;
+  runs: Run[];
+  comparison: Comparison | null;
+}
+
+export interface Run {
+  name: string;
+  started_at: string;
+  duration_s: number;
+  verdict: Verdict;
+  phases: Phase[];
+  charts: Chart[];
+}
+
+export interface Verdict {
+  verdict: "found" | "healthy" | "undecided";
+  culprit: string | null;
+  headline: string;
+  findings: Finding[];
+  cleared: Cleared[];
+  not_judged: NotJudged[];
+  ledger: LedgerRow[];
+  load: Load;
+  coverage: Coverage[];
+}
+
+export interface Finding {
+  cause: string;
+  title: string;
+  role: "root" | "contributor" | "symptom" | "next";
+  /** 0-1 */
+  confidence: number;
+  explains_ms: number | null;
+  /** 0-1 */
+  explains_ratio: number | null;
+  evidence: Evidence[];
+  fixes: Fix[];
+  prove: string;
+}
+
+export interface Window {
+  from_s: number;
+  to_s: number;
+}
+
+export interface Evidence {
+  table: string;
+  column: string;
+  labels: Record<string, string>;
+  window: Window | null;
+  observed: string | number | null;
+  expected: string | number | null;
+  text: string;
+  /** id of the chart that shows it */
+  chart: string | null;
+}
+
+export interface Fix {
+  text: string;
+  command?: string | null;
+  risk?: string | null;
+}
+
+export interface Cleared {
+  cause: string;
+  title: string;
+  evidence: Evidence[];
+}
+
+export interface NotJudged {
+  cause: string;
+  title: string;
+  missing: string;
+  enable: string;
+}
+
+export interface LedgerRow {
+  operation: string;
+  band: string;
+  response_ms: number;
+  parts: LedgerPart[];
+  /** response less the parts; negative when the parts overlap */
+  residual_ms: number;
+}
+
+export interface LedgerPart {
+  part: string;
+  ms: number;
+  error_ms: number;
+}
+
+export interface Quantiles {
+  p50: number | null;
+  p90: number | null;
+  p99: number | null;
+  p999: number | null;
+  max: number | null;
+}
+
+export interface Load {
+  operations: LoadOperation[];
+  generator_limited: boolean;
+}
+
+export interface LoadOperation {
+  operation: string;
+  /** requests per second */
+  offered: number;
+  /** requests per second */
+  achieved: number;
+  errors: number;
+  response_ms: Quantiles;
+  service_ms: Quantiles;
+  send_lag_ms: Quantiles;
+}
+
+export interface Coverage {
+  source: string;
+  state: "complete" | "partial" | "absent";
+  why: string | null;
+  enable: string | null;
+  /** share of one core, 0-1 */
+  cpu_ratio: number | null;
+}
+
+export interface Phase {
+  name: string;
+  from_s: number;
+  to_s: number;
+  rate_from: number | null;
+  rate_to: number | null;
+}
+
+export interface Chart {
+  id: string;
+  title: string;
+  unit: string;
+  /** starts on a logarithmic scale */
+  log: boolean;
+  series: Series[];
+}
+
+export interface Series {
+  name: string;
+  x_s: number[];
+  /** null is a gap: the source had nothing to say then */
+  y: (number | null)[];
+  style: "line" | "step" | "points";
+}
+
+export interface Comparison {
+  before: string;
+  after: string;
+  rows: ComparisonRow[];
+}
+
+export interface ComparisonRow {
+  indicator: string;
+  unit: string;
+  before: number | null;
+  after: number | null;
+  verdict: "better" | "worse" | "same" | "unclear";
+}
+
+type Loose = Record<string, unknown>;
+
+const isObject = (v: unknown): v is Loose => typeof v === "object" && v !== null && !Array.isArray(v);
+const object = (v: unknown): Loose => (isObject(v) ? v : {});
+const list = <T>(v: unknown, each: (item: Loose) => unknown = (x) => x): T[] =>
+  (Array.isArray(v) ? v.filter(isObject).map(each) : []) as T[];
+const number = (v: unknown, otherwise: number): number => (typeof v === "number" && Number.isFinite(v) ? v : otherwise);
+
+const evidenced = (item: Loose): Loose => ({ ...item, evidence: list(item.evidence, evidence), fixes: list(item.fixes) });
+
+function evidence(item: Loose): Loose {
+  const window = object(item.window);
+  const bounded = typeof window.from_s === "number" && typeof window.to_s === "number";
+  return { ...item, labels: object(item.labels), window: bounded ? window : null };
+}
+
+function series(item: Loose): Loose {
+  const x = Array.isArray(item.x_s) ? item.x_s : [];
+  const y = Array.isArray(item.y) ? item.y : [];
+  return { ...item, x_s: x, y: x.map((_, i) => (typeof y[i] === "number" ? y[i] : null)) };
+}
+
+function verdict(value: unknown): Loose {
+  const v = object(value);
+  const load = object(v.load);
+  return {
+    ...v,
+    findings: list(v.findings, evidenced),
+    cleared: list(v.cleared, evidenced),
+    not_judged: list(v.not_judged),
+    ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
+    load: { ...load, operations: list(load.operations) },
+    coverage: list(v.coverage),
+  };
+}
+
+function run(item: Loose): Loose {
+  return {
+    ...item,
+    duration_s: number(item.duration_s, 0),
+    verdict: verdict(item.verdict),
+    phases: list(item.phases),
+    charts: list(item.charts, (chart) => ({ ...chart, series: list(chart.series, series) })),
+  };
+}
+
+/** Reads the page's JSON. Throws an `Error` a person can act on when it is no report. */
+export function readReport(text: string): Report {
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (error) {
+    throw new Error(`the report's data is not JSON (${String(error)}); the file may be cut short`);
+  }
+  if (!isObject(value) || !Array.isArray(value.runs)) throw new Error("the report's data has no list of runs");
+  const comparison = isObject(value.comparison) ? { ...value.comparison, rows: list(value.comparison.rows) } : null;
+  return { ...value, runs: list(value.runs, run), comparison } as unknown as Report;
+}

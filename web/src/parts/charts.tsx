@@ -1,0 +1,153 @@
+// All charts of a run, stacked on one time axis under one ruler. Each has its title, a legend with live values, its
+// keys and its numbers as a table. Drawing is plot.ts's.
+
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { align } from "../align.ts";
+import type { TimeAxis } from "../axis.ts";
+import { clock, inUnit, unitName } from "../format.ts";
+import { chartElement } from "../link.ts";
+import type { Chart, Phase } from "../model.ts";
+import { onThemeChange, seriesVar } from "../theme.ts";
+import { Plot, PLOT_HEIGHT } from "./plot.ts";
+import { Ruler } from "./ruler.tsx";
+
+export function Charts({ charts, phases, axis }: { charts: Chart[]; phases: Phase[]; axis: TimeAxis }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = box.current;
+    if (!element || typeof ResizeObserver === "undefined") return;
+    setWidth(element.clientWidth);
+    const observer = new ResizeObserver(() => setWidth(element.clientWidth));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <div class="charts" ref={box}>
+      <Ruler axis={axis} phases={phases} width={width} />
+      {charts.map((chart) => (
+        <Figure key={chart.id} chart={chart} phases={phases} axis={axis} width={width} />
+      ))}
+    </div>
+  );
+}
+
+const LATENCY = /^(ns|us|µs|ms|s|seconds|milliseconds)$/;
+
+function Figure({ chart, phases, axis, width }: { chart: Chart; phases: Phase[]; axis: TimeAxis; width: number }) {
+  const canvas = useRef<HTMLDivElement>(null);
+  const plot = useRef<Plot | null>(null);
+  const values = useRef<(HTMLElement | null)[]>([]);
+  const [log, setLog] = useState(chart.log === true);
+  const [hidden, setHidden] = useState<ReadonlySet<number>>(new Set());
+  const [table, setTable] = useState(false);
+  const [marked, setMarked] = useState(false);
+
+  useEffect(() => {
+    const look = () => setMarked(axis.highlight?.chart === chart.id);
+    look();
+    return axis.subscribe((change) => change === "highlight" && look());
+  }, [axis, chart]);
+
+  useLayoutEffect(() => {
+    const box = canvas.current;
+    if (!box || !canDraw()) return;
+    // Straight into the text nodes: a pointer moves sixty times a second over ten charts.
+    const onValues = (now: (number | null)[]) =>
+      now.forEach((v, i) => {
+        const cell = values.current[i];
+        if (cell) cell.textContent = inUnit(v, chart.unit);
+      });
+    const drawn = new Plot(chart, phases, axis, { log, hidden, onValues }, box);
+    plot.current = drawn;
+    const leave = onThemeChange(() => drawn.recolour());
+    return () => {
+      leave();
+      plot.current = null;
+      drawn.destroy();
+    };
+  }, [chart, phases, axis, log]);
+
+  useEffect(() => plot.current?.resize(width), [width]);
+
+  const toggle = (i: number) => {
+    const next = new Set(hidden);
+    const shown = next.delete(i);
+    if (!shown) next.add(i);
+    setHidden(next);
+    plot.current?.show(i, shown);
+  };
+
+  const keys: Record<string, () => void> = {
+    ArrowLeft: () => plot.current?.step(-1),
+    ArrowRight: () => plot.current?.step(1),
+    "+": () => axis.scale(0.5),
+    "=": () => axis.scale(0.5),
+    "-": () => axis.scale(2),
+    "0": () => axis.reset(),
+    Escape: () => (axis.mark(null), axis.reset()),
+  };
+
+  return (
+    <figure class={marked ? "chart marked" : "chart"} id={chartElement(chart.id)} tabIndex={-1}>
+      <figcaption>
+        <h3>{chart.title}<span class="soft unit">{unitName(chart.unit)}</span></h3>
+        <div class="legend">
+          {chart.series.map((s, i) => (
+            <button key={i} type="button" aria-pressed={!hidden.has(i)} title={hidden.has(i) ? "Show this series" : "Hide this series"} onClick={() => toggle(i)}>
+              <i class={`key ${s.style}`} style={{ color: seriesVar(i) }} />
+              {s.name} <b class="n" ref={(e) => { values.current[i] = e; }} />
+            </button>
+          ))}
+        </div>
+        <div class="tools">
+          {(chart.log || LATENCY.test(chart.unit)) && (
+            <button type="button" aria-pressed={log} onClick={() => setLog(!log)} title="Logarithmic scale">log</button>
+          )}
+          <button type="button" aria-pressed={table} onClick={() => setTable(!table)} title="The numbers of this chart, in view">table</button>
+        </div>
+      </figcaption>
+      <div
+        class="plot" ref={canvas} tabIndex={0} role="group" style={{ minHeight: `${PLOT_HEIGHT}px` }}
+        aria-label={`${chart.title}, ${unitName(chart.unit)}. Arrow keys move the cursor, plus and minus zoom, 0 shows all.`}
+        onKeyDown={(e) => {
+          const act = e.ctrlKey || e.metaKey || e.altKey ? undefined : keys[e.key];
+          if (!act) return;
+          e.preventDefault();
+          act();
+        }}
+      />
+      {table && <Numbers chart={chart} axis={axis} />}
+    </figure>
+  );
+}
+
+function Numbers({ chart, axis }: { chart: Chart; axis: TimeAxis }) {
+  const [range, setRange] = useState(axis.range);
+  useEffect(() => axis.subscribe((change) => change === "range" && setRange(axis.range)), [axis]);
+  const { x, columns } = align(chart.series);
+  return (
+    <div class="scroll numbers" tabIndex={0} role="region" aria-label={`${chart.title}, numbers`}>
+      <table>
+        <thead><tr><th class="n">time</th>{chart.series.map((s, i) => <th key={i} class="n">{s.name}</th>)}</tr></thead>
+        <tbody>
+          {x.map((t, i) => t >= range.from && t <= range.to && (
+            <tr key={t}>
+              <td class="n">{clock(t, range.to - range.from)}</td>
+              {columns.map((c, k) => <td key={k} class="n">{c[i] === undefined ? "" : c[i] === null ? "gap" : inUnit(c[i], chart.unit)}</td>)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+/** Without a canvas (a test, a very old browser) the tables still serve. */
+function canDraw(): boolean {
+  try {
+    return document.createElement("canvas").getContext("2d") !== null && typeof matchMedia === "function";
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,93 @@
+// A finding, written as a colleague would note it: what it is, how sure, how much of the wait it explains, by what
+// evidence, what to do, and how to know that it helped.
+
+import { useState } from "preact/hooks";
+import { ms, percent, words } from "../format.ts";
+import type { Finding, Fix } from "../model.ts";
+import { EvidenceList, type EvidenceProps } from "./evidence.tsx";
+
+const ROLES: Record<string, string> = { root: "Root cause", contributor: "Contributes", symptom: "Symptom", next: "Next bottleneck" };
+
+type Props = Omit<EvidenceProps, "evidence"> & { finding: Finding };
+
+export function FindingNote({ finding: f, ...rest }: Props) {
+  return (
+    <article class={f.role === "root" ? "finding root" : "finding"}>
+      <header>
+        <span class="role">{ROLES[f.role] ?? String(f.role)}</span>
+        <h3>{f.title || words(f.cause)}</h3>
+        <code class="slug">{f.cause}</code>
+      </header>
+      <p class="weight">
+        <span><b class="n">{percent(f.confidence)}</b> sure</span>
+        <Explained finding={f} />
+      </p>
+      <EvidenceList evidence={f.evidence} {...rest} />
+      {f.fixes.length > 0 && (
+        <div class="fixes">
+          <h4>{f.fixes.length > 1 ? "What to do" : "The fix"}</h4>
+          <ol class={f.fixes.length > 1 ? "" : "single"}>{f.fixes.map((fix, i) => <FixItem key={i} fix={fix} />)}</ol>
+        </div>
+      )}
+      {f.prove && <div class="prove"><h4>How to prove it</h4><p>{f.prove}</p></div>}
+    </article>
+  );
+}
+
+function Explained({ finding: f }: { finding: Finding }) {
+  const { explains_ms, explains_ratio: ratio } = f;
+  if (typeof explains_ms !== "number") return null;
+  const known = typeof ratio === "number" && ratio > 0;
+  return (
+    <>
+      {known && <span class="meter" aria-hidden="true"><i style={{ width: `${Math.min(100, ratio * 100)}%` }} /></span>}
+      <span>
+        explains <b class="n">{ms(explains_ms)}</b>
+        {known && <> of <b class="n">{ms(explains_ms / ratio)}</b> ({percent(ratio)})</>}
+      </span>
+    </>
+  );
+}
+
+function FixItem({ fix }: { fix: Fix }) {
+  return (
+    <li>
+      <p>{fix.text}</p>
+      {fix.command && <Command text={fix.command} />}
+      {fix.risk && <p class="risk"><b>Risk:</b> {fix.risk}</p>}
+    </li>
+  );
+}
+
+/** A command to run, with a button that copies it. */
+export function Command({ text }: { text: string }) {
+  const [done, setDone] = useState<"" | "copied" | "select it yourself">("");
+  const click = async () => {
+    setDone((await copy(String(text))) ? "copied" : "select it yourself");
+    setTimeout(() => setDone(""), 1600);
+  };
+  return (
+    <div class="command">
+      <pre tabIndex={0}>{text}</pre>
+      <button type="button" onClick={click} aria-label="Copy the command">{done || "copy"}</button>
+      <span class="unseen" role="status">{done}</span>
+    </div>
+  );
+}
+
+async function copy(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // A page opened from plain http or an old browser has no clipboard interface: the selection still works there.
+    const area = document.createElement("textarea");
+    area.value = text;
+    area.className = "unseen";
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand("copy");
+    area.remove();
+    return copied;
+  }
+}

@@ -1,0 +1,23 @@
+// Entry of the self-contained report: reads the data the Rust binary put into the page and renders it. A report that
+// can't be read says so in the page, for there may be no console in sight.
+
+import "uplot/dist/uPlot.min.css";
+import "./report.css";
+import { render } from "preact";
+import { App } from "./app.tsx";
+import { readReport } from "./model.ts";
+import { printInLight } from "./theme.ts";
+
+const root = document.getElementById("app");
+const data = document.getElementById("holdup-report");
+
+if (root) {
+  try {
+    const report = readReport(data?.textContent ?? "");
+    document.title = `${report.title} · holdup`;
+    printInLight();
+    render(<App report={report} />, root);
+  } catch (error) {
+    root.textContent = `This report can't be shown: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

@@ -1,0 +1,53 @@
+// Colours for canvases, read from the style sheet's custom properties, so that light, dark and print are decided in
+// one place (report.css). The series colours are the Okabe-Ito set, shifted in lightness per theme: told apart under
+// the common colour-vision deficiencies; from the eighth series on, dashes tell them apart as well.
+
+export const SERIES_COLOURS = 7;
+
+export interface Theme {
+  series: string[];
+  text: string;
+  grid: string;
+  band: string;
+  mark: string;
+  markEdge: string;
+}
+
+export function readTheme(): Theme {
+  const style = getComputedStyle(document.documentElement);
+  const get = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    series: Array.from({ length: SERIES_COLOURS }, (_, i) => get(`--s${i}`)),
+    text: get("--soft"),
+    grid: get("--grid"),
+    band: get("--band"),
+    mark: get("--mark"),
+    markEdge: get("--mark-edge"),
+  };
+}
+
+/** The custom property of the nth series, for HTML and SVG. */
+export const seriesVar = (index: number): string => `var(--s${index % SERIES_COLOURS})`;
+
+export const seriesDash = (index: number): number[] => (index < SERIES_COLOURS ? [] : index < 2 * SERIES_COLOURS ? [6, 3] : [2, 3]);
+
+/** Calls back when colours may have changed: the system's scheme, or a print that starts or ends. */
+export function onThemeChange(callback: () => void): () => void {
+  const scheme = matchMedia("(prefers-color-scheme: dark)");
+  scheme.addEventListener("change", callback);
+  addEventListener("holdup:theme", callback);
+  return () => {
+    scheme.removeEventListener("change", callback);
+    removeEventListener("holdup:theme", callback);
+  };
+}
+
+/** Paper is white whatever the screen is: print always takes the light colours. */
+export function printInLight(): void {
+  const set = (on: boolean) => () => {
+    document.documentElement.toggleAttribute("data-print", on);
+    dispatchEvent(new Event("holdup:theme"));
+  };
+  addEventListener("beforeprint", set(true));
+  addEventListener("afterprint", set(false));
+}

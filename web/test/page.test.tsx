@@ -1,0 +1,83 @@
+// The page in a DOM without a browser: that it shows what the model says, in order, and that text stays text.
+// Charts need a canvas and are not drawn here; their titles, legends and tables are.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { parseHTML } from "linkedom";
+import { render } from "preact";
+import { act } from "preact/test-utils";
+import { App } from "../src/app.tsx";
+import { readReport, type Report } from "../src/model.ts";
+
+const sample = readFileSync(join(process.cwd(), "test", "sample.json"), "utf8");
+const HOSTILE = `</script><img src=x onerror="document.title='owned'"><!--`;
+
+function show(report: Report): HTMLElement {
+  const { document } = parseHTML('<html><head></head><body><div id="app"></div></body></html>');
+  const nothing = () => undefined;
+  Object.assign(globalThis, { document, location: { hash: "" }, addEventListener: nothing, removeEventListener: nothing, matchMedia: undefined });
+  const root = document.getElementById("app") as unknown as HTMLElement;
+  void act(() => render(<App report={report} />, root));
+  return root;
+}
+
+test("the sections come in reading order", () => {
+  const root = show(readReport(sample));
+  const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
+  assert.deepEqual(titles, ["What it is", "Before and after", "Where the time went", "What the client saw", "Suspects cleared", "Not judged", "The run in time", "What was watched"]);
+});
+
+test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {
+  const root = show(readReport(sample));
+  const note = root.querySelector(".finding.root");
+  assert.match(note?.textContent ?? "", /93\u2009% sure.*explains 812 ms of 892 ms \(91\u2009%\)/);
+  const links = [...(note?.querySelectorAll(".evidence a") ?? [])].map((a) => a.getAttribute("href"));
+  assert.deepEqual(links, ["#faulty/pool/6.1~15", "#faulty/pool_wait/6.1~15", "#faulty/rate/7.5~15"]);
+  for (const href of links) assert.ok(root.querySelector(`[id="chart:${href?.split("/")[1]}"]`), `${href} leads nowhere`);
+});
+
+test("each run is a tab, and evidence for a chart that is not there is no link", () => {
+  const report = readReport(sample);
+  report.runs[0]!.charts = [];
+  const root = show(report);
+  assert.equal(root.querySelectorAll('[role="tab"]').length, 2);
+  assert.equal(root.querySelectorAll(".evidence a").length, 0);
+});
+
+test("the residual is named, and a negative one takes no room", () => {
+  const report = readReport(sample);
+  assert.ok(show(report).querySelector(".bar .hatch"));
+  for (const row of report.runs[0]!.verdict.ledger) row.residual_ms = -5;
+  const root = show(report);
+  assert.equal(root.querySelectorAll(".bar .hatch").length, 0);
+  assert.match(root.querySelector(".ledger table")?.textContent ?? "", /unexplained\u22125/);
+});
+
+test("hostile text stays text, wherever it stands", () => {
+  const poison = (value: unknown, key = ""): unknown => {
+    if (typeof value === "string") return key === "style" ? value : HOSTILE;
+    if (Array.isArray(value)) return value.map((v) => poison(v));
+    if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, poison(v, k)]));
+    return value;
+  };
+  const report = poison(readReport(sample)) as Report;
+  report.runs.forEach((run, i) => { run.name += i; });
+  report.runs[0]!.verdict.findings[0]!.evidence[0]!.labels = { [HOSTILE]: HOSTILE };
+  const root = show(report);
+  assert.equal(root.querySelectorAll("img, script, iframe, object, embed, form").length, 0);
+  for (const element of root.querySelectorAll("*")) {
+    for (const name of element.getAttributeNames()) assert.doesNotMatch(name, /^on/i);
+    const href = element.getAttribute("href");
+    if (href !== null) assert.match(href, /^#/);
+  }
+  assert.equal(root.querySelector(".headline")?.textContent, HOSTILE);
+  const again = parseHTML(`<html><body>${root.outerHTML}</body></html>`).document;
+  assert.equal(again.querySelectorAll("img, script").length, 0);
+});
+
+test("a nearly empty model still gives a page", () => {
+  assert.match(show(readReport('{"holdup":"0.1.0","title":"t","runs":[{"name":"a","verdict":{"verdict":"undecided","headline":"Too little was seen."}}]}')).textContent ?? "", /Too little was seen/);
+  assert.match(show(readReport('{"runs":[]}')).textContent ?? "", /holds no run/);
+});
