@@ -1,1 +1,20 @@
-//! holdup-load
+//! Scenario -> requests. Open model: arrivals are scheduled ahead of time and never wait for the system
+//! under test; response time counts from the intended start.
+//!
+//! - [`yaml`], [`scenario`]: what to send, read from a file or from flags.
+//! - [`schedule`]: when each request is due, as a pure function.
+//! - [`engine`]: the loop that sends them and writes down what happened; [`http`] knows the protocol and
+//!   nothing of time.
+//! - [`stats`]: histograms and the live snapshot.
+
+pub mod engine;
+pub mod http;
+pub mod scenario;
+pub mod schedule;
+pub mod stats;
+mod sys;
+pub mod yaml;
+
+pub use engine::{Engine, LoadError};
+pub use scenario::Scenario;
+pub use yaml::YamlError;

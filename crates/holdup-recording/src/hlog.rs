@@ -4,7 +4,7 @@
 //! Values are nanoseconds. Tags are `<operation>.response`, `<operation>.service`, `<operation>.send_lag`.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{LineWriter, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -16,30 +16,24 @@ use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
 pub const HLOG: &str = "latency.hlog";
 
 /// One histogram of one interval.
-pub struct Interval<'a> {
-    /// Series, e.g. `search.response`.
-    pub tag: &'a str,
+pub struct Interval {
+    /// Series, e.g. `search.response`. No commas, no white space.
+    pub tag: String,
     /// Start, from the beginning of the recording.
     pub from: Duration,
     /// Length.
     pub length: Duration,
     /// Values in nanoseconds.
-    pub histogram: &'a Histogram<u64>,
+    pub histogram: Histogram<u64>,
 }
 
-/// Writes all intervals of a recording that started at `start`.
+/// Writes intervals of a recording that started at `start` as they come; each is in the file at once.
 ///
 /// # Errors
 /// Those of the file system, or a tag with a comma, space or line break in it.
-pub fn write<'a>(
-    dir: &Path,
-    start: SystemTime,
-    intervals: impl IntoIterator<Item = Interval<'a>>,
-) -> std::io::Result<()> {
-    let path = dir.join(HLOG);
-    let mut file = BufWriter::new(File::create(path)?);
+pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = Interval>) -> std::io::Result<()> {
+    let mut file = LineWriter::new(File::create(dir.join(HLOG))?);
     let mut serializer = V2DeflateSerializer::new();
-    let other = |e: &dyn std::fmt::Debug| std::io::Error::other(format!("{e:?}"));
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("values are nanoseconds")
         .with_start_time(start)
@@ -47,8 +41,9 @@ pub fn write<'a>(
         .with_max_value_divisor(1_000_000.0)
         .begin_log_with(&mut file, &mut serializer)?;
     for interval in intervals {
-        let tag = Tag::new(interval.tag).ok_or_else(|| std::io::Error::other(format!("bad tag {}", interval.tag)))?;
-        log.write_histogram(interval.histogram, interval.from, interval.length, Some(tag)).map_err(|e| other(&e))?;
+        let tag = Tag::new(&interval.tag).ok_or_else(|| std::io::Error::other(format!("bad tag {}", interval.tag)))?;
+        log.write_histogram(&interval.histogram, interval.from, interval.length, Some(tag))
+            .map_err(|e| std::io::Error::other(format!("{e:?}")))?;
     }
     file.flush()
 }

@@ -1,0 +1,356 @@
+//! A scenario: which operations, against what, at which rates, watched by whom. Read from YAML (see
+//! `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made of the quick form's flags.
+
+use std::time::Duration;
+
+use holdup_recording::manifest::Threshold;
+
+use crate::schedule::Schedule;
+use crate::yaml::{Node, YamlError};
+
+/// Connections (requests in flight) if the scenario does not say.
+pub const DEFAULT_CONNECTIONS: u32 = 50;
+
+/// Deadline of a request from its intended start if the scenario does not say.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Most connections one process is asked to hold.
+pub const MAX_CONNECTIONS: u32 = 60_000;
+
+/// Most requests per second that can be asked for.
+pub const MAX_RATE: f64 = 10_000_000.0;
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// Where to.
+    pub target: Target,
+    /// When.
+    pub schedule: Schedule,
+    /// Most requests in flight.
+    pub connections: u32,
+    /// Deadline of a request from its intended start.
+    pub timeout: Duration,
+    /// What, by weight.
+    pub operations: Vec<Operation>,
+    /// Objectives.
+    pub thresholds: Vec<Threshold>,
+    /// What to watch meanwhile: addresses as for `--watch`.
+    pub watch: Vec<String>,
+    /// The text it was read from, if any.
+    pub text: Option<String>,
+}
+
+/// `http://host[:port]`, without path or credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Host name or address, an IPv6 address without brackets.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl Target {
+    /// As it stands in a `Host` header.
+    pub fn authority(&self) -> String {
+        let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
+        if self.port == 80 { host } else { format!("{host}:{}", self.port) }
+    }
+
+    /// Splits `http://host[:port][/path]` into target and path (`/` if it has none).
+    ///
+    /// # Errors
+    /// A message that says what is wrong with it and never repeats credentials.
+    pub fn parse(url: &str) -> Result<(Self, String), String> {
+        let rest = match url.split_once("://") {
+            Some(("http", rest)) => rest,
+            Some(("https", _)) => return Err("https is not supported yet; use http://".to_owned()),
+            Some((scheme, _)) => return Err(format!("unknown scheme \"{scheme}\"; use http://host:port/path")),
+            None => return Err(format!("\"{url}\" has no scheme; use http://{url}")),
+        };
+        let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
+        if authority.contains('@') {
+            return Err("credentials in the URL are not supported; send an Authorization header".to_owned());
+        }
+        let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
+            Some((host, "")) => (host, "80"),
+            Some((host, rest)) => (host, rest.strip_prefix(':').unwrap_or(rest)),
+            None => authority.rsplit_once(':').unwrap_or((authority, "80")),
+        };
+        if host.is_empty() {
+            return Err(format!("\"{url}\" names no host"));
+        }
+        let port = port.parse().map_err(|_| format!("\"{port}\" is not a port, 1 to 65535"))?;
+        Ok((Self { host: host.to_owned(), port }, path.to_owned()))
+    }
+}
+
+/// One kind of request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// What it is called in tables and reports.
+    pub name: String,
+    /// `GET`, `POST`, …
+    pub method: String,
+    /// Path and query.
+    pub path: String,
+    /// Further header fields in order.
+    pub headers: Vec<(String, String)>,
+    /// Body.
+    pub body: Option<String>,
+    /// Share among the operations, relative to the others' weights.
+    pub weight: u32,
+}
+
+const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
+
+impl Scenario {
+    /// Reads a scenario from the text of `file`.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its line and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
+        let root = Node::parse(text, file)?;
+        let map = root.map(&["name", "target", "load", "operations", "thresholds", "watch"])?;
+        let target_node = map.need("target")?;
+        let (target, base_path) = Target::parse(target_node.text()?).map_err(|why| target_node.error(why))?;
+        if base_path != "/" {
+            return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
+        }
+        let load = map.need("load")?;
+        let load_map = load.map(&["rate", "duration", "steps", "ramp", "connections", "timeout"])?;
+        let operations: Vec<Operation> =
+            map.need("operations")?.list().iter().map(operation).collect::<Result<_, _>>()?;
+        if operations.is_empty() {
+            return Err(map.need("operations")?.error("there must be at least one operation"));
+        }
+        for (i, operation) in operations.iter().enumerate() {
+            if operations[..i].iter().any(|o| o.name == operation.name) {
+                return Err(map.need("operations")?.error(format!("two operations are called \"{}\"", operation.name)));
+            }
+        }
+        let thresholds = map.get("thresholds").map_or(&[][..], Node::list);
+        let thresholds = thresholds
+            .iter()
+            .map(|node| parse_threshold(node.text()?, &operations).map_err(|why| node.error(why)))
+            .collect::<Result<_, _>>()?;
+        let watch = map.get("watch").map_or(&[][..], Node::list);
+        Ok(Self {
+            name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
+            target,
+            schedule: schedule(load)?,
+            connections: load_map
+                .get("connections")
+                .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
+            timeout: load_map.get("timeout").map_or(Ok(DEFAULT_TIMEOUT), Node::duration)?,
+            operations,
+            thresholds,
+            watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+            text: Some(text.to_owned()),
+        })
+    }
+}
+
+fn schedule(load: &Node) -> Result<Schedule, YamlError> {
+    let map = load.map(&["rate", "duration", "steps", "ramp", "connections", "timeout"])?;
+    let rate = |node: &Node| node.number("requests per second", 0.001..=MAX_RATE);
+    let positive = |node: &Node| {
+        let length = node.duration()?;
+        if length.is_zero() { Err(node.error("must be longer than 0s")) } else { Ok(length) }
+    };
+    let forms = [map.get("rate"), map.get("steps"), map.get("ramp")];
+    match forms {
+        [Some(node), None, None] => Ok(Schedule::constant(rate(node)?, positive(map.need("duration")?)?)),
+        [None, Some(node), None] => {
+            if let Some(duration) = map.get("duration") {
+                return Err(duration.error("steps say how long with \"every\"; remove \"duration\""));
+            }
+            let steps = node.map(&["from", "to", "step", "every"])?;
+            let (from, to, step) = (rate(steps.need("from")?)?, rate(steps.need("to")?)?, rate(steps.need("step")?)?);
+            if (to - from).abs() / step > 10_000.0 {
+                return Err(node.error("more than 10,000 steps"));
+            }
+            Ok(Schedule::steps(from, to, step, positive(steps.need("every")?)?))
+        }
+        [None, None, Some(node)] => {
+            let ramp = node.map(&["from", "to"])?;
+            Ok(Schedule::ramp(rate(ramp.need("from")?)?, rate(ramp.need("to")?)?, positive(map.need("duration")?)?))
+        }
+        [None, None, None] => Err(load.error("say how much: one of \"rate\", \"steps\" or \"ramp\"")),
+        _ => Err(load.error("\"rate\", \"steps\" and \"ramp\" exclude each other; keep one")),
+    }
+}
+
+fn operation(node: &Node) -> Result<Operation, YamlError> {
+    let mut keys = vec!["name", "weight", "headers", "body"];
+    keys.extend(METHODS);
+    let map = node.map(&keys)?;
+    let mut methods = METHODS.iter().filter_map(|m| Some((*m, map.get(m)?)));
+    let (method, path_node) = methods
+        .next()
+        .ok_or_else(|| node.error(format!("say what to send: one of {}, e.g. get: /path", METHODS.join(", "))))?;
+    if methods.next().is_some() {
+        return Err(node.error("more than one method; make two operations of it"));
+    }
+    let path = path_node.text()?;
+    check_path(path).map_err(|why| path_node.error(why))?;
+    let mut headers = Vec::new();
+    if let Some(list) = map.get("headers") {
+        for (name, value) in list.entries()? {
+            check_header(name, value.text()?).map_err(|why| value.error(why))?;
+            headers.push((name.clone(), value.text()?.to_owned()));
+        }
+    }
+    Ok(Operation {
+        name: map.get("name").map_or(Ok(path), Node::text)?.to_owned(),
+        method: method.to_uppercase(),
+        path: path.to_owned(),
+        headers,
+        body: map.get("body").map(|n| n.text().map(str::to_owned)).transpose()?,
+        weight: map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?,
+    })
+}
+
+/// # Errors
+/// If `path` can't stand in a request line.
+pub fn check_path(path: &str) -> Result<(), String> {
+    if !path.starts_with('/') {
+        return Err(format!("a path begins with /, found \"{path}\""));
+    }
+    match path.chars().find(|c| c.is_whitespace() || c.is_control() || !c.is_ascii()) {
+        Some(c) => Err(format!("{c:?} can't stand in a path; percent-encode it")),
+        None => Ok(()),
+    }
+}
+
+/// # Errors
+/// If the pair can't stand in a request head.
+pub fn check_header(name: &str, value: &str) -> Result<(), String> {
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b)) {
+        return Err(format!("\"{name}\" is not a header name"));
+    }
+    if ["content-length", "transfer-encoding", "connection"].contains(&name.to_lowercase().as_str()) {
+        return Err(format!("{name} is set by holdup; remove it"));
+    }
+    if value.contains(['\r', '\n', '\0']) {
+        return Err("a header value can't hold line breaks".to_owned());
+    }
+    Ok(())
+}
+
+/// Reads `[operation] METRIC < VALUE`, e.g. `p99 < 500ms`, `search p95 < 1s`, `errors < 1%`.
+///
+/// # Errors
+/// A message that says what is accepted.
+pub fn parse_threshold(text: &str, operations: &[Operation]) -> Result<Threshold, String> {
+    const METRICS: [&str; 8] = ["p50", "p90", "p95", "p99", "p999", "max", "mean", "errors"];
+    let example = "e.g. p99 < 500ms, search p95 < 1s, errors < 1%";
+    let (left, right) = text.split_once('<').ok_or_else(|| format!("\"{text}\" is not an objective; {example}"))?;
+    let (operation, metric) = match left.trim().rsplit_once(char::is_whitespace) {
+        Some((operation, metric)) => (Some(operation.trim().to_owned()), metric),
+        None => (None, left.trim()),
+    };
+    if !METRICS.contains(&metric) {
+        return Err(format!("unknown metric \"{metric}\"; there are: {}", METRICS.join(", ")));
+    }
+    if let Some(name) = &operation
+        && !operations.iter().any(|o| o.name == *name)
+    {
+        let names: Vec<&str> = operations.iter().map(|o| o.name.as_str()).collect();
+        return Err(format!("no operation is called \"{name}\"; there are: {}", names.join(", ")));
+    }
+    let right = right.trim();
+    let below = if metric == "errors" {
+        let (number, scale) = right.strip_suffix('%').map_or((right, 1.0), |n| (n.trim(), 0.01));
+        number.parse::<f64>().map_err(|_| format!("\"{right}\" is not a share such as 1% or 0.01"))? * scale
+    } else {
+        crate::yaml::parse_duration(right)?.as_secs_f64() * 1e3
+    };
+    Ok(Threshold { text: text.trim().to_owned(), metric: metric.to_owned(), below, operation })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "
+name: shop
+target: http://127.0.0.1:8080
+load:
+  steps: {from: 50, to: 300, step: 50, every: 10s}
+  connections: 20
+operations:
+  - {name: search, get: /search?q=a, weight: 3}
+  - name: order
+    post: /orders
+    headers: {Content-Type: application/json}
+    body: '{\"id\": 1}'
+thresholds: ['p99 < 500ms', 'order errors < 1%']
+watch: [host]
+";
+
+    #[test]
+    fn reads_a_scenario() {
+        let s = Scenario::parse(GOOD, "s.yaml").unwrap();
+        assert_eq!((s.operations.len(), s.schedule.stretches().len(), s.connections), (2, 6, 20));
+        assert_eq!(s.operations[1].method, "POST");
+        assert_eq!((s.thresholds[0].below, s.thresholds[1].below), (500.0, 0.01));
+        assert_eq!(s.timeout, DEFAULT_TIMEOUT);
+    }
+
+    #[test]
+    fn errors_name_the_line_and_the_way_out() {
+        let cases = [
+            (
+                "  connections: 20",
+                "  conections: 20",
+                "s.yaml:6: unknown key \"conections\" in load; did you mean \"connections\"?",
+            ),
+            (
+                "  connections: 20",
+                "  connections: 0",
+                "s.yaml:6: load.connections: 0 is out of range: connections, from 1 to 60000",
+            ),
+            (
+                "  connections: 20",
+                "  rate: 5",
+                "s.yaml:4: load: \"rate\", \"steps\" and \"ramp\" exclude each other; keep one",
+            ),
+            (
+                "every: 10s",
+                "every: 10",
+                "s.yaml:5: load.steps.every: expected a duration such as 250ms, 20s, 1m30s or 2h, found \"10\"",
+            ),
+            ("get: /search?q=a", "get: search", "s.yaml:8: operations[0].get: a path begins with /, found \"search\""),
+            ("name: order", "name: search", "s.yaml:7: operations: two operations are called \"search\""),
+            (
+                "target: http://127.0.0.1:8080",
+                "target: 127.0.0.1:8080",
+                "s.yaml:3: target: \"127.0.0.1:8080\" has no scheme; use http://127.0.0.1:8080",
+            ),
+            (
+                "p99 < 500ms",
+                "p98 < 500ms",
+                "s.yaml:13: thresholds[0]: unknown metric \"p98\"; there are: p50, p90, p95, p99, p999, max, mean, errors",
+            ),
+        ];
+        for (from, to, expected) in cases {
+            assert_eq!(Scenario::parse(&GOOD.replace(from, to), "s.yaml").unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn targets() {
+        assert_eq!(
+            Target::parse("http://[::1]:81/x?y").unwrap(),
+            (Target { host: "::1".into(), port: 81 }, "/x?y".into())
+        );
+        assert_eq!(Target::parse("http://h").unwrap().0.authority(), "h");
+        for bad in ["https://h", "ftp://h", "h:80", "http://u:secret@h/", "http://:80", "http://h:99999"] {
+            let why = Target::parse(bad).unwrap_err();
+            assert!(!why.contains("secret"), "{why}");
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! YAML with the place of every value, so that an error can say file, line, key and the way out. Values
+//! stay text until somebody asks for a number, a duration or a rate. It knows nothing of scenarios.
+
+use std::fmt;
+use std::time::Duration;
+
+use saphyr::{MarkedYamlOwned, ScalarStyle, YamlDataOwned, YamlLoader};
+
+/// Something wrong in a file: `scenario.yaml:7: unknown key "durration"; did you mean "duration"?`
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{file}:{line}: {message}")]
+pub struct YamlError {
+    /// The file as it was named.
+    pub file: String,
+    /// Line, from 1.
+    pub line: usize,
+    /// What is wrong and what would be right.
+    pub message: String,
+}
+
+/// One value and where it stands.
+#[derive(Clone, Debug)]
+pub struct Node {
+    file: String,
+    line: usize,
+    /// What it is called, for messages: `load.duration`, `operations[2]`.
+    path: String,
+    value: Value,
+}
+
+#[derive(Clone, Debug)]
+enum Value {
+    Empty,
+    Text(String),
+    List(Vec<Node>),
+    Map(Vec<(String, Node)>),
+}
+
+impl Node {
+    /// Parses `text`, the contents of `file`, which must hold one document.
+    ///
+    /// # Errors
+    /// Where it isn't YAML, repeats a key, or holds nothing or more than one document.
+    pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
+        let error = |line, message: String| YamlError { file: file.to_owned(), line, message };
+        let mut loader = YamlLoader::<MarkedYamlOwned>::default();
+        loader.early_parse(false);
+        let mut parser = saphyr_parser_of(text);
+        parser.load(&mut loader, true).map_err(|e| error(e.marker().line(), e.info().to_owned()))?;
+        if let Some(e) = loader.error() {
+            return Err(error(e.marker().line(), e.info().to_owned()));
+        }
+        let mut documents = loader.into_documents().into_iter();
+        let first = documents.next().ok_or_else(|| error(1, "the file is empty".to_owned()))?;
+        if let Some(second) = documents.next() {
+            return Err(error(
+                second.span.start.line(),
+                "a second document begins here; there may be only one".to_owned(),
+            ));
+        }
+        convert(&first, file, "")
+    }
+
+    /// An error about this value.
+    pub fn error(&self, message: impl fmt::Display) -> YamlError {
+        let message = if self.path.is_empty() { message.to_string() } else { format!("{}: {message}", self.path) };
+        YamlError { file: self.file.clone(), line: self.line, message }
+    }
+
+    /// What it is called, e.g. `load.duration`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// As a map whose keys must be among `known`.
+    ///
+    /// # Errors
+    /// If it is no map, or has another key: the message names the nearest of `known`.
+    pub fn map(&self, known: &[&str]) -> Result<Map<'_>, YamlError> {
+        let Value::Map(entries) = &self.value else {
+            return Err(self.error(format!("expected keys and values ({}), found {}", known.join(", "), self.kind())));
+        };
+        for (key, node) in entries {
+            if !known.contains(&key.as_str()) {
+                let hint = nearest(key, known).map_or_else(
+                    || format!("there are: {}", known.join(", ")),
+                    |name| format!("did you mean \"{name}\"?"),
+                );
+                let place = if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
+                return Err(YamlError {
+                    file: node.file.clone(),
+                    line: node.line,
+                    message: format!("unknown key \"{key}\"{place}; {hint}"),
+                });
+            }
+        }
+        Ok(Map { node: self, entries })
+    }
+
+    /// As a map with any keys.
+    ///
+    /// # Errors
+    /// If it is no map.
+    pub fn entries(&self) -> Result<&[(String, Node)], YamlError> {
+        match &self.value {
+            Value::Map(entries) => Ok(entries),
+            Value::Empty => Ok(&[]),
+            _ => Err(self.error(format!("expected keys and values, found {}", self.kind()))),
+        }
+    }
+
+    /// As a list. A single value is a list of one.
+    pub fn list(&self) -> &[Node] {
+        match &self.value {
+            Value::List(items) => items,
+            Value::Empty => &[],
+            Value::Text(_) | Value::Map(_) => std::slice::from_ref(self),
+        }
+    }
+
+    /// As text.
+    ///
+    /// # Errors
+    /// If it is a list, a map or nothing.
+    pub fn text(&self) -> Result<&str, YamlError> {
+        match &self.value {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.error(format!("expected a text, found {}", self.kind()))),
+        }
+    }
+
+    /// As a number in `range`; `what` names it with its unit, e.g. `requests per second`.
+    ///
+    /// # Errors
+    /// If it is none, or out of range.
+    pub fn number(&self, what: &str, range: std::ops::RangeInclusive<f64>) -> Result<f64, YamlError> {
+        let text = self.text()?;
+        let value: f64 = text.parse().map_err(|_| self.error(format!("expected {what}, found \"{text}\"")))?;
+        if range.contains(&value) {
+            Ok(value)
+        } else {
+            Err(self.error(format!("{text} is out of range: {what}, from {} to {}", range.start(), range.end())))
+        }
+    }
+
+    /// As a whole number in `range`.
+    ///
+    /// # Errors
+    /// If it is none, or out of range.
+    pub fn integer(&self, what: &str, range: std::ops::RangeInclusive<u32>) -> Result<u32, YamlError> {
+        let text = self.text()?;
+        let value: u32 =
+            text.parse().map_err(|_| self.error(format!("expected {what}, a whole number, found \"{text}\"")))?;
+        if range.contains(&value) {
+            Ok(value)
+        } else {
+            Err(self.error(format!("{text} is out of range: {what}, from {} to {}", range.start(), range.end())))
+        }
+    }
+
+    /// As a duration such as `250ms`, `20s`, `1m30s`, `2h`.
+    ///
+    /// # Errors
+    /// If it is none; a bare number has no unit and is refused.
+    pub fn duration(&self) -> Result<Duration, YamlError> {
+        let text = self.text()?;
+        parse_duration(text).map_err(|why| self.error(why))
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.value {
+            Value::Empty => "nothing",
+            Value::Text(_) => "a text",
+            Value::List(_) => "a list",
+            Value::Map(_) => "keys and values",
+        }
+    }
+}
+
+/// A map whose keys are known to be allowed.
+#[derive(Clone, Copy)]
+pub struct Map<'a> {
+    node: &'a Node,
+    entries: &'a [(String, Node)],
+}
+
+impl<'a> Map<'a> {
+    /// The value of `key`, if it is there and not empty.
+    pub fn get(&self, key: &str) -> Option<&'a Node> {
+        self.entries.iter().find(|(k, n)| k == key && !matches!(n.value, Value::Empty)).map(|(_, n)| n)
+    }
+
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// If it is not there.
+    pub fn need(&self, key: &str) -> Result<&'a Node, YamlError> {
+        self.get(key).ok_or_else(|| self.node.error(format!("\"{key}\" is missing")))
+    }
+
+    /// The map itself, for errors about the whole.
+    pub fn node(&self) -> &'a Node {
+        self.node
+    }
+}
+
+fn saphyr_parser_of(text: &str) -> saphyr_parser::Parser<'_, saphyr_parser::StrInput<'_>> {
+    saphyr_parser::Parser::new_from_str(text)
+}
+
+fn convert(node: &MarkedYamlOwned, file: &str, path: &str) -> Result<Node, YamlError> {
+    let line = node.span.start.line();
+    let error = |message: &str| YamlError { file: file.to_owned(), line, message: message.to_owned() };
+    let value = match &node.data {
+        YamlDataOwned::Representation(text, style, _) => {
+            if *style == ScalarStyle::Plain && matches!(text.as_str(), "" | "~" | "null") {
+                Value::Empty
+            } else {
+                Value::Text(text.clone())
+            }
+        }
+        YamlDataOwned::Sequence(items) => Value::List(
+            items
+                .iter()
+                .enumerate()
+                .map(|(i, item)| convert(item, file, &format!("{path}[{i}]")))
+                .collect::<Result<_, _>>()?,
+        ),
+        YamlDataOwned::Mapping(entries) => {
+            let mut converted = Vec::new();
+            for (key, value) in entries {
+                let YamlDataOwned::Representation(name, ..) = &key.data else {
+                    return Err(error("a key must be a plain text"));
+                };
+                let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+                let mut value = convert(value, file, &inner)?;
+                if !matches!(value.value, Value::Text(_)) {
+                    // A nested value starts lines below its key: the key is what an error should point at.
+                    value.line = key.span.start.line();
+                }
+                converted.push((name.clone(), value));
+            }
+            Value::Map(converted)
+        }
+        YamlDataOwned::Tagged(_, inner) => return convert(inner, file, path),
+        YamlDataOwned::Value(_) | YamlDataOwned::Alias(_) | YamlDataOwned::BadValue => {
+            return Err(error("this value can't be read"));
+        }
+    };
+    Ok(Node { file: file.to_owned(), line, path: path.to_owned(), value })
+}
+
+/// Reads `1m30s`, `250ms`, `1.5s`, …
+///
+/// # Errors
+/// A message that says what is accepted.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    let bad = || format!("expected a duration such as 250ms, 20s, 1m30s or 2h, found \"{text}\"");
+    let mut rest = text.trim();
+    let mut total = 0.0;
+    if rest.is_empty() {
+        return Err(bad());
+    }
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
+        let number: f64 = rest[..digits].parse().map_err(|_| bad())?;
+        rest = &rest[digits..];
+        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
+        let seconds = match rest[..letters].trim() {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" | "min" => 60.0,
+            "h" => 3_600.0,
+            _ => return Err(bad()),
+        };
+        total += number * seconds;
+        rest = &rest[letters..];
+    }
+    // A year: nobody means more, and it keeps every sum of nanoseconds within 63 bits.
+    if total > 31_536_000.0 {
+        return Err(format!("{text} is too long: at most a year"));
+    }
+    Ok(Duration::from_secs_f64(total))
+}
+
+/// The one of `known` that `word` is most likely a slip of, if any is near.
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+    let allowed = 1 + word.chars().count() / 4;
+    known.iter().map(|k| (distance(word, k), *k)).filter(|(d, _)| *d <= allowed).min().map(|(_, k)| k)
+}
+
+/// Optimal string alignment distance: insertions, deletions, substitutions, swaps of neighbours.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for (i, row) in rows.iter_mut().enumerate() {
+        row[0] = i;
+    }
+    for (j, cell) in rows[0].iter_mut().enumerate() {
+        *cell = j;
+    }
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let cost = usize::from(a[i - 1] != b[j - 1]);
+            let mut best = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + cost);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                best = best.min(rows[i - 2][j - 2] + 1);
+            }
+            rows[i][j] = best;
+        }
+    }
+    rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_key_names_line_and_nearest() {
+        let node = Node::parse("name: x\nload:\n  rate: 5\n  durration: 20s\n", "s.yaml").unwrap();
+        let top = node.map(&["name", "load"]).unwrap();
+        let error = top.need("load").unwrap().map(&["rate", "duration"]).err().unwrap();
+        assert_eq!(error.to_string(), "s.yaml:4: unknown key \"durration\" in load; did you mean \"duration\"?");
+    }
+
+    #[test]
+    fn values_keep_their_text() {
+        let node = Node::parse("version: 1.10\nnothing: ~\n", "s.yaml").unwrap();
+        let map = node.map(&["version", "nothing"]).unwrap();
+        assert_eq!(map.need("version").unwrap().text().unwrap(), "1.10");
+        assert!(map.get("nothing").is_none());
+    }
+
+    #[test]
+    fn duplicate_key_and_broken_yaml_name_their_line() {
+        assert_eq!(Node::parse("a: 1\nb: 2\na: 3\n", "s.yaml").unwrap_err().line, 3);
+        assert!(Node::parse("a: [1, 2\nb: 3\n", "s.yaml").unwrap_err().to_string().starts_with("s.yaml:"));
+        assert_eq!(Node::parse("", "s.yaml").unwrap_err().message, "the file is empty");
+    }
+
+    #[test]
+    fn durations() {
+        assert_eq!(parse_duration("1m30s").unwrap(), Duration::from_secs(90));
+        assert_eq!(parse_duration("250ms").unwrap(), Duration::from_millis(250));
+        assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1_500));
+        for wrong in ["", "20", "s", "5 parsecs", "1..2s", "-1s", "2000000h"] {
+            assert!(parse_duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}
