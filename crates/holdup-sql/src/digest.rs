@@ -189,6 +189,12 @@ impl Writer {
     }
 
     fn finish(mut self) -> String {
+        // A statement that the server cut in the middle of a further row is still the same statement.
+        if let Some(end) = self.row_end
+            && self.open.contains(&(end + 1))
+        {
+            self.cut(end);
+        }
         while self.is(0, Piece::Semicolon) {
             self.drop_last(1);
         }
@@ -198,11 +204,9 @@ impl Writer {
 
 /// Whether a space stands between two pieces.
 fn space_between(before: Piece, piece: Piece) -> bool {
-    match (before, piece) {
-        (Piece::Open | Piece::Dot, _) | (_, Piece::Close | Piece::Comma | Piece::Dot | Piece::Semicolon) => false,
-        (Piece::Word(Meaning::Name), Piece::Open) => false,
-        _ => true,
-    }
+    let closes = matches!(piece, Piece::Close | Piece::Comma | Piece::Dot | Piece::Semicolon);
+    let is_call = before == Piece::Word(Meaning::Name) && piece == Piece::Open;
+    !closes && !is_call && !matches!(before, Piece::Open | Piece::Dot)
 }
 
 fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
@@ -243,6 +247,7 @@ mod tests {
             ("select  *\n from `t` where x in(1,2, 3)", "select * from t where x in (?+)"),
             ("select * from t where x IN ( 1 )", "select * from t where x IN (?+)"),
             ("insert into t(a,b) values(1,'x'),(2,'y'),(3,NULL)", "insert into t(a, b) values (?+)"),
+            ("insert into t(a,b) values(1,'x'),(2,'cut off", "insert into t(a, b) values (?+)"),
             ("insert into t values (1, now(), 2), (3, now(), 4)", "insert into t values (?, now(), ?)"),
             ("select 1 where (a,b) in ((1,2),(3,4))", "select ? where (a, b) in ((?+))"),
             (
