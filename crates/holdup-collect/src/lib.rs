@@ -6,6 +6,7 @@
 
 pub mod host;
 pub mod proc;
+pub mod process;
 mod reading;
 pub mod run;
 pub mod watch;

@@ -14,12 +14,11 @@ pub struct Options {
 }
 
 /// Every scheme: what an address begins with, an example, what it is, how it is made.
-pub const SCHEMES: &[(&str, &str, &str, Make)] = &[(
-    "host",
-    "host",
-    "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads",
-    crate::host::make,
-)];
+#[rustfmt::skip]
+pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
+    ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
+    ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
+];
 
 /// The collector for `address`, e.g. `host`, `pid:4711`, `mysql://user@127.0.0.1:3306`, `prometheus:http://127.0.0.1:9090/metrics`.
 ///

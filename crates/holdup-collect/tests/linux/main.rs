@@ -1,6 +1,7 @@
 //! The Linux collectors on made-up trees (`tests/trees`) and on this machine.
 
 mod host;
+mod process;
 
 use std::path::{Path, PathBuf};
 

@@ -1,0 +1,249 @@
+//! `--watch pid:N`: one process and all its threads: where each stands in the kernel, what it used, how long it waited
+//! for a CPU. A process is its number and its start: another one under the same number is not it.
+//!
+//! The command line and the environment are never read: both may hold passwords.
+
+mod settings;
+mod tasks;
+
+use holdup_recording::rows::{Event, Setting};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+
+use crate::proc::task::{self, Stat};
+use crate::proc::{Proc, Tree, number, page_bytes, ticks_per_second};
+use crate::reading::Out;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// What every part of the reading is of.
+#[derive(Clone, Debug)]
+struct Target {
+    proc: Proc,
+    pid: u32,
+}
+
+/// What may not be readable of a process that is there; found out by `probe`.
+#[derive(Clone, Copy, Debug)]
+struct Readable {
+    io: bool,
+    descriptors: bool,
+    delays: bool,
+}
+
+/// One process as a source.
+pub struct Process {
+    target: Target,
+    source: String,
+    /// Clock ticks from boot to its start, once it has been seen.
+    start_ticks: Option<u64>,
+    gone: bool,
+    readable: Readable,
+    tasks: tasks::Tasks,
+    buffer: Vec<u8>,
+}
+
+impl Process {
+    /// Process `pid` of the tree `proc`.
+    pub fn new(proc: Proc, pid: u32) -> Self {
+        Self {
+            target: Target { proc, pid },
+            source: format!("pid:{pid}"),
+            start_ticks: None,
+            gone: false,
+            readable: Readable { io: true, descriptors: true, delays: true },
+            tasks: tasks::Tasks::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The process' own `stat`, if it is still the same process.
+    fn usage(&mut self, out: &mut Out) -> Result<(), ReadError> {
+        let Target { proc, pid } = &self.target;
+        let name = format!("{pid}/stat");
+        if let Err(error) = proc.read(&name, &mut self.buffer)
+            && self.buffer.is_empty()
+        {
+            return Err(error);
+        }
+        let stat = Stat::parse(task::text(&mut self.buffer))?;
+        // Ended, and not yet collected by its parent: nothing of it runs any more. (A main thread that ended
+        // before the others is a Z too, but those others count.)
+        let ended = stat.state == 'Z' && stat.threads <= 1;
+        if ended || self.start_ticks.is_some_and(|start| start != stat.start_ticks) {
+            return Err(ReadError(format!("pid:{pid}: the process has ended")));
+        }
+        self.start_ticks = Some(stat.start_ticks);
+        let per_second = ticks_per_second();
+        for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
+            let labels = Labels::of([("cpu_mode", mode)]);
+            out.put("process_cpu_time_seconds_total", labels, ticks as f64 / per_second);
+        }
+        out.put_plain("process_memory_usage_bytes", stat.resident_pages as f64 * page_bytes());
+        out.put_plain("process_major_faults_total", stat.major_faults as f64);
+        Ok(())
+    }
+
+    fn descriptors(&mut self, out: &mut Out) -> Result<(), ReadError> {
+        let folder = self.target.proc.path(Tree::Proc, &format!("{}/fd", self.target.pid));
+        let wrap = |e: std::io::Error| ReadError(format!("{}: {e}", folder.display()));
+        let mut open = 0.0;
+        for entry in std::fs::read_dir(&folder).map_err(wrap)? {
+            entry.map_err(wrap)?;
+            open += 1.0;
+        }
+        out.put_plain("process_open_file_descriptors", open);
+        Ok(())
+    }
+
+    /// Bytes that the block layer was asked for and given, not those answered from the page cache.
+    fn io(&mut self, out: &mut Out) -> Result<(), ReadError> {
+        let name = format!("{}/io", self.target.pid);
+        let text = self.target.proc.read_lines(&name, &mut self.buffer)?;
+        for (direction, field) in [("read", "read_bytes: "), ("write", "write_bytes: ")] {
+            let value = text.lines().find_map(|line| line.strip_prefix(field));
+            let bytes = number(&format!("/proc/{name}"), field, value)?;
+            out.put("process_disk_io_bytes_total", Labels::of([("direction", direction)]), bytes);
+        }
+        Ok(())
+    }
+
+    /// Whether the process we watch is still there. Only a clear answer counts: a failed read is no end.
+    fn has_ended(&mut self) -> bool {
+        let Target { proc, pid } = &self.target;
+        if !proc.path(Tree::Proc, &format!("{pid}/stat")).exists() {
+            return true;
+        }
+        let _ = proc.read(&format!("{pid}/stat"), &mut self.buffer);
+        Stat::parse(task::text(&mut self.buffer)).is_ok_and(|stat| {
+            (stat.state == 'Z' && stat.threads <= 1) || self.start_ticks.is_some_and(|start| start != stat.start_ticks)
+        })
+    }
+}
+
+/// Makes the collector for `pid:N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If N is not a process number.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    match address.strip_prefix("pid:").and_then(|pid| pid.parse().ok()).filter(|pid| *pid > 0) {
+        Some(pid) => Ok(Box::new(Process::new(Proc::system(), pid))),
+        None => Err(ProbeError::BadAddress(format!(
+            "--watch {address}: after `pid:` comes a process number, e.g. pid:4711 (pgrep -f NAME finds it)"
+        ))),
+    }
+}
+
+impl Collector for Process {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let mut batch = Batch::default();
+        let source = self.source.clone();
+        if let Err(error) = self.usage(&mut Out::new(&mut batch, &source)) {
+            let why = if self.target.proc.path(Tree::Proc, &format!("{}/stat", self.target.pid)).exists() {
+                format!("can't be read: {error}")
+            } else {
+                "no such process here (ended, in another container, or hidden by hidepid)".to_owned()
+            };
+            return Err(ProbeError::Unreachable { source_name: source, why });
+        }
+        let ptrace = "run holdup as the process' user or as root, or give it CAP_SYS_PTRACE";
+        let mut parts = Vec::new();
+        let mut missing = |name: &str, why: String, enable: &str| {
+            parts.push(Coverage {
+                source: format!("{source} {name}"),
+                state: CoverageState::Absent,
+                why: Some(why),
+                enable: Some(enable.to_owned()),
+                cpu_ratio: None,
+                reads_total: 0,
+                gaps_total: 0,
+            });
+        };
+        if let Err(error) = self.io(&mut Out::new(&mut batch, &source)) {
+            self.readable.io = false;
+            missing("disk I/O", error.0, ptrace);
+        }
+        if let Err(error) = self.descriptors(&mut Out::new(&mut batch, &source)) {
+            self.readable.descriptors = false;
+            missing("file descriptors", error.0, ptrace);
+        }
+        let Target { proc, pid } = &self.target;
+        let folder = format!("{pid}/task/{pid}");
+        if proc.word(Tree::Proc, &format!("{folder}/syscall")).is_none() {
+            let why = "where its threads wait in the kernel (wchan, syscall) is not readable".to_owned();
+            missing("wait channels", why, ptrace);
+        }
+        if proc.word(Tree::Proc, &format!("{folder}/schedstat")).is_none() {
+            let why = "the kernel does not tell how long threads wait for a CPU".to_owned();
+            missing("run queue", why, "a kernel with CONFIG_SCHED_INFO");
+        }
+        // Before Linux 5.14 there is no such switch, and accounting is on unless booted with `nodelayacct`.
+        if proc.word(Tree::Proc, "sys/kernel/task_delayacct").is_some_and(|on| on == "0") {
+            self.readable.delays = false;
+            let why = "delay accounting is off: the time it waits for block I/O is not counted".to_owned();
+            missing("block I/O delay", why, "sysctl kernel.task_delayacct=1, before the process starts");
+        }
+        let names: Vec<&str> = parts.iter().filter_map(|p| p.source.split_once(' ')).map(|(_, name)| name).collect();
+        let own = Coverage {
+            source: self.source.clone(),
+            state: if names.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
+            why: (!names.is_empty()).then(|| format!("without: {}", names.join(", "))),
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        };
+        parts.insert(0, own);
+        Ok(parts)
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        if self.has_ended() {
+            return Err(ReadError(format!("{}: the process has ended", self.source)));
+        }
+        let at = clock::now_ns();
+        let found = settings::read(&self.target.proc, self.target.pid, self.start_ticks);
+        let source = &self.source;
+        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
+            at,
+            source: source.clone(),
+            name: name.to_owned(),
+            value,
+        }));
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let source = self.source.clone();
+        let mut out = Out::new(batch, &source);
+        if let Err(error) = self.usage(&mut out) {
+            if self.has_ended() && !self.gone {
+                self.gone = true;
+                out.batch.events.push(Event {
+                    at: clock::now_ns(),
+                    source: source.clone(),
+                    kind: "process_gone".to_owned(),
+                    text: format!("process {} has ended", self.target.pid),
+                    labels: Labels::of([("pid", self.target.pid.to_string())]),
+                });
+            }
+            return Err(error);
+        }
+        let mut errors = Vec::new();
+        out.begin();
+        errors.extend(self.tasks.read(&self.target.proc, self.target.pid, self.readable.delays, &mut out).err());
+        if self.readable.descriptors {
+            out.begin();
+            errors.extend(self.descriptors(&mut out).err());
+        }
+        if self.readable.io {
+            out.begin();
+            errors.extend(self.io(&mut out).err());
+        }
+        let errors: Vec<String> = errors.into_iter().map(|error| error.0).collect();
+        if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
+    }
+}

@@ -1,0 +1,129 @@
+//! `--watch pid:N`.
+
+use std::process::Command;
+
+use holdup_collect::proc::Proc;
+use holdup_collect::process::Process;
+use holdup_collect::watch::{Options, collector};
+use holdup_collect::{Collector, ProbeError};
+use holdup_recording::{Batch, CoverageState};
+
+use crate::{small_tree, value};
+
+fn sample(process: &mut Process) -> (Batch, Result<(), String>) {
+    let mut batch = Batch::default();
+    let result = process.sample(&mut batch);
+    (batch, result.map_err(|e| e.to_string()))
+}
+
+#[test]
+fn a_process_of_the_small_tree() {
+    let (_dir, proc) = small_tree();
+    let mut process = Process::new(proc, 71);
+    assert_eq!(process.probe().unwrap()[0].state, CoverageState::Complete);
+    let (batch, result) = sample(&mut process);
+    assert_eq!(result, Ok(()));
+    for (metric, labels, number) in [
+        ("process_cpu_time_seconds_total", &[("cpu_mode", "user")][..], 2.5),
+        ("process_cpu_time_seconds_total", &[("cpu_mode", "system")], 0.3),
+        ("process_major_faults_total", &[], 17.0),
+        ("process_threads", &[("state", "D")], 1.0),
+        ("process_threads", &[("state", "T")], 0.0),
+        ("process_open_file_descriptors", &[], 3.0),
+        ("process_disk_io_bytes_total", &[("direction", "write")], 8192.0),
+        ("process_run_queue_seconds_total", &[], 1.75),
+        ("process_block_io_delay_seconds_total", &[], 1.26),
+    ] {
+        assert_eq!(value(&batch, metric, labels), Some(number), "{metric}");
+    }
+    let thread = batch.threads.iter().find(|t| t.tid == 72).unwrap();
+    assert_eq!((thread.process.as_str(), thread.thread.as_str()), ("mariadbd", "pool (1)"));
+    assert_eq!((thread.state.as_str(), thread.wchan.as_deref(), thread.syscall), ("D", Some("do_unlinkat"), Some(87)));
+    assert_eq!((thread.cpu_ns_total, thread.run_queue_ns_total), (Some(2_000_000_000), Some(500_000_000)));
+    let mut batch = Batch::default();
+    process.settings(&mut batch).unwrap();
+    let setting = |name: &str| batch.settings.iter().find(|s| s.name == name).map(|s| s.value.as_str());
+    assert_eq!((setting("comm"), setting("limit.nofile")), (Some("mariadbd"), Some("1024")));
+}
+
+#[test]
+fn sums_do_not_fall_when_a_thread_ends_or_its_number_is_reused() {
+    let (dir, proc) = small_tree();
+    let mut process = Process::new(proc, 71);
+    let queue = |batch: &Batch| value(batch, "process_run_queue_seconds_total", &[]).unwrap();
+    assert_eq!(queue(&sample(&mut process).0), 1.75);
+    std::fs::remove_dir_all(dir.path().join("proc/71/task/73")).unwrap();
+    assert_eq!(queue(&sample(&mut process).0), 1.75);
+    let task = dir.path().join("proc/71/task/72");
+    let stat = std::fs::read_to_string(task.join("stat")).unwrap();
+    std::fs::write(task.join("stat"), stat.replace(" 113271 ", " 999999 ")).unwrap();
+    std::fs::write(task.join("schedstat"), "1 250000000 1\n").unwrap();
+    assert_eq!(queue(&sample(&mut process).0), 2.0);
+}
+
+#[test]
+fn another_process_under_the_same_number_is_gone_and_so_is_a_zombie() {
+    for (was, is) in [(" 113271 ", " 999999 "), (") S 1 71", ") Z 1 71")] {
+        let (dir, proc) = small_tree();
+        let path = dir.path().join("proc/71/stat");
+        let stat = std::fs::read_to_string(&path).unwrap().replace(" 20 0 3 0 ", " 20 0 1 0 ");
+        std::fs::write(&path, &stat).unwrap();
+        let mut process = Process::new(proc, 71);
+        process.probe().unwrap();
+        std::fs::write(&path, stat.replace(was, is)).unwrap();
+        let (batch, result) = sample(&mut process);
+        assert!(result.unwrap_err().contains("has ended"));
+        assert!(batch.samples.is_empty() && batch.threads.is_empty());
+        assert_eq!(batch.events[0].kind, "process_gone");
+        // Said once.
+        assert!(sample(&mut process).0.events.is_empty());
+    }
+}
+
+#[test]
+fn what_is_not_permitted_or_off_is_in_the_coverage() {
+    let (dir, proc) = small_tree();
+    std::fs::remove_file(dir.path().join("proc/71/io")).unwrap();
+    std::fs::remove_file(dir.path().join("proc/71/task/71/syscall")).unwrap();
+    std::fs::write(dir.path().join("proc/sys/kernel/task_delayacct"), "0\n").unwrap();
+    let mut process = Process::new(proc, 71);
+    let coverage = process.probe().unwrap();
+    assert_eq!(coverage[0].why.as_deref(), Some("without: disk I/O, wait channels, block I/O delay"));
+    assert!(coverage[1].enable.as_deref().unwrap().contains("CAP_SYS_PTRACE"));
+    let (batch, result) = sample(&mut process);
+    assert_eq!(result, Ok(()));
+    assert_eq!(value(&batch, "process_block_io_delay_seconds_total", &[]), None);
+}
+
+#[test]
+fn no_such_process() {
+    let (_dir, proc) = small_tree();
+    let error = Process::new(proc, 4_000_000).probe().unwrap_err();
+    assert!(matches!(error, ProbeError::Unreachable { .. }), "{error}");
+    for bad in ["pid:", "pid:x", "pid:0", "pid:-1", "pid:99999999999"] {
+        let error = collector(bad, &Options::default()).err().map(|e| e.to_string()).unwrap_or_default();
+        assert!(error.contains("process number"), "{bad}: {error}");
+    }
+}
+
+/// A real child: seen, then gone when it is killed, before and after its parent has collected it.
+#[test]
+fn a_child_of_this_test() {
+    let mut child = Command::new("sleep").arg("60").spawn().unwrap();
+    let mut process = Process::new(Proc::system(), child.id());
+    process.probe().unwrap();
+    let (batch, result) = sample(&mut process);
+    assert_eq!((result, batch.threads.len()), (Ok(()), 1));
+    child.kill().unwrap();
+    let mut gone = Vec::new();
+    for _ in 0..100 {
+        gone = sample(&mut process).0.events;
+        if !gone.is_empty() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(gone.len(), 1);
+    child.wait().unwrap();
+    assert!(sample(&mut process).1.is_err());
+}
