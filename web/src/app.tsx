@@ -41,7 +41,7 @@ export function App({ report }: { report: Report }) {
     if (!place?.chart || place.run !== name) return;
     axis.mark({ chart: place.chart, window: place.window });
     const figure = document.getElementById(chartElement(place.chart));
-    figure?.scrollIntoView({ block: "center", behavior: calm() ? "auto" : "smooth" });
+    figure?.scrollIntoView({ block: "center", behavior: asked === 0 || calm() ? "auto" : "smooth" });
     figure?.focus({ preventScroll: true });
   }, [wanted, asked, axis, name]);
 

@@ -29,6 +29,9 @@ export function readTheme(): Theme {
 /** The custom property of the nth series, for HTML and SVG. */
 export const seriesVar = (index: number): string => `var(--s${index % SERIES_COLOURS})`;
 
+/** The colour of text that stands on the nth series' colour. */
+export const onSeriesVar = (index: number): string => `var(--on${index % SERIES_COLOURS})`;
+
 export const seriesDash = (index: number): number[] => (index < SERIES_COLOURS ? [] : index < 2 * SERIES_COLOURS ? [6, 3] : [2, 3]);
 
 /** Calls back when colours may have changed: the system's scheme, or a print that starts or ends. */

@@ -66,7 +66,7 @@ const run = (name, bad) => ({
     verdict: bad ? "found" : "healthy", culprit: bad ? "connection_pool_exhausted" : null,
     headline: bad ? "Requests wait for a database connection: all 4 of the pool are in use from 160 requests/s on, and the wait is 812 of the 893 ms at the 99th percentile." : "Nothing is holding up: 240 requests/s are answered in 11 ms at the 99th percentile, with 7 of 16 connections in use.",
     findings: bad ? [
-      { cause: "connection_pool_exhausted", title: "The connection pool is too small", role: "root", confidence: 0.93, explains_ms: 812, explains_ratio: 0.91,
+      { cause: "connection_pool_exhausted", title: "The connection pool is too small", role: "root", confidence: 0.93, explains_ms: 812, explains_ratio: 0.9093,
         evidence: [
           ev("All 4 connections were in use for 8.9 of the last 9.0 s, while up to 168 requests waited for one.", "pool", [6.1, 15], "4 of 4", "below 4", "samples", "value", poolLabels),
           ev("The wait for a connection grew from 0.04 ms to 640 ms, in step with the response time.", "pool_wait", [6.1, 15], "640 ms", "under 1 ms", "samples", "value", { metric: "db_client_connection_wait_time_seconds", pool: "main" }),
@@ -75,7 +75,7 @@ const run = (name, bad) => ({
         ],
         fixes: [{ text: "Give the pool 16 connections: 240 requests/s at 25.3 ms each keep 6.1 busy, and bursts need room.", command: "shop-service --pool-size 16", risk: "Each connection costs the database memory; stay below its own limit." }, { text: "Or hold connections for less time: the service keeps one while it renders the page.", risk: null }],
         prove: "Run the same schedule again with the larger pool: the wait falls under 1 ms and the achieved rate follows the offered one." },
-      { cause: "worker_pool_exhausted", title: "Worker threads are all taken", role: "symptom", confidence: 0.71, explains_ms: 10.7, explains_ratio: 0.012, evidence: [ev("Workers are busy because they wait for connections; their own queue held 3 requests at most.", "service", [9, 15], 3, null, "samples", "value", { metric: "http_server_active_requests" })], fixes: [], prove: "" },
+      { cause: "worker_pool_exhausted", title: "Worker threads are all taken", role: "symptom", confidence: 0.71, explains_ms: 10.7, explains_ratio: 0.01198, evidence: [ev("Workers are busy because they wait for connections; their own queue held 3 requests at most.", "service", [9, 15], 3, null, "samples", "value", { metric: "http_server_active_requests" })], fixes: [], prove: "" },
     ] : [],
     cleared: cleared(bad), not_judged: notJudged, ledger: ledger(bad),
     load: { operations: [

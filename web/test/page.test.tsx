@@ -32,7 +32,7 @@ test("the sections come in reading order", () => {
 test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {
   const root = show(readReport(sample));
   const note = root.querySelector(".finding.root");
-  assert.match(note?.textContent ?? "", /93\u2009% sure.*explains 812 ms of 892 ms \(91\u2009%\)/);
+  assert.match(note?.textContent ?? "", /93\u2009% sure.*explains 812 ms of 893 ms \(91\u2009%\)/);
   const links = [...(note?.querySelectorAll(".evidence a") ?? [])].map((a) => a.getAttribute("href"));
   assert.deepEqual(links, ["#faulty/pool/6.1~15", "#faulty/pool_wait/6.1~15", "#faulty/rate/7.5~15"]);
   for (const href of links) assert.ok(root.querySelector(`[id="chart:${href?.split("/")[1]}"]`), `${href} leads nowhere`);

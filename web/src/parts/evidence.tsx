@@ -26,8 +26,8 @@ export function EvidenceList({ run, evidence, charts, follow }: EvidenceProps) {
             {linked ? <a href={hash} onClick={() => follow(hash)} title="Show it in its chart">{plain}</a> : plain}
             <div class="source">
               {observed(e)}
-              <code>{pointer(e)}</code>
               {e.window && <span class="n">{num(e.window.from_s)}–{num(e.window.to_s)} s</span>}
+              <code>{pointer(e)}</code>
             </div>
           </li>
         );

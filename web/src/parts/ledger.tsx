@@ -4,7 +4,7 @@
 import { useState } from "preact/hooks";
 import { ms, num, percent, words } from "../format.ts";
 import type { LedgerRow } from "../model.ts";
-import { seriesVar } from "../theme.ts";
+import { onSeriesVar, seriesVar } from "../theme.ts";
 
 interface Piece {
   name: string;
@@ -20,16 +20,15 @@ const LABEL_RATIO_MIN = 0.11;
 export function Ledger({ rows }: { rows: LedgerRow[] }) {
   const [scaled, setScaled] = useState(false);
   const [over, setOver] = useState<{ row: LedgerRow; piece: Piece } | null>(null);
-  const names = [...new Set(rows.flatMap((r) => r.parts.map((p) => p.part)))];
+  const parts = [...new Set(rows.flatMap((r) => r.parts.filter((p) => p.ms > 0).map((p) => p.part)))];
   const operations = [...new Set(rows.map((r) => r.operation))];
   const longest = Math.max(...rows.map(total), Number.MIN_VALUE);
-  const parts = names.filter((name) => rows.some((r) => r.parts.some((p) => p.part === name && p.ms > 0)));
 
   return (
     <div class="ledger" onMouseLeave={() => setOver(null)}>
       <div class="ledger-head">
         <div class="ledger-key">
-          {parts.map((name) => <span key={name}><i style={{ background: seriesVar(names.indexOf(name)) }} />{words(name)}</span>)}
+          {parts.map((name, i) => <span key={name}><i style={{ background: seriesVar(i) }} />{words(name)}</span>)}
           <span><i class="hatch" />unexplained</span>
         </div>
         <div class="tools">
@@ -46,15 +45,15 @@ export function Ledger({ rows }: { rows: LedgerRow[] }) {
               <div key={i} class="bar-row">
                 <span class="band">{bandName(row.band)}</span>
                 <b class="n">{ms(row.response_ms)}</b>
-                <div class="bar" role="img" aria-label={spoken(row, pieces(row, names))}>
+                <div class="bar" role="img" aria-label={spoken(row, pieces(row, parts))}>
                   <div class="bar-fill" style={{ width: scaled ? `${(total(row) / longest) * 100}%` : "100%" }}>
-                    {pieces(row, names).map((piece, k) => {
+                    {pieces(row, parts).map((piece, k) => {
                       const ratio = piece.ms / total(row);
                       const named = ratio * (scaled ? total(row) / longest : 1) >= LABEL_RATIO_MIN;
                       return (
                         <span
                           key={k} class={piece.colour === null ? "piece hatch" : "piece"} title={said(piece, row)}
-                          style={{ width: `${ratio * 100}%`, ...(piece.colour === null ? {} : { background: seriesVar(piece.colour) }) }}
+                          style={{ width: `${ratio * 100}%`, ...(piece.colour === null ? {} : { background: seriesVar(piece.colour), color: onSeriesVar(piece.colour) }) }}
                           onMouseEnter={() => setOver({ row, piece })}
                         >
                           {named && <span class="piece-name">{words(piece.name)} <span class="n">{num(piece.ms)}</span></span>}
@@ -67,7 +66,7 @@ export function Ledger({ rows }: { rows: LedgerRow[] }) {
             ))}
             <details>
               <summary>As a table</summary>
-              <LedgerTable rows={bands} names={names} />
+              <LedgerTable rows={bands} />
             </details>
           </section>
         );
@@ -79,7 +78,8 @@ export function Ledger({ rows }: { rows: LedgerRow[] }) {
   );
 }
 
-function LedgerTable({ rows, names }: { rows: LedgerRow[]; names: string[] }) {
+function LedgerTable({ rows }: { rows: LedgerRow[] }) {
+  const names = [...new Set(rows.flatMap((r) => r.parts.map((p) => p.part)))];
   const cell = (row: LedgerRow, name: string) => {
     const part = row.parts.find((p) => p.part === name);
     return part ? <>{num(part.ms)}{part.error_ms > 0 && <span class="soft"> ± {num(part.error_ms)}</span>}</> : "–";
@@ -89,7 +89,7 @@ function LedgerTable({ rows, names }: { rows: LedgerRow[]; names: string[] }) {
       <table>
         <thead><tr><th>ms</th>{rows.map((r, i) => <th key={i} class="n">{bandName(r.band)}</th>)}</tr></thead>
         <tbody>
-          {names.filter((name) => rows.some((r) => r.parts.some((p) => p.part === name))).map((name) => (
+          {names.map((name) => (
             <tr key={name}><th scope="row">{words(name)}</th>{rows.map((r, i) => <td key={i} class="n">{cell(r, name)}</td>)}</tr>
           ))}
           <tr><th scope="row">unexplained</th>{rows.map((r, i) => <td key={i} class="n">{num(r.residual_ms)}</td>)}</tr>
@@ -100,8 +100,8 @@ function LedgerTable({ rows, names }: { rows: LedgerRow[]; names: string[] }) {
   );
 }
 
-function pieces(row: LedgerRow, names: string[]): Piece[] {
-  const all: Piece[] = row.parts.map((p) => ({ name: p.part, ms: p.ms, error_ms: p.error_ms, colour: names.indexOf(p.part) }));
+function pieces(row: LedgerRow, order: string[]): Piece[] {
+  const all: Piece[] = row.parts.map((p) => ({ name: p.part, ms: p.ms, error_ms: p.error_ms, colour: order.indexOf(p.part) }));
   all.push({ name: "unexplained", ms: row.residual_ms, error_ms: null, colour: null });
   return all.filter((p) => p.ms > 0);
 }

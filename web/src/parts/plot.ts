@@ -95,7 +95,7 @@ export class Plot {
       legend: { show: false },
       scales: {
         x: { time: false, auto: false, min: axis.range.from, max: axis.range.to },
-        y: options.log ? { distr: 3, log: 10 } : { range: (_u, min, max) => linearRange(min, max) },
+        y: options.log ? { distr: 3, log: 10, range: (_u, min, max) => logRange(min, max) } : { range: (_u, min, max) => linearRange(min, max) },
       },
       axes: [
         {
@@ -113,6 +113,7 @@ export class Plot {
           stroke: () => this.theme.text,
           ticks: { show: false },
           grid: { stroke: () => this.theme.grid, width: 1 },
+          ...(options.log ? { splits: (_u, _i, min, max) => logTicks(min, max), filter: (_u, splits) => splits } : {}),
           values: (_u, splits) => splits.map((v) => (v === null ? "" : inUnit(v, chart.unit))),
         },
       ],
@@ -125,8 +126,12 @@ export class Plot {
         bind: { dblclick: () => () => (axis.reset(), null) },
       },
       hooks: {
-        drawClear: [(u) => this.drawPhases(u)],
-        draw: [(u) => this.drawMark(u)],
+        drawClear: [
+          (u) => {
+            this.drawPhases(u);
+            this.drawMark(u);
+          },
+        ],
         setCursor: [
           (u) => {
             const { left } = u.cursor;
@@ -192,6 +197,23 @@ export class Plot {
 
 /** How many time ticks fit a plot this wide. */
 export const tickCount = (width: number): number => Math.max(2, Math.floor((width - GUTTER_LEFT - GUTTER_RIGHT) / 80));
+
+/** Powers of ten, and fewer of them when there are many; 2 and 5 as well when hardly one lies in view. */
+function logTicks(min: number, max: number): number[] {
+  const from = Math.floor(Math.log10(min));
+  const to = Math.ceil(Math.log10(max));
+  const tens = Array.from({ length: to - from + 1 }, (_, i) => 10 ** (from + i));
+  const inside = (v: number) => v >= min * 0.999 && v <= max * 1.001;
+  const few = tens.filter(inside);
+  if (few.length < 2) return tens.flatMap((v) => [v, 2 * v, 5 * v]).filter(inside);
+  const every = Math.ceil(few.length / 5);
+  return few.filter((_, i) => i % every === 0);
+}
+
+function logRange(min: number | null, max: number | null): [number, number] {
+  if (min === null || max === null) return [1, 10];
+  return [min / 1.4, max * 1.4];
+}
 
 function linearRange(min: number | null, max: number | null): [number, number] {
   if (min === null || max === null) return [0, 1];

@@ -36,8 +36,9 @@ function change(before: number | null, after: number | null, unit: string): stri
   if (unit === "ratio") return `${sign}${inUnit(Math.abs(after - before), unit)} points`;
   if (before <= 0 || after <= 0) return `${sign}${num(Math.abs(after - before))}`;
   const factor = after / before;
-  if (factor >= 2) return `× ${num(factor)}`;
-  if (factor <= 0.5) return `÷ ${num(1 / factor)}`;
+  const rough = (f: number) => num(f < 100 ? f : Number(f.toPrecision(2)));
+  if (factor >= 2) return `× ${rough(factor)}`;
+  if (factor <= 0.5) return `÷ ${rough(1 / factor)}`;
   return `${sign}${percent(Math.abs(factor - 1))}`;
 }
 
