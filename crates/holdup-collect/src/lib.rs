@@ -5,8 +5,10 @@
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
 pub mod host;
+pub mod mysql;
 pub mod proc;
 pub mod process;
+pub mod prometheus;
 mod reading;
 pub mod run;
 pub mod watch;

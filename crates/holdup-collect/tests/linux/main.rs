@@ -2,6 +2,7 @@
 
 mod host;
 mod process;
+mod prometheus;
 
 use std::path::{Path, PathBuf};
 

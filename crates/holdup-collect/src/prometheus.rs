@@ -1,0 +1,197 @@
+//! `--watch prometheus:URL`: one endpoint that answers in Prometheus' text format. Every series becomes a sample under its
+//! own name and labels, verbatim; gauges, counters and buckets alike are raw rows. Nothing is aggregated.
+
+mod address;
+pub mod text;
+
+use std::time::{Duration, Instant};
+
+use holdup_recording::rows::Sample;
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+use address::Address;
+
+/// Whole time of one scrape, connecting and reading included: a server that drips bytes must not hold us.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Largest answer that is read.
+const BODY_BYTES_MAX: u64 = 16 << 20;
+
+/// The plain format first: OpenMetrics says the same with more bytes.
+const ACCEPT: &str = "text/plain;version=0.0.4, application/openmetrics-text;version=1.0.0;q=0.5, */*;q=0.1";
+
+/// One endpoint as a source.
+pub struct Prometheus {
+    address: Address,
+    agent: ureq::Agent,
+    /// Whether `probe` has said that there are too many series: then it is no gap each time.
+    said_too_many: bool,
+}
+
+/// An answer, and when it was asked for.
+struct Answer {
+    begun_at: i64,
+    window_ns: i64,
+    scrape: text::Scrape,
+    openmetrics: bool,
+}
+
+impl Prometheus {
+    /// The endpoint at `url`; user and password in it are sent as basic authentication and shown nowhere.
+    ///
+    /// # Errors
+    /// What is wrong with the URL, without repeating it.
+    pub fn new(url: &str) -> Result<Self, String> {
+        Ok(Self { address: address::parse(url)?, agent: agent(TIMEOUT), said_too_many: false })
+    }
+
+    fn ask(&self) -> Result<Answer, String> {
+        let (begun_at, begun) = (clock::now_ns(), Instant::now());
+        let (body, content_type) = get(&self.agent, &self.address, BODY_BYTES_MAX)?;
+        let window_ns = begun.elapsed().as_nanos() as i64;
+        let openmetrics = content_type.starts_with("application/openmetrics-text");
+        Ok(Answer { begun_at, window_ns, scrape: text::parse(&body), openmetrics })
+    }
+}
+
+/// Makes the collector for `prometheus:URL`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If the rest is not an http or https URL.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let url = address.strip_prefix("prometheus:").unwrap_or(address);
+    match Prometheus::new(url) {
+        Ok(prometheus) => Ok(Box::new(prometheus)),
+        Err(why) => Err(ProbeError::BadAddress(format!("--watch prometheus:…: {why}"))),
+    }
+}
+
+impl Collector for Prometheus {
+    fn source(&self) -> String {
+        format!("prometheus:{}", self.address.shown)
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let unreachable = |why: String| ProbeError::Unreachable { source_name: self.source(), why };
+        let answer = self.ask().map_err(unreachable)?;
+        if answer.scrape.series.is_empty() {
+            let why = match answer.scrape.first_bad {
+                Some((line, why)) => format!("what it answers is not Prometheus' text format: line {line}: {why}"),
+                None => "it answers, but without a single metric; is the path right (often /metrics)?".to_owned(),
+            };
+            return Err(unreachable(why));
+        }
+        let left_out = answer.scrape.left_out;
+        self.said_too_many = left_out > 0;
+        Ok(vec![Coverage {
+            source: self.source(),
+            state: if left_out > 0 { CoverageState::Partial } else { CoverageState::Complete },
+            why: (left_out > 0).then(|| {
+                format!(
+                    "{} series; the {left_out} after the first {} are left out",
+                    left_out + text::SERIES_MAX,
+                    text::SERIES_MAX
+                )
+            }),
+            enable: (left_out > 0)
+                .then(|| "have the server export fewer series, or ask for a part (?name[]=…) if it can".to_owned()),
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        }])
+    }
+
+    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
+        // An endpoint has none of its own; a server's `*_info` metrics are samples.
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let answer = self.ask().map_err(ReadError)?;
+        let source = self.source();
+        let at = answer.begun_at + answer.window_ns / 2;
+        batch.samples.extend(answer.scrape.series.into_iter().map(|series| Sample {
+            at,
+            window_ns: answer.window_ns,
+            source: source.clone(),
+            metric: series.name,
+            labels: series.labels,
+            value: series.value,
+        }));
+        if let Some((line, why)) = answer.scrape.first_bad {
+            let more = answer.scrape.bad_lines - 1;
+            let more = if more > 0 { format!(" (and {more} more bad lines)") } else { String::new() };
+            return Err(ReadError(format!("line {line} of the answer: {why}{more}")));
+        }
+        if answer.openmetrics && !answer.scrape.ended {
+            return Err(ReadError("the answer was cut off: OpenMetrics text without `# EOF`".to_owned()));
+        }
+        if answer.scrape.left_out > 0 && !self.said_too_many {
+            let most = text::SERIES_MAX;
+            return Err(ReadError(format!("{} series beyond the first {most} were left out", answer.scrape.left_out)));
+        }
+        Ok(())
+    }
+}
+
+/// No redirects (they could carry the password elsewhere) and no proxy from the environment.
+fn agent(timeout: Duration) -> ureq::Agent {
+    ureq::Agent::config_builder()
+        .timeout_global(Some(timeout))
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .proxy(None)
+        .accept(ACCEPT)
+        .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .into()
+}
+
+/// Body and content type of a good answer, or why there is none, in words without the URL.
+fn get(agent: &ureq::Agent, address: &Address, bytes_max: u64) -> Result<(Vec<u8>, String), String> {
+    let mut request = agent.get(&address.url);
+    if let Some(authorization) = &address.authorization {
+        request = request.header("Authorization", authorization);
+    }
+    let mut response = request.call().map_err(|e| reason(&e))?;
+    let status = response.status().as_u16();
+    if status != 200 {
+        return Err(match status {
+            401 | 403 => format!("it answers with status {status}: give user and password as http://USER:PASSWORD@…"),
+            300..=399 => {
+                format!("it answers with status {status}, a redirect, which is not followed: give the final URL")
+            }
+            _ => format!("it answers with status {status}"),
+        });
+    }
+    let header = response.headers().get("content-type").and_then(|value| value.to_str().ok());
+    let content_type = header.unwrap_or_default().to_ascii_lowercase();
+    let body = response.body_mut().with_config().limit(bytes_max).read_to_vec().map_err(|e| reason(&e))?;
+    Ok((body, content_type))
+}
+
+fn reason(error: &ureq::Error) -> String {
+    match error {
+        ureq::Error::Io(e) => e.to_string(),
+        ureq::Error::Timeout(_) => "no whole answer in time".to_owned(),
+        ureq::Error::HostNotFound => "no such host".to_owned(),
+        ureq::Error::BodyExceedsLimit(bytes) => format!("its answer is larger than {bytes} bytes"),
+        ureq::Error::ConnectionFailed => "no connection".to_owned(),
+        ureq::Error::Tls(why) => format!("TLS: {why}"),
+        ureq::Error::Protocol(e) => format!("it does not speak HTTP: {e}"),
+        // Others may repeat the URL.
+        _ => "it can't be asked; is the URL right?".to_owned(),
+    }
+}
+
+/// Whether `url` answers with at least one metric in Prometheus' text format within `timeout`.
+pub(crate) fn answers(url: &str, timeout: Duration) -> bool {
+    let Ok(address) = address::parse(url) else { return false };
+    get(&agent(timeout), &address, BODY_BYTES_MAX).is_ok_and(|(body, _)| {
+        let scrape = text::parse(&body);
+        !scrape.series.is_empty() && scrape.bad_lines == 0
+    })
+}
