@@ -4,6 +4,7 @@
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
+pub mod discover;
 pub mod host;
 pub mod mysql;
 pub mod proc;

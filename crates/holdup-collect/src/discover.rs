@@ -1,0 +1,270 @@
+//! Which servers on this machine could be watched: for `doctor`, which proposes a list. It goes from listening sockets to
+//! the processes that hold them, names the kinds it knows, and asks the unknown ones for `/metrics`. It logs in nowhere, and
+//! asks only over loopback.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::ReadError;
+use crate::proc::sockets::{self, LISTEN, Socket};
+use crate::proc::task::{self, Stat};
+use crate::proc::{Proc, Tree};
+use crate::prometheus;
+
+/// Time that an unknown port has for its answer to `GET /metrics`.
+const METRICS_TIMEOUT: Duration = Duration::from_millis(400);
+
+/// Most ports that are asked, all at once: `doctor` is to answer within a second.
+const PORTS_ASKED_MAX: usize = 32;
+
+/// What a server is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// MariaDB or MySQL.
+    Mysql,
+    /// PostgreSQL.
+    Postgres,
+    /// Anything that answers `GET /metrics` in Prometheus' text format.
+    Prometheus,
+    /// Another process that listens.
+    Process,
+}
+
+/// One source that could be watched. A server of a known kind has two: its own, and its process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The port that it listens on.
+    pub port: u16,
+    /// The process that does; where several share the socket, the one with the lowest number.
+    pub pid: u32,
+    /// Its name.
+    pub process: String,
+    /// What it is.
+    pub kind: Kind,
+    /// What to give to `--watch`. `USER` stands where an account must be filled in.
+    pub watch: String,
+    /// What else to know; may be empty.
+    pub note: String,
+}
+
+/// Processes by the beginning of their name. The names are cut at 15 bytes by the kernel.
+const KNOWN: [(&str, Kind); 3] = [("mariadbd", Kind::Mysql), ("mysqld", Kind::Mysql), ("postgres", Kind::Postgres)];
+
+/// Servers that speak no HTTP and would log a stray request as an error or an attack.
+const NOT_ASKED: [&str; 12] = [
+    "sshd",
+    "systemd",
+    "redis",
+    "valkey",
+    "memcached",
+    "mongod",
+    "mongos",
+    "smtpd",
+    "master",
+    "dovecot",
+    "named",
+    "pgbouncer",
+];
+
+/// Local servers that can be seen, by port, the kind's own source before its process.
+///
+/// # Errors
+/// If the list of sockets can't be read.
+pub fn local_servers(proc: &Proc) -> Result<Vec<Found>, ReadError> {
+    let listening = listening(proc)?;
+    let holders = holders(proc, &listening);
+    let mut servers: Vec<Server> = Vec::new();
+    for socket in &listening {
+        let Some(held) = holders.get(&socket.inode) else { continue };
+        // One port may have several sockets (versions of IP, addresses, workers): one server is enough.
+        if servers.iter().any(|it| it.port == socket.port && it.process == held.process) {
+            continue;
+        }
+        servers.push(Server { port: socket.port, address: socket.address, ..held.clone() });
+    }
+    let metrics = ask_for_metrics(proc, &servers);
+    let mut found = Vec::new();
+    for server in &servers {
+        let ports = servers.iter().filter(|it| it.pid == server.pid).count();
+        describe(server, ports, metrics.contains(&server.port), &mut found);
+    }
+    found.sort_by(|a, b| (a.port, a.kind, a.pid).cmp(&(b.port, b.kind, b.pid)));
+    Ok(found)
+}
+
+/// A process at a listening socket.
+#[derive(Clone, Debug)]
+struct Server {
+    port: u16,
+    address: IpAddr,
+    pid: u32,
+    process: String,
+    sharers: usize,
+}
+
+impl Server {
+    fn kind(&self) -> Option<Kind> {
+        KNOWN.iter().find(|(name, _)| self.process.starts_with(name)).map(|(_, kind)| *kind)
+    }
+
+    /// The address to reach it from here: loopback wherever it listens on all.
+    fn host(&self) -> String {
+        match self.address {
+            ip if ip.is_unspecified() => "127.0.0.1".to_owned(),
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        }
+    }
+
+    fn is_on_loopback(&self) -> bool {
+        self.address.is_unspecified() || self.address.is_loopback()
+    }
+}
+
+fn listening(proc: &Proc) -> Result<Vec<Socket>, ReadError> {
+    let mut found = Vec::new();
+    sockets::each(proc, &mut Vec::new(), |socket| {
+        if socket.state == LISTEN && socket.inode != 0 {
+            found.push(socket);
+        }
+    })?;
+    found.sort_by_key(|socket| (socket.port, socket.address));
+    Ok(found)
+}
+
+/// Who holds each socket, by inode. A descriptor folder that we may not read is passed by.
+fn holders(proc: &Proc, listening: &[Socket]) -> BTreeMap<u64, Server> {
+    let mut holders = BTreeMap::<u64, Server>::new();
+    let (mut pids, mut descriptors) = (Vec::new(), Vec::new());
+    if proc.numbers("", &mut pids).is_err() {
+        return holders;
+    }
+    pids.sort_unstable();
+    let own = std::process::id();
+    for pid in pids {
+        if (proc.is_live() && pid == own) || proc.numbers(&format!("{pid}/fd"), &mut descriptors).is_err() {
+            continue;
+        }
+        for descriptor in &descriptors {
+            let link = std::fs::read_link(proc.path(Tree::Proc, &format!("{pid}/fd/{descriptor}"))).ok();
+            let inode = link.as_deref().and_then(|target| socket_inode(target.to_str()?));
+            let Some(socket) = inode.and_then(|inode| listening.iter().find(|s| s.inode == inode)) else { continue };
+            match holders.get_mut(&socket.inode) {
+                // An init system keeps sockets that it opened for others.
+                Some(known) if known.pid != 1 => known.sharers += usize::from(known.pid != pid),
+                _ => {
+                    let Some(process) = name(proc, pid) else { continue };
+                    let server = Server { port: socket.port, address: socket.address, pid, process, sharers: 0 };
+                    holders.insert(socket.inode, server);
+                }
+            }
+        }
+    }
+    holders
+}
+
+fn name(proc: &Proc, pid: u32) -> Option<String> {
+    let mut buffer = Vec::new();
+    let _ = proc.read(&format!("{pid}/stat"), &mut buffer);
+    Stat::parse(task::text(&mut buffer)).ok().map(|stat| stat.comm.to_owned())
+}
+
+/// `socket:[4711]` -> 4711.
+fn socket_inode(target: &str) -> Option<u64> {
+    target.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+/// Ports whose `/metrics` answers. Servers of a known other protocol are not bothered, and on a made-up tree nobody is.
+fn ask_for_metrics(proc: &Proc, servers: &[Server]) -> Vec<u16> {
+    if !proc.is_live() {
+        return Vec::new();
+    }
+    let asked = servers
+        .iter()
+        .filter(|it| it.kind().is_none() && it.is_on_loopback() && it.pid != 1)
+        .filter(|it| !NOT_ASKED.iter().any(|name| it.process.starts_with(name)))
+        .take(PORTS_ASKED_MAX);
+    let mut answered = Vec::new();
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = asked
+            .map(|it| (it.port, scope.spawn(move || prometheus::answers(&metrics_url(it), METRICS_TIMEOUT))))
+            .collect();
+        for (port, thread) in threads {
+            if thread.join().unwrap_or(false) {
+                answered.push(port);
+            }
+        }
+    });
+    answered
+}
+
+fn metrics_url(server: &Server) -> String {
+    format!("http://{}:{}/metrics", server.host(), server.port)
+}
+
+fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Found>) {
+    let mut put = |kind, watch: String, note: String| {
+        let Server { port, pid, .. } = *server;
+        found.push(Found { port, pid, process: server.process.clone(), kind, watch, note });
+    };
+    let shared = match server.sharers {
+        0 => String::new(),
+        more => format!("{more} more processes share its socket, each a pid:N of its own"),
+    };
+    match server.kind() {
+        Some(Kind::Mysql) => {
+            let note = if ports > 1 {
+                format!(
+                    "it listens on {ports} ports: prefer its extra_port, which answers when the thread pool does not"
+                )
+            } else {
+                "fill in the account".to_owned()
+            };
+            put(Kind::Mysql, format!("mysql://USER@{}:{}", server.host(), server.port), note);
+            put(Kind::Process, format!("pid:{}", server.pid), shared);
+        }
+        Some(Kind::Postgres) => {
+            let note = "PostgreSQL as a source is not yet supported: its main process and the host can be watched";
+            put(Kind::Postgres, format!("pid:{}", server.pid), note.to_owned());
+        }
+        _ => {
+            if has_metrics {
+                put(Kind::Prometheus, format!("prometheus:{}", metrics_url(server)), String::new());
+            }
+            put(Kind::Process, format!("pid:{}", server.pid), shared);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(process: &str, address: &str) -> Server {
+        Server { port: 3306, address: address.parse().unwrap(), pid: 71, process: process.to_owned(), sharers: 0 }
+    }
+
+    fn watches(server: &Server, ports: usize, has_metrics: bool) -> Vec<String> {
+        let mut found = Vec::new();
+        describe(server, ports, has_metrics, &mut found);
+        found.into_iter().map(|it| it.watch).collect()
+    }
+
+    #[test]
+    fn what_is_proposed_for_each_kind() {
+        assert_eq!(watches(&server("mariadbd", "0.0.0.0"), 1, false), ["mysql://USER@127.0.0.1:3306", "pid:71"]);
+        assert_eq!(watches(&server("mysqld", "10.0.0.7"), 1, false), ["mysql://USER@10.0.0.7:3306", "pid:71"]);
+        assert_eq!(watches(&server("mysqld", "::1"), 1, false), ["mysql://USER@[::1]:3306", "pid:71"]);
+        assert_eq!(watches(&server("postgres", "::"), 1, false), ["pid:71"]);
+        assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
+        assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
+    }
+
+    #[test]
+    fn inodes_of_descriptors() {
+        assert_eq!(socket_inode("socket:[4711]"), Some(4711));
+        assert_eq!(socket_inode("pipe:[4711]"), None);
+        assert_eq!(socket_inode("socket:[4711"), None);
+    }
+}
