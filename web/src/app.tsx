@@ -9,7 +9,7 @@ import { chartElement, fromHash, toHash } from "./link.ts";
 import type { Report, Run } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
-import { Ledger } from "./parts/ledger.tsx";
+import { Ledger, ledgerParts } from "./parts/ledger.tsx";
 import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
 
 export function App({ report }: { report: Report }) {
@@ -71,7 +71,7 @@ function Head({ report, run, choose }: { report: Report; run: Run; choose(name: 
   };
   return (
     <header class="head">
-      <p class="kicker"><b>holdup</b><span>{report.title}</span></p>
+      <h1 class="kicker"><b>holdup</b><span>{report.title}</span></h1>
       {several ? (
         <div class="verdicts" role="tablist" aria-label="Runs" onKeyDown={move}>
           {runs.map((r) => (
@@ -79,12 +79,12 @@ function Head({ report, run, choose }: { report: Report; run: Run; choose(name: 
               key={r.name} type="button" role="tab" id={`tab:${r.name}`} class="verdict" aria-selected={r === run} aria-controls="run"
               tabIndex={r === run ? 0 : -1} onClick={() => choose(r.name)}
             >
-              <Headline run={r} level="span" />
+              <Headline run={r} />
             </button>
           ))}
         </div>
       ) : (
-        <div class="verdicts"><div class="verdict only"><Headline run={run} level="h1" /></div></div>
+        <div class="verdicts"><div class="verdict only"><Headline run={run} /></div></div>
       )}
     </header>
   );
@@ -96,7 +96,7 @@ const WORDS: Record<string, [string, string]> = {
   undecided: ["undecided", "unsure"],
 };
 
-function Headline({ run, level: Level }: { run: Run; level: "h1" | "span" }) {
+function Headline({ run }: { run: Run }) {
   const v = run.verdict;
   const [word, mood] = WORDS[v.verdict] ?? [String(v.verdict), "unsure"];
   const root = v.findings.find((f) => f.cause === v.culprit);
@@ -107,7 +107,7 @@ function Headline({ run, level: Level }: { run: Run; level: "h1" | "span" }) {
         <span class={`word ${mood}`}>{word}</span>
         {root && <span class="soft">{percent(root.confidence)} sure</span>}
       </span>
-      <Level class="headline">{v.headline || (v.culprit ? words(v.culprit) : word)}</Level>
+      <span class="headline">{v.headline || (v.culprit ? words(v.culprit) : word)}</span>
       <span class="soft small verdict-foot">{instant(run.started_at)} · {duration(run.duration_s)}</span>
     </>
   );
@@ -116,6 +116,8 @@ function Headline({ run, level: Level }: { run: Run; level: "h1" | "span" }) {
 function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: TimeAxis; follow(hash: string): void }) {
   const v = run.verdict;
   const charts = useMemo(() => new Set(run.charts.map((c) => c.id)), [run]);
+  const order = useMemo(() => ledgerParts(report.runs.flatMap((r) => r.verdict.ledger)), [report]);
+  const others = report.runs.filter((r) => r !== run);
   const link = { run: run.name, charts, follow };
   const several = report.runs.length > 1;
   return (
@@ -129,7 +131,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         <Section id="comparison" title="Before and after" note="the same load on both"><ComparisonTable comparison={report.comparison} /></Section>
       )}
       {v.ledger.length > 0 && (
-        <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} /></Section>
+        <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} order={order} /></Section>
       )}
       {v.load.operations.length > 0 && <Section id="load" title="What the client saw" note=""><LoadTable load={v.load} /></Section>}
       {v.cleared.length > 0 && (
@@ -139,7 +141,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         <Section id="not-judged" title="Not judged" note="could not be seen in this run"><NotJudgedList items={v.not_judged} /></Section>
       )}
       {run.charts.length > 0 && (
-        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} axis={axis} /></Section>
+        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} axis={axis} others={others} /></Section>
       )}
       {v.coverage.length > 0 && <Section id="coverage" title="What was watched" note=""><CoverageTable coverage={v.coverage} /></Section>}
     </div>

@@ -91,7 +91,7 @@ export function instant(text: string): string {
   return found ? `${found[1]} ${found[2]} ${found[3] === "Z" ? "UTC" : found[3]}` : String(text);
 }
 
-/** A slug as words: "connection_pool_exhausted" reads "connection pool exhausted". */
+/** A slug as words: "app_cpu" reads "app CPU". */
 export function words(slug: string): string {
-  return String(slug).replaceAll("_", " ");
+  return String(slug).replaceAll("_", " ").replace(/\bcpu\b/g, "CPU").replace(/\bio\b/g, "I/O");
 }

@@ -32,7 +32,7 @@ function charts(bad) {
 const ev = (text, chart, window, observed, expected, table = "samples", column = "value", labels = {}) => ({ table, column, labels, window: window && { from_s: window[0], to_s: window[1] }, observed, expected, text, chart });
 const poolLabels = { metric: "db_client_connection_count", pool: "main" };
 const cleared = (bad) => [
-  { cause: "cpu_saturated", title: "The processors are full", evidence: [ev("Processors were 46 % busy at most, and threads waited 1.2 % of the time to run.", "cpu", [0, 15], 0.46, "near 1, with run-queue delay", "samples", "value", { metric: "system_cpu_utilization_ratio" })] },
+  { cause: "cpu_saturated", title: "The processors are full", evidence: [ev(`The service kept the processors ${bad ? 25 : 38} % busy at most, and threads waited 1.2 % of the time to run.`, "cpu", [0, 15], bad ? 0.25 : 0.38, "near 1, with run-queue delay", "samples", "value", { metric: "system_cpu_utilization_ratio" })] },
   { cause: "disk_saturated", title: "The disk is full", evidence: [ev("The disk was busy 6 % of the time; an operation took 0.4 ms throughout.", "disk", [0, 15], 0.06, "a plateau while requests wait", "samples", "value", { device: "vda" })] },
   { cause: "lock_contention", title: "Sessions wait for locks", evidence: [ev("No statement waited for a lock longer than 0.2 ms.", null, [0, 15], "0.2 ms", "waits that grow with load", "spans", "wait_ns")] },
   { cause: "load_generator_limit", title: "The load generator is the limit", evidence: [ev(`Requests were sent ${bad ? 0.31 : 0.28} ms late at the 99th percentile, and 11 % of a core was used.`, "lag", [0, 15], bad ? 0.31 : 0.28, "below 1 ms", "requests", "sent_at")] },
@@ -95,7 +95,7 @@ const sample = {
     { indicator: "Response time, p99", unit: "ms", before: 893, after: 11.2, verdict: "better" },
     { indicator: "Failed requests", unit: "ratio", before: 0.0061, after: 0, verdict: "better" },
     { indicator: "Wait for a connection, mean", unit: "ms", before: 338, after: 0.03, verdict: "better" },
-    { indicator: "Processors busy", unit: "ratio", before: 0.31, after: 0.44, verdict: "worse" },
+    { indicator: "Processors busy", unit: "ratio", before: 0.19, after: 0.27, verdict: "worse" },
     { indicator: "Disk written", unit: "bytes/s", before: 1104000, after: 1121000, verdict: "same" },
     { indicator: "Statement time, p99", unit: "ms", before: 5.1, after: 5.4, verdict: "unclear" },
   ] },

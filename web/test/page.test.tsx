@@ -55,6 +55,27 @@ test("the residual is named, and a negative one takes no room", () => {
   assert.match(root.querySelector(".ledger table")?.textContent ?? "", /unexplained\u22125/);
 });
 
+test("a part keeps its colour from run to run, also where another run lacks one before it", async () => {
+  const report = readReport(sample);
+  for (const row of report.runs[1]!.verdict.ledger) row.parts = row.parts.filter((p) => p.part === "database_execution");
+  const root = show(report);
+  const colour = () => [...root.querySelectorAll<HTMLElement>(".bar .piece")].find((p) => /database execution/.test(p.textContent ?? ""))?.style.background;
+  const faulty = colour();
+  assert.ok(faulty);
+  await act(() => (root.querySelectorAll('[role="tab"]')[1] as HTMLElement).click());
+  assert.equal(root.querySelectorAll(".bar .piece:not(.hatch)").length, 6);
+  assert.equal(colour(), faulty);
+});
+
+test("a chart's table tells a gap from a value", async () => {
+  const root = show(readReport(sample));
+  const figure = root.querySelector('[id="chart:response"]');
+  const button = [...(figure?.querySelectorAll<HTMLElement>(".tools button") ?? [])].find((b) => b.textContent === "table");
+  await act(() => button?.click());
+  assert.equal(figure?.querySelectorAll("tbody tr").length, 60);
+  assert.ok([...(figure?.querySelectorAll("td") ?? [])].some((cell) => cell.textContent === "gap"));
+});
+
 test("hostile text stays text, wherever it stands", () => {
   const poison = (value: unknown, key = ""): unknown => {
     if (typeof value === "string") return key === "style" ? value : HOSTILE;

@@ -4,13 +4,14 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { align, highest, logFloor, lonely, valueAt } from "../src/align.ts";
 import { TimeAxis } from "../src/axis.ts";
-import { clock, inUnit, instant, ms, num, percent, withUnit } from "../src/format.ts";
+import { clock, inUnit, instant, ms, num, percent, withUnit, words } from "../src/format.ts";
 import { fromHash, toHash } from "../src/link.ts";
 import { readReport, type Series } from "../src/model.ts";
 
 test("numbers keep three digits and never read as NaN", () => {
   assert.deepEqual([num(0.0312), num(25.333), num(1104), num(1234567), num(-3), num(null), num(NaN)], ["0.031", "25.3", "1\u2009104", "1.23\u2009M", "\u22123", "–", "–"]);
   assert.deepEqual([num(100.04), num(0.1), num(999.96)], ["100", "0.1", "1\u2009000"]);
+  assert.deepEqual([words("app_cpu"), words("io_wait")], ["app CPU", "I/O wait"]);
   assert.deepEqual([ms(893), ms(12_340), percent(0.912), percent(0.0061)], ["893 ms", "12.3 s", "91\u2009%", "0.61\u2009%"]);
 });
 

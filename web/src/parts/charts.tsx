@@ -4,16 +4,25 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { align } from "../align.ts";
 import type { TimeAxis } from "../axis.ts";
-import { clock, inUnit, unitName } from "../format.ts";
+import { clock, inUnit, num, unitName } from "../format.ts";
 import { chartElement } from "../link.ts";
-import type { Chart, Phase } from "../model.ts";
+import type { Chart, Phase, Run, Series } from "../model.ts";
 import { onThemeChange, seriesVar } from "../theme.ts";
 import { Plot, PLOT_HEIGHT } from "./plot.ts";
 import { Ruler } from "./ruler.tsx";
 
-export function Charts({ charts, phases, axis }: { charts: Chart[]; phases: Phase[]; axis: TimeAxis }) {
+interface ChartsProps {
+  charts: Chart[];
+  phases: Phase[];
+  axis: TimeAxis;
+  /** runs whose curves can be laid, pale, under this one's; their clocks all start at zero */
+  others: Run[];
+}
+
+export function Charts({ charts, phases, axis, others }: ChartsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
+  const [behind, setBehind] = useState<Run | null>(null);
   useLayoutEffect(() => {
     const element = box.current;
     if (!element || typeof ResizeObserver === "undefined") return;
@@ -24,9 +33,15 @@ export function Charts({ charts, phases, axis }: { charts: Chart[]; phases: Phas
   }, []);
   return (
     <div class="charts" ref={box}>
-      <Ruler axis={axis} phases={phases} width={width} />
+      <Ruler axis={axis} phases={phases} width={width}>
+        {others.map((run) => (
+          <button key={run.name} type="button" aria-pressed={behind === run} title={`Draw the same curves of ${run.name}, dashed and pale`} onClick={() => setBehind(behind === run ? null : run)}>
+            with {run.name}
+          </button>
+        ))}
+      </Ruler>
       {charts.map((chart) => (
-        <Figure key={chart.id} chart={chart} phases={phases} axis={axis} width={width} />
+        <Figure key={chart.id} chart={chart} phases={phases} axis={axis} width={width} ghosts={behind?.charts.find((c) => c.id === chart.id)?.series} />
       ))}
     </div>
   );
@@ -34,7 +49,15 @@ export function Charts({ charts, phases, axis }: { charts: Chart[]; phases: Phas
 
 const LATENCY = /^(ns|us|µs|ms|s|seconds|milliseconds)$/;
 
-function Figure({ chart, phases, axis, width }: { chart: Chart; phases: Phase[]; axis: TimeAxis; width: number }) {
+interface FigureProps {
+  chart: Chart;
+  phases: Phase[];
+  axis: TimeAxis;
+  width: number;
+  ghosts: Series[] | undefined;
+}
+
+function Figure({ chart, phases, axis, width, ghosts }: FigureProps) {
   const canvas = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const values = useRef<(HTMLElement | null)[]>([]);
@@ -58,7 +81,7 @@ function Figure({ chart, phases, axis, width }: { chart: Chart; phases: Phase[];
         const cell = values.current[i];
         if (cell) cell.textContent = inUnit(v, chart.unit);
       });
-    const drawn = new Plot(chart, phases, axis, { log, hidden, onValues }, box);
+    const drawn = new Plot(chart, phases, axis, { log, hidden, ghosts: ghosts ?? [], onValues }, box);
     plot.current = drawn;
     const leave = onThemeChange(() => drawn.recolour());
     return () => {
@@ -66,7 +89,7 @@ function Figure({ chart, phases, axis, width }: { chart: Chart; phases: Phase[];
       plot.current = null;
       drawn.destroy();
     };
-  }, [chart, phases, axis, log]);
+  }, [chart, phases, axis, log, ghosts]);
 
   useEffect(() => plot.current?.resize(width), [width]);
 
@@ -126,22 +149,27 @@ function Numbers({ chart, axis }: { chart: Chart; axis: TimeAxis }) {
   const [range, setRange] = useState(axis.range);
   useEffect(() => axis.subscribe((change) => change === "range" && setRange(axis.range)), [axis]);
   const { x, columns } = align(chart.series);
+  const rows = x.map((t, i) => ({ t, i })).filter(({ t }) => t >= range.from && t <= range.to);
   return (
     <div class="scroll numbers" tabIndex={0} role="region" aria-label={`${chart.title}, numbers`}>
       <table>
         <thead><tr><th class="n">time</th>{chart.series.map((s, i) => <th key={i} class="n">{s.name}</th>)}</tr></thead>
         <tbody>
-          {x.map((t, i) => t >= range.from && t <= range.to && (
+          {rows.slice(0, ROWS_MAX).map(({ t, i }) => (
             <tr key={t}>
-              <td class="n">{clock(t, range.to - range.from)}</td>
+              <td class="n">{range.to - range.from < 120 ? `${num(t)} s` : clock(t, range.to - range.from)}</td>
               {columns.map((c, k) => <td key={k} class="n">{c[i] === undefined ? "" : c[i] === null ? "gap" : inUnit(c[i], chart.unit)}</td>)}
             </tr>
           ))}
         </tbody>
       </table>
+      {rows.length > ROWS_MAX && <p class="soft small">{rows.length - ROWS_MAX} more: zoom in to see them.</p>}
     </div>
   );
 }
+
+/** Rows a chart's table shows at once; a longer one makes the page slow to scroll. */
+const ROWS_MAX = 1000;
 
 /** Without a canvas (a test, a very old browser) the tables still serve. */
 function canDraw(): boolean {

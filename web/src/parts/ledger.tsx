@@ -14,13 +14,14 @@ interface Piece {
   colour: number | null;
 }
 
-/** Below this share of a bar a part carries no name of its own: it would not fit. */
-const LABEL_RATIO_MIN = 0.11;
+/** The parts that took any time, in order: their place here is their colour, so several runs can share one order. */
+export function ledgerParts(rows: LedgerRow[]): string[] {
+  return [...new Set(rows.flatMap((r) => r.parts.filter((p) => p.ms > 0).map((p) => p.part)))];
+}
 
-export function Ledger({ rows }: { rows: LedgerRow[] }) {
+export function Ledger({ rows, order = ledgerParts(rows) }: { rows: LedgerRow[]; order?: string[] }) {
   const [scaled, setScaled] = useState(false);
   const [over, setOver] = useState<{ row: LedgerRow; piece: Piece } | null>(null);
-  const parts = [...new Set(rows.flatMap((r) => r.parts.filter((p) => p.ms > 0).map((p) => p.part)))];
   const operations = [...new Set(rows.map((r) => r.operation))];
   const longest = Math.max(...rows.map(total), Number.MIN_VALUE);
 
@@ -28,7 +29,7 @@ export function Ledger({ rows }: { rows: LedgerRow[] }) {
     <div class="ledger" onMouseLeave={() => setOver(null)}>
       <div class="ledger-head">
         <div class="ledger-key">
-          {parts.map((name, i) => <span key={name}><i style={{ background: seriesVar(i) }} />{words(name)}</span>)}
+          {ledgerParts(rows).map((name) => <span key={name}><i style={{ background: seriesVar(order.indexOf(name)) }} />{words(name)}</span>)}
           <span><i class="hatch" />unexplained</span>
         </div>
         <div class="tools">
@@ -45,18 +46,17 @@ export function Ledger({ rows }: { rows: LedgerRow[] }) {
               <div key={i} class="bar-row">
                 <span class="band">{bandName(row.band)}</span>
                 <b class="n">{ms(row.response_ms)}</b>
-                <div class="bar" role="img" aria-label={spoken(row, pieces(row, parts))}>
+                <div class="bar" role="img" aria-label={spoken(row, pieces(row, order))}>
                   <div class="bar-fill" style={{ width: scaled ? `${(total(row) / longest) * 100}%` : "100%" }}>
-                    {pieces(row, parts).map((piece, k) => {
+                    {pieces(row, order).map((piece, k) => {
                       const ratio = piece.ms / total(row);
-                      const named = ratio * (scaled ? total(row) / longest : 1) >= LABEL_RATIO_MIN;
                       return (
                         <span
                           key={k} class={piece.colour === null ? "piece hatch" : "piece"} title={said(piece, row)}
                           style={{ width: `${ratio * 100}%`, ...(piece.colour === null ? {} : { background: seriesVar(piece.colour), color: onSeriesVar(piece.colour) }) }}
                           onMouseEnter={() => setOver({ row, piece })}
                         >
-                          {named && <span class="piece-name">{words(piece.name)} <span class="n">{num(piece.ms)}</span></span>}
+                          <span class="piece-name">{words(piece.name)} <span class="n">{num(piece.ms)}</span></span>
                         </span>
                       );
                     })}

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import { align, highest, logFloor, lonely, valueAt, type Aligned } from "../align.ts";
 import type { TimeAxis } from "../axis.ts";
 import { inUnit } from "../format.ts";
-import type { Chart, Phase } from "../model.ts";
+import type { Chart, Phase, Series } from "../model.ts";
 import { readTheme, seriesDash, SERIES_COLOURS, type Theme } from "../theme.ts";
 
 /** Left and right of every plot, in CSS pixels; the ruler keeps the same, so that all of them line up. */
@@ -16,6 +16,8 @@ export const PLOT_HEIGHT = 128;
 export interface PlotOptions {
   log: boolean;
   hidden: ReadonlySet<number>;
+  /** the same chart's series in another run, drawn pale behind */
+  ghosts: Series[];
   /** called with one value per series whenever the cursor moves, or with the highest in view when it leaves */
   onValues(values: (number | null)[]): void;
 }
@@ -23,6 +25,8 @@ export interface PlotOptions {
 export class Plot {
   private readonly u: uPlot;
   private readonly data: Aligned;
+  /** every ghost with the index of the series it is the twin of */
+  private readonly ghosts: { twin: number; series: Series }[];
   private theme: Theme = readTheme();
   private readonly leave: () => void;
 
@@ -33,7 +37,8 @@ export class Plot {
     private readonly options: PlotOptions,
     box: HTMLElement,
   ) {
-    this.data = align(chart.series);
+    this.ghosts = options.ghosts.map((g) => ({ twin: chart.series.findIndex((s) => s.name === g.name), series: g })).filter((g) => g.twin >= 0);
+    this.data = align([...chart.series, ...this.ghosts.map((g) => g.series)]);
     const columns = options.log ? logFloor(this.data.columns) : this.data.columns;
     this.u = new uPlot(this.describe(box.clientWidth || 800), [this.data.x, ...columns] as uPlot.AlignedData, box);
     this.leave = axis.subscribe((change) => {
@@ -54,6 +59,7 @@ export class Plot {
 
   show(index: number, shown: boolean): void {
     this.u.setSeries(index + 1, { show: shown });
+    this.ghosts.forEach((g, k) => g.twin === index && this.u.setSeries(this.chart.series.length + k + 1, { show: shown }));
   }
 
   /** Moves the cursor by whole samples, for the arrow keys. */
@@ -83,7 +89,7 @@ export class Plot {
     const index = this.u.cursor.idx;
     const { from, to } = this.axis.range;
     const pointing = this.axis.cursor !== null && typeof index === "number";
-    this.options.onValues(columns.map((c) => (pointing ? valueAt(c, index) : highest(x, c, from, to))));
+    this.options.onValues(columns.slice(0, this.chart.series.length).map((c) => (pointing ? valueAt(c, index) : highest(x, c, from, to))));
   }
 
   private describe(width: number): uPlot.Options {
@@ -117,7 +123,11 @@ export class Plot {
           values: (_u, splits) => splits.map((v) => (v === null ? "" : inUnit(v, chart.unit))),
         },
       ],
-      series: [{}, ...chart.series.map((s, i) => this.line(s.style, i))],
+      series: [
+        {},
+        ...chart.series.map((s, i) => this.line(s.style, i, i)),
+        ...this.ghosts.map((g, k) => ({ ...this.line(g.series.style, g.twin, chart.series.length + k), alpha: 0.55, dash: [3, 3], width: 1.25 })),
+      ],
       cursor: {
         y: false,
         points: { size: 6, width: 1.5 },
@@ -152,12 +162,12 @@ export class Plot {
     };
   }
 
-  private line(style: string, index: number): uPlot.Series {
+  private line(style: string, index: number, column: number): uPlot.Series {
     const stroke = () => this.theme.series[index % SERIES_COLOURS] ?? "gray";
     const dash = seriesDash(index);
     const shared = { stroke, width: 1.5, dash, show: !this.options.hidden.has(index) };
     if (style === "points") return { ...shared, paths: () => null, points: { show: true, size: 4, fill: stroke, width: 0 } };
-    const alone = lonely(this.data.columns[index] ?? []);
+    const alone = lonely(this.data.columns[column] ?? []);
     const points = { show: false, size: 4, fill: stroke, filter: () => (alone.length > 0 ? alone : null) };
     const paths = style === "step" ? uPlot.paths.stepped?.({ align: 1 }) : uPlot.paths.linear?.();
     return { ...shared, points, ...(paths ? { paths } : {}) };

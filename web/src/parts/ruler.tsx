@@ -1,13 +1,23 @@
 // The shared time axis itself: the phases by name, ticks, the cursor's time, the marked window, and the way back from
 // a zoom. It stays in sight while the charts below it scroll.
 
+import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { TimeAxis } from "../axis.ts";
 import { clock, num } from "../format.ts";
 import type { Phase } from "../model.ts";
 import { GUTTER_LEFT, GUTTER_RIGHT, tickCount } from "./plot.ts";
 
-export function Ruler({ axis, phases, width }: { axis: TimeAxis; phases: Phase[]; width: number }) {
+interface RulerProps {
+  axis: TimeAxis;
+  phases: Phase[];
+  /** of the plots, in CSS pixels */
+  width: number;
+  /** more buttons */
+  children?: ComponentChildren;
+}
+
+export function Ruler({ axis, phases, width, children }: RulerProps) {
   const [, again] = useState(0);
   useEffect(() => axis.subscribe(() => again((n) => n + 1)), [axis]);
 
@@ -26,6 +36,7 @@ export function Ruler({ axis, phases, width }: { axis: TimeAxis; phases: Phase[]
           {axis.cursor === null ? "Legends show the highest value in view." : <>At <b class="n">{clock(axis.cursor, Math.min(whole, span))}</b></>}
         </span>
         <span class="soft hint">Drag to zoom, double-click for all; keys: ← → + − 0</span>
+        {children}
         {mark && <button type="button" onClick={() => axis.mark(null)}>Clear the mark</button>}
         <button type="button" disabled={!axis.zoomed} onClick={() => axis.reset()}>Whole run</button>
       </div>
