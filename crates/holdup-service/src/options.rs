@@ -37,7 +37,7 @@ pub struct Options {
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub pool_timeout: Option<Duration>,
 
-    /// What a GET of PATH runs; {id} is the query parameter id or a random one; no SQL: no connection is used
+    /// What a GET of PATH runs (the last holds if PATH is given twice); {id} is the query parameter id or a random one; no SQL: no connection is used
     #[arg(long = "route", value_name = "PATH=SQL", value_parser = parse_route)]
     pub routes: Vec<Route>,
 
