@@ -7,7 +7,7 @@ import type { TimeAxis } from "../axis.ts";
 import { clock, inUnit, num, unitName } from "../format.ts";
 import { chartElement } from "../link.ts";
 import type { Chart, Phase, Run, Series } from "../model.ts";
-import { onThemeChange, seriesVar } from "../theme.ts";
+import { onThemeChange, seriesDash, seriesVar } from "../theme.ts";
 import { Plot, PLOT_HEIGHT } from "./plot.ts";
 import { Ruler } from "./ruler.tsx";
 
@@ -118,7 +118,7 @@ function Figure({ chart, phases, axis, width, ghosts }: FigureProps) {
         <div class="legend">
           {chart.series.map((s, i) => (
             <button key={i} type="button" aria-pressed={!hidden.has(i)} title={hidden.has(i) ? "Show this series" : "Hide this series"} onClick={() => toggle(i)}>
-              <i class={`key ${s.style}`} style={{ color: seriesVar(i) }} />
+              <i class={`key ${s.style}`} style={{ color: seriesVar(i), borderTopStyle: seriesDash(i).length > 0 ? "dashed" : "solid" }} />
               {s.name} <b class="n" ref={(e) => { values.current[i] = e; }} />
             </button>
           ))}
