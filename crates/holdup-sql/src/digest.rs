@@ -6,10 +6,10 @@
 //! - a literal, `NULL`, `TRUE`, `FALSE` or placeholder is `?`, its sign included; several with commas between are `?+`
 //! - the list behind `IN` and each row of `VALUES` is `(?+)`, also with one value; of many rows the first is kept
 //! - comments go (code in `/*! … */` stays), so do quotes around plain names and semicolons at the end
-//! - names of the session's variables are `@?`; `<>` is `!=`, `DISTINCTROW` is `DISTINCT`, `SQL_TSI_DAY` is `DAY`
+//! - names of the session's variables are `@?`; `<>` is `!=`; of words that a server takes for one (`SUBSTR`, `MID`) one stands
 //! - white space follows from the tokens: `a=1` is `a = ?`
 
-use crate::words::{Meaning, meaning};
+use crate::words::{Meaning, meaning, synonym};
 use crate::{Dialect, Lexer, TokenKind};
 
 /// The statement with every value replaced by `?`. Never a byte of a literal or a comment; names and
@@ -79,7 +79,9 @@ impl Writer {
             TokenKind::ParameterList => self.value(true),
             TokenKind::Word => match meaning(text) {
                 _ if self.is(0, Piece::Dot) => self.push(Piece::Word(Meaning::Name), &lossy(text)),
-                Meaning::Name => self.push(Piece::Word(Meaning::Name), &lossy(one_of_synonyms(text))),
+                meaning @ (Meaning::Name | Meaning::BeforeOperand) => {
+                    self.push(Piece::Word(meaning), &lossy(synonym(text)))
+                }
                 Meaning::Constant if !self.is(0, Piece::Word(Meaning::Test)) => self.value(false),
                 meaning => self.push(Piece::Word(meaning), &lossy(text)),
             },
@@ -211,16 +213,6 @@ fn space_between(before: Piece, piece: Piece) -> bool {
 
 fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
-}
-
-/// The one word for all that a server takes for the same; its own digest text may have any of them.
-fn one_of_synonyms(word: &[u8]) -> &[u8] {
-    const INTERVAL: &[u8] = b"SQL_TSI_";
-    match word.split_at_checked(INTERVAL.len()) {
-        Some((head, unit)) if head.eq_ignore_ascii_case(INTERVAL) && !unit.is_empty() => unit,
-        _ if word.eq_ignore_ascii_case(b"DISTINCTROW") => b"DISTINCT",
-        _ => word,
-    }
 }
 
 /// A quoted name without its quotes, if it would be read as the same name without them.
