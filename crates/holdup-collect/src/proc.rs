@@ -1,9 +1,11 @@
 //! `/proc` and `/sys` as text: opens, reads whole, checks that nothing was cut off. Both roots can be moved,
 //! so that every parser runs on a made-up tree too. It knows no metric; that is for `host` and `process`.
 
+pub(crate) mod kept;
 pub mod sockets;
 pub mod task;
 
+use std::fmt::Write as _;
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -117,6 +119,13 @@ impl Proc {
 pub(crate) fn number<T: std::str::FromStr>(file: &str, what: &str, field: Option<&str>) -> Result<T, ReadError> {
     let field = field.ok_or_else(|| ReadError(format!("{file}: {what} is missing")))?;
     field.parse().map_err(|_| ReadError(format!("{file}: {what} is `{}`, not a number", clip(field))))
+}
+
+/// Makes `path` hold `text`, in the memory it has.
+pub(crate) fn set(path: &mut String, text: std::fmt::Arguments) {
+    path.clear();
+    // Writing to a String does not fail.
+    let _ = path.write_fmt(text);
 }
 
 /// At most 40 characters of `text`, control characters shown as `\u{..}`, for an error message.

@@ -4,16 +4,15 @@
 //! `procs_blocked` stays at 0 or 1. So the states are counted, one small file a thread. This runs over thousands
 //! of threads a second: it keeps its buffers and reads no more of a line than it needs.
 
-use std::fmt::Write as _;
-use std::fs::File;
-use std::io::Read as _;
+use std::collections::HashMap;
 
 use holdup_recording::Labels;
 use holdup_recording::rows::Thread;
 
 use super::Reader;
 use crate::ReadError;
-use crate::proc::{Proc, Tree, number, task};
+use crate::proc::kept::{KeptFile, open_max};
+use crate::proc::{Proc, Tree, number, set, task};
 use crate::reading::Out;
 
 /// State letters that are counted even when no thread is in them.
@@ -22,65 +21,124 @@ const STATES: &[u8] = b"RSDTtZIX";
 /// Most rows of one sample: a pile-up larger than this has its pattern in so many.
 const ROWS_MAX: usize = 1_000;
 
-/// Reused between samples.
+/// What is kept between samples.
 #[derive(Default)]
 pub(super) struct Scan {
     pids: Vec<u32>,
     tids: Vec<u32>,
     path: String,
+    process: String,
+    groups: HashMap<u32, Group>,
+    samples: u64,
+}
+
+/// The files of one process.
+#[derive(Default)]
+struct Group {
+    main: KeptFile,
+    /// Of a process with several threads all of them, in the order of their numbers.
+    tasks: Vec<(u32, KeptFile)>,
+    seen_in: u64,
+}
+
+/// What a sample finds.
+struct Tally {
+    counts: [u32; 128],
+    /// Process id, thread id and both names of every thread in D.
+    blocked: Vec<(u32, u32, String, String)>,
+}
+
+impl Tally {
+    fn add(&mut self, pid: u32, tid: u32, process: &str, thread: &str, state: char) {
+        if let Some(count) = self.counts.get_mut(state as usize) {
+            *count += 1;
+        }
+        if state == 'D' && self.blocked.len() < ROWS_MAX {
+            self.blocked.push((pid, tid, process.to_owned(), thread.to_owned()));
+        }
+    }
 }
 
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
-    let Reader { proc, threads: Scan { pids, tids, path }, .. } = reader;
-    let mut counts = [0_u32; 128];
-    let mut blocked = Vec::new();
-    let root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
-    let mut line = [0; 1_024];
-    proc.numbers("", pids)?;
-    let mut read_any = false;
-    for &pid in pids.iter() {
-        // A process that ended since the folder was listed is no gap.
-        set(path, format_args!("{root}{pid}/stat"));
-        let Some(text) = read_start(path, &mut line) else { continue };
-        let (process, state, mut rest) = task::head(text)?;
-        read_any = true;
-        // Field 20; the state was field 3.
-        if number::<u32>("stat", "num_threads", rest.nth(16))? <= 1 {
-            count(&mut counts, state);
-            if state == 'D' {
-                blocked.push((pid, pid, process.to_owned(), process.to_owned()));
-            }
-            continue;
-        }
-        let process = process.to_owned();
-        set(path, format_args!("{pid}/task"));
-        if proc.numbers(path, tids).is_err() {
-            continue;
-        }
-        for &tid in tids.iter() {
-            set(path, format_args!("{root}{pid}/task/{tid}/stat"));
-            let Some(text) = read_start(path, &mut line) else { continue };
-            let (thread, state, _) = task::head(text)?;
-            count(&mut counts, state);
-            if state == 'D' {
-                blocked.push((pid, tid, process.clone(), thread.to_owned()));
-            }
-        }
-    }
-    if !read_any {
-        return Err(ReadError(format!("{root}: no process can be read")));
-    }
-    for (letter, &threads) in (0_u8..).zip(&counts) {
+    let Reader { proc, threads: scan, .. } = reader;
+    let tally = scan.count(proc)?;
+    for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
             let labels = Labels::of([("state", char::from(letter).to_string())]);
             out.put("system_threads", labels, f64::from(threads));
         }
     }
-    let at = out.at();
-    blocked.truncate(ROWS_MAX);
-    let source = out.source();
-    out.batch.threads.extend(blocked.into_iter().map(|it| row(proc, source, at, it)));
+    let (at, source) = (out.at(), out.source());
+    out.batch.threads.extend(tally.blocked.into_iter().map(|it| row(proc, source, at, it)));
     Ok(())
+}
+
+impl Scan {
+    fn count(&mut self, proc: &Proc) -> Result<Tally, ReadError> {
+        let Self { pids, tids, path, process, groups, samples } = self;
+        let mut tally = Tally { counts: [0; 128], blocked: Vec::new() };
+        let root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
+        let mut line = [0; 1_024];
+        let mut read_any = false;
+        proc.numbers("", pids)?;
+        *samples += 1;
+        let open: usize = groups.values().map(Group::open).sum();
+        let mut room = open_max().saturating_sub(open);
+        for &pid in pids.iter() {
+            let group = groups.entry(pid).or_default();
+            group.seen_in = *samples;
+            set(path, format_args!("{root}{pid}/stat"));
+            // A process that ended since the folder was listed is no gap.
+            let Some(text) = group.main.read(path, &mut room, &mut line) else { continue };
+            let (name, state, mut rest) = task::head(text)?;
+            read_any = true;
+            // Field 20; the state was field 3.
+            let threads: usize = number("stat", "num_threads", rest.nth(16))?;
+            if threads <= 1 {
+                tally.add(pid, pid, name, name, state);
+                group.tasks.clear();
+                continue;
+            }
+            process.clear();
+            process.push_str(name);
+            let mut read_tasks = |tasks: &mut Vec<(u32, KeptFile)>, path: &mut String| {
+                let (known, mut error) = (tasks.len(), None);
+                tasks.retain_mut(|(tid, file)| {
+                    set(path, format_args!("{root}{pid}/task/{tid}/stat"));
+                    let Some(text) = file.read(path, &mut room, &mut line) else { return false };
+                    match task::head(text) {
+                        Ok((thread, state, _)) => tally.add(pid, *tid, process, thread, state),
+                        Err(why) => error = Some(why),
+                    }
+                    true
+                });
+                error.map_or(Ok(tasks.len() < known), Err)
+            };
+            // Listing the threads costs, too: as long as as many are there as are known, and all of these can
+            // be read, none is new.
+            let mut fresh = Vec::new();
+            let changed = group.tasks.len() != threads;
+            let some_ended = read_tasks(&mut group.tasks, path)?;
+            if changed || some_ended {
+                set(path, format_args!("{pid}/task"));
+                // The whole process may have ended by now.
+                let _ = proc.numbers(path, tids);
+                let known = |tid: &u32| group.tasks.binary_search_by_key(tid, |(known, _)| *known).is_ok();
+                fresh.extend(tids.drain(..).filter(|tid| !known(tid)).map(|tid| (tid, KeptFile::default())));
+                read_tasks(&mut fresh, path)?;
+                group.tasks.append(&mut fresh);
+                group.tasks.sort_unstable_by_key(|(tid, _)| *tid);
+            }
+        }
+        groups.retain(|_, group| group.seen_in == *samples);
+        if read_any { Ok(tally) } else { Err(ReadError(format!("{root}: no process can be read"))) }
+    }
+}
+
+impl Group {
+    fn open(&self) -> usize {
+        usize::from(self.main.is_open()) + self.tasks.iter().filter(|(_, file)| file.is_open()).count()
+    }
 }
 
 fn row(proc: &Proc, source: &str, at: i64, (pid, tid, process, thread): (u32, u32, String, String)) -> Thread {
@@ -98,22 +156,4 @@ fn row(proc: &Proc, source: &str, at: i64, (pid, tid, process, thread): (u32, u3
         cpu_ns_total: None,
         run_queue_ns_total: None,
     }
-}
-
-fn set(path: &mut String, text: std::fmt::Arguments) {
-    path.clear();
-    // Writing to a String does not fail.
-    let _ = path.write_fmt(text);
-}
-
-fn count(counts: &mut [u32; 128], state: char) {
-    if let Some(count) = counts.get_mut(state as usize) {
-        *count += 1;
-    }
-}
-
-/// The file's first kilobyte; nothing if it is gone, or not ours to read.
-fn read_start<'a>(path: &str, line: &'a mut [u8]) -> Option<&'a str> {
-    let length = File::open(path).ok()?.read(line).ok()?;
-    (length > 0).then(|| task::text(&mut line[..length]))
 }

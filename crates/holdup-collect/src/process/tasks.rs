@@ -10,8 +10,9 @@ use holdup_recording::Labels;
 use holdup_recording::rows::Thread;
 
 use crate::ReadError;
+use crate::proc::kept::{KeptFile, open_max};
 use crate::proc::task::{self, Stat};
-use crate::proc::{Proc, ticks_per_second};
+use crate::proc::{Proc, Tree, set, ticks_per_second};
 use crate::reading::Out;
 
 /// State letters that are counted even when no thread is in them.
@@ -25,15 +26,21 @@ const DETAILED_MAX: usize = 256;
 #[derive(Default)]
 pub(super) struct Tasks {
     tids: Vec<u32>,
-    buffer: Vec<u8>,
+    path: String,
+    root: String,
+    /// How many more files may be kept open.
+    room: usize,
     alive: HashMap<u32, Kept>,
     ended: Sums,
     samples: u64,
     turn: usize,
 }
 
-/// The last that was seen of one thread.
+/// The last that was seen of one thread, and its files.
+#[derive(Default)]
 struct Kept {
+    stat: KeptFile,
+    schedstat: KeptFile,
     start_ticks: u64,
     sums: Sums,
     seen_in: u64,
@@ -52,11 +59,32 @@ impl Sums {
     }
 }
 
+impl Kept {
+    /// Takes the new values in. If they are of another thread under an old number, gives what the old one had gathered.
+    fn update(&mut self, start_ticks: u64, now: Sums) -> Option<Sums> {
+        if self.seen_in > 0 && self.start_ticks == start_ticks {
+            // A thread that is about to end may show less than before.
+            self.sums.queue_ns = self.sums.queue_ns.max(now.queue_ns);
+            self.sums.block_io_ticks = self.sums.block_io_ticks.max(now.block_io_ticks);
+            return None;
+        }
+        self.start_ticks = start_ticks;
+        let before = std::mem::replace(&mut self.sums, now);
+        (self.seen_in > 0).then_some(before)
+    }
+
+    fn open(&self) -> usize {
+        usize::from(self.stat.is_open()) + usize::from(self.schedstat.is_open())
+    }
+}
+
 impl Tasks {
     pub(super) fn read(&mut self, proc: &Proc, pid: u32, delays: bool, out: &mut Out) -> Result<(), ReadError> {
         proc.numbers(&format!("{pid}/task"), &mut self.tids)?;
         self.tids.sort_unstable();
         self.samples += 1;
+        self.root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
+        self.room = open_max().saturating_sub(self.alive.values().map(Kept::open).sum());
         let tids = std::mem::take(&mut self.tids);
         let mut rows = Vec::with_capacity(tids.len());
         let mut schedstat_read = false;
@@ -86,23 +114,30 @@ impl Tasks {
         Ok(())
     }
 
+    /// Whether the thread at `position` is among those of this sample's turn.
     fn is_turn(&self, position: usize, threads: usize) -> bool {
         (position + threads - self.turn % threads) % threads < DETAILED_MAX
     }
 
     /// One thread's row without source and time; nothing if it is gone.
     fn thread(&mut self, proc: &Proc, pid: u32, tid: u32, detailed: bool) -> Result<Option<Thread>, ReadError> {
-        let folder = format!("{pid}/task/{tid}");
-        if proc.read(&format!("{folder}/stat"), &mut self.buffer).is_err() && self.buffer.is_empty() {
-            return Ok(None);
-        }
-        let stat = Stat::parse(task::text(&mut self.buffer))?;
+        let Self { path, root, room, alive, ended, samples, .. } = self;
+        let kept = alive.entry(tid).or_default();
+        let mut line = [0; 1_024];
+        set(path, format_args!("{root}{pid}/task/{tid}/stat"));
+        let Some(text) = kept.stat.read(path, room, &mut line) else { return Ok(None) };
+        let stat = Stat::parse(text)?;
         let (thread, state) = (stat.comm.to_owned(), stat.state);
         let (start_ticks, block_io_ticks) = (stat.start_ticks, stat.block_io_ticks);
-        let times =
-            proc.read(&format!("{folder}/schedstat"), &mut self.buffer).ok().map(task::schedstat).transpose()?;
-        self.keep(tid, start_ticks, Sums { queue_ns: times.map_or(0, |(_, queue_ns)| queue_ns), block_io_ticks });
+        set(path, format_args!("{root}{pid}/task/{tid}/schedstat"));
+        let times = kept.schedstat.read(path, room, &mut line).map(task::schedstat).transpose()?;
+        let now = Sums { queue_ns: times.map_or(0, |(_, queue_ns)| queue_ns), block_io_ticks };
+        if let Some(before) = kept.update(start_ticks, now) {
+            ended.add(before);
+        }
+        kept.seen_in = *samples;
         let detailed = state == 'D' || (detailed && state != 'R');
+        let folder = format!("{pid}/task/{tid}");
         Ok(Some(Thread {
             at: 0,
             source: String::new(),
@@ -116,21 +151,6 @@ impl Tasks {
             cpu_ns_total: times.map(|(cpu_ns, _)| cpu_ns),
             run_queue_ns_total: times.map(|(_, queue_ns)| queue_ns),
         }))
-    }
-
-    fn keep(&mut self, tid: u32, start_ticks: u64, now: Sums) {
-        let kept = self.alive.entry(tid).or_insert(Kept { start_ticks, sums: now, seen_in: 0 });
-        if kept.start_ticks == start_ticks {
-            // A thread that is about to end may show less than before.
-            kept.sums.queue_ns = kept.sums.queue_ns.max(now.queue_ns);
-            kept.sums.block_io_ticks = kept.sums.block_io_ticks.max(now.block_io_ticks);
-        } else {
-            // Another thread under an old number.
-            self.ended.add(kept.sums);
-            kept.start_ticks = start_ticks;
-            kept.sums = now;
-        }
-        kept.seen_in = self.samples;
     }
 
     /// Moves what threads that are no longer there had gathered to the sum of the ended.

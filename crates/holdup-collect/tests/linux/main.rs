@@ -1,5 +1,6 @@
 //! The Linux collectors on made-up trees (`tests/trees`) and on this machine.
 
+mod cost;
 mod discover;
 mod host;
 mod process;
