@@ -1,1 +1,19 @@
-//! holdup-diagnose
+//! Recording -> signals -> verdicts. Pure functions: the same recording always gives the same verdict, and
+//! no clock, file or network is touched here. No language model is in the decision path.
+//!
+//! - [`signals`]: what the raw rows amount to over a window: rates, means, what the client saw, and
+//!   whether there is anything to complain about.
+//! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence.
+//! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
+//! - [`verdict`]: the rules' findings ranked and linked into one answer, as JSON has it.
+//! - [`compare`]: before and after.
+
+pub mod case;
+pub mod compare;
+pub mod ledger;
+pub mod rules;
+pub mod signals;
+pub mod verdict;
+
+pub use case::Case;
+pub use verdict::{Diagnosis, diagnose};

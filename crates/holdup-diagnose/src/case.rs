@@ -1,0 +1,114 @@
+//! A recording laid out for judging: what the client saw, the complaint, and the views of the degraded and
+//! the calm stretch that rules look through.
+
+use holdup_recording::Recording;
+use holdup_recording::rows::Request;
+
+use crate::signals::client::{mean, service_ms};
+use crate::signals::view::Index;
+use crate::signals::{ClientView, Complaint, Missing, View, Window};
+
+/// Everything rules may look at.
+pub struct Case<'a> {
+    /// The recording.
+    pub recording: &'a Recording,
+    /// The client's seconds.
+    pub client: ClientView,
+    /// What there is to explain, if anything.
+    pub complaint: Option<Complaint>,
+    index: Index,
+    whole: Window,
+}
+
+impl<'a> Case<'a> {
+    /// Lays out `recording`, or the part of it in `window`.
+    pub fn new(recording: &'a Recording, window: Option<Window>) -> Self {
+        let manifest = &recording.manifest;
+        let whole = window.unwrap_or(Window { from: manifest.started_at, to: manifest.ended_at.unwrap_or(i64::MAX) });
+        let columns = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
+        let requests: Vec<Request> = recording
+            .tables
+            .requests
+            .with_columns(columns)
+            .unwrap_or_default()
+            .iter()
+            .filter(|r| window.is_none_or(|w| w.contains(r.intended_at)))
+            .cloned()
+            .collect();
+        let client = ClientView::of(&requests);
+        let complaint = client.complaint(&requests, manifest);
+        Self { recording, client, complaint, index: Index::of(&recording.tables.samples.rows), whole }
+    }
+
+    /// The degraded stretch until the last of its requests had ended, or all of the recording if nothing is
+    /// degraded: a wait is booked when it ends, so the metrics of slow requests come after their start.
+    pub fn slow(&self) -> View<'_> {
+        let Some(complaint) = &self.complaint else { return self.view(self.whole) };
+        let ended = self.slow_requests().ok().and_then(|rows| rows.iter().map(|r| r.done_at).max());
+        self.view(Window { to: ended.unwrap_or(complaint.slow.to).max(complaint.slow.to), ..complaint.slow })
+    }
+
+    /// The calm stretch, if there is one.
+    pub fn calm(&self) -> Option<View<'_>> {
+        self.complaint.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
+    }
+
+    /// The recording through any window.
+    pub fn view(&self, window: Window) -> View<'_> {
+        View { recording: self.recording, index: &self.index, window }
+    }
+
+    /// The whole of what is judged.
+    pub fn whole(&self) -> Window {
+        self.whole
+    }
+
+    /// Requests that were due in the degraded stretch.
+    ///
+    /// # Errors
+    /// If requests, or one of the columns every use of them needs, were not recorded.
+    pub fn slow_requests(&self) -> Result<Vec<&'a Request>, Missing> {
+        self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))
+    }
+
+    /// Requests that were due in `window`.
+    ///
+    /// # Errors
+    /// As [`Self::slow_requests`].
+    pub fn requests_in(&self, window: Window) -> Result<Vec<&'a Request>, Missing> {
+        let enable = "put the load on with holdup run";
+        let columns = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
+        let rows = self.recording.tables.requests.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        if rows.is_empty() {
+            return Err(Missing::new("requests", enable));
+        }
+        Ok(rows.iter().filter(|r| window.contains(r.intended_at)).collect())
+    }
+
+    /// Requests that ended well within `window`, by when they ended.
+    ///
+    /// # Errors
+    /// As [`Self::slow_requests`].
+    pub fn completed_in(&self, window: Window) -> Result<f64, Missing> {
+        let rows = self.requests_in(Window { from: i64::MIN, to: i64::MAX })?;
+        Ok(rows.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at)).count() as f64)
+    }
+
+    /// Mean service time of the requests of `window`, milliseconds.
+    ///
+    /// # Errors
+    /// As [`Self::slow_requests`].
+    pub fn service_mean_ms(&self, window: Window) -> Result<Option<f64>, Missing> {
+        Ok(mean(self.requests_in(window)?.into_iter().filter_map(service_ms)))
+    }
+
+    /// Milliseconds to explain of a mean slow request; 0 if there is no complaint.
+    pub fn excess_ms(&self) -> f64 {
+        self.complaint.as_ref().map_or(0.0, Complaint::excess_ms)
+    }
+
+    /// `ms` as a share (0-1) of what there is to explain; 0 if there is no complaint.
+    pub fn share(&self, ms: f64) -> f64 {
+        if self.complaint.is_some() { (ms / self.excess_ms()).clamp(0.0, 1.0) } else { 0.0 }
+    }
+}

@@ -1,0 +1,109 @@
+//! Before and after, indicator by indicator.
+
+use serde::{Deserialize, Serialize};
+
+use crate::verdict::{Diagnosis, round};
+
+/// What became of an indicator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Change {
+    /// Better by more than noise.
+    Better,
+    /// Worse by more than noise.
+    Worse,
+    /// The same, within noise.
+    Same,
+    /// One of both is missing.
+    Unclear,
+}
+
+/// One indicator in both runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Indicator {
+    /// Name, with its operation.
+    pub indicator: String,
+    /// Unit.
+    pub unit: String,
+    /// In the first run.
+    pub before: Option<f64>,
+    /// In the second.
+    pub after: Option<f64>,
+    /// What became of it.
+    pub verdict: Change,
+}
+
+/// All indicators of two runs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    /// Name of the first run.
+    pub before: String,
+    /// Name of the second.
+    pub after: String,
+    /// A row each.
+    pub rows: Vec<Indicator>,
+}
+
+/// Single runs on shared machines differ by less than this factor from one run to the next; what differs by
+/// more is called better or worse. Repeats give intervals; this is a rule of thumb for one pair of runs.
+const NOISE_FACTOR: f64 = 1.5;
+
+/// Compares two diagnoses of the same scenario.
+pub fn compare(before: (&str, &Diagnosis), after: (&str, &Diagnosis)) -> Comparison {
+    let mut rows = Vec::new();
+    for first in &before.1.load.operations {
+        let second = after.1.load.operations.iter().find(|o| o.operation == first.operation);
+        let mut row = |name: &str, unit: &str, more_is_better: bool, a: Option<f64>, b: Option<f64>| {
+            rows.push(Indicator {
+                indicator: format!("{} {name}", first.operation),
+                unit: unit.to_owned(),
+                before: a.map(|v| round(v, 3)),
+                after: b.map(|v| round(v, 3)),
+                verdict: change(a, b, more_is_better),
+            });
+        };
+        row("offered rate", "requests/s", true, Some(first.offered), second.map(|o| o.offered));
+        row("achieved rate", "requests/s", true, Some(first.achieved), second.map(|o| o.achieved));
+        row("errors", "requests", false, Some(first.errors as f64), second.map(|o| o.errors as f64));
+        row("response time p50", "ms", false, first.response_ms.p50, second.and_then(|o| o.response_ms.p50));
+        row("response time p99", "ms", false, first.response_ms.p99, second.and_then(|o| o.response_ms.p99));
+        row("response time max", "ms", false, first.response_ms.max, second.and_then(|o| o.response_ms.max));
+    }
+    for first in before.1.ledger.iter().filter(|row| row.band == "all") {
+        let second = after.1.ledger.iter().find(|r| r.band == "all" && r.operation == first.operation);
+        for part in &first.parts {
+            let then = second.and_then(|r| r.parts.iter().find(|p| p.part == part.part)).map(|p| p.ms);
+            rows.push(Indicator {
+                indicator: format!("{} {} (mean)", first.operation, part.part.replace('_', " ")),
+                unit: "ms".to_owned(),
+                before: Some(part.ms),
+                after: then,
+                verdict: change(Some(part.ms), then, false),
+            });
+        }
+    }
+    Comparison { before: before.0.to_owned(), after: after.0.to_owned(), rows }
+}
+
+fn change(before: Option<f64>, after: Option<f64>, more_is_better: bool) -> Change {
+    let (Some(a), Some(b)) = (before, after) else { return Change::Unclear };
+    // Below a hundredth (ms, request) nothing is a difference.
+    if (a - b).abs() < 0.01 || a.max(b) <= a.min(b) * NOISE_FACTOR && !more_is_better || a.max(b) <= a.min(b) * 1.02 {
+        return Change::Same;
+    }
+    if (b > a) == more_is_better { Change::Better } else { Change::Worse }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn direction_and_noise() {
+        assert_eq!(change(Some(100.0), Some(20.0), false), Change::Better);
+        assert_eq!(change(Some(20.0), Some(100.0), false), Change::Worse);
+        assert_eq!(change(Some(20.0), Some(25.0), false), Change::Same);
+        assert_eq!(change(Some(200.0), Some(300.0), true), Change::Better);
+        assert_eq!(change(None, Some(1.0), true), Change::Unclear);
+    }
+}

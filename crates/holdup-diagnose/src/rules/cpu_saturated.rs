@@ -1,0 +1,112 @@
+//! Threads that could run wait for a CPU.
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use crate::case::Case;
+use crate::signals::{Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "cpu_saturated",
+    doc: Doc {
+        title: "The CPUs are saturated",
+        what: "There is more to run than CPUs to run it: threads of the service stand in the run queue.",
+        hurts: "Everything takes longer by the same factor, and tails grow first.",
+        needs: "The host's CPU time (--watch host), and for the amount the run-queue wait of the service's processes (--watch pid:N).",
+        predicts: "Run-queue wait per request is a large part of what requests are too slow by.",
+        clears: "The service's threads waited for a CPU for a small share of the delay, whatever the utilization; or so much CPU was idle that queueing can't amount to it.",
+        looks_like: "A high load average with idle CPUs is not this: threads in uninterruptible sleep count there too. iowait is idle time.",
+        fix: "Find what burns the CPU, then fewer of it, or more CPUs.",
+        prove: "The same load again: run-queue wait per request is small.",
+        references: "B. Gregg, Systems Performance, 2nd ed., ch. 6; kernel documentation: sched-stats, PSI; L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
+    },
+    judge,
+};
+
+const HOST: &str = "--watch host";
+
+/// Share (0-1) of all CPU time that was not idle.
+fn busy_ratio(view: &View<'_>) -> Result<(f64, f64), Missing> {
+    let all = view.counter("system_cpu_time_seconds_total", &[], HOST)?;
+    let mode = |mode| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", mode)], HOST);
+    let idle = mode("idle")?.delta + mode("iowait").map_or(0.0, |c| c.delta);
+    Ok(((1.0 - idle / all.delta.max(1e-9)).clamp(0.0, 1.0), all.delta - idle))
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let (busy, busy_seconds) = busy_ratio(&view)?;
+    let cpu = view.counter("system_cpu_time_seconds_total", &[], HOST)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let chart = |e: Evidence| e.on_chart("cpu");
+    let mut evidence = vec![chart(cpu.evidence(
+        format!("{} busy", percent(busy)),
+        "near 100 %, if CPU were the cause",
+        format!("{} of CPU time was idle", percent(1.0 - busy)),
+    ))];
+
+    // What waiting for a CPU can amount to per request: as the kernel counted it for the watched
+    // processes; else what a processor-sharing queue at this utilization makes of the CPU time used.
+    let waited = view.counter("process_run_queue_seconds_total", &[], "--watch pid:N");
+    let explains_ms = match &waited {
+        Ok(waited) => {
+            let per_request = waited.delta / completed * 1e3;
+            evidence.push(chart(waited.evidence(
+                format!("{} a request", ms(per_request)),
+                "most of the delay, if CPU were the cause",
+                format!(
+                    "all threads of the watched processes together waited {} per request for a CPU",
+                    ms(per_request)
+                ),
+            )));
+            per_request
+        }
+        Err(_) => {
+            let used = busy_seconds / completed * 1e3;
+            let queueing = used * busy / (1.0 - busy).max(1e-3);
+            evidence.push(chart(cpu.evidence(
+                ms(used),
+                String::new(),
+                format!(
+                    "a request used at most {} of CPU: at {} busy, queueing for it makes at most {}",
+                    ms(used),
+                    percent(busy),
+                    ms(queueing)
+                ),
+            )));
+            queueing
+        }
+    };
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    if waited.is_err() {
+        return Err(Missing::new(
+            "run-queue wait of the service's processes",
+            "--watch pid:N for the app and the database",
+        ));
+    }
+    if let Ok(load) = view.gauge("system_load_average_1m", &[], HOST)
+        && let Ok(cpus) = view.gauge("system_cpu_logical_count", &[], HOST)
+    {
+        let normalised = load.max / cpus.mean.max(1.0);
+        evidence.push(load.evidence(
+            format!("{normalised:.1} a CPU"),
+            "below 1",
+            format!("load average was up to {normalised:.1} per CPU"),
+        ));
+    }
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.8 * busy, 0.7],
+        fixes: vec![Fix {
+            text: "Profile what burns the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
+                .to_owned(),
+            command: None,
+            risk: None,
+        }],
+        prove: "Run the same scenario again: run-queue wait per request is small.".to_owned(),
+        role: Role::Root,
+    }))
+}

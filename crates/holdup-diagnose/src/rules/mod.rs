@@ -1,0 +1,202 @@
+//! One cause a file, in one explicit, ordered list. To add one: `src/rules/<cause>.rs` with a `RULE`, and a
+//! line in [`ALL`].
+//!
+//! A rule says what it needs, what it predicts and what would clear it. It measures the cause by the
+//! milliseconds of a mean slow request it can account for: a cause that accounts for less than
+//! [`MATTERS`] of the excess is cleared by that very number, whatever utilisation says. Where the
+//! recording lacks what it needs it says `NotJudged` by returning what is missing.
+
+pub mod connection_pool_exhausted;
+pub mod cpu_saturated;
+pub mod disk_saturated;
+pub mod load_generator_limit;
+pub mod lock_contention;
+pub mod thread_pool_queue;
+pub mod timing;
+pub mod workload_spike;
+
+use crate::case::Case;
+use crate::signals::Missing;
+use crate::signals::client::{client_queue_ms, mean};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// Every rule, in the order in which a request meets the resource.
+pub const ALL: &[&Rule] = &[
+    &load_generator_limit::RULE,
+    &workload_spike::RULE,
+    &connection_pool_exhausted::RULE,
+    &thread_pool_queue::RULE,
+    &lock_contention::RULE,
+    &cpu_saturated::RULE,
+    &disk_saturated::RULE,
+];
+
+/// A cause that accounts for a smaller share of the excess than this does not matter here.
+pub const MATTERS: f64 = 0.10;
+
+/// A cause and how it is judged.
+pub struct Rule {
+    /// Slug: the file's name.
+    pub cause: &'static str,
+    /// What `holdup explain` prints.
+    pub doc: Doc,
+    /// Judges a case.
+    pub judge: fn(&Case<'_>) -> Result<Outcome, Missing>,
+}
+
+/// What everybody should know about a cause. Sections are the same for all.
+pub struct Doc {
+    /// Name in a sentence, e.g. `The connection pool is exhausted`.
+    pub title: &'static str,
+    /// What it is.
+    pub what: &'static str,
+    /// Why it hurts.
+    pub hurts: &'static str,
+    /// What is needed to judge it.
+    pub needs: &'static str,
+    /// What it predicts.
+    pub predicts: &'static str,
+    /// What clears it.
+    pub clears: &'static str,
+    /// What else looks like it.
+    pub looks_like: &'static str,
+    /// How to fix it.
+    pub fix: &'static str,
+    /// How to prove the fix.
+    pub prove: &'static str,
+    /// References.
+    pub references: &'static str,
+}
+
+impl Doc {
+    /// Headings and texts in order.
+    pub fn sections(&self) -> [(&'static str, &'static str); 9] {
+        [
+            ("What it is", self.what),
+            ("Why it hurts", self.hurts),
+            ("What is needed", self.needs),
+            ("What it predicts", self.predicts),
+            ("What clears it", self.clears),
+            ("What else looks like this", self.looks_like),
+            ("How to fix", self.fix),
+            ("How to prove", self.prove),
+            ("References", self.references),
+        ]
+    }
+}
+
+/// What a rule says if it can.
+pub enum Outcome {
+    /// It is so.
+    Found(Found),
+    /// It is not so, and this says why.
+    Cleared(Vec<Evidence>),
+}
+
+/// A cause that is so.
+pub struct Found {
+    /// Milliseconds of a mean slow request it accounts for.
+    pub explains_ms: f64,
+    /// What says so.
+    pub evidence: Vec<Evidence>,
+    /// For each independent piece of evidence the chance (0-1) that it alone would be right.
+    pub weights: Vec<f64>,
+    /// What to do, safest first.
+    pub fixes: Vec<Fix>,
+    /// How to see that it helped.
+    pub prove: String,
+    /// Its part, as far as the rule itself can tell; [`link`] settles it.
+    pub role: Role,
+}
+
+/// A rule by its slug.
+pub fn by_cause(cause: &str) -> Option<&'static Rule> {
+    ALL.iter().find(|rule| rule.cause == cause).copied()
+}
+
+/// Causes inside the database: they lengthen the time for which a request holds its pooled connection.
+const IN_DATABASE: &[&str] = &[thread_pool_queue::RULE.cause, lock_contention::RULE.cause];
+
+/// Links findings by the mechanisms that are known, each held against its magnitude:
+///
+/// - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause inside
+///   the database if most of the time for which a connection is held is spent in the database.
+/// - *Requests come back later, so the generator's connections run out*: waiting for one of them is a
+///   consequence of whatever makes the service slow, in the same proportion.
+pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) {
+    let pool = found.iter().position(|(rule, _)| rule.cause == connection_pool_exhausted::RULE.cause);
+    let inside = found
+        .iter()
+        .enumerate()
+        .filter(|(_, (rule, _))| IN_DATABASE.contains(&rule.cause))
+        .max_by(|a, b| a.1.1.explains_ms.total_cmp(&b.1.1.explains_ms))
+        .map(|(i, _)| i);
+    if let (Some(pool), Some(inside)) = (pool, inside)
+        && timing::database_share_of_connection_use(&case.slow()).is_some_and(|share| share > 0.5)
+    {
+        found[pool].1.role = Role::Symptom;
+        found[inside].1.explains_ms += found[pool].1.explains_ms;
+    }
+    let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
+    let waited = case.slow_requests().ok().and_then(|rows| mean(rows.into_iter().map(client_queue_ms))).unwrap_or(0.0);
+    let inside_service = case.excess_ms() - waited;
+    if !generator && waited > 0.0 && inside_service > 0.0 {
+        for (_, finding) in found.iter_mut() {
+            finding.explains_ms *= 1.0 + waited / inside_service;
+        }
+    }
+    for (_, finding) in found.iter_mut() {
+        finding.explains_ms = finding.explains_ms.min(case.excess_ms());
+    }
+}
+
+/// `12.3 ms`, `4,246 ms`: as many digits as matter.
+pub(crate) fn ms(value: f64) -> String {
+    if value < 10.0 {
+        format!("{value:.2} ms")
+    } else if value < 100.0 {
+        format!("{value:.1} ms")
+    } else {
+        format!("{} ms", thousands(value))
+    }
+}
+
+/// `4,246`.
+pub(crate) fn thousands(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |d| ("-", d));
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    format!("{sign}{text}")
+}
+
+/// `43 %`.
+pub(crate) fn percent(ratio: f64) -> String {
+    format!("{:.0} %", ratio * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_is_documented_and_named_once() {
+        for (i, rule) in ALL.iter().enumerate() {
+            assert!(ALL[..i].iter().all(|r| r.cause != rule.cause), "{} stands twice", rule.cause);
+            for (heading, text) in rule.doc.sections() {
+                assert!(!text.is_empty(), "{}: {heading} is empty", rule.cause);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_read_well() {
+        assert_eq!((ms(0.034), ms(42.44), ms(4246.4)), ("0.03 ms".into(), "42.4 ms".into(), "4,246 ms".into()));
+        assert_eq!(thousands(1234567.0), "1,234,567");
+    }
+}

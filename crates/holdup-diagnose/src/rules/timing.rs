@@ -1,0 +1,105 @@
+//! What several rules ask about time inside and in front of the database: the app's account of its
+//! statements beside the server's own.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Labels;
+
+use crate::signals::client::{mean, quantile};
+use crate::signals::{Mean, Missing, View};
+use crate::verdict::Evidence;
+
+/// Histogram of the app's database calls, as OpenTelemetry names it.
+pub const OPERATION: &str = "db_client_operation_duration_seconds";
+/// Histogram of waits for a pooled connection.
+pub const POOL_WAIT: &str = "db_client_connection_wait_time_seconds";
+/// Histogram of how long a connection is held.
+pub const POOL_USE: &str = "db_client_connection_use_time_seconds";
+/// Histogram of the app server's own request time.
+pub const HTTP_SERVER: &str = "http_server_request_duration_seconds";
+/// Histogram of the app's calls of neighbours.
+pub const HTTP_CLIENT: &str = "http_client_request_duration_seconds";
+
+/// What would bring the app's own account.
+pub const APP_METRICS: &str = "--watch prometheus:http://APP/metrics, with OpenTelemetry's database client metrics on";
+
+/// A statement counts as one that requests run if it ran at least this often per completed request. A
+/// report or a batch job beside them runs far more rarely.
+const PER_REQUEST: f64 = 0.5;
+
+/// The app's account of its database calls.
+///
+/// # Errors
+/// If the app's metrics were not recorded.
+pub fn app_operations(view: &View<'_>) -> Result<Mean, Missing> {
+    view.mean(OPERATION, &[], APP_METRICS)
+}
+
+/// Which share (0-1) of the time for which a pooled connection is held is spent in database calls.
+pub fn database_share_of_connection_use(view: &View<'_>) -> Option<f64> {
+    let operation = view.mean(OPERATION, &[], APP_METRICS).ok()?;
+    let held = view.mean(POOL_USE, &[], APP_METRICS).ok()?;
+    (held.ms > 0.0 && held.count > 0.0).then(|| operation.ms * operation.count / (held.ms * held.count))
+}
+
+/// The server's own timing of the statements that requests run.
+#[derive(Clone, Debug)]
+pub struct ServerTiming {
+    /// Executions seen.
+    pub count: usize,
+    /// Mean, milliseconds.
+    pub mean_ms: f64,
+    /// Median, milliseconds.
+    pub p50_ms: f64,
+    /// 99th percentile, milliseconds.
+    pub p99_ms: f64,
+    evidence: Evidence,
+}
+
+impl ServerTiming {
+    /// Evidence that points at the executions.
+    pub fn evidence(&self, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
+        self.evidence.clone().saying(expected, text)
+    }
+}
+
+/// The server's own timing of those statements that ran at least every second time a request completed;
+/// `completed` is the number of requests that ended well in the window.
+///
+/// # Errors
+/// If executions were not recorded, or none belongs to the requests.
+pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Missing> {
+    let executions = view.executions(&["at", "kind", "digest", "duration_ns"])?;
+    let mut by_digest: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for execution in executions {
+        by_digest.entry(&execution.digest).or_default().push(execution.duration_ns as f64 / 1e6);
+    }
+    by_digest.retain(|_, durations| durations.len() as f64 >= PER_REQUEST * completed);
+    let most = by_digest.iter().max_by_key(|(_, d)| d.len()).map(|(digest, _)| (*digest).to_owned());
+    let Some(digest) = most else {
+        return Err(Missing::new(
+            "executions of a statement that runs with every request",
+            "a larger performance_schema_events_statements_history_long_size",
+        ));
+    };
+    let mut durations: Vec<f64> = by_digest.into_values().flatten().collect();
+    durations.sort_by(f64::total_cmp);
+    let q = |q| quantile(&durations, q).unwrap_or(0.0);
+    let (p50_ms, p99_ms) = (q(0.5), q(0.99));
+    let evidence = Evidence::new(
+        "statements",
+        "duration_ns",
+        Labels::of([("kind", "execution"), ("digest", digest.as_str())]),
+        view.window,
+        format!("p50 {}, p99 {}", super::ms(p50_ms), super::ms(p99_ms)),
+        String::new(),
+        String::new(),
+    );
+    Ok(ServerTiming {
+        count: durations.len(),
+        mean_ms: mean(durations.iter().copied()).unwrap_or(0.0),
+        p50_ms,
+        p99_ms,
+        evidence,
+    })
+}

@@ -1,0 +1,44 @@
+//! What raw rows amount to. Derived when a recording is read, never stored.
+
+pub mod client;
+pub mod view;
+
+pub use client::{ClientView, Complaint};
+pub use view::{Counter, Gauge, Mean, View};
+
+/// A fact that a rule needs and the recording does not have. It makes the rule's outcome `NotJudged`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What is missing, in words with table and column or metric.
+    pub what: String,
+    /// What would bring it, e.g. `--watch host`.
+    pub enable: String,
+}
+
+impl Missing {
+    /// Something missing and what would bring it.
+    pub fn new(what: impl Into<String>, enable: impl Into<String>) -> Self {
+        Self { what: what.into(), enable: enable.into() }
+    }
+}
+
+/// A stretch of time, nanoseconds since the Unix epoch, end excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Start.
+    pub from: i64,
+    /// End.
+    pub to: i64,
+}
+
+impl Window {
+    /// Whether `at` lies in it.
+    pub fn contains(&self, at: i64) -> bool {
+        self.from <= at && at < self.to
+    }
+
+    /// Its length in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.to - self.from) as f64 / 1e9
+    }
+}

@@ -1,0 +1,273 @@
+//! Samples of one window: counters as what they grew by, gauges as what they were, histograms as means.
+//!
+//! A counter's growth is taken between adjacent samples of one series whose middle lies in the window; a
+//! fall is a restart of its source and that pair says nothing. Means of gauges are over samples, sums over
+//! the series of one instant.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::rows::{Sample, Session, Statement};
+use holdup_recording::{Labels, Recording};
+
+use super::{Missing, Window};
+use crate::verdict::Evidence;
+
+/// Series of one metric: samples in time order by source and labels.
+type SeriesOfMetric = BTreeMap<(String, Labels), Vec<(i64, f64)>>;
+
+/// Samples by metric, then by source and labels, each in time order.
+#[derive(Default)]
+pub(crate) struct Index {
+    by_metric: BTreeMap<String, SeriesOfMetric>,
+}
+
+impl Index {
+    pub fn of(samples: &[Sample]) -> Self {
+        let mut index = Self::default();
+        for sample in samples {
+            let series = index.by_metric.entry(sample.metric.clone()).or_default();
+            series.entry((sample.source.clone(), sample.labels.clone())).or_default().push((sample.at, sample.value));
+        }
+        for series in index.by_metric.values_mut().flat_map(BTreeMap::values_mut) {
+            series.sort_by_key(|(at, _)| *at);
+        }
+        index
+    }
+
+    /// Series of `metric` that have all of `labels`.
+    pub fn series<'i>(
+        &'i self,
+        metric: &str,
+        labels: &'i [(&'i str, &'i str)],
+    ) -> impl Iterator<Item = (&'i (String, Labels), &'i Vec<(i64, f64)>)> {
+        self.by_metric.get(metric).into_iter().flatten().filter(move |((_, l), _)| l.contains(labels))
+    }
+}
+
+/// What a counter grew by in a window, over all series that match.
+#[derive(Clone, Debug)]
+pub struct Counter {
+    /// Growth.
+    pub delta: f64,
+    /// Seconds that the growth is of.
+    pub seconds: f64,
+    origin: Origin,
+}
+
+impl Counter {
+    /// Growth per second.
+    pub fn rate(&self) -> f64 {
+        if self.seconds > 0.0 { self.delta / self.seconds } else { 0.0 }
+    }
+}
+
+/// What a gauge was in a window; series of one instant are added up.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    /// Mean over the instants.
+    pub mean: f64,
+    /// Greatest.
+    pub max: f64,
+    /// Least.
+    pub min: f64,
+    /// Share of instants at which it was above zero.
+    pub positive_ratio: f64,
+    /// Instants.
+    pub count: usize,
+    origin: Origin,
+}
+
+/// Mean of a histogram (growth of its sum over growth of its count), milliseconds.
+#[derive(Clone, Debug)]
+pub struct Mean {
+    /// Mean, milliseconds.
+    pub ms: f64,
+    /// Observations.
+    pub count: f64,
+    /// Seconds they are of.
+    pub seconds: f64,
+    origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+struct Origin {
+    metric: String,
+    labels: Labels,
+    window: Window,
+}
+
+impl Origin {
+    fn evidence(&self, observed: String, expected: String, text: String) -> Evidence {
+        Evidence::new(
+            "samples",
+            "value",
+            self.labels.clone().with("metric", self.metric.clone()),
+            self.window,
+            observed,
+            expected,
+            text,
+        )
+    }
+}
+
+macro_rules! evidence_of {
+    ($($of:ty),*) => {$(
+        impl $of {
+            /// A piece of evidence that points at these samples.
+            pub fn evidence(&self, observed: impl Into<String>, expected: impl Into<String>, text: impl Into<String>) -> Evidence {
+                self.origin.evidence(observed.into(), expected.into(), text.into())
+            }
+        }
+    )*};
+}
+evidence_of!(Counter, Gauge, Mean);
+
+/// A recording, seen through one window.
+#[derive(Clone, Copy)]
+pub struct View<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) index: &'a Index,
+    /// The window.
+    pub window: Window,
+}
+
+impl<'a> View<'a> {
+    fn samples_readable(&self) -> Result<(), Missing> {
+        let needed = &["at", "source", "metric", "labels", "value"];
+        self.recording
+            .tables
+            .samples
+            .with_columns(needed)
+            .map(|_| ())
+            .map_err(|what| Missing::new(what, "record again; this recording lacks it"))
+    }
+
+    fn origin(&self, metric: &str, labels: &[(&str, &str)]) -> Origin {
+        Origin { metric: metric.to_owned(), labels: Labels::of(labels.iter().copied()), window: self.window }
+    }
+
+    /// What counter `metric` with `labels` grew by.
+    ///
+    /// # Errors
+    /// If no series of it has two samples around the window; `enable` says what would record it.
+    pub fn counter(&self, metric: &str, labels: &[(&str, &str)], enable: &str) -> Result<Counter, Missing> {
+        self.samples_readable()?;
+        let mut delta = 0.0;
+        let mut seconds: f64 = 0.0;
+        let mut pairs = 0;
+        for (_, series) in self.index.series(metric, labels) {
+            let mut covered = 0.0;
+            for pair in series.windows(2) {
+                let ((a_at, a), (b_at, b)) = (pair[0], pair[1]);
+                if self.window.contains(a_at + (b_at - a_at) / 2) && b >= a {
+                    delta += b - a;
+                    covered += (b_at - a_at) as f64 / 1e9;
+                    pairs += 1;
+                }
+            }
+            seconds = seconds.max(covered);
+        }
+        if pairs == 0 {
+            return Err(Missing::new(format!("samples of {metric}"), enable));
+        }
+        Ok(Counter { delta, seconds, origin: self.origin(metric, labels) })
+    }
+
+    /// What gauge `metric` with `labels` was.
+    ///
+    /// # Errors
+    /// If there is no sample of it in the window.
+    pub fn gauge(&self, metric: &str, labels: &[(&str, &str)], enable: &str) -> Result<Gauge, Missing> {
+        self.samples_readable()?;
+        // Series of one source are read at the same instant, give or take the read itself; of several
+        // sources at different ones. So: a mean per source, then the sum over sources.
+        let mut by_source: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
+        for ((source, _), series) in self.index.series(metric, labels) {
+            for &(at, value) in series.iter().filter(|(at, _)| self.window.contains(*at)) {
+                *by_source.entry(source).or_default().entry(at).or_default() += value;
+            }
+        }
+        let mut gauge =
+            Gauge { mean: 0.0, max: 0.0, min: 0.0, positive_ratio: 0.0, count: 0, origin: self.origin(metric, labels) };
+        for instants in by_source.values() {
+            let n = instants.len();
+            gauge.mean += instants.values().sum::<f64>() / n as f64;
+            gauge.max += instants.values().copied().fold(f64::MIN, f64::max);
+            gauge.min += instants.values().copied().fold(f64::MAX, f64::min);
+            let positive = instants.values().filter(|v| **v > 0.0).count() as f64 / n as f64;
+            gauge.positive_ratio = gauge.positive_ratio.max(positive);
+            gauge.count += n;
+        }
+        if gauge.count == 0 {
+            return Err(Missing::new(format!("samples of {metric}"), enable));
+        }
+        Ok(gauge)
+    }
+
+    /// Mean of the histogram `metric` (seconds) with `labels`, in milliseconds. No observation is a mean of 0.
+    ///
+    /// # Errors
+    /// If it was not recorded.
+    pub fn mean(&self, metric: &str, labels: &[(&str, &str)], enable: &str) -> Result<Mean, Missing> {
+        let sum = self.counter(&format!("{metric}_sum"), labels, enable)?;
+        let count = self.counter(&format!("{metric}_count"), labels, enable)?;
+        let ms = if count.delta > 0.0 { sum.delta / count.delta * 1e3 } else { 0.0 };
+        Ok(Mean {
+            ms,
+            count: count.delta,
+            seconds: count.seconds,
+            origin: self.origin(&format!("{metric}_sum"), labels),
+        })
+    }
+
+    /// Sources that have samples of `metric`.
+    pub fn sources_of(&self, metric: &str) -> Vec<&'a str> {
+        let mut sources: Vec<&str> = self.index.series(metric, &[]).map(|((s, _), _)| s.as_str()).collect();
+        sources.dedup();
+        sources
+    }
+
+    /// Sampled sessions in the window.
+    ///
+    /// # Errors
+    /// If sessions were not recorded or lack one of `columns`.
+    pub fn sessions(&self, columns: &[&'static str]) -> Result<Vec<&'a Session>, Missing> {
+        let enable = "--watch mysql://USER@HOST:PORT";
+        let rows = self.recording.tables.sessions.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        if rows.is_empty() && self.sources_of("mysql_global_status_questions").is_empty() {
+            return Err(Missing::new("samples of database sessions", enable));
+        }
+        Ok(rows.iter().filter(|s| self.window.contains(s.at)).collect())
+    }
+
+    /// Executions of statements that ended in the window, by the server's own timing.
+    ///
+    /// # Errors
+    /// If executions were not recorded or lack one of `columns`.
+    pub fn executions(&self, columns: &[&'static str]) -> Result<Vec<&'a Statement>, Missing> {
+        let enable =
+            "performance_schema with consumers events_statements_current and events_statements_history_long ON";
+        let rows = self.recording.tables.statements.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        if !rows.iter().any(|s| s.kind == "execution") {
+            return Err(Missing::new(
+                "the server's own timing of single statements (statements, kind execution)",
+                enable,
+            ));
+        }
+        Ok(rows.iter().filter(|s| s.kind == "execution" && self.window.contains(s.at)).collect())
+    }
+
+    /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.
+    pub fn session_instants(&self) -> usize {
+        let mut instants = 0;
+        for (_, series) in self.index.series("mysql_global_status_questions", &[]) {
+            instants += series.iter().filter(|(at, _)| self.window.contains(*at)).count();
+        }
+        instants
+    }
+
+    /// The last value of setting `name` of any source that has it.
+    pub fn setting(&self, name: &str) -> Option<&'a str> {
+        self.recording.tables.settings.rows.iter().rev().find(|s| s.name == name).map(|s| s.value.as_str())
+    }
+}

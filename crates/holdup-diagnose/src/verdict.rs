@@ -1,0 +1,483 @@
+//! The answer: rules' outcomes ranked by the milliseconds they explain, linked into root, contributor and
+//! symptom, as the terminal, the report and `--json` have it (`docs/schema/verdict.schema.json`).
+
+use std::collections::BTreeMap;
+
+use holdup_recording::manifest::{Coverage, CoverageState};
+use holdup_recording::{Labels, Recording};
+use serde::{Deserialize, Serialize};
+
+use crate::case::Case;
+use crate::ledger::{LedgerRow, ledger};
+use crate::rules::{self, Outcome, Rule};
+use crate::signals::Window;
+use crate::signals::client::{client_queue_ms, failed, mean, quantile, response_ms, send_lag_ms, service_ms};
+
+/// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
+/// half of the time would still be somebody else's.
+const CULPRIT_RATIO: f64 = 0.5;
+
+/// Each rival that could not be judged takes this from the confidence: what was not looked at may hide another cause.
+const UNJUDGED_PENALTY: f64 = 0.02;
+
+/// Holdup's answer about one recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Diagnosis {
+    /// `found`, `healthy` or `undecided`.
+    pub verdict: Answer,
+    /// Slug of the root cause.
+    pub culprit: Option<String>,
+    /// One sentence.
+    pub headline: String,
+    /// What the requests suffered, in words; none if nothing.
+    pub complaint: Option<String>,
+    /// The degraded stretch.
+    pub episode: Option<Span>,
+    /// Causes found, root first.
+    pub findings: Vec<Finding>,
+    /// Causes ruled out, with what rules them out.
+    pub cleared: Vec<Cleared>,
+    /// Causes that could not be judged, with what would change that.
+    pub not_judged: Vec<NotJudged>,
+    /// Where the milliseconds went.
+    pub ledger: Vec<LedgerRow>,
+    /// What the generator did and saw.
+    pub load: LoadReport,
+    /// What each source could say.
+    pub coverage: Vec<CoverageEntry>,
+}
+
+/// The kind of answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Answer {
+    /// A culprit is named.
+    Found,
+    /// Nothing to complain about.
+    Healthy,
+    /// Something is wrong and the evidence does not carry a name.
+    Undecided,
+}
+
+/// A stretch of time, seconds from the start of the recording.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Span {
+    /// Start.
+    pub from_s: f64,
+    /// End.
+    pub to_s: f64,
+}
+
+/// What part a finding plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Where it begins.
+    Root,
+    /// Adds to it.
+    Contributor,
+    /// Follows from the root.
+    Symptom,
+    /// What will bind next once the root is fixed.
+    Next,
+}
+
+/// A pointer into the recording with what it says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Table of the recording.
+    pub table: String,
+    /// Column of it.
+    pub column: String,
+    /// Rows it is about: column values, or for `samples` the metric (as `metric`) and its labels.
+    pub labels: Labels,
+    /// When; none is the whole recording.
+    pub window: Option<Span>,
+    /// What is so.
+    pub observed: String,
+    /// What would be so otherwise.
+    pub expected: String,
+    /// A sentence.
+    pub text: String,
+    /// Chart of the report that shows it.
+    #[serde(default)]
+    pub chart: Option<String>,
+    #[serde(skip)]
+    at: Option<Window>,
+}
+
+impl Evidence {
+    /// Points at rows of `table` with `labels` in `window`.
+    pub fn new(
+        table: &str,
+        column: &str,
+        labels: Labels,
+        window: Window,
+        observed: impl Into<String>,
+        expected: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Self {
+        Self {
+            table: table.to_owned(),
+            column: column.to_owned(),
+            labels,
+            window: None,
+            observed: observed.into(),
+            expected: expected.into(),
+            text: text.into(),
+            chart: None,
+            at: Some(window),
+        }
+    }
+
+    /// The same, shown on a chart of the report.
+    pub fn on_chart(mut self, chart: &str) -> Self {
+        self.chart = Some(chart.to_owned());
+        self
+    }
+
+    /// The same, with other words.
+    pub fn saying(mut self, expected: impl Into<String>, text: impl Into<String>) -> Self {
+        self.expected = expected.into();
+        self.text = text.into();
+        self
+    }
+
+    /// Whether there is at least one row where it points.
+    pub fn resolves(&self, recording: &Recording) -> bool {
+        let tables = &recording.tables;
+        let within = |at: i64| {
+            self.window.is_none_or(|span| {
+                let s = (at - recording.manifest.started_at) as f64 / 1e9;
+                // A counter's growth belongs to the samples on both sides of the window.
+                span.from_s - 2.5 <= s && s <= span.to_s + 2.5
+            })
+        };
+        let label = |name: &str| self.labels.get(name);
+        let is = |name: &str, value: &str| label(name).is_none_or(|l| l == value);
+        match self.table.as_str() {
+            "samples" => {
+                let wanted: Vec<(&str, &str)> = self.labels.iter().filter(|(k, _)| *k != "metric").collect();
+                tables
+                    .samples
+                    .rows
+                    .iter()
+                    .any(|r| is("metric", &r.metric) && r.labels.contains(&wanted) && within(r.at))
+            }
+            "requests" => tables.requests.rows.iter().any(|r| is("operation", &r.operation) && within(r.intended_at)),
+            "sessions" => tables
+                .sessions
+                .rows
+                .iter()
+                .any(|r| is("true_state", &r.true_state) && is("command", &r.command) && within(r.at)),
+            "statements" => {
+                tables.statements.rows.iter().any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.at))
+            }
+            "threads" => tables.threads.rows.iter().any(|r| is("state", &r.state) && within(r.at)),
+            "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name)),
+            "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
+            _ => false,
+        }
+    }
+}
+
+/// Something to do about a cause.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Fix {
+    /// In words.
+    pub text: String,
+    /// The exact statement, setting or command, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    /// What it may cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub risk: Option<String>,
+}
+
+/// A cause that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Slug.
+    pub cause: String,
+    /// In words.
+    pub title: String,
+    /// Its part.
+    pub role: Role,
+    /// 0-1.
+    pub confidence: f64,
+    /// Milliseconds of a mean slow request that it explains.
+    pub explains_ms: f64,
+    /// The same as a share (0-1) of what there is to explain.
+    pub explains_ratio: f64,
+    /// What says so.
+    pub evidence: Vec<Evidence>,
+    /// What to do, safest first.
+    pub fixes: Vec<Fix>,
+    /// How to see that it helped.
+    pub prove: String,
+}
+
+/// A cause that was ruled out.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cleared {
+    /// Slug.
+    pub cause: String,
+    /// In words.
+    pub title: String,
+    /// What rules it out.
+    pub evidence: Vec<Evidence>,
+}
+
+/// A cause that could not be judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// Slug.
+    pub cause: String,
+    /// In words.
+    pub title: String,
+    /// What is missing.
+    pub missing: String,
+    /// What would bring it.
+    pub enable: String,
+}
+
+/// Percentiles in milliseconds; all empty if nothing was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Greatest.
+    pub max: Option<f64>,
+}
+
+impl Percentiles {
+    /// Of any values in milliseconds.
+    pub fn of(values: impl Iterator<Item = f64>) -> Self {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        let q = |q| quantile(&values, q);
+        Self { p50: q(0.5), p90: q(0.9), p99: q(0.99), p999: q(0.999), max: q(1.0) }
+    }
+}
+
+/// What one operation came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationReport {
+    /// Its name.
+    pub operation: String,
+    /// Intended starts per second.
+    pub offered: f64,
+    /// Completions per second.
+    pub achieved: f64,
+    /// Requests that ended well.
+    pub completed: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Failures by kind.
+    pub errors_by_kind: BTreeMap<String, u64>,
+    /// From the intended start, unfinished ones at their age.
+    pub response_ms: Percentiles,
+    /// From the send.
+    pub service_ms: Percentiles,
+    /// The generator's own delay.
+    pub send_lag_ms: Percentiles,
+}
+
+/// What the generator did and saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// A row each.
+    pub operations: Vec<OperationReport>,
+    /// Whether the generator was the limit: numbers of this run are then not the service's.
+    pub generator_limited: bool,
+    /// Share (0-1) of requests that were due while every connection was busy.
+    pub capped_ratio: f64,
+}
+
+/// What a source could say.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CoverageEntry {
+    /// Source or part of one.
+    pub source: String,
+    /// How much.
+    pub state: CoverageState,
+    /// Why not more.
+    pub why: Option<String>,
+    /// What would change that.
+    pub enable: Option<String>,
+    /// Cost of reading it as a share of one core.
+    pub cpu_ratio: Option<f64>,
+}
+
+impl From<&Coverage> for CoverageEntry {
+    fn from(c: &Coverage) -> Self {
+        Self {
+            source: c.source.clone(),
+            state: c.state,
+            why: c.why.clone(),
+            enable: c.enable.clone(),
+            cpu_ratio: c.cpu_ratio,
+        }
+    }
+}
+
+/// Judges `recording`, or the part of it in `window`.
+pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
+    let case = Case::new(recording, window);
+    let mut judged = Judged::default();
+    for rule in rules::ALL {
+        judged.take(rule, &case);
+    }
+    judged.answer(&case)
+}
+
+#[derive(Default)]
+struct Judged {
+    found: Vec<(&'static Rule, rules::Found)>,
+    cleared: Vec<Cleared>,
+    not_judged: Vec<NotJudged>,
+}
+
+impl Judged {
+    fn take(&mut self, rule: &'static Rule, case: &Case<'_>) {
+        let (cause, title) = (rule.cause.to_owned(), rule.doc.title.to_owned());
+        match (rule.judge)(case) {
+            Ok(Outcome::Found(found)) => self.found.push((rule, found)),
+            Ok(Outcome::Cleared(evidence)) => self.cleared.push(Cleared { cause, title, evidence }),
+            Err(missing) => {
+                self.not_judged.push(NotJudged { cause, title, missing: missing.what, enable: missing.enable })
+            }
+        }
+    }
+
+    fn answer(mut self, case: &Case<'_>) -> Diagnosis {
+        rules::link(&mut self.found, case);
+        self.found.sort_by(|a, b| {
+            (a.1.role == Role::Symptom)
+                .cmp(&(b.1.role == Role::Symptom))
+                .then(b.1.explains_ms.total_cmp(&a.1.explains_ms))
+        });
+        let unjudged = self.not_judged.len() as f64;
+        let mut findings: Vec<Finding> = Vec::new();
+        for (rule, found) in self.found {
+            let explains_ratio = case.share(found.explains_ms);
+            // Independent pieces of evidence: the chance that all of them mislead. Then how much is left unexplained.
+            let doubt: f64 = found.weights.iter().map(|w| 1.0 - w).product();
+            let confidence =
+                (1.0 - doubt) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0)) - UNJUDGED_PENALTY * unjudged;
+            let role = match found.role {
+                Role::Root if !findings.is_empty() => Role::Contributor,
+                role => role,
+            };
+            findings.push(Finding {
+                cause: rule.cause.to_owned(),
+                title: rule.doc.title.to_owned(),
+                role,
+                confidence: round(confidence.clamp(0.05, 0.99), 2),
+                explains_ms: round(found.explains_ms, 1),
+                explains_ratio: round(explains_ratio, 3),
+                evidence: found.evidence,
+                fixes: found.fixes,
+                prove: found.prove,
+            });
+        }
+        let culprit = findings.iter().find(|f| f.role == Role::Root && f.explains_ratio >= CULPRIT_RATIO);
+        let (verdict, headline) = match (&case.complaint, culprit) {
+            (None, _) if case.client.seconds.is_empty() => {
+                (Answer::Undecided, "Nothing here measured response time, so there is nothing to explain.".to_owned())
+            }
+            (None, _) => (Answer::Healthy, "Nothing is holding requests up.".to_owned()),
+            (Some(c), Some(f)) => (
+                Answer::Found,
+                format!(
+                    "{}: it explains {:.0} of the {:.0} ms by which a mean request was too slow.",
+                    f.title,
+                    f.explains_ms.min(c.excess_ms()),
+                    c.excess_ms()
+                ),
+            ),
+            (Some(_), None) => {
+                (Answer::Undecided, "Requests are too slow, and no cause that was looked at explains it.".to_owned())
+            }
+        };
+        let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
+        let start = case.recording.manifest.started_at;
+        let span = |w: Window| Span {
+            from_s: round((w.from - start) as f64 / 1e9, 3),
+            to_s: round((w.to - start) as f64 / 1e9, 3),
+        };
+        for evidence in findings
+            .iter_mut()
+            .flat_map(|f| &mut f.evidence)
+            .chain(self.cleared.iter_mut().flat_map(|c| &mut c.evidence))
+        {
+            evidence.window = evidence.at.filter(|w| w.to < i64::MAX).map(span);
+        }
+        let generator_limited = findings.iter().any(|f| f.cause == rules::load_generator_limit::RULE.cause);
+        Diagnosis {
+            verdict,
+            culprit,
+            headline,
+            complaint: case.complaint.as_ref().map(|c| c.text.clone()),
+            episode: case.complaint.as_ref().map(|c| span(c.slow)),
+            findings,
+            cleared: self.cleared,
+            not_judged: self.not_judged,
+            ledger: ledger(case),
+            load: load_report(case, generator_limited),
+            coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
+        }
+    }
+}
+
+fn load_report(case: &Case<'_>, generator_limited: bool) -> LoadReport {
+    let Ok(requests) = case.requests_in(case.whole()) else { return LoadReport::default() };
+    let mut names: Vec<&str> = Vec::new();
+    for request in &requests {
+        if !names.contains(&request.operation.as_str()) {
+            names.push(&request.operation);
+        }
+    }
+    let first = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
+    // Rates are over the schedule; completions that came after its end count, over the longer time they took.
+    let scheduled = case.recording.manifest.phases.last().map_or(first, |p| p.to) - first;
+    let offered_s = scheduled.max(1_000_000) as f64 / 1e9;
+    let operations = names
+        .into_iter()
+        .map(|name| {
+            let mine: Vec<_> = requests.iter().copied().filter(|r| r.operation == name).collect();
+            let completed = mine.iter().filter(|r| r.outcome == "ok").count() as u64;
+            let last = mine.iter().map(|r| r.done_at).max().unwrap_or(first);
+            let achieved_s = ((last - first) as f64 / 1e9).max(offered_s);
+            let mut errors_by_kind = BTreeMap::new();
+            for request in mine.iter().filter(|r| failed(r)) {
+                *errors_by_kind.entry(request.outcome.clone()).or_insert(0) += 1;
+            }
+            OperationReport {
+                operation: name.to_owned(),
+                offered: round(mine.len() as f64 / offered_s, 3),
+                achieved: round(completed as f64 / achieved_s, 3),
+                completed,
+                errors: errors_by_kind.values().sum(),
+                errors_by_kind,
+                response_ms: Percentiles::of(mine.iter().map(|r| response_ms(r))),
+                service_ms: Percentiles::of(mine.iter().filter_map(|r| service_ms(r))),
+                send_lag_ms: Percentiles::of(mine.iter().filter_map(|r| send_lag_ms(r))),
+            }
+        })
+        .collect();
+    let capped = mean(requests.iter().map(|r| if client_queue_ms(r) > 1.0 { 1.0 } else { 0.0 })).unwrap_or(0.0);
+    LoadReport { operations, generator_limited, capped_ratio: round(capped, 4) }
+}
+
+/// `value` with `digits` after the point: what is printed and stored is what was meant.
+pub(crate) fn round(value: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits);
+    (value * scale).round() / scale
+}
