@@ -1,0 +1,214 @@
+//! `mysql://user[:password]@host[:port][?…]` -> where to go and as whom. Passwords come from the address, a
+//! variable of the environment or a file, and go nowhere but to the driver: they are in no name, error or `Debug`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::ProbeError;
+
+/// Variable of the environment that is looked at if the address names no other place for the password.
+const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
+
+const PARAMETERS: &str = "extra_port=N, password_env=VAR, password_file=PATH, option_file=PATH";
+
+/// A server and the account to use there.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// The port outside the thread pool, if the user gave one or the server told.
+    pub(super) extra_port: Option<u16>,
+    pub(super) user: String,
+    pub(super) password: Secret,
+}
+
+/// A text that can't be printed.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub(super) struct Secret(pub(super) Option<String>);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl Address {
+    /// Reads an address and, where it says so, the files and variables it names. The error never repeats what was given.
+    pub(super) fn parse(address: &str) -> Result<Self, ProbeError> {
+        read(address).map_err(|why| {
+            ProbeError::BadAddress(format!(
+                "--watch mysql://…: {why}; it reads mysql://user[:password]@host[:port][?{PARAMETERS}]"
+            ))
+        })
+    }
+
+    /// Name of the source in all tables.
+    pub(super) fn source(&self) -> String {
+        format!("mysql://{}:{}", self.host, self.port)
+    }
+}
+
+fn read(address: &str) -> Result<Address, String> {
+    let rest = address.strip_prefix("mysql://").ok_or("it does not begin with mysql://")?;
+    // A password may hold `@`, `/` and `?` as they are: the last `@` parts it from the host.
+    let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    // A database name behind the host is accepted and not needed.
+    let place = place.split_once('/').map_or(place, |(place, _)| place);
+    let (host, port) = host_and_port(place)?;
+    let (user, password) = match account.split_once(':') {
+        Some((user, password)) => (decoded(user)?, Some(decoded(password)?)),
+        None => (decoded(account)?, None),
+    };
+    let mut found = Address { host, port, extra_port: None, user, password: Secret(password) };
+    let mut options = OptionFile::default();
+    for (name, value) in
+        query.split('&').filter_map(|pair| pair.split_once('=').or((!pair.is_empty()).then_some((pair, ""))))
+    {
+        let value = decoded(value)?;
+        match name {
+            "extra_port" => {
+                let port = value.parse().ok().filter(|port| *port > 0);
+                found.extra_port = Some(port.ok_or_else(|| format!("extra_port={value} is no port"))?);
+            }
+            "password_env" => {
+                let read =
+                    std::env::var(&value).map_err(|_| format!("the environment has no {value} (password_env)"))?;
+                found.password = Secret(Some(read));
+            }
+            "password_file" => {
+                let text = file(&value).map_err(|error| format!("password_file={value}: {error}"))?;
+                found.password = Secret(Some(text.lines().next().unwrap_or_default().to_owned()));
+            }
+            "option_file" => {
+                let text = file(&value).map_err(|error| format!("option_file={value}: {error}"))?;
+                options = OptionFile::read(&text);
+            }
+            _ => return Err(format!("{name} is no parameter")),
+        }
+    }
+    if found.user.is_empty() {
+        found.user = options.user.ok_or("the user is missing")?;
+    }
+    found.password.0 = found.password.0.or(options.password).or_else(|| std::env::var(PASSWORD_VARIABLE).ok());
+    Ok(found)
+}
+
+fn host_and_port(place: &str) -> Result<(String, u16), String> {
+    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':')),
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Err("the host is missing".to_owned());
+    }
+    let port = port.map_or(Ok(3306), str::parse).ok().filter(|port| *port > 0);
+    Ok((host.to_owned(), port.ok_or("behind the host's colon there is no port number (is a `@` missing?)")?))
+}
+
+/// `text` with `%XX` as the bytes they stand for.
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit =
+            || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+        match (digit(), digit()) {
+            (Some(high), Some(low)) => out.push(high << 4 | low),
+            _ => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
+        }
+    }
+    String::from_utf8(out).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
+}
+
+fn file(path: &str) -> std::io::Result<String> {
+    let home = path.strip_prefix("~/").zip(std::env::var_os("HOME"));
+    let path = home.map_or_else(|| PathBuf::from(path), |(rest, home)| Path::new(&home).join(rest));
+    std::fs::read_to_string(path)
+}
+
+/// What a client's option file (`~/.my.cnf`) says of the account.
+#[derive(Default)]
+struct OptionFile {
+    user: Option<String>,
+    password: Option<String>,
+}
+
+impl OptionFile {
+    fn read(text: &str) -> Self {
+        let mut found = Self::default();
+        let mut for_clients = false;
+        for line in text.lines().map(str::trim) {
+            if let Some(group) = line.strip_prefix('[') {
+                for_clients =
+                    matches!(group.trim_end_matches(']'), "client" | "client-mariadb" | "mysql" | "mariadb-client");
+            } else if for_clients && let Some((name, value)) = line.split_once('=') {
+                let value = value.trim();
+                let bare = ['"', '\''].iter().find_map(|quote| value.strip_prefix(*quote)?.strip_suffix(*quote));
+                let value = bare.unwrap_or(value).to_owned();
+                match name.trim() {
+                    "user" => found.user = Some(value),
+                    "password" => found.password = Some(value),
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let full = Address::parse("mysql://u%40x:p%3a@ss?/%25@[::1]:3307/db?extra_port=3308").unwrap();
+        assert_eq!(
+            (full.user.as_str(), full.host.as_str(), full.port, full.extra_port),
+            ("u@x", "::1", 3307, Some(3308))
+        );
+        assert_eq!(full.password.0.as_deref(), Some("p:@ss?/%"));
+        let short = Address::parse("mysql://u@db").unwrap();
+        assert_eq!(short.source(), "mysql://db:3306");
+    }
+
+    #[test]
+    fn passwords_from_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = dir.path().join("plain");
+        std::fs::write(&plain, "s3cr3t-canary\n").unwrap();
+        let options = dir.path().join("my.cnf");
+        std::fs::write(&options, "[mysqld]\npassword=no\n[client]\nuser = \"me\"\npassword='s3cr3t-canary'\n").unwrap();
+        for address in [
+            format!("mysql://me@h?password_file={}", plain.display()),
+            format!("mysql://h?option_file={}", options.display()),
+        ] {
+            let read = Address::parse(&address).unwrap();
+            assert_eq!((read.user.as_str(), read.password.0.as_deref()), ("me", Some("s3cr3t-canary")));
+            assert!(!format!("{read:?} {}", read.source()).contains("canary"));
+        }
+    }
+
+    #[test]
+    fn bad_ones_say_what_is_wrong_and_not_the_password() {
+        for (address, wrong) in [
+            ("mysql://u:canary@h:0", "port"),
+            ("mysql://u:canary@", "host"),
+            ("mysql://:canary@h", "user"),
+            ("mysql://u:canary@h?socket=x", "socket"),
+            ("mysql://u:canary@h?extra_port=x", "extra_port"),
+            ("mysql://u:canary%2@h", "%25"),
+            ("mysql://u:canary", "@"),
+            ("mysql://u:canary@h?password_env=HOLDUP_TEST_NO_SUCH", "HOLDUP_TEST_NO_SUCH"),
+            ("mysql://u:canary@h?password_file=/nonexistent/x", "/nonexistent/x"),
+        ] {
+            let text = Address::parse(address).unwrap_err().to_string();
+            assert!(text.contains(wrong) && !text.contains("canary"), "{address}: {text}");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! The thread pool as MariaDB shows it: groups, queues, counters. Which session waits in a queue is told to
+//! [`sessions`](super::sessions).
+
+use std::collections::HashMap;
+
+use holdup_recording::{Batch, Labels};
+
+use super::Read;
+use super::server::{Columns, Failure, Server};
+
+/// Connections in a queue: connection id -> nanoseconds waited.
+pub(super) type Queued = HashMap<i64, i64>;
+
+const GROUPS: &str = "SELECT GROUP_ID, CONNECTIONS, THREADS, ACTIVE_THREADS, STANDBY_THREADS, QUEUE_LENGTH, IS_STALLED \
+     FROM information_schema.THREAD_POOL_GROUPS";
+const QUEUES: &str =
+    "SELECT CONNECTION_ID, QUEUEING_TIME_MICROSECONDS, PRIORITY FROM information_schema.THREAD_POOL_QUEUES";
+const WAITS: &str = "SELECT REASON, COUNT FROM information_schema.THREAD_POOL_WAITS";
+
+/// Counters of `THREAD_POOL_STATS`, summed over the groups: all groups are fed by the same clients.
+const STATS: &[&str] = &[
+    "THREAD_CREATIONS",
+    "THREAD_CREATIONS_DUE_TO_STALL",
+    "WAKES",
+    "WAKES_DUE_TO_STALL",
+    "THROTTLES",
+    "STALLS",
+    "POLLS_BY_LISTENER",
+    "POLLS_BY_WORKER",
+    "DEQUEUES_BY_LISTENER",
+    "DEQUEUES_BY_WORKER",
+];
+
+/// The queue right now: put into `batch` as samples, and returned for the sessions.
+pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result<Queued, Failure> {
+    let mut read = Read::begin(source);
+    let rows = server.rows(QUEUES)?;
+    read.end();
+    let mut queued = Queued::new();
+    let (mut longest_us, mut unknown) = (0, 0.0);
+    for row in &rows {
+        let waited_us = row.int(1).unwrap_or(0);
+        longest_us = longest_us.max(waited_us);
+        match row.int(0) {
+            Some(id) => {
+                queued.insert(id, waited_us.saturating_mul(1_000));
+            }
+            None => unknown += 1.0,
+        }
+    }
+    for (name, value) in [
+        ("mysql_thread_pool_queued_connections", rows.len() as f64),
+        // Not logged in yet, or a server that hides the id.
+        ("mysql_thread_pool_queued_unknown_connections", unknown),
+        ("mysql_thread_pool_queueing_time_seconds_max", longest_us as f64 / 1e6),
+    ] {
+        batch.samples.push(read.sample(name, Labels::none(), value));
+    }
+    Ok(queued)
+}
+
+/// Groups of the pool and its counters.
+pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    let mut read = Read::begin(source);
+    let rows = server.rows(GROUPS)?;
+    read.end();
+    let mut queue_length = 0.0;
+    for row in &rows {
+        let group = Labels::of([("group", row.text(0).unwrap_or_default())]);
+        for (index, name) in [
+            (1, "connections"),
+            (2, "threads"),
+            (3, "active_threads"),
+            (4, "standby_threads"),
+            (5, "queue_length"),
+            (6, "stalled"),
+        ] {
+            let Some(value) = row.float(index) else { continue };
+            queue_length += if name == "queue_length" { value } else { 0.0 };
+            batch.samples.push(read.sample(&format!("mysql_thread_pool_group_{name}"), group.clone(), value));
+        }
+    }
+    batch.samples.push(read.sample("mysql_thread_pool_queue_length", Labels::none(), queue_length));
+    let sums: Vec<String> = STATS.iter().map(|name| format!("SUM({name})")).collect();
+    let mut read = Read::begin(source);
+    let rows = server.rows(&format!("SELECT {} FROM information_schema.THREAD_POOL_STATS", sums.join(", ")))?;
+    read.end();
+    for (index, name) in STATS.iter().enumerate() {
+        if let Some(value) = rows.first().and_then(|row| row.float(index)) {
+            let name = format!("mysql_thread_pool_{}_total", name.to_ascii_lowercase());
+            batch.samples.push(read.sample(&name, Labels::none(), value));
+        }
+    }
+    let mut read = Read::begin(source);
+    let rows = server.rows(WAITS)?;
+    read.end();
+    for row in &rows {
+        if let (Some(reason), Some(value)) = (row.text(0), row.float(1)) {
+            batch.samples.push(read.sample("mysql_thread_pool_waits_total", Labels::of([("reason", reason)]), value));
+        }
+    }
+    Ok(())
+}

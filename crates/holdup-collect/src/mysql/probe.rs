@@ -1,0 +1,234 @@
+//! What of a server can be read with this account and these settings, and the exact grant, setting or
+//! statement that would give the rest. It reads; it switches nothing on.
+
+use holdup_recording::{Coverage, CoverageState};
+
+use super::server::{Columns, Failure, Flavour, Server};
+
+/// Where executions are kept by the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct History {
+    /// The table's name.
+    pub(super) table: &'static str,
+    /// Rows it holds, together or of each connection.
+    pub(super) size: usize,
+    /// Whether `size` is of each connection.
+    pub(super) per_connection: bool,
+}
+
+/// What can be read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Parts {
+    pub(super) pool: bool,
+    pub(super) locks: bool,
+    pub(super) digests: bool,
+    pub(super) history: Option<History>,
+}
+
+/// What was found out.
+pub(super) struct Found {
+    pub(super) parts: Parts,
+    pub(super) coverage: Vec<Coverage>,
+    /// What the account may not do, and the grants that would change it.
+    pub(super) missing: Option<(String, String)>,
+}
+
+/// Finds out what can be read.
+pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
+    let account = account(server)?;
+    let process_grant = format!("GRANT PROCESS ON *.* TO {account};");
+    let schema_grant = format!("GRANT SELECT ON performance_schema.* TO {account};");
+    let has_process = permitted(server, "SELECT COUNT(*) FROM information_schema.INNODB_TRX")?;
+    // A server that was built without it doesn't know the variable.
+    let schema_on = variable(server, "performance_schema").is_some_and(|value| value == "1" || value == "ON");
+    let has_schema = schema_on
+        && permitted(server, "SELECT COUNT(*) FROM performance_schema.setup_consumers")?
+        && permitted(server, "SELECT COUNT_STAR FROM performance_schema.events_statements_summary_by_digest LIMIT 1")?;
+
+    let mut own = entry(source, "");
+    let (mut lacks, mut grants) = (Vec::new(), Vec::new());
+    if !has_process {
+        let why = "without PROCESS it sees its own sessions only, and neither lock waits nor the thread pool's queue";
+        lacks.push(why.to_owned());
+        grants.push(process_grant.clone());
+        (own.state, own.why, own.enable) =
+            (CoverageState::Partial, Some(format!("account {account}: {why}")), Some(process_grant.clone()));
+    }
+    if let Some((extra, words)) = server.detour.as_ref().filter(|_| has_process) {
+        own.state = CoverageState::Partial;
+        own.why = Some(format!(
+            "the extra port {extra} does not let us in ({words}): read through the port of all, it has to wait where they wait"
+        ));
+        // By default one connection is let in there, and any monitor may sit on it.
+        own.enable = Some("SET GLOBAL extra_max_connections = 10;".to_owned());
+    }
+    if schema_on && !has_schema {
+        lacks.push("without SELECT on performance_schema.* it sees no statement's timing".to_owned());
+        grants.push(schema_grant.clone());
+    }
+    let missing = (!lacks.is_empty()).then(|| (format!("account {account}: {}", lacks.join("; ")), grants.join(" ")));
+
+    let mut parts = Parts { locks: has_process, ..Parts::default() };
+    let pool = pool(server, source, has_process.then_some(()).ok_or(process_grant), &mut parts);
+    let schema = if !schema_on {
+        Err((
+            "performance_schema is OFF".to_owned(),
+            "put performance_schema=ON under [mysqld] in the server's option file and restart it".to_owned(),
+        ))
+    } else if !has_schema {
+        Err((format!("account {account} has no SELECT on performance_schema"), schema_grant))
+    } else {
+        Ok(())
+    };
+    let (digests, history) = match schema {
+        Err((why, enable)) => {
+            let absent = |part| Coverage {
+                state: CoverageState::Absent,
+                why: Some(why.clone()),
+                enable: Some(enable.clone()),
+                ..entry(source, part)
+            };
+            (absent(DIGESTS), absent(HISTORY))
+        }
+        Ok(()) => statements(server, source, &mut parts)?,
+    };
+    Ok(Found { parts, coverage: vec![own, pool, digests, history], missing })
+}
+
+const POOL: &str = " thread pool";
+const DIGESTS: &str = " statement digests";
+const HISTORY: &str = " statement history";
+
+fn entry(source: &str, part: &str) -> Coverage {
+    Coverage {
+        source: format!("{source}{part}"),
+        state: CoverageState::Complete,
+        why: None,
+        enable: None,
+        cpu_ratio: None,
+        reads_total: 0,
+        gaps_total: 0,
+    }
+}
+
+/// Whether a statement is permitted; any other failure is passed on.
+fn permitted(server: &Server, sql: &str) -> Result<bool, Failure> {
+    match server.rows(sql) {
+        Ok(_) => Ok(true),
+        Err(failure) if failure.is_denied() => Ok(false),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn variable(server: &Server, name: &str) -> Option<String> {
+    server.rows(&format!("SELECT @@global.{name}")).ok()?.first()?.text(0)
+}
+
+/// The account as a GRANT names it: `'user'@'host'`.
+fn account(server: &Server) -> Result<String, Failure> {
+    let rows = server.rows("SELECT CURRENT_USER()")?;
+    let current = rows.first().and_then(|row| row.text(0)).unwrap_or_default();
+    let (user, host) = current.rsplit_once('@').unwrap_or((&current, "%"));
+    let quoted = |name: &str| format!("'{}'", name.replace('\\', "\\\\").replace('\'', "''"));
+    Ok(format!("{}@{}", quoted(user), quoted(host)))
+}
+
+/// The thread pool's entry; `process` is the grant that is missing, if one is.
+fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut Parts) -> Coverage {
+    let (release, mut own) = (server.release, entry(source, POOL));
+    let (major, minor, patch) = release.version;
+    let handling = variable(server, "thread_handling").unwrap_or_else(|| "one-thread-per-connection".to_owned());
+    let absent = |why: String, enable: Option<String>, own: Coverage| Coverage {
+        state: CoverageState::Absent,
+        why: Some(why),
+        enable,
+        ..own
+    };
+    if handling != "pool-of-threads" && handling != "loaded-dynamically" {
+        own.why = Some(format!("not in use: thread_handling is {handling}, so no statement waits for a thread"));
+        return own;
+    }
+    if !release.is_mariadb() {
+        let name = if release.flavour == Flavour::Percona { "Percona Server" } else { "MySQL" };
+        return absent(
+            format!(
+                "{name} {major}.{minor} does not show whose statements wait in its thread pool's queue: they are recorded as idle"
+            ),
+            None,
+            own,
+        );
+    }
+    if release.version < (10, 5, 0) {
+        return absent(
+            format!(
+                "MariaDB {major}.{minor} has a thread pool but does not show its queue: sessions that wait in it are recorded as idle"
+            ),
+            Some("upgrade the server to MariaDB 10.6.5 or later".to_owned()),
+            own,
+        );
+    }
+    if let Err(grant) = process {
+        return absent("the account lacks PROCESS".to_owned(), Some(grant), own);
+    }
+    for table in ["THREAD_POOL_QUEUES", "THREAD_POOL_GROUPS", "THREAD_POOL_STATS", "THREAD_POOL_WAITS"] {
+        if let Err(failure) = server.rows(&format!("SELECT COUNT(*) FROM information_schema.{table}")) {
+            let enable = format!("start the server with --{}=ON", table.to_ascii_lowercase().replace('_', "-"));
+            return absent(format!("information_schema.{table}: {failure}"), Some(enable), own);
+        }
+    }
+    parts.pool = true;
+    if release.hides_queued_connections() {
+        own.state = CoverageState::Partial;
+        own.why = Some(format!(
+            "MariaDB {major}.{minor}.{patch} leaves THREAD_POOL_QUEUES.CONNECTION_ID empty (a bug of 10.5 before 10.5.13 and 10.6 before 10.6.5): \
+             the queue's length and age are known, but not which sessions are in it; they are recorded as idle"
+        ));
+        own.enable = Some("upgrade the server to MariaDB 10.5.13, 10.6.5 or later".to_owned());
+    }
+    own
+}
+
+/// Entries of digests and history, where performance_schema may be read.
+fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<(Coverage, Coverage), Failure> {
+    let enable =
+        |names: &str| format!("UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ({names});");
+    let on: Vec<String> = server
+        .rows("SELECT NAME FROM performance_schema.setup_consumers WHERE ENABLED = 'YES'")?
+        .iter()
+        .filter_map(|row| row.text(0))
+        .collect();
+    let is_on = |name: &str| on.iter().any(|consumer| consumer == name);
+    let (mut digests, mut history) = (entry(source, DIGESTS), entry(source, HISTORY));
+    parts.digests = ["global_instrumentation", "statements_digest"].into_iter().all(is_on);
+    if !parts.digests {
+        digests.state = CoverageState::Absent;
+        digests.why = Some("the consumer statements_digest is off".to_owned());
+        digests.enable = Some(enable("'global_instrumentation', 'thread_instrumentation', 'statements_digest'"));
+    }
+    let needed = ["global_instrumentation", "thread_instrumentation", "events_statements_current"];
+    let all = "'global_instrumentation', 'thread_instrumentation', 'events_statements_current', 'events_statements_history_long'";
+    let size = |name| variable(server, name).and_then(|size| size.parse().ok()).unwrap_or(0);
+    if !needed.into_iter().all(is_on)
+        || !(is_on("events_statements_history_long") || is_on("events_statements_history"))
+    {
+        let off: Vec<&str> =
+            needed.into_iter().chain(["events_statements_history_long"]).filter(|name| !is_on(name)).collect();
+        history.state = CoverageState::Absent;
+        history.why = Some(format!("the consumers {} are off: single executions can't be seen", off.join(", ")));
+        history.enable = Some(enable(all));
+    } else if is_on("events_statements_history_long") {
+        let size = size("performance_schema_events_statements_history_long_size");
+        parts.history = Some(History { table: "events_statements_history_long", size, per_connection: false });
+        history.why = Some(format!(
+            "the server keeps the last {size} executions: more than that between two reads are lost, which is then said"
+        ));
+    } else {
+        let size = size("performance_schema_events_statements_history_size");
+        parts.history = Some(History { table: "events_statements_history", size, per_connection: true });
+        history.state = CoverageState::Partial;
+        history.why =
+            Some(format!("the server keeps the last {size} executions of each connection, and none once it is closed"));
+        history.enable = Some(enable("'events_statements_history_long'"));
+    }
+    Ok((digests, history))
+}

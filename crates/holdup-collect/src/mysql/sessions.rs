@@ -1,0 +1,156 @@
+//! What every session really does. The server's own list says `Sleep` of a session whose statement has come and
+//! waits in the thread pool's queue; joined with the queue it says `queued`, joined with InnoDB's lock waits, for whom it waits.
+//! The lists are read one after another within milliseconds, not at one instant.
+
+use std::collections::{BTreeMap, HashMap};
+
+use holdup_recording::rows::Session;
+use holdup_recording::{Batch, Labels};
+use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+
+use super::Read;
+use super::pool::Queued;
+use super::server::{Columns, Failure, MARKER, Server};
+
+/// Accounts of the server's own threads.
+const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
+
+/// Bytes of a statement that are fetched.
+const INFO_BYTES: u32 = 65_536;
+
+/// Most pairs of who waits for whom that are fetched: a queue of n on one row has n squared of them.
+const LOCK_PAIRS: u32 = 10_000;
+
+/// Session that waits for a lock -> session that holds it, where known.
+#[derive(Default)]
+pub(super) struct LockWaits(HashMap<i64, Option<i64>>);
+
+/// Who waits for an InnoDB lock, and for whom. The second is costly for the server when many wait: if it can't be had
+/// the first is returned all the same, beside the failure.
+pub(super) fn lock_waits(server: &Server) -> Result<(LockWaits, Option<Failure>), Failure> {
+    let waiting = server
+        .rows("SELECT trx_id, trx_mysql_thread_id, trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX")?;
+    let mut sessions: HashMap<String, (i64, bool)> = HashMap::new();
+    let mut waits = HashMap::new();
+    for row in &waiting {
+        let (Some(trx), Some(session)) = (row.text(0), row.int(1)) else { continue };
+        let waits_now = row.int(2) == Some(1);
+        if waits_now {
+            waits.insert(session, None);
+        }
+        sessions.insert(trx, (session, waits_now));
+    }
+    if waits.is_empty() {
+        return Ok((LockWaits::default(), None));
+    }
+    let pairs = if !server.release.is_mariadb() && server.release.version.0 >= 8 {
+        format!(
+            "SELECT REQUESTING_ENGINE_TRANSACTION_ID, BLOCKING_ENGINE_TRANSACTION_ID \
+             FROM performance_schema.data_lock_waits LIMIT {LOCK_PAIRS}"
+        )
+    } else {
+        format!(
+            "SELECT requesting_trx_id, blocking_trx_id FROM information_schema.INNODB_LOCK_WAITS LIMIT {LOCK_PAIRS}"
+        )
+    };
+    let pairs = match server.rows(&pairs) {
+        Ok(pairs) => pairs,
+        Err(failure) => return Ok((LockWaits(waits), Some(failure))),
+    };
+    for row in &pairs {
+        let (Some(waiter), Some(holder)) = (row.text(0), row.text(1)) else { continue };
+        let (Some((waiter, _)), Some((holder, holder_waits))) = (sessions.get(&waiter), sessions.get(&holder)) else {
+            continue;
+        };
+        // Those ahead in the same queue count as blocking too: the one that doesn't wait itself is the holder.
+        let known = waits.entry(*waiter).or_insert(None);
+        if known.is_none() || !holder_waits {
+            *known = Some(*holder);
+        }
+    }
+    Ok((LockWaits(waits), None))
+}
+
+/// All sessions but ours and the server's own, and their number by command and true state.
+pub(super) fn sample(
+    server: &Server,
+    source: &str,
+    queued: &Queued,
+    locks: &LockWaits,
+    batch: &mut Batch,
+) -> Result<(), Failure> {
+    let age_ms = if server.release.is_mariadb() { "TIME_MS" } else { "TIME * 1000" };
+    let mut read = Read::begin(source);
+    let rows = server.rows(&format!(
+        "SELECT ID, USER, DB, COMMAND, STATE, {age_ms}, LEFT(INFO, {INFO_BYTES}) FROM information_schema.PROCESSLIST"
+    ))?;
+    read.end();
+    let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
+    for row in &rows {
+        let (Some(id), Some(user), Some(command)) = (row.int(0), row.text(1), row.text(3)) else { continue };
+        let info = row.text(6);
+        let ours = id == server.connection_id || info.as_ref().is_some_and(|text| text.starts_with(MARKER));
+        if ours || command == "Daemon" || SYSTEM_USERS.contains(&user.as_str()) {
+            continue;
+        }
+        let state = row.text(4).filter(|state| !state.is_empty());
+        let true_state = true_state(&command, state.as_deref(), queued.contains_key(&id), locks.0.contains_key(&id));
+        *counts.entry((command.clone(), true_state)).or_default() += 1.0;
+        let text = info.as_ref().map(|text| digest_text(text, Dialect::MySql));
+        batch.sessions.push(Session {
+            at: read.at(),
+            source: source.to_owned(),
+            session_id: id,
+            user: Some(user),
+            database: row.text(2),
+            command,
+            state,
+            true_state: true_state.to_owned(),
+            queued_ns: queued.get(&id).copied().filter(|_| true_state == "queued"),
+            age_ns: row.float(5).map(|ms| (ms * 1e6) as i64),
+            blocked_by: locks.0.get(&id).copied().flatten().filter(|_| true_state == "lock_wait"),
+            digest: text.as_deref().map(digest_of_text),
+            digest_text: text,
+            trace_id: info.as_deref().and_then(trace_id),
+        });
+    }
+    for ((command, true_state), count) in counts {
+        let labels = Labels::of([("command", command.as_str()), ("true_state", true_state)]);
+        batch.samples.push(read.sample("mysql_sessions", labels, count));
+    }
+    Ok(())
+}
+
+/// What a session really does.
+fn true_state(command: &str, state: Option<&str>, queued: bool, waits_for_lock: bool) -> &'static str {
+    match command {
+        // Logging in is work for the pool as well.
+        "Sleep" | "Connect" if queued => "queued",
+        "Sleep" | "Binlog Dump" | "Binlog Dump GTID" => "idle",
+        _ if waits_for_lock || state.is_some_and(is_lock_state) => "lock_wait",
+        _ => "executing",
+    }
+}
+
+/// Whether the server's state text says that it waits for a lock, e.g. `Waiting for table metadata lock`.
+fn is_lock_state(state: &str) -> bool {
+    state.starts_with("Waiting for") && state.ends_with("lock") || matches!(state, "User lock" | "Locked")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn states() {
+        assert_eq!(true_state("Sleep", None, true, false), "queued");
+        assert_eq!(true_state("Sleep", None, false, false), "idle");
+        // Between the two reads it got its thread.
+        assert_eq!(true_state("Query", None, true, false), "executing");
+        assert_eq!(true_state("Query", Some("Updating"), false, true), "lock_wait");
+        assert_eq!(true_state("Query", Some("Waiting for table metadata lock"), false, false), "lock_wait");
+        assert_eq!(true_state("Query", Some("Sending data"), false, false), "executing");
+        // It holds a lock's queue place no more once its statement is over.
+        assert_eq!(true_state("Sleep", None, false, true), "idle");
+    }
+}

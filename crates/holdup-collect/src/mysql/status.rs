@@ -1,0 +1,99 @@
+//! What the server counts (`SHOW GLOBAL STATUS`) and what is set (`SHOW GLOBAL VARIABLES`), whole. Which of it matters is
+//! for those who read the recording.
+
+use holdup_recording::rows::{Event, Setting};
+use holdup_recording::{Batch, Labels, clock};
+
+use super::Read;
+use super::server::{Columns, Failure, Server};
+
+/// Parts of names of variables that may hold a secret.
+const SECRET: &[&str] = &[
+    "password",
+    "passwd",
+    "secret",
+    "token",
+    "filekey",
+    "key_management",
+    "sst_auth",
+    "private_key",
+    "provider_options",
+];
+
+/// Variables that hold SQL of the user's, literals and all.
+const SQL_TEXT: &[&str] = &["init_connect", "init_slave", "init_replica"];
+
+/// Statement for the counters; also its shape in the server's records is unlike anybody else's.
+const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name <> ''";
+
+/// Statement for the settings.
+const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name <> ''";
+
+/// All numeric counters as samples named `mysql_global_status_<name>`, and an event if the server has restarted.
+pub(super) fn sample(
+    server: &Server,
+    source: &str,
+    uptime_s: &mut Option<f64>,
+    batch: &mut Batch,
+) -> Result<(), Failure> {
+    let mut read = Read::begin(source);
+    let rows = server.rows(STATUS)?;
+    read.end();
+    for row in &rows {
+        let (Some(name), Some(value)) = (row.text(0), row.float(1)) else { continue };
+        let name = name.to_ascii_lowercase();
+        if name == "uptime" {
+            if uptime_s.is_some_and(|before| value < before) {
+                batch.events.push(Event {
+                    at: read.at(),
+                    source: source.to_owned(),
+                    kind: "restart".to_owned(),
+                    text: format!("the server restarted {value} s ago"),
+                    labels: Labels::none(),
+                });
+            }
+            *uptime_s = Some(value);
+        }
+        batch.samples.push(read.sample(&format!("mysql_global_status_{name}"), Labels::none(), value));
+    }
+    Ok(())
+}
+
+/// All global variables, those left out that may hold a secret.
+pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    let at = clock::now_ns();
+    for row in server.rows(VARIABLES)? {
+        let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
+        if !may_be_secret(&name) {
+            batch.settings.push(Setting { at, source: source.to_owned(), name, value });
+        }
+    }
+    Ok(())
+}
+
+fn may_be_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET.iter().any(|part| name.contains(part)) || SQL_TEXT.contains(&name.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_left_out_and_the_rest_is_not() {
+        for name in [
+            "report_password",
+            "wsrep_sst_auth",
+            "file_key_management_filekey",
+            "init_connect",
+            "hashicorp_key_management_token",
+        ] {
+            assert!(may_be_secret(name), "{name}");
+        }
+        for name in ["thread_pool_size", "key_buffer_size", "foreign_key_checks", "innodb_buffer_pool_size", "datadir"]
+        {
+            assert!(!may_be_secret(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,360 @@
+//! The MySQL collector on a real MariaDB with a real thread pool: own datadir, own ports, on loopback. Where `mariadbd` is not
+//! installed the test says so and passes, unless `CI` is set.
+
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+use holdup_collect::watch::{Options, collector};
+use holdup_collect::{Collector, ProbeError};
+use holdup_recording::rows::Session;
+use holdup_recording::{Batch, CoverageState, clock};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+const MARIADBD: &str = "/usr/sbin/mariadbd";
+const INSTALL: &str = "/usr/bin/mariadb-install-db";
+const PASSWORD: &str = "s3cr3t-canary";
+const TRACE: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
+
+/// About half a second of CPU.
+const HEAVY: &str = "SELECT BENCHMARK(1500000, SHA2('literal-canary', 512))";
+
+const USERS: &str = "CREATE DATABASE IF NOT EXISTS lab;
+CREATE TABLE IF NOT EXISTS lab.t (id INT PRIMARY KEY, note VARCHAR(100)) ENGINE=InnoDB;
+REPLACE INTO lab.t VALUES (1, 'a'), (2, 'b');
+CREATE USER IF NOT EXISTS 'app'@'%' IDENTIFIED BY 'app';
+GRANT ALL ON lab.* TO 'app'@'%';
+CREATE USER IF NOT EXISTS 'watcher'@'%' IDENTIFIED BY 's3cr3t-canary';
+GRANT PROCESS ON *.* TO 'watcher'@'%';
+GRANT SELECT ON performance_schema.* TO 'watcher'@'%';
+CREATE USER IF NOT EXISTS 'poor'@'%' IDENTIFIED BY 's3cr3t-canary';
+";
+
+struct MariaDb {
+    process: Child,
+    dir: tempfile::TempDir,
+    port: u16,
+    extra_port: u16,
+}
+
+impl MariaDb {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let made = Command::new(INSTALL)
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .arg(format!("--datadir={}", dir.path().join("data").display()))
+            .args(as_root())
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        std::fs::write(dir.path().join("init.sql"), USERS).unwrap();
+        let (port, extra_port) = (free_port(), free_port());
+        let process = start(dir.path(), port, extra_port);
+        let server = Self { process, dir, port, extra_port };
+        server.wait();
+        server
+    }
+
+    fn wait(&self) {
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while self.client().is_err() {
+            assert!(Instant::now() < deadline, "mariadbd does not come up: {}", self.log());
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn client(&self) -> Result<Conn, mysql::Error> {
+        Conn::new(
+            OptsBuilder::new()
+                .ip_or_hostname(Some("127.0.0.1"))
+                .tcp_port(self.port)
+                .prefer_socket(false)
+                .user(Some("app"))
+                .pass(Some("app"))
+                .db_name(Some("lab"))
+                .tcp_connect_timeout(Some(Duration::from_secs(30)))
+                .read_timeout(Some(Duration::from_secs(30))),
+        )
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default()
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    fn restart(&mut self) {
+        self.process = start(self.dir.path(), self.port, self.extra_port);
+        self.wait();
+    }
+
+    fn watch(&self, user: &str, password: &str, more: &str, partial: bool) -> Box<dyn Collector> {
+        let address = format!("mysql://{user}:{password}@127.0.0.1:{}{more}", self.port);
+        collector(&address, &Options { partial }).unwrap()
+    }
+}
+
+impl Drop for MariaDb {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn start(dir: &Path, port: u16, extra_port: u16) -> Child {
+    let log = std::fs::File::create(dir.join("log")).unwrap();
+    Command::new(MARIADBD)
+        .args([
+            "--no-defaults",
+            "--bind-address=127.0.0.1",
+            "--thread-handling=pool-of-threads",
+            "--thread-pool-size=1",
+        ])
+        // The pool adds no thread during the test: what waits, waits.
+        .args(["--thread-pool-oversubscribe=1", "--thread-pool-stall-limit=60000", "--performance-schema=ON"])
+        .args(["--performance-schema-consumer-events-statements-current=ON", "--extra-max-connections=3"])
+        .args(["--performance-schema-consumer-events-statements-history-long=ON"])
+        .arg(format!("--datadir={}", dir.join("data").display()))
+        .arg(format!("--socket={}", dir.join("socket").display()))
+        .arg(format!("--init-file={}", dir.join("init.sql").display()))
+        .arg(format!("--port={port}"))
+        .arg(format!("--extra-port={extra_port}"))
+        .args(as_root())
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+fn as_root() -> &'static [&'static str] {
+    // SAFETY: it reads the process's own user id and cannot fail.
+    if unsafe { libc::geteuid() } == 0 { &["--user=root"] } else { &[] }
+}
+
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+fn sample(collector: &mut Box<dyn Collector>) -> Batch {
+    let mut batch = Batch::default();
+    collector.sample(&mut batch).unwrap();
+    let all = format!("{batch:?}");
+    assert!(!all.contains("canary"), "a secret or a literal came out");
+    batch
+}
+
+/// Samples until `found` says so, for at most ten seconds.
+fn sample_until(collector: &mut Box<dyn Collector>, what: &str, found: impl Fn(&Batch) -> bool) -> Batch {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let batch = sample(collector);
+        if found(&batch) {
+            return batch;
+        }
+        assert!(Instant::now() < deadline, "{what}: not seen in {:#?}", batch.sessions);
+        sleep(Duration::from_millis(200));
+    }
+}
+
+fn value(batch: &Batch, metric: &str) -> f64 {
+    batch.samples.iter().find(|sample| sample.metric == metric).unwrap_or_else(|| panic!("no {metric}")).value
+}
+
+fn in_state<'a>(batch: &'a Batch, state: &str) -> Vec<&'a Session> {
+    batch.sessions.iter().filter(|session| session.true_state == state).collect()
+}
+
+/// The message of a probe that must fail.
+fn refusal(collector: &mut Box<dyn Collector>) -> (ProbeError, String) {
+    let error = collector.probe().expect_err("it must not be usable");
+    let text = error.to_string();
+    assert!(!text.contains("canary"), "{text}");
+    (error, text)
+}
+
+#[test]
+fn a_real_mariadb() {
+    if !Path::new(MARIADBD).exists() {
+        assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
+        eprintln!("skipped: {MARIADBD} is not installed (apt-get install mariadb-server)");
+        return;
+    }
+    let mut server = MariaDb::new();
+    refusals(&server);
+    let mut watcher = server.watch("watcher", PASSWORD, "", false);
+    let coverage = watcher.probe().unwrap();
+    assert!(coverage.iter().all(|part| part.state == CoverageState::Complete), "{coverage:#?}");
+    assert_eq!(coverage.len(), 4, "{coverage:#?}");
+    assert_eq!(watcher.source(), format!("mysql://127.0.0.1:{}", server.port));
+    settings(&mut watcher);
+    statements(&server, &mut watcher);
+    locks(&server, &mut watcher);
+    full_pool(&server, &mut watcher);
+
+    server.kill();
+    let mut batch = Batch::default();
+    let gap = watcher.sample(&mut batch).unwrap_err().to_string();
+    assert!(!gap.contains("canary"), "{gap}");
+    assert!(batch.samples.is_empty() && batch.sessions.is_empty(), "a gap is no row");
+    assert!(watcher.sample(&mut batch).unwrap_err().to_string().contains("could not connect"));
+    server.restart();
+    let batch = sample(&mut watcher);
+    assert!(value(&batch, "mysql_global_status_uptime") < 20.0);
+    assert!(batch.events.iter().any(|event| event.kind == "restart"), "{:?}", batch.events);
+}
+
+fn refusals(server: &MariaDb) {
+    let (error, text) = refusal(&mut server.watch("watcher", "canary-wrong", "", false));
+    assert!(matches!(error, ProbeError::Denied { .. }) && text.contains("Access denied for user 'watcher'"), "{text}");
+
+    let (error, text) = refusal(&mut server.watch("poor", PASSWORD, "", false));
+    assert!(matches!(error, ProbeError::MissingGrant { .. }), "{text}");
+    assert!(
+        text.ends_with(
+            "run: GRANT PROCESS ON *.* TO 'poor'@'%'; GRANT SELECT ON performance_schema.* TO 'poor'@'%'; \
+             (or go on without it: --partial)"
+        ),
+        "{text}"
+    );
+
+    let mut poor = server.watch("poor", PASSWORD, "", true);
+    let coverage = poor.probe().unwrap();
+    assert_eq!(coverage[0].state, CoverageState::Partial);
+    assert_eq!(coverage[0].enable.as_deref(), Some("GRANT PROCESS ON *.* TO 'poor'@'%';"));
+    assert!(
+        coverage[1..].iter().all(|part| part.state == CoverageState::Absent && part.enable.is_some()),
+        "{coverage:#?}"
+    );
+    assert!(value(&sample(&mut poor), "mysql_global_status_questions") >= 1.0);
+
+    let mut nobody =
+        collector(&format!("mysql://u:{PASSWORD}@127.0.0.1:{}", free_port()), &Options::default()).unwrap();
+    let (error, text) = refusal(&mut nobody);
+    assert!(matches!(error, ProbeError::Unreachable { .. }) && text.contains("refused"), "{text}");
+}
+
+fn settings(watcher: &mut Box<dyn Collector>) {
+    let mut batch = Batch::default();
+    watcher.settings(&mut batch).unwrap();
+    let setting =
+        |name: &str| batch.settings.iter().find(|setting| setting.name == name).map(|setting| setting.value.as_str());
+    assert_eq!((setting("thread_pool_size"), setting("thread_handling")), (Some("1"), Some("pool-of-threads")));
+    assert!(setting("innodb_buffer_pool_size").is_some() && setting("init_connect").is_none());
+}
+
+fn statements(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
+    let mut client = server.client().unwrap();
+    sample(watcher);
+    let sql = format!(
+        "/*traceparent='00-{TRACE}-c532cb4098ac3dd2-01'*/ SELECT note FROM t WHERE id = 1 AND note <> 'literal-canary'"
+    );
+    let _: Vec<String> = client.query(&sql).unwrap();
+    let sent_at = clock::now_ns();
+    let batch = sample(watcher);
+    let run =
+        batch.statements.iter().find(|row| row.trace_id.as_deref() == Some(TRACE)).expect("the execution is seen");
+    assert_eq!(run.digest, holdup_sql::digest(&sql, holdup_sql::Dialect::MySql));
+    assert_eq!((run.kind.as_str(), run.calls, run.rows_sent, run.errors), ("execution", 1, 1, 0));
+    assert_eq!((run.session_id, run.database.as_deref()), (Some(i64::from(client.connection_id())), Some("lab")));
+    assert!((run.at - sent_at).abs() < 100_000_000, "{} ns off", run.at - sent_at);
+    assert!(run.duration_ns > 0);
+    let total = batch
+        .statements
+        .iter()
+        .find(|row| row.kind == "digest_total" && row.digest == run.digest)
+        .expect("it is counted");
+    assert_eq!(total.calls, 1);
+    let again = sample(watcher);
+    assert!(again.statements.iter().all(|row| row.trace_id.is_none()), "no execution is taken twice");
+    for batch in [&batch, &again] {
+        let ours = batch.statements.iter().find(|row| row.digest_text.to_lowercase().contains("information_schema"));
+        assert!(ours.is_none(), "our own statements are left out: {ours:?}");
+    }
+}
+
+fn locks(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
+    let mut holder = server.client().unwrap();
+    holder.query_drop("BEGIN").unwrap();
+    holder.query_drop("UPDATE t SET note = 'x' WHERE id = 1").unwrap();
+    let waiters: Vec<JoinHandle<()>> =
+        ["UPDATE t SET note = 'y' WHERE id = 1", "UPDATE t SET note = 'z' WHERE id = 1", "ALTER TABLE t COMMENT 'c'"]
+            .into_iter()
+            .map(|sql| {
+                let mut client = server.client().unwrap();
+                let waiter = std::thread::spawn(move || client.query_drop(sql).unwrap());
+                sleep(Duration::from_millis(100));
+                waiter
+            })
+            .collect();
+    let batch = sample_until(watcher, "three lock waits", |batch| in_state(batch, "lock_wait").len() == 3);
+    let holder_id = i64::from(holder.connection_id());
+    let blocked = in_state(&batch, "lock_wait").iter().filter(|session| session.blocked_by == Some(holder_id)).count();
+    assert_eq!(blocked, 2, "{:#?}", batch.sessions);
+    let metadata = in_state(&batch, "lock_wait").into_iter().find(|session| session.blocked_by.is_none()).unwrap();
+    assert_eq!(metadata.state.as_deref(), Some("Waiting for table metadata lock"));
+    assert!(batch.sessions.iter().any(|session| session.session_id == holder_id && session.true_state == "idle"));
+    holder.query_drop("ROLLBACK").unwrap();
+    for waiter in waiters {
+        waiter.join().unwrap();
+    }
+}
+
+fn full_pool(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut clients = Vec::new();
+    for _ in 0..20 {
+        clients.push(server.client().unwrap());
+    }
+    let clients: Vec<JoinHandle<()>> = clients
+        .into_iter()
+        .map(|mut client| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    client.query_drop(HEAVY).unwrap();
+                }
+            })
+        })
+        .collect();
+    let batch = sample_until(watcher, "ten queued", |batch| in_state(batch, "queued").len() >= 10);
+    let queued = in_state(&batch, "queued");
+    for session in &queued {
+        assert_eq!(
+            (session.command.as_str(), session.state.as_deref(), session.digest.as_deref()),
+            ("Sleep", None, None),
+            "the server says Sleep"
+        );
+        assert!(session.queued_ns.is_some());
+    }
+    let executing = in_state(&batch, "executing");
+    assert!(
+        executing.iter().any(|session| session.digest_text.as_deref() == Some("SELECT BENCHMARK(?, SHA2(?+))")),
+        "{executing:#?}"
+    );
+    assert!(value(&batch, "mysql_thread_pool_queue_length") >= 5.0);
+    assert!(value(&batch, "mysql_thread_pool_queueing_time_seconds_max") > 0.0);
+    let counted = batch
+        .samples
+        .iter()
+        .find(|s| s.metric == "mysql_sessions" && s.labels.contains(&[("command", "Sleep"), ("true_state", "queued")]));
+    assert_eq!(counted.map(|sample| sample.value), Some(queued.len() as f64));
+
+    // The way in that users take is blocked; the message says which one isn't.
+    let (error, text) = refusal(&mut server.watch("watcher", PASSWORD, "", false));
+    assert!(matches!(error, ProbeError::Unreachable { .. }) && text.contains("?extra_port=N"), "{text}");
+    server.watch("watcher", PASSWORD, &format!("?extra_port={}", server.extra_port), false).probe().unwrap();
+
+    stop.store(true, Ordering::Relaxed);
+    for client in clients {
+        client.join().unwrap();
+    }
+}
