@@ -89,7 +89,7 @@ pub fn local_servers(proc: &Proc) -> Result<Vec<Found>, ReadError> {
         let ports = servers.iter().filter(|it| it.pid == server.pid).count();
         describe(server, ports, metrics.contains(&server.port), &mut found);
     }
-    found.sort_by(|a, b| (a.port, a.kind, a.pid).cmp(&(b.port, b.kind, b.pid)));
+    found.sort_by_key(|it| (it.port, it.kind, it.pid));
     Ok(found)
 }
 

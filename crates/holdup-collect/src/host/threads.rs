@@ -61,7 +61,7 @@ impl Tally {
 
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let Reader { proc, threads: scan, .. } = reader;
-    let tally = scan.count(proc)?;
+    let tally = scan.count(proc, open_max(proc))?;
     for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
             let labels = Labels::of([("state", char::from(letter).to_string())]);
@@ -74,7 +74,8 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
 }
 
 impl Scan {
-    fn count(&mut self, proc: &Proc) -> Result<Tally, ReadError> {
+    /// Counts all threads, keeping at most `open_max` files open.
+    fn count(&mut self, proc: &Proc, open_max: usize) -> Result<Tally, ReadError> {
         let Self { pids, tids, path, process, groups, samples } = self;
         let mut tally = Tally { counts: [0; 128], blocked: Vec::new() };
         let root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
@@ -83,7 +84,7 @@ impl Scan {
         proc.numbers("", pids)?;
         *samples += 1;
         let open: usize = groups.values().map(Group::open).sum();
-        let mut room = open_max().saturating_sub(open);
+        let mut room = open_max.saturating_sub(open);
         for &pid in pids.iter() {
             let group = groups.entry(pid).or_default();
             group.seen_in = *samples;
@@ -155,5 +156,60 @@ fn row(proc: &Proc, source: &str, at: i64, (pid, tid, process, thread): (u32, u3
         syscall: task::syscall(proc, &folder),
         cpu_ns_total: None,
         run_queue_ns_total: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// This very process through a link, so that nothing else is counted.
+    fn own() -> (tempfile::TempDir, Proc) {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("proc")).unwrap();
+        let pid = std::process::id().to_string();
+        std::os::unix::fs::symlink(format!("/proc/{pid}"), dir.path().join("proc").join(&pid)).unwrap();
+        let proc = Proc::at(dir.path());
+        (dir, proc)
+    }
+
+    fn listed(proc: &Proc) -> BTreeSet<u32> {
+        let mut tids = Vec::new();
+        proc.numbers(&format!("{}/task", std::process::id()), &mut tids).unwrap();
+        tids.into_iter().collect()
+    }
+
+    /// Counts until no other test's thread came or went meanwhile.
+    fn count(scan: &mut Scan, proc: &Proc, open_max: usize) -> (usize, usize) {
+        for _ in 0..1_000 {
+            let before = listed(proc);
+            let tally = scan.count(proc, open_max).unwrap();
+            if before == listed(proc) {
+                return (tally.counts.iter().map(|c| *c as usize).sum(), before.len());
+            }
+        }
+        panic!("threads come and go all the time");
+    }
+
+    #[test]
+    fn threads_that_come_and_go_are_counted_with_files_kept_and_without() {
+        let (_dir, proc) = own();
+        for open_max in [0, 3, 1_000] {
+            let mut scan = Scan::default();
+            for round in 0..6 {
+                // As many new threads as ended since the last round: the number alone tells nothing.
+                let (stop, stopped) = mpsc::channel::<()>();
+                let thread = std::thread::spawn(move || stopped.recv());
+                let (counted, listed) = count(&mut scan, &proc, open_max);
+                assert_eq!(counted, listed, "round {round}, {open_max} files");
+                let open: usize = scan.groups.values().map(Group::open).sum();
+                assert!(open <= open_max, "{open} of {open_max} files");
+                drop(stop);
+                let _ = thread.join().unwrap();
+            }
+        }
     }
 }

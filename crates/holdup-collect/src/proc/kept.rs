@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::FileExt as _;
 
-use crate::proc::task;
+use crate::proc::{Proc, task};
 
 /// Most files kept open, whatever the limit.
 const OPEN_MAX: usize = 8_192;
@@ -14,8 +14,12 @@ const OPEN_MAX: usize = 8_192;
 /// The part (one in so many) of the limit on open files that one source may use: the load generator beside us needs them more.
 const LIMIT_SHARE: usize = 8;
 
-/// How many files may be kept open under this process' present limit.
-pub(crate) fn open_max() -> usize {
+/// How many files may be kept open under this process' present limit. None of a made-up tree: there a file that was
+/// removed goes on to be readable.
+pub(crate) fn open_max(proc: &Proc) -> usize {
+    if !proc.is_live() {
+        return 0;
+    }
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit for the call to fill in.
     let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };

@@ -84,7 +84,7 @@ impl Tasks {
         self.tids.sort_unstable();
         self.samples += 1;
         self.root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
-        self.room = open_max().saturating_sub(self.alive.values().map(Kept::open).sum());
+        self.room = open_max(proc).saturating_sub(self.alive.values().map(Kept::open).sum());
         let tids = std::mem::take(&mut self.tids);
         let mut rows = Vec::with_capacity(tids.len());
         let mut schedstat_read = false;

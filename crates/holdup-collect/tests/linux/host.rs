@@ -15,12 +15,15 @@ fn sample(proc: &Proc) -> (Batch, Result<(), String>) {
     (batch, result.map_err(|e| e.to_string()))
 }
 
+/// Metric, labels, value.
+type Expected<'a> = (&'a str, &'a [(&'a str, &'a str)], f64);
+
 #[test]
 fn every_section_of_the_small_tree() {
     let (_dir, proc) = small_tree();
     let (batch, result) = sample(&proc);
     assert_eq!(result, Ok(()));
-    let expected: &[(&str, &[(&str, &str)], f64)] = &[
+    let expected: &[Expected] = &[
         ("system_load_average_1m", &[], 1.5),
         ("system_load_average_15m", &[], 0.25),
         ("system_processes_runnable", &[], 3.0),

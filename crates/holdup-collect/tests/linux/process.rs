@@ -127,3 +127,26 @@ fn a_child_of_this_test() {
     child.wait().unwrap();
     assert!(sample(&mut process).1.is_err());
 }
+
+/// This process, whose threads come and go between samples.
+#[test]
+fn threads_of_this_process_come_and_go() {
+    let mut process = Process::new(Proc::system(), std::process::id());
+    let mut before = 0.0;
+    for round in 0..5 {
+        let (stop, stopped) = std::sync::mpsc::channel::<()>();
+        let name = format!("comes {round}");
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || stopped.recv()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let (batch, result) = sample(&mut process);
+        assert_eq!(result, Ok(()));
+        let comers: Vec<_> = batch.threads.iter().filter(|t| t.thread.starts_with("comes ")).collect();
+        assert_eq!(comers.len(), 1, "{comers:?}");
+        assert_eq!((comers[0].thread.as_str(), comers[0].state.as_str()), (name.as_str(), "S"));
+        let queue = value(&batch, "process_run_queue_seconds_total", &[]).unwrap();
+        assert!(queue >= before, "{queue} after {before}");
+        before = queue;
+        drop(stop);
+        let _ = thread.join().unwrap();
+    }
+}
