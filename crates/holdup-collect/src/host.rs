@@ -15,7 +15,7 @@ mod threads;
 use holdup_recording::rows::Setting;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use crate::proc::{Proc, Tree, task};
+use crate::proc::{Proc, Tree};
 use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -83,7 +83,9 @@ impl Collector for Host {
         let mut parts = Vec::new();
         let mut batch = Batch::default();
         for section in &mut self.sections {
-            let result = (section.read)(&mut self.reader, &mut Out::new(&mut batch, SOURCE));
+            // Twice, since what is off now is off for the whole run: a passing failure must not do that.
+            let mut read = || (section.read)(&mut self.reader, &mut Out::new(&mut batch, SOURCE));
+            let result = read().or_else(|_| read());
             section.on = result.is_ok();
             if let Err(error) = result {
                 parts.push(part(section.name, CoverageState::Absent, &error.0, section.enable));
@@ -148,20 +150,25 @@ fn part(name: &str, state: CoverageState, why: &str, enable: &str) -> Coverage {
     }
 }
 
-/// Whether other users' threads can be seen, and where in the kernel they wait. Process 1 is somebody else's
-/// for everyone but a container's only process.
+/// Most processes that are tried to find out what may be read of others.
+const PROCESSES_TRIED_MAX: usize = 64;
+
+/// Whether other users' threads can be seen, and where in the kernel they wait.
 fn foreign_threads(proc: &Proc) -> Vec<Coverage> {
     let mut buffer = Vec::new();
     if proc.read("1/stat", &mut buffer).is_err() {
         let why = "processes of other users are hidden: thread counts are of the visible ones only";
         return vec![part("threads", CoverageState::Partial, why, "mount -o remount,hidepid=0 /proc, or run as root")];
     }
-    if proc.word(Tree::Proc, "1/syscall").is_none() {
-        let why = if task::wchan(proc, "1").is_none() {
-            "where other users' threads wait in the kernel (wchan, syscall) is not readable"
-        } else {
-            "the system call of other users' threads is not readable"
-        };
+    let mut pids = Vec::new();
+    if proc.numbers("", &mut pids).is_err() {
+        return Vec::new();
+    }
+    pids.truncate(PROCESSES_TRIED_MAX);
+    // A single one may be shut off by its own choice; most of them are only if we lack the right.
+    let shut = pids.iter().filter(|pid| proc.word(Tree::Proc, &format!("{pid}/syscall")).is_none()).count();
+    if shut * 2 > pids.len() {
+        let why = "where other users' threads wait in the kernel (wchan, syscall) is not readable";
         return vec![part(
             "wait channels",
             CoverageState::Partial,

@@ -135,6 +135,20 @@ fn what_the_kernel_lacks_is_said_once_and_is_no_gap() {
 }
 
 #[test]
+fn what_may_not_be_read_of_others_is_said() {
+    let (dir, proc) = small_tree();
+    assert_eq!(Host::new(proc.clone()).probe().unwrap().len(), 1);
+    for pid in ["1", "71"] {
+        std::fs::remove_file(dir.path().join("proc").join(pid).join("syscall")).unwrap();
+    }
+    let coverage = Host::new(proc.clone()).probe().unwrap();
+    assert_eq!(coverage[1].source, "host wait channels");
+    assert!(coverage[1].enable.as_deref().unwrap().contains("CAP_SYS_PTRACE"));
+    std::fs::remove_dir_all(dir.path().join("proc/1")).unwrap();
+    assert!(Host::new(proc).probe().unwrap()[1].enable.as_deref().unwrap().contains("hidepid"));
+}
+
+#[test]
 fn without_proc_the_host_can_not_be_watched() {
     let error = Host::new(Proc::at(Path::new("/nonexistent"))).probe().unwrap_err();
     assert!(matches!(error, ProbeError::Unreachable { .. }), "{error}");
