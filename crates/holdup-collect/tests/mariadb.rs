@@ -4,15 +4,13 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
 use holdup_collect::watch::{Options, collector};
 use holdup_collect::{Collector, ProbeError};
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, CoverageState, clock};
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
@@ -33,7 +31,20 @@ CREATE USER IF NOT EXISTS 'watcher'@'%' IDENTIFIED BY 's3cr3t-canary';
 GRANT PROCESS ON *.* TO 'watcher'@'%';
 GRANT SELECT ON performance_schema.* TO 'watcher'@'%';
 CREATE USER IF NOT EXISTS 'poor'@'%' IDENTIFIED BY 's3cr3t-canary';
+CREATE USER IF NOT EXISTS 'admin'@'%' IDENTIFIED BY 'admin';
+GRANT ALL ON *.* TO 'admin'@'%' WITH GRANT OPTION;
 ";
+
+/// A pool that adds no thread during the test (what waits, waits) and all that holdup can read switched on.
+const POOL: &[&str] = &[
+    "--thread-handling=pool-of-threads",
+    "--thread-pool-size=1",
+    "--thread-pool-oversubscribe=1",
+    "--thread-pool-stall-limit=60000",
+    "--performance-schema=ON",
+    "--performance-schema-consumer-events-statements-current=ON",
+    "--performance-schema-consumer-events-statements-history-long=ON",
+];
 
 struct MariaDb {
     process: Child,
@@ -54,7 +65,7 @@ impl MariaDb {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         std::fs::write(dir.path().join("init.sql"), USERS).unwrap();
         let (port, extra_port) = (free_port(), free_port());
-        let process = start(dir.path(), port, extra_port);
+        let process = start(dir.path(), port, extra_port, POOL);
         let server = Self { process, dir, port, extra_port };
         server.wait();
         server
@@ -69,13 +80,17 @@ impl MariaDb {
     }
 
     fn client(&self) -> Result<Conn, mysql::Error> {
+        self.connect("app", "app")
+    }
+
+    fn connect(&self, user: &str, password: &str) -> Result<Conn, mysql::Error> {
         Conn::new(
             OptsBuilder::new()
                 .ip_or_hostname(Some("127.0.0.1"))
                 .tcp_port(self.port)
                 .prefer_socket(false)
-                .user(Some("app"))
-                .pass(Some("app"))
+                .user(Some(user))
+                .pass(Some(password))
                 .db_name(Some("lab"))
                 .tcp_connect_timeout(Some(Duration::from_secs(30)))
                 .read_timeout(Some(Duration::from_secs(30))),
@@ -87,13 +102,22 @@ impl MariaDb {
     }
 
     fn kill(&mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 
-    fn restart(&mut self) {
-        self.process = start(self.dir.path(), self.port, self.extra_port);
+    fn restart(&mut self, settings: &[&str]) {
+        self.kill();
+        self.process = start(self.dir.path(), self.port, self.extra_port, settings);
         self.wait();
+    }
+
+    /// Runs what a coverage entry or an error tells the user to run.
+    fn as_admin(&self, statements: &str) {
+        let mut admin = self.connect("admin", "admin").unwrap();
+        for statement in statements.split_inclusive(';') {
+            admin.query_drop(statement).unwrap();
+        }
     }
 
     fn watch(&self, user: &str, password: &str, more: &str, partial: bool) -> Box<dyn Collector> {
@@ -104,24 +128,15 @@ impl MariaDb {
 
 impl Drop for MariaDb {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }
 
-fn start(dir: &Path, port: u16, extra_port: u16) -> Child {
+fn start(dir: &Path, port: u16, extra_port: u16, settings: &[&str]) -> Child {
     let log = std::fs::File::create(dir.join("log")).unwrap();
     Command::new(MARIADBD)
-        .args([
-            "--no-defaults",
-            "--bind-address=127.0.0.1",
-            "--thread-handling=pool-of-threads",
-            "--thread-pool-size=1",
-        ])
-        // The pool adds no thread during the test: what waits, waits.
-        .args(["--thread-pool-oversubscribe=1", "--thread-pool-stall-limit=60000", "--performance-schema=ON"])
-        .args(["--performance-schema-consumer-events-statements-current=ON", "--extra-max-connections=3"])
-        .args(["--performance-schema-consumer-events-statements-history-long=ON"])
+        .args(["--no-defaults", "--bind-address=127.0.0.1", "--extra-max-connections=3"])
+        .args(settings)
         .arg(format!("--datadir={}", dir.join("data").display()))
         .arg(format!("--socket={}", dir.join("socket").display()))
         .arg(format!("--init-file={}", dir.join("init.sql").display()))
@@ -198,18 +213,55 @@ fn a_real_mariadb() {
     settings(&mut watcher);
     statements(&server, &mut watcher);
     locks(&server, &mut watcher);
-    full_pool(&server, &mut watcher);
+    let clients = full_pool(&server, &mut watcher);
 
     server.kill();
+    for client in clients {
+        client.join().unwrap();
+    }
     let mut batch = Batch::default();
     let gap = watcher.sample(&mut batch).unwrap_err().to_string();
     assert!(!gap.contains("canary"), "{gap}");
-    assert!(batch.samples.is_empty() && batch.sessions.is_empty(), "a gap is no row");
+    assert!(batch.is_empty(), "a gap is no row");
     assert!(watcher.sample(&mut batch).unwrap_err().to_string().contains("could not connect"));
-    server.restart();
+    server.restart(&["--performance-schema=OFF"]);
     let batch = sample(&mut watcher);
     assert!(value(&batch, "mysql_global_status_uptime") < 20.0);
     assert!(batch.events.iter().any(|event| event.kind == "restart"), "{:?}", batch.events);
+    drop(watcher);
+    what_is_off(&mut server);
+}
+
+/// Coverage of a server with nothing switched on, and of the same once it was done what the coverage says.
+fn what_is_off(server: &mut MariaDb) {
+    let part =
+        |coverage: &[Coverage], name: &str| coverage.iter().find(|part| part.source.ends_with(name)).cloned().unwrap();
+    let coverage = server.watch("watcher", PASSWORD, "", false).probe().unwrap();
+    let pool = part(&coverage, "thread pool");
+    assert_eq!(pool.state, CoverageState::Complete);
+    assert!(pool.why.unwrap().contains("one-thread-per-connection"));
+    for name in ["statement digests", "statement history"] {
+        let part = part(&coverage, name);
+        assert_eq!((part.state, part.why.as_deref()), (CoverageState::Absent, Some("performance_schema is OFF")));
+        assert!(part.enable.unwrap().contains("performance_schema=ON"));
+    }
+
+    server.restart(&["--performance-schema=ON"]);
+    let mut watcher = server.watch("watcher", PASSWORD, "", false);
+    let coverage = watcher.probe().unwrap();
+    assert_eq!(part(&coverage, "statement digests").state, CoverageState::Complete);
+    let history = part(&coverage, "statement history");
+    assert_eq!(history.state, CoverageState::Absent);
+    assert!(sample(&mut watcher).statements.iter().all(|row| row.kind == "digest_total"));
+    server.as_admin(&history.enable.unwrap());
+    let coverage = server.watch("watcher", PASSWORD, "", false).probe().unwrap();
+    assert_eq!(part(&coverage, "statement history").state, CoverageState::Complete);
+
+    let ProbeError::MissingGrant { grant, .. } = refusal(&mut server.watch("poor", PASSWORD, "", false)).0 else {
+        panic!("a grant is missing");
+    };
+    server.as_admin(&grant);
+    server.watch("poor", PASSWORD, "", false).probe().unwrap();
 }
 
 fn refusals(server: &MariaDb) {
@@ -308,22 +360,15 @@ fn locks(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
     }
 }
 
-fn full_pool(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
-    let stop = Arc::new(AtomicBool::new(false));
+/// Returns clients that pile on until the server is gone.
+fn full_pool(server: &MariaDb, watcher: &mut Box<dyn Collector>) -> Vec<JoinHandle<()>> {
     let mut clients = Vec::new();
     for _ in 0..20 {
         clients.push(server.client().unwrap());
     }
     let clients: Vec<JoinHandle<()>> = clients
         .into_iter()
-        .map(|mut client| {
-            let stop = Arc::clone(&stop);
-            std::thread::spawn(move || {
-                while !stop.load(Ordering::Relaxed) {
-                    client.query_drop(HEAVY).unwrap();
-                }
-            })
-        })
+        .map(|mut client| std::thread::spawn(move || while client.query_drop(HEAVY).is_ok() {}))
         .collect();
     let batch = sample_until(watcher, "ten queued", |batch| in_state(batch, "queued").len() >= 10);
     let queued = in_state(&batch, "queued");
@@ -353,8 +398,5 @@ fn full_pool(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
     assert!(matches!(error, ProbeError::Unreachable { .. }) && text.contains("?extra_port=N"), "{text}");
     server.watch("watcher", PASSWORD, &format!("?extra_port={}", server.extra_port), false).probe().unwrap();
 
-    stop.store(true, Ordering::Relaxed);
-    for client in clients {
-        client.join().unwrap();
-    }
+    clients
 }
