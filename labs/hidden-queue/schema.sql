@@ -17,7 +17,7 @@ CREATE TABLE vacancy (
 ) ENGINE = InnoDB;
 
 -- 200,000 rows: a scan that looks into each title takes about 0.08 s of one core; short enough that no single statement
--- looks slow, long enough that twenty of them one after the other are more than a second and a half.
+-- looks slow, long enough that sixteen of them one after the other are more than a second.
 INSERT INTO vacancy
 SELECT seq,
        ELT(1 + seq % 9, 'Driver', 'Nurse', 'Baker', 'Carpenter', 'Teacher', 'Welder', 'Cook', 'Analyst', 'Surveyor'),

@@ -12,6 +12,8 @@ mod duration;
 mod handler;
 mod hog;
 mod http;
+#[cfg(test)]
+mod mariadb_tests;
 mod metrics;
 mod options;
 mod pool;
@@ -79,6 +81,7 @@ pub fn run(options: Options) -> Result<(), ServiceError> {
     if options.stop_on_stdin_eof {
         process::stop_on_stdin_eof(stop)?;
     }
+    process::raise_file_limit();
     let server = server::Server::start(&options)?;
     let admin = server.admin.map_or("none".to_owned(), |address| address.to_string());
     let mut stdout = std::io::stdout();

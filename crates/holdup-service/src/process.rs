@@ -49,6 +49,20 @@ pub fn stop_on_stdin_eof(stop: Stop) -> Result<(), ServiceError> {
         .map_err(|source| ServiceError::System { what: "watch stdin", source })
 }
 
+/// Allows as many open files as the system lets us have: a request in work is two of them, its client's
+/// connection and the database's, and the usual 1,024 are gone with 500 requests.
+pub fn raise_file_limit() {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: `limit` is a valid rlimit for the calls to fill in and read.
+    unsafe {
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_max;
+            // Where it is refused the old limit holds, and running into it is said when it happens.
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
 /// Facts about this process. A fact the kernel does not tell is left out, never zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {

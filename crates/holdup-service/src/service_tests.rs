@@ -20,14 +20,14 @@ fn options(arguments: &[&str]) -> Options {
     Line::try_parse_from([&["service"], arguments].concat()).expect("good options").options
 }
 
-fn start(arguments: &[&str]) -> Server {
+pub fn start(arguments: &[&str]) -> Server {
     Server::start(&options(&[&["--admin", "127.0.0.1:0"], arguments].concat())).expect("it starts")
 }
 
-struct Client(TcpStream);
+pub struct Client(TcpStream);
 
 impl Client {
-    fn connect(address: SocketAddr) -> Self {
+    pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("it listens");
         stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
         Self(stream)
@@ -37,7 +37,7 @@ impl Client {
         self.0.write_all(bytes).expect("it reads");
     }
 
-    fn get(&mut self, path: &str) -> (u16, String) {
+    pub fn get(&mut self, path: &str) -> (u16, String) {
         self.send(format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes());
         self.response()
     }
@@ -63,7 +63,7 @@ impl Client {
 }
 
 /// The value of the metric line that begins with `name`.
-fn metric(server: &Server, name: &str) -> f64 {
+pub fn metric(server: &Server, name: &str) -> f64 {
     let (status, text) = Client::connect(server.admin.expect("an admin side")).get("/metrics");
     assert_eq!(status, 200);
     let line = text.lines().find(|line| line.starts_with(name));
