@@ -91,6 +91,7 @@ impl Collector for Host {
                 parts.push(part(section.name, CoverageState::Absent, &error.0, section.enable));
             }
         }
+        self.reader.threads.wake();
         if self.sections.iter().all(|section| !section.on) {
             let why = parts.first().and_then(|p| p.why.clone()).unwrap_or_default();
             let why = format!("nothing of it can be read ({why}); this source needs Linux with proc mounted at /proc");

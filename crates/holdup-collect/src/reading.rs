@@ -1,7 +1,7 @@
 //! The acquisition window of a read: every value carries the middle of the stretch in which it was taken
 //! and that stretch's length. Only the bookkeeping; what is read is for the collectors.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Labels, clock};
@@ -60,4 +60,12 @@ impl<'a> Out<'a> {
     fn window(&mut self) -> i64 {
         *self.window_ns.get_or_insert_with(|| self.begun.elapsed().as_nanos() as i64)
     }
+}
+
+/// CPU time of the calling thread, where the kernel tells.
+pub(crate) fn thread_cpu_time() -> Option<Duration> {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec for the call to fill in.
+    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    (result == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }

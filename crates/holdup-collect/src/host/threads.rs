@@ -5,6 +5,7 @@
 //! of threads a second: it keeps its buffers and reads no more of a line than it needs.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use holdup_recording::Labels;
 use holdup_recording::rows::Thread;
@@ -13,13 +14,16 @@ use super::Reader;
 use crate::ReadError;
 use crate::proc::kept::{KeptFile, open_max};
 use crate::proc::{Proc, Tree, number, set, task};
-use crate::reading::Out;
+use crate::reading::{Out, thread_cpu_time};
 
 /// State letters that are counted even when no thread is in them.
 const STATES: &[u8] = b"RSDTtZIX";
 
 /// Most rows of one sample: a pile-up larger than this has its pattern in so many.
 const ROWS_MAX: usize = 1_000;
+
+/// Most of one core that counting may use. On a host of so many threads that a count costs more, it is made less often.
+const CPU_RATIO_MAX: f64 = 0.02;
 
 /// What is kept between samples.
 #[derive(Default)]
@@ -30,6 +34,8 @@ pub(super) struct Scan {
     process: String,
     groups: HashMap<u32, Group>,
     samples: u64,
+    /// No count before this: the last one has used up the CPU time until then.
+    rest_until: Option<Instant>,
 }
 
 /// The files of one process.
@@ -61,7 +67,14 @@ impl Tally {
 
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let Reader { proc, threads: scan, .. } = reader;
+    let begun = Instant::now();
+    if scan.rest_until.is_some_and(|until| begun < until) {
+        return Ok(());
+    }
+    let cpu_begun = thread_cpu_time();
     let tally = scan.count(proc, open_max(proc))?;
+    let cost = cpu_begun.zip(thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
+    scan.rest_until = cost.map(|cost| begun + cost.div_f64(CPU_RATIO_MAX));
     for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
             let labels = Labels::of([("state", char::from(letter).to_string())]);
@@ -74,9 +87,14 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
 }
 
 impl Scan {
+    /// Lets the next count be made at once.
+    pub(super) fn wake(&mut self) {
+        self.rest_until = None;
+    }
+
     /// Counts all threads, keeping at most `open_max` files open.
     fn count(&mut self, proc: &Proc, open_max: usize) -> Result<Tally, ReadError> {
-        let Self { pids, tids, path, process, groups, samples } = self;
+        let Self { pids, tids, path, process, groups, samples, .. } = self;
         let mut tally = Tally { counts: [0; 128], blocked: Vec::new() };
         let root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
         let mut line = [0; 1_024];
