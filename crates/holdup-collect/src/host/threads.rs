@@ -22,8 +22,9 @@ const STATES: &[u8] = b"RSDTtZIX";
 /// Most rows of one sample: a pile-up larger than this has its pattern in so many.
 const ROWS_MAX: usize = 1_000;
 
-/// Most of one core that counting may use. On a host of so many threads that a count costs more, it is made less often.
-const CPU_RATIO_MAX: f64 = 0.02;
+/// Most of one core that counting may use: of the host's 2 % what the other sections leave. On a host of so many threads
+/// that a count costs more, it is made less often.
+const CPU_RATIO_MAX: f64 = 0.018;
 
 /// What is kept between samples.
 #[derive(Default)]
