@@ -5,6 +5,7 @@
 //! with short limits, every statement marked and left out of what is recorded. It writes nothing and switches nothing on.
 
 mod address;
+mod history;
 mod pool;
 mod probe;
 mod server;
@@ -16,6 +17,7 @@ use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Coverage, Labels, clock};
 
 use self::address::Address;
+use self::history::Executions;
 use self::pool::Queued;
 use self::probe::Parts;
 use self::server::{Failure, Server};
@@ -37,6 +39,7 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
         server: None,
         parts: Parts::default(),
         statements: Statements::default(),
+        executions: Executions::default(),
         uptime_s: None,
     }))
 }
@@ -49,6 +52,7 @@ struct MySql {
     server: Option<Server>,
     parts: Parts,
     statements: Statements,
+    executions: Executions,
     uptime_s: Option<f64>,
 }
 
@@ -114,7 +118,7 @@ impl Collector for MySql {
         if let Some(history) = parts.history
             && !reads.lost
         {
-            reads.note("statement history", self.statements.executions(&server, history, source, batch));
+            reads.note("statement history", self.executions.sample(&server, history, source, batch));
         }
         if parts.digests && !reads.lost {
             reads.note("statement digests", self.statements.digests(&server, source, batch));
@@ -139,6 +143,7 @@ impl MySql {
         // Settings may differ after a restart.
         self.parts = parts;
         self.statements.forget();
+        self.executions.forget();
         Ok(server)
     }
 
