@@ -119,6 +119,8 @@ impl Writer {
         let start = self.text.len();
         if let Some(before) = self.piece(0)
             && space_between(before, piece)
+            // A server parts the signs of its variables from their names.
+            && !self.text.ends_with("@@")
         {
             self.text.push(' ');
         }
@@ -255,6 +257,7 @@ mod tests {
                 "select distinctrow a from `in` where b <> 1 and c.`d`.`1` = 2",
                 "select DISTINCT a from `in` where b != ? and c.d.`1` = ?",
             ),
+            ("select @@ `extra_port`, @@session . a", "select @@extra_port, @@session.a"),
             ("select foo_2_3 from 2023_orders", "select foo_2_3 from 2023_orders"),
         ] {
             assert_eq!(text(sql), expected);
