@@ -16,4 +16,5 @@ pub mod signals;
 pub mod verdict;
 
 pub use case::Case;
+pub use signals::ClientView;
 pub use verdict::{Diagnosis, diagnose};

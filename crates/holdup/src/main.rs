@@ -1,1 +1,82 @@
-fn main() {}
+//! holdup: what's the holdup? This file is the table of contents; each subcommand is a file in `commands/`.
+
+mod charts;
+mod commands;
+mod failure;
+mod html;
+mod lab;
+mod progress;
+mod secret;
+mod session;
+mod terminal;
+
+use clap::{CommandFactory as _, Parser};
+
+use failure::Failure;
+
+/// Finds what is holding up a database-backed service: puts load on it or just watches it, accounts for
+/// every millisecond of the slow requests, and names the culprit with its evidence.
+#[derive(Parser)]
+#[command(name = "holdup", version, about, long_about = None, propagate_version = true, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  holdup demo                                                 the whole thing on a bundled service, in under a minute
+  holdup run --url http://127.0.0.1:8080/ --rate 500 --duration 20s --watch host
+  holdup run scenario.yaml -o recordings/first                load, collectors and a verdict, as the scenario says
+  holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
+  holdup diagnose recordings/first                            judge a recording again
+  holdup doctor                                               what can be seen from here, and what would show the rest
+
+Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, or a culprit with --fail-on-finding),
+2 unusable input or target (nothing was measured), 130 interrupted (what was measured is kept).";
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Demo(commands::demo::Args),
+    Run(commands::run::Args),
+    Watch(commands::watch::Args),
+    Diagnose(commands::diagnose::Args),
+    Report(commands::report::Args),
+    Doctor(commands::doctor::Args),
+    Explain(commands::explain::Args),
+    Lab(commands::lab::Args),
+    /// Print a completion script for a shell
+    #[command(after_help = "Example:\n  holdup completion bash > ~/.local/share/bash-completion/completions/holdup")]
+    Completion {
+        /// bash, zsh, fish, elvish or powershell
+        shell: clap_complete::Shell,
+    },
+    /// The service behind the demo and the labs
+    #[command(hide = true)]
+    Service(holdup_service::Options),
+    /// The troublemaker of the labs
+    #[command(hide = true)]
+    Hog(holdup_service::HogOptions),
+}
+
+fn main() -> std::process::ExitCode {
+    let cli = Cli::parse();
+    secret::hide_in_process_list();
+    let result = match cli.command {
+        Command::Demo(args) => commands::demo::run(args),
+        Command::Run(args) => commands::run::run(args),
+        Command::Watch(args) => commands::watch::run(args),
+        Command::Diagnose(args) => commands::diagnose::run(args),
+        Command::Report(args) => commands::report::run(args),
+        Command::Doctor(args) => commands::doctor::run(args),
+        Command::Explain(args) => commands::explain::run(args),
+        Command::Lab(args) => commands::lab::run(args),
+        Command::Completion { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "holdup", &mut std::io::stdout());
+            Ok(())
+        }
+        Command::Service(options) => holdup_service::run(options).map_err(Failure::unusable),
+        Command::Hog(options) => holdup_service::hog(options).map_err(Failure::unusable),
+    };
+    failure::exit(result)
+}

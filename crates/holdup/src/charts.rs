@@ -1,0 +1,292 @@
+//! Charts of a recording: every one on the same time axis, seconds from its start.
+
+use std::collections::BTreeMap;
+
+use holdup_diagnose::ClientView;
+use holdup_diagnose::signals::client::failed;
+use holdup_recording::Recording;
+use holdup_recording::rows::Sample;
+use serde::Serialize;
+
+/// One chart; `web/src/model.ts` is its other half.
+#[derive(Serialize)]
+pub struct Chart {
+    id: &'static str,
+    title: &'static str,
+    unit: &'static str,
+    log: bool,
+    series: Vec<Series>,
+}
+
+#[derive(Serialize)]
+struct Series {
+    name: String,
+    x_s: Vec<f64>,
+    y: Vec<Option<f64>>,
+    style: &'static str,
+}
+
+/// More points than this a series are thinned out: no screen shows more.
+const MOST_POINTS: usize = 2_000;
+
+/// All charts for which there is data, in the order in which a request meets what they show.
+pub fn charts(recording: &Recording) -> Vec<Chart> {
+    let plot = Plot { recording, start: recording.manifest.started_at };
+    let charts = vec![
+        Chart { id: "rate", title: "Offered and achieved rate", unit: "requests/s", log: false, series: plot.rates() },
+        Chart { id: "response", title: "Response time from the intended start", unit: "ms", log: true, series: plot.latency() },
+        Chart {
+            id: "generator",
+            title: "Requests in flight and waiting in the generator",
+            unit: "requests",
+            log: false,
+            series: plot.gauges(&[
+                ("in flight", "holdup_load_requests_in_flight", &[]),
+                ("waiting for a connection", "holdup_load_requests_waiting", &[]),
+            ]),
+        },
+        Chart {
+            id: "pool",
+            title: "The app's connection pool",
+            unit: "connections",
+            log: false,
+            series: plot.gauges(&[
+                ("used", "db_client_connection_count", &[("state", "used")]),
+                ("allowed", "db_client_connection_max", &[]),
+                ("requests waiting", "db_client_connection_pending_requests", &[]),
+            ]),
+        },
+        Chart {
+            id: "app",
+            title: "The app's account: mean time of its parts",
+            unit: "ms",
+            log: true,
+            series: plot.means(&[
+                ("HTTP request", "http_server_request_duration_seconds"),
+                ("wait for a connection", "db_client_connection_wait_time_seconds"),
+                ("database call", "db_client_operation_duration_seconds"),
+                ("neighbour call", "http_client_request_duration_seconds"),
+            ]),
+        },
+        Chart {
+            id: "thread_pool",
+            title: "The database's thread pool",
+            unit: "statements",
+            log: false,
+            series: plot.gauges(&[
+                ("queued", "mysql_thread_pool_queue_length", &[]),
+                ("running", "mysql_thread_pool_group_active_threads", &[]),
+            ]),
+        },
+        Chart { id: "sessions", title: "Database sessions by what they really do", unit: "sessions", log: false, series: plot.sessions() },
+        Chart { id: "statements", title: "The server's own timing of statements, median", unit: "ms", log: true, series: plot.statements() },
+        Chart { id: "cpu", title: "CPU time by mode, all CPUs", unit: "ratio", log: false, series: plot.cpu() },
+        Chart {
+            id: "disk",
+            title: "Disk: share of time busy",
+            unit: "ratio",
+            log: false,
+            series: plot.rate_by_label("system_disk_io_time_seconds_total", "device"),
+        },
+        Chart {
+            id: "load_average",
+            title: "Load average and runnable threads",
+            unit: "threads",
+            log: false,
+            series: plot.gauges(&[
+                ("load average, 1 min", "system_load_average_1m", &[]),
+                ("runnable", "system_processes_runnable", &[]),
+            ]),
+        },
+    ];
+    charts.into_iter().filter(|c| c.series.iter().any(|s| s.y.iter().any(Option::is_some))).collect()
+}
+
+struct Plot<'a> {
+    recording: &'a Recording,
+    start: i64,
+}
+
+type Points = Vec<(i64, Option<f64>)>;
+
+impl Plot<'_> {
+    fn series(&self, name: &str, points: Points) -> Series {
+        let step = points.len().div_ceil(MOST_POINTS).max(1);
+        let points = points.into_iter().step_by(step);
+        let (x_s, y) = points
+            .map(|(at, y)| ((at - self.start) as f64 / 1e9, y.map(|v| (v * 1e4).round() / 1e4)))
+            .map(|(x, y)| ((x * 1e3).round() / 1e3, y))
+            .unzip();
+        Series { name: name.to_owned(), x_s, y, style: "line" }
+    }
+
+    fn samples(&self, metric: &str, labels: &[(&str, &str)]) -> BTreeMap<(&str, String), Vec<(i64, f64)>> {
+        let mut series: BTreeMap<(&str, String), Vec<(i64, f64)>> = BTreeMap::new();
+        let matches = |s: &&Sample| s.metric == metric && s.labels.contains(labels);
+        for sample in self.recording.tables.samples.rows.iter().filter(matches) {
+            series.entry((&sample.source, sample.labels.to_string())).or_default().push((sample.at, sample.value));
+        }
+        series
+    }
+
+    /// A gauge, summed over its series at each instant.
+    fn gauges(&self, wanted: &[(&str, &str, &[(&str, &str)])]) -> Vec<Series> {
+        let mut all = Vec::new();
+        for (name, metric, labels) in wanted {
+            let mut sums: BTreeMap<i64, f64> = BTreeMap::new();
+            for (at, value) in self.samples(metric, labels).into_values().flatten() {
+                *sums.entry(at).or_default() += value;
+            }
+            if !sums.is_empty() {
+                all.push(self.series(name, sums.into_iter().map(|(at, v)| (at, Some(v))).collect()));
+            }
+        }
+        all
+    }
+
+    /// Growth of a counter between samples, summed over its series; a fall is a gap.
+    fn growth(&self, metric: &str, labels: &[(&str, &str)]) -> BTreeMap<i64, (f64, f64)> {
+        let mut grown: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+        for series in self.samples(metric, labels).into_values() {
+            for pair in series.windows(2) {
+                let ((a_at, a), (b_at, b)) = (pair[0], pair[1]);
+                if b >= a && b_at > a_at {
+                    let entry = grown.entry(b_at).or_insert((0.0, (b_at - a_at) as f64 / 1e9));
+                    entry.0 += b - a;
+                }
+            }
+        }
+        grown
+    }
+
+    fn means(&self, wanted: &[(&str, &str)]) -> Vec<Series> {
+        let mut all = Vec::new();
+        for (name, metric) in wanted {
+            let sums = self.growth(&format!("{metric}_sum"), &[]);
+            let counts = self.growth(&format!("{metric}_count"), &[]);
+            let points: Points = sums
+                .iter()
+                .map(|(at, (sum, _))| {
+                    let count = counts.get(at).map_or(0.0, |(c, _)| *c);
+                    (*at, (count > 0.0).then(|| sum / count * 1e3))
+                })
+                .collect();
+            if points.iter().any(|(_, y)| y.is_some()) {
+                all.push(self.series(name, points));
+            }
+        }
+        all
+    }
+
+    fn rate_by_label(&self, metric: &str, label: &str) -> Vec<Series> {
+        let mut values: Vec<String> = self
+            .samples(metric, &[])
+            .into_keys()
+            .filter_map(|(_, labels)| holdup_recording::Labels::from(labels.as_str()).get(label).map(str::to_owned))
+            .collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+            .iter()
+            .map(|value| {
+                let grown = self.growth(metric, &[(label, value.as_str())]);
+                self.series(value, grown.into_iter().map(|(at, (delta, seconds))| (at, Some(delta / seconds))).collect())
+            })
+            .collect()
+    }
+
+    fn cpu(&self) -> Vec<Series> {
+        let metric = "system_cpu_time_seconds_total";
+        let all = self.growth(metric, &[]);
+        ["user", "system", "iowait", "steal", "idle"]
+            .iter()
+            .map(|mode| {
+                let points = self.growth(metric, &[("cpu_mode", mode)]).into_iter().map(|(at, (delta, _))| {
+                    let total = all.get(&at).map_or(0.0, |(t, _)| *t);
+                    (at, (total > 0.0).then(|| delta / total))
+                });
+                self.series(mode, points.collect())
+            })
+            .filter(|s| !s.y.is_empty())
+            .collect()
+    }
+
+    fn rates(&self) -> Vec<Series> {
+        let requests = &self.recording.tables.requests.rows;
+        let (Some(first), Some(last)) =
+            (requests.iter().map(|r| r.intended_at).min(), requests.iter().map(|r| r.done_at).max())
+        else {
+            return Vec::new();
+        };
+        let mut by_second: BTreeMap<i64, [f64; 3]> =
+            (0..=(last - first) / 1_000_000_000).map(|s| (first + s * 1_000_000_000, [0.0; 3])).collect();
+        let second = |at: i64| first + (at - first) / 1_000_000_000 * 1_000_000_000;
+        for request in requests {
+            if let Some(counts) = by_second.get_mut(&second(request.intended_at)) {
+                counts[0] += 1.0;
+            }
+            if let Some(counts) = by_second.get_mut(&second(request.done_at)) {
+                counts[1] += f64::from(request.outcome == "ok");
+                counts[2] += f64::from(failed(request));
+            }
+        }
+        ["offered", "achieved", "errors"]
+            .iter()
+            .enumerate()
+            .map(|(i, name)| self.series(name, by_second.iter().map(|(at, counts)| (*at, Some(counts[i]))).collect()))
+            .collect()
+    }
+
+    fn latency(&self) -> Vec<Series> {
+        let seconds = ClientView::of(&self.recording.tables.requests.rows).seconds;
+        [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("max", 1.0)]
+            .iter()
+            .map(|(name, q)| self.series(name, seconds.iter().map(|s| (s.window.from, s.quantile(*q))).collect()))
+            .filter(|s| !s.y.is_empty())
+            .collect()
+    }
+
+    fn sessions(&self) -> Vec<Series> {
+        let mut instants: BTreeMap<i64, BTreeMap<&str, f64>> = BTreeMap::new();
+        for (at, _) in self.samples("mysql_global_status_threads_connected", &[]).into_values().flatten() {
+            instants.entry(at).or_default();
+        }
+        for session in &self.recording.tables.sessions.rows {
+            *instants.entry(session.at).or_default().entry(&session.true_state).or_default() += 1.0;
+        }
+        ["queued", "lock_wait", "executing", "idle"]
+            .iter()
+            .map(|state| {
+                let points = instants.iter().map(|(at, counts)| (*at, Some(counts.get(state).copied().unwrap_or(0.0))));
+                self.series(state, points.collect())
+            })
+            .filter(|s| s.y.iter().flatten().any(|v| *v > 0.0))
+            .collect()
+    }
+
+    /// Median duration by second of the digests that took most time.
+    fn statements(&self) -> Vec<Series> {
+        const MOST_DIGESTS: usize = 5;
+        let mut digests: BTreeMap<&str, (f64, &str, BTreeMap<i64, Vec<f64>>)> = BTreeMap::new();
+        for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
+            let entry = digests.entry(&row.digest).or_insert((0.0, &row.digest_text, BTreeMap::new()));
+            let second = self.start + (row.at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
+            entry.0 += row.duration_ns as f64;
+            entry.2.entry(second).or_default().push(row.duration_ns as f64 / 1e6);
+        }
+        let mut ranked: Vec<_> = digests.into_values().collect();
+        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
+        ranked
+            .into_iter()
+            .take(MOST_DIGESTS)
+            .map(|(_, text, seconds)| {
+                let name: String = text.chars().take(60).collect();
+                let points = seconds.into_iter().map(|(at, mut values)| {
+                    values.sort_by(f64::total_cmp);
+                    (at, values.get(values.len() / 2).copied())
+                });
+                self.series(&name, points.collect())
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,183 @@
+//! `holdup demo`: the main job on a bundled target. A service on SQLite with a connection pool that is too
+//! small is loaded in steps past its knee, judged, fixed, and loaded again.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use holdup_diagnose::compare::compare;
+use holdup_diagnose::verdict::Answer;
+use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
+use holdup_load::schedule::Schedule;
+use holdup_recording::Recording;
+
+use super::{REPORT, print_json, where_it_is};
+use crate::failure::Failure;
+use crate::html::Report;
+use crate::progress::Progress;
+use crate::session::{self, Session};
+use crate::terminal;
+
+/// See the whole thing on a bundled service: load, verdict, fix, proof; in under a minute
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  holdup demo\n  holdup demo --json -o recordings/demo")]
+pub struct Args {
+    /// Directory for the recordings and the report [default: recordings/demo-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Print both verdicts as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// No progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+/// Handlers hold their connection for this long while they call a neighbour.
+const HOLD_MS: u32 = 20;
+
+/// Too small: 4 / 20 ms carry 200 requests a second, and the steps go to 300.
+const POOL_FAULTY: u32 = 4;
+
+/// Enough: 32 / 20 ms would carry 1,600.
+const POOL_FIXED: u32 = 32;
+
+/// Steps of 60, 120, 180, 240 and 300 requests per second; the knee of the faulty service is at 200.
+const STEP: f64 = 60.0;
+const STEPS: f64 = 5.0;
+const STEP_LENGTH: Duration = Duration::from_secs(3);
+
+/// More than can pile up in the demo, so that the generator's own bound does not bind.
+const CONNECTIONS: u32 = 600;
+
+/// Several samples a step.
+const INTERVAL: Duration = Duration::from_millis(500);
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let stop = session::stop_flag()?;
+    let length = STEP_LENGTH * STEPS as u32;
+    let mut progress = Progress::new(args.quiet, Some(length));
+    let dir = args.output.clone().unwrap_or_else(|| session::default_dir("demo"));
+    if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::Unusable(format!("{}: already there and not empty; name another directory with -o", dir.display())));
+    }
+    let mut runs: Vec<(&str, Recording, Diagnosis)> = Vec::new();
+    for (name, pool) in [("faulty", POOL_FAULTY), ("fixed", POOL_FIXED)] {
+        progress.say(&format!("{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {:.0} requests a second", STEP * STEPS));
+        let service = Service::start(&dir, pool)?;
+        let scenario = scenario(service.port)?;
+        let session = Session {
+            name,
+            scenario: Some(&scenario),
+            watch_for: None,
+            watch: &["host".to_owned(), format!("pid:{}", service.process.id()), format!("prometheus:http://127.0.0.1:{}/metrics", service.admin)],
+            interval: INTERVAL,
+            dir: &dir.join(name),
+            partial: false,
+        };
+        let recorded = session::record(&session, &mut progress, &stop)?;
+        if recorded.interrupted {
+            progress.say(&format!("interrupted; what was measured is kept in {}", dir.join(name).display()));
+            return Err(Failure::Interrupted);
+        }
+        let diagnosis = diagnose(&recorded.recording, None);
+        if !args.json && name == "faulty" {
+            anstream::println!("{}", terminal::verdict(&diagnosis));
+        }
+        runs.push((name, recorded.recording, diagnosis));
+    }
+    let _ = std::fs::remove_file(dir.join(DATABASE));
+    let [(_, _, faulty), (_, _, fixed)] = runs.as_slice() else { return Err(Failure::Unusable("two runs were made".to_owned())) };
+    let comparison = compare(("faulty", faulty), ("fixed", fixed));
+    let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (*name, recording, diagnosis)).collect();
+    let report = dir.join(REPORT);
+    std::fs::write(&report, Report::new("demo", &shown, Some(&comparison)).html())
+        .map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", report.display())))?;
+    if args.json {
+        print_json(&serde_json::json!({ "faulty": faulty, "fixed": fixed, "comparison": comparison }))?;
+    } else {
+        anstream::println!("The fix: a pool of {POOL_FIXED}. The same load again: {}\n", fixed.headline);
+        anstream::print!("{}", terminal::comparison(&comparison));
+        where_it_is(&dir, &report);
+    }
+    let proved = faulty.culprit.as_deref() == Some("connection_pool_exhausted") && fixed.verdict == Answer::Healthy;
+    if proved { Ok(()) } else { Err(Failure::No("this machine was too busy for the demo to show what it should; try again".to_owned())) }
+}
+
+fn scenario(port: u16) -> Result<Scenario, Failure> {
+    let operation = Operation {
+        name: "vacancy".to_owned(),
+        method: "GET".to_owned(),
+        path: "/vacancy".to_owned(),
+        headers: Vec::new(),
+        body: None,
+        weight: 1,
+    };
+    let operations = vec![operation];
+    let threshold = parse_threshold("p99 < 250ms", &operations).map_err(Failure::Unusable)?;
+    Ok(Scenario {
+        name: "demo".to_owned(),
+        target: Target { host: "127.0.0.1".to_owned(), port },
+        schedule: Schedule::steps(STEP, STEP * STEPS, STEP, STEP_LENGTH),
+        connections: CONNECTIONS,
+        timeout: Duration::from_secs(10),
+        operations,
+        thresholds: vec![threshold],
+        watch: Vec::new(),
+        text: None,
+    })
+}
+
+/// File name of the demo's database.
+const DATABASE: &str = "demo.sqlite";
+
+/// The bundled service, a process of its own so that its CPU is not the generator's.
+struct Service {
+    process: Child,
+    port: u16,
+    admin: u16,
+}
+
+impl Service {
+    fn start(dir: &Path, pool: u32) -> Result<Self, Failure> {
+        let failed = |why: &dyn std::fmt::Display| Failure::Unusable(format!("failed to start the demo's service: {why}"));
+        std::fs::create_dir_all(dir).map_err(|e| Failure::Unusable(format!("failed to make {}: {e}", dir.display())))?;
+        let program = std::env::current_exe().map_err(|e| failed(&e))?;
+        let database = format!("sqlite:{}", dir.join(DATABASE).display());
+        let mut process = Command::new(program)
+            .args(["service", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--stop-on-stdin-eof"])
+            .args([format!("--database={database}"), format!("--pool={pool}"), format!("--hold-ms={HOLD_MS}")])
+            // Its stdin ends when holdup ends, however it ends; then it stops by itself.
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| failed(&e))?;
+        let mut line = String::new();
+        if let Some(stdout) = process.stdout.take() {
+            BufReader::new(stdout).read_line(&mut line).map_err(|e| failed(&e))?;
+        }
+        let mut service = Self { process, port: 0, admin: 0 };
+        let port = |key: &str| {
+            let address = line.split_whitespace().find_map(|word| word.strip_prefix(key))?;
+            address.rsplit_once(':')?.1.parse().ok()
+        };
+        match (port("listen="), port("admin=")) {
+            (Some(listen), Some(admin)) => {
+                (service.port, service.admin) = (listen, admin);
+                Ok(service)
+            }
+            _ => Err(failed(&format!("it said \"{}\"", line.trim()))),
+        }
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,63 @@
+//! `holdup diagnose`: judge a recording again.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdup_diagnose::diagnose;
+use holdup_diagnose::signals::Window;
+use holdup_diagnose::verdict::Answer;
+use holdup_recording::Recording;
+
+use super::{duration, print_json};
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Judge a recording again, or a part of it
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup diagnose recordings/first
+  holdup diagnose recordings/first --from 30s --to 90s --json")]
+pub struct Args {
+    /// Directory of the recording
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+
+    /// Only from this long after its start
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    from: Option<Duration>,
+
+    /// Only until this long after its start
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    to: Option<Duration>,
+
+    /// Exit with 1 if a culprit is found
+    #[arg(long)]
+    fail_on_finding: bool,
+
+    /// Print the verdict as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let recording = Recording::open(&args.recording).map_err(Failure::unusable)?;
+    let start = recording.manifest.started_at;
+    let window = (args.from.is_some() || args.to.is_some()).then(|| Window {
+        from: args.from.map_or(start, |d| start + d.as_nanos() as i64),
+        to: args.to.map_or(i64::MAX, |d| start + d.as_nanos() as i64),
+    });
+    if window.is_some_and(|w| w.to <= w.from) {
+        return Err(Failure::Unusable("--to must be later than --from".to_owned()));
+    }
+    let diagnosis = diagnose(&recording, window);
+    if args.json {
+        print_json(&diagnosis)?;
+    } else {
+        anstream::print!("{}", terminal::verdict(&diagnosis));
+    }
+    if args.fail_on_finding && diagnosis.verdict == Answer::Found {
+        return Err(Failure::No(diagnosis.headline));
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! `holdup doctor`: what can be seen from here, what can't, and what would change it.
+
+use holdup_collect::discover;
+use holdup_collect::proc::Proc;
+use holdup_collect::watch::{self, Options};
+use holdup_recording::CoverageState;
+use serde::Serialize;
+
+use super::print_json;
+use crate::failure::Failure;
+use crate::secret::redact;
+
+/// Say what can be seen from here, and the exact command or grant that would show the rest
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup doctor
+  holdup doctor --watch mysql://holdup@127.0.0.1:3306 --json")]
+pub struct Args {
+    /// Source to look at besides this machine and the servers found on it; repeatable
+    #[arg(long, value_name = "SOURCE")]
+    watch: Vec<String>,
+
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    sources: Vec<Source>,
+    servers: Vec<Server>,
+    /// The command line that would watch all of it.
+    proposal: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Source {
+    source: String,
+    state: CoverageState,
+    why: Option<String>,
+    enable: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Server {
+    port: u16,
+    pid: u32,
+    process: String,
+    watch: String,
+    note: String,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let mut report = Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()] };
+    let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
+    for server in servers {
+        if !server.watch.is_empty() && !report.proposal.contains(&server.watch) {
+            report.proposal.push(server.watch.clone());
+        }
+        report.servers.push(Server { port: server.port, pid: server.pid, process: server.process, watch: server.watch, note: server.note });
+    }
+    let options = Options { partial: true };
+    for address in std::iter::once("host").chain(args.watch.iter().map(String::as_str)) {
+        // A source that can't be used is an answer here, not an error.
+        match watch::collector(address, &options).and_then(|mut c| c.probe()) {
+            Ok(coverage) => report.sources.extend(coverage.into_iter().map(|c| Source {
+                source: c.source,
+                state: c.state,
+                why: c.why,
+                enable: c.enable,
+            })),
+            Err(error) => report.sources.push(Source {
+                source: redact(address),
+                state: CoverageState::Absent,
+                why: Some(error.to_string()),
+                enable: None,
+            }),
+        }
+    }
+    if args.json {
+        return print_json(&report);
+    }
+    print(&report);
+    Ok(())
+}
+
+fn print(report: &Report) {
+    use anstyle::AnsiColor;
+    let bold = anstyle::Style::new().bold();
+    anstream::println!("{bold}What can be seen from here{bold:#}");
+    for source in &report.sources {
+        let (word, color) = match source.state {
+            CoverageState::Complete => ("complete", AnsiColor::Green),
+            CoverageState::Partial => ("partial", AnsiColor::Yellow),
+            CoverageState::Absent => ("absent", AnsiColor::Red),
+        };
+        let style = color.on_default();
+        anstream::println!("  {style}{word:<9}{style:#} {}", source.source);
+        if let Some(why) = &source.why {
+            println!("            {why}");
+        }
+        if let Some(enable) = &source.enable {
+            anstream::println!("            turn on: {bold}{enable}{bold:#}");
+        }
+    }
+    anstream::println!("\n{bold}Servers that listen here{bold:#}");
+    if report.servers.is_empty() {
+        println!("  none that this account can see");
+    }
+    for server in &report.servers {
+        println!("  {:>5}  {:<16} pid {:<8} {}", server.port, server.process, server.pid, server.watch);
+        if !server.note.is_empty() {
+            println!("         {}", server.note);
+        }
+    }
+    let list: Vec<String> = report.proposal.iter().map(|w| format!("--watch '{w}'")).collect();
+    anstream::println!("\n{bold}To watch all of it{bold:#}\n  holdup watch {} --for 60s", list.join(" "));
+}

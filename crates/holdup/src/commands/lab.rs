@@ -1,0 +1,169 @@
+//! `holdup lab`: an incident on real servers, variant by variant.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use holdup_diagnose::compare::compare;
+use holdup_diagnose::verdict::Answer;
+use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_load::scenario::Scenario;
+use holdup_recording::Recording;
+
+use super::{REPORT, duration, print_json, where_it_is};
+use crate::failure::Failure;
+use crate::html::Report;
+use crate::lab::{Expect, Lab};
+use crate::progress::Progress;
+use crate::session::{self, Session};
+use crate::terminal;
+
+/// Run an incident on real servers: faulty, fixed, and a decoy with the same symptom and another cause
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup lab                               what there is
+  holdup lab hidden-queue
+  holdup lab hidden-queue --variant faulty --json
+
+A lab installs the servers it needs with apt where it may, and says what to install where it may not. They
+listen on loopback, on free ports, with data in a folder of their own, and are stopped at the end.")]
+pub struct Args {
+    /// Lab; without one, all are listed
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+
+    /// Only this variant; repeatable [default: all]
+    #[arg(long, value_name = "VARIANT")]
+    variant: Vec<String>,
+
+    /// Folder of the labs [default: labs/ here or above the program]
+    #[arg(long, value_name = "DIR")]
+    labs: Option<PathBuf>,
+
+    /// Time between samples
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
+    interval: Duration,
+
+    /// Directory for the recordings and the report [default: recordings/NAME-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Print one verdict a variant as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// No progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let Some(name) = &args.name else { return list(&args) };
+    let lab = Lab::find(name, args.labs.as_deref()).map_err(Failure::unusable)?;
+    for wanted in &args.variant {
+        if !lab.variants.iter().any(|v| v.name == *wanted) {
+            let names: Vec<&str> = lab.variants.iter().map(|v| v.name.as_str()).collect();
+            return Err(Failure::Unusable(format!("{name} has no variant \"{wanted}\"; there are: {}", names.join(", "))));
+        }
+    }
+    let stop = session::stop_flag()?;
+    let say = |text: &str| {
+        if !args.quiet {
+            anstream::eprintln!("{text}");
+        }
+    };
+    let dir = args.output.clone().unwrap_or_else(|| session::default_dir(&lab.name));
+    if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Failure::Unusable(format!("{}: already there and not empty; name another directory with -o", dir.display())));
+    }
+    let mut stage = lab.set_up(&say, &stop).map_err(lab_failure)?;
+    let mut runs: Vec<(String, Recording, Diagnosis)> = Vec::new();
+    let mut wrong = Vec::new();
+    for variant in lab.variants.iter().filter(|v| args.variant.is_empty() || args.variant.contains(&v.name)) {
+        say(&format!("{}: {}", variant.name, variant.title));
+        let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
+        let scenario = Scenario::parse(&act.scenario, &act.scenario_file.display().to_string()).map_err(Failure::unusable)?;
+        let mut progress = Progress::new(args.quiet, Some(scenario.schedule.length()));
+        let session = Session {
+            name: &variant.name,
+            scenario: Some(&scenario),
+            watch_for: None,
+            watch: &act.watch,
+            interval: args.interval,
+            dir: &dir.join(&variant.name),
+            partial: false,
+        };
+        let recorded = session::record(&session, &mut progress, &stop)?;
+        let dead = act.dead();
+        act.stop();
+        if recorded.interrupted {
+            say(&format!("interrupted; what was measured is kept in {}", dir.display()));
+            return Err(Failure::Interrupted);
+        }
+        if let Some(dead) = dead {
+            return Err(Failure::Unusable(format!("{}: {dead}", variant.name)));
+        }
+        let diagnosis = diagnose(&recorded.recording, None);
+        wrong.extend(unexpected(&variant.expect, &diagnosis).map(|what| format!("{}: {what}", variant.name)));
+        if !args.json {
+            anstream::println!("{}", terminal::verdict(&diagnosis));
+        }
+        runs.push((variant.name.clone(), recorded.recording, diagnosis));
+    }
+    let comparison = match runs.as_slice() {
+        [(a, _, faulty), (b, _, fixed), ..] => Some(compare((a, faulty), (b, fixed))),
+        _ => None,
+    };
+    let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (name.as_str(), recording, diagnosis)).collect();
+    let report = dir.join(REPORT);
+    std::fs::write(&report, Report::new(&lab.title, &shown, comparison.as_ref()).html())
+        .map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", report.display())))?;
+    if args.json {
+        let all: serde_json::Map<String, serde_json::Value> = runs
+            .iter()
+            .map(|(name, _, diagnosis)| Ok((name.clone(), serde_json::to_value(diagnosis).map_err(Failure::unusable)?)))
+            .collect::<Result<_, Failure>>()?;
+        print_json(&all)?;
+    } else {
+        if let Some(comparison) = &comparison {
+            anstream::print!("{}", terminal::comparison(comparison));
+        }
+        where_it_is(&dir, &report);
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(Failure::No(format!("not as the lab expects: {}", wrong.join("; ")))) }
+}
+
+fn list(args: &Args) -> Result<(), Failure> {
+    let labs = Lab::all(args.labs.as_deref()).map_err(Failure::unusable)?;
+    if args.json {
+        let all: Vec<_> = labs.iter().map(|l| serde_json::json!({"name": l.name, "title": l.title})).collect();
+        return print_json(&all);
+    }
+    for lab in labs {
+        println!("{:<20}{}", lab.name, lab.title);
+    }
+    Ok(())
+}
+
+fn lab_failure(error: crate::lab::LabError) -> Failure {
+    match error {
+        crate::lab::LabError::Interrupted => Failure::Interrupted,
+        other => Failure::unusable(other),
+    }
+}
+
+/// What is not as the lab says it should be.
+fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
+    let verdict = match d.verdict {
+        Answer::Found => "found",
+        Answer::Healthy => "healthy",
+        Answer::Undecided => "undecided",
+    };
+    if verdict != expect.verdict || d.culprit != expect.culprit {
+        let name = |culprit: &Option<String>| culprit.clone().unwrap_or_else(|| "no culprit".to_owned());
+        return Some(format!("expected {} ({}), got {verdict} ({})", expect.verdict, name(&expect.culprit), name(&d.culprit)));
+    }
+    let missing: Vec<&str> =
+        expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();
+    (!missing.is_empty()).then(|| format!("not cleared: {}", missing.join(", ")))
+}

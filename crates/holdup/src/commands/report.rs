@@ -1,0 +1,34 @@
+//! `holdup report`: a recording as one self-contained HTML file.
+
+use std::path::PathBuf;
+
+use holdup_diagnose::diagnose;
+use holdup_recording::Recording;
+
+use super::REPORT;
+use crate::failure::Failure;
+use crate::html::Report;
+
+/// Write a recording's report: one HTML file with interactive charts, nothing to download
+#[derive(clap::Args)]
+#[command(after_help = "Example:\n  holdup report recordings/first -o first.html")]
+pub struct Args {
+    /// Directory of the recording
+    #[arg(value_name = "RECORDING")]
+    recording: PathBuf,
+
+    /// File to write [default: report.html in the recording]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let recording = Recording::open(&args.recording).map_err(Failure::unusable)?;
+    let diagnosis = diagnose(&recording, None);
+    let path = args.output.unwrap_or_else(|| args.recording.join(REPORT));
+    let name = recording.manifest.name.as_str();
+    let page = Report::new(name, &[(name, &recording, &diagnosis)], None).html();
+    std::fs::write(&path, page).map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", path.display())))?;
+    println!("{}", path.display());
+    Ok(())
+}

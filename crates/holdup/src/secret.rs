@@ -1,0 +1,83 @@
+//! Keeps passwords of addresses (`scheme://user:password@host`) out of sight.
+
+use std::fs;
+
+/// `text` with the password of every `scheme://user:password@` in it replaced by `***`.
+pub fn redact(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        out.push_str(before);
+        rest = after;
+        if let Some((from, to)) = password(rest) {
+            out.push_str(&rest[..from]);
+            out.push_str("***");
+            rest = &rest[to..];
+        }
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Where in `authority…` the password stands, if there is one.
+fn password(text: &str) -> Option<(usize, usize)> {
+    let end = text.find(|c: char| c == '/' || c == '?' || c == '#' || c == '"' || c == '\'' || c.is_whitespace()).unwrap_or(text.len());
+    // A password may hold an @ or a /: the last @ before white space or a quote ends it, as URL parsers read it.
+    let quoted = text.find(|c: char| c == '"' || c == '\'' || c.is_whitespace()).unwrap_or(text.len());
+    let at = text[..quoted].rfind('@').filter(|at| *at > end).or_else(|| text[..end].rfind('@'))?;
+    let colon = text[..at].find(':')?;
+    Some((colon + 1, at))
+}
+
+/// Overwrites the passwords of addresses on this process's own command line, so that `ps` and
+/// `/proc/PID/cmdline` show `xxx`. Where the kernel does not say where the arguments lie, nothing is done:
+/// HOLDUP_MYSQL_PASSWORD never is on a command line.
+pub fn hide_in_process_list() {
+    let Ok(line) = fs::read("/proc/self/cmdline") else { return };
+    let Ok(stat) = fs::read_to_string("/proc/self/stat") else { return };
+    // Fields after the name in parentheses, from the state (3) on: arg_start is 48, arg_end 49; see proc_pid_stat(5).
+    let Some((_, fields)) = stat.rsplit_once(')') else { return };
+    let mut fields = fields.split_ascii_whitespace().skip(45);
+    let (Some(start), Some(end)) =
+        (fields.next().and_then(|f| f.parse::<usize>().ok()), fields.next().and_then(|f| f.parse::<usize>().ok()))
+    else {
+        return;
+    };
+    if start == 0 || end.saturating_sub(start) != line.len() {
+        return;
+    }
+    let mut offset = 0;
+    for argument in line.split(|b| *b == 0) {
+        if let Ok(text) = std::str::from_utf8(argument)
+            && let Some(at) = text.find("://")
+            && let Some((from, to)) = password(&text[at + 3..])
+        {
+            // SAFETY: the kernel says that this process's arguments lie at start..end, and what was read from
+            // there has just that length. They are ours to write (PR_SET_MM is not needed), no reference to
+            // them is alive (clap has copied them), and only bytes of one argument are replaced, none of them NUL.
+            unsafe {
+                std::ptr::write_bytes((start + offset + at + 3 + from) as *mut u8, b'x', to - from);
+            }
+        }
+        offset += argument.len() + 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_go_and_the_rest_stays() {
+        for (text, expected) in [
+            ("mysql://u:s3cr3t@h:3306/db", "mysql://u:***@h:3306/db"),
+            ("watch: [host, \"mysql://u:p@ss/w@h\", prometheus:http://h/m]", "watch: [host, \"mysql://u:***@h\", prometheus:http://h/m]"),
+            ("mysql://u@h", "mysql://u@h"),
+            ("http://h:80/x?mail=a@b", "http://h:80/x?mail=a@b"),
+            ("a://u:1@h b://v:2@i", "a://u:***@h b://v:***@i"),
+        ] {
+            assert_eq!(redact(text), expected);
+        }
+    }
+}

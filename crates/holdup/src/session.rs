@@ -1,0 +1,174 @@
+//! One recording from beginning to end: probe the sources, make sure of the target, record, put the load on,
+//! stop. Everything that can be wrong with the input is found before a file is written.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use holdup_collect::run as collectors;
+use holdup_collect::watch::{self, Options};
+use holdup_load::engine::{Engine, Outputs};
+use holdup_load::scenario::Scenario;
+use holdup_load::stats::Live;
+use holdup_recording::manifest::{Host, LoadFacts};
+use holdup_recording::rows::Event;
+use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
+
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::secret::redact;
+
+/// What to record.
+pub struct Session<'a> {
+    /// What the recording is called.
+    pub name: &'a str,
+    /// The load to put on; none to watch only.
+    pub scenario: Option<&'a Scenario>,
+    /// How long to watch without a load.
+    pub watch_for: Option<Duration>,
+    /// Addresses of sources.
+    pub watch: &'a [String],
+    /// Time between samples.
+    pub interval: Duration,
+    /// Where to.
+    pub dir: &'a Path,
+    /// Go on with sources that can be read only in part for want of a grant.
+    pub partial: bool,
+}
+
+/// A recording that has just been made.
+pub struct Recorded {
+    /// As it is on disk.
+    pub recording: Recording,
+    /// Whether it was stopped before its end.
+    pub interrupted: bool,
+}
+
+/// Set by Ctrl-C and SIGTERM. A second Ctrl-C ends the process at once.
+pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop)).map_err(Failure::unusable)?;
+        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::unusable)?;
+    }
+    Ok(stop)
+}
+
+/// Records.
+///
+/// # Errors
+/// If a source, the target or the directory can't be used: nothing is left behind then.
+pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool) -> Result<Recorded, Failure> {
+    let options = Options { partial: session.partial };
+    let mut sources = session.watch.iter().map(|a| watch::collector(a, &options)).collect::<Result<Vec<_>, _>>().map_err(Failure::unusable)?;
+    let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
+    let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
+
+    let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
+    manifest.coverage = coverage.iter().flatten().cloned().collect();
+    manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact);
+    manifest.load = session.scenario.map(load_facts);
+    let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
+    let running = collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
+
+    let outcome = match engine {
+        Some(engine) => put_load_on(&engine, session, &recorder, &mut manifest, progress, stop),
+        None => Ok(wait(session.watch_for, progress, stop)),
+    };
+    manifest.coverage = running.stop();
+    let interrupted = outcome?;
+    if let Some(trouble) = recorder.trouble() {
+        progress.say(&format!("recording stopped early: {trouble}"));
+    }
+    let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
+    if let Err(error) = recorder.finish(manifest, state) {
+        progress.say(&format!("{error}; what was written before is kept in {}", session.dir.display()));
+    }
+    let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
+    Ok(Recorded { recording, interrupted })
+}
+
+fn put_load_on(
+    engine: &Engine<'_>,
+    session: &Session<'_>,
+    recorder: &Recorder,
+    manifest: &mut Manifest,
+    progress: &mut Progress,
+    stop: &AtomicBool,
+) -> Result<bool, Failure> {
+    let live = Live::default();
+    let (slices, intervals) = mpsc::channel();
+    let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
+    let histograms = std::thread::spawn(move || hlog::write(&dir, started, intervals));
+    let outputs = Outputs { rows: Some(recorder.sink()), slices: Some(slices), live: live.clone() };
+    let summary = std::thread::scope(|scope| {
+        let load = std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || engine.run(outputs, stop));
+        let load = load.map_err(Failure::unusable)?;
+        while !load.is_finished() {
+            std::thread::sleep(Duration::from_millis(50));
+            progress.load(&live.get());
+        }
+        load.join().map_err(|_| Failure::Unusable("the load loop failed; please report this".to_owned()))?.map_err(Failure::unusable)
+    })?;
+    progress.end();
+    if let Ok(Err(error)) = histograms.join() {
+        progress.say(&format!("failed to write {}: {error}", hlog::HLOG));
+    }
+    let mut events = Batch::default();
+    for phase in &summary.phases {
+        events.events.push(Event {
+            at: phase.from,
+            source: "holdup".to_owned(),
+            kind: "phase".to_owned(),
+            text: phase.name.clone(),
+            labels: Labels::none(),
+        });
+    }
+    recorder.sink().push(events);
+    manifest.phases = summary.phases;
+    if let Some(load) = &mut manifest.load {
+        load.generator_cpu_ratio = Some(summary.cpu_ratio);
+    }
+    Ok(summary.interrupted)
+}
+
+fn wait(length: Option<Duration>, progress: &mut Progress, stop: &AtomicBool) -> bool {
+    let begun = Instant::now();
+    while !stop.load(Ordering::Relaxed) {
+        if length.is_some_and(|l| begun.elapsed() >= l) {
+            progress.end();
+            return false;
+        }
+        progress.watching(begun.elapsed(), length);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    progress.end();
+    // Without a length, Ctrl-C is how watching ends.
+    length.is_some()
+}
+
+fn load_facts(scenario: &Scenario) -> LoadFacts {
+    LoadFacts {
+        target: format!("http://{}", scenario.target.authority()),
+        connections: scenario.connections,
+        timeout_ns: scenario.timeout.as_nanos() as i64,
+        operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
+        thresholds: scenario.thresholds.clone(),
+        generator_cpu_ratio: None,
+    }
+}
+
+fn host() -> Host {
+    let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
+    Host { kernel, cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32) }
+}
+
+/// Where a recording goes if nobody says: `recordings/<name>-<date>T<time>Z`.
+pub fn default_dir(name: &str) -> PathBuf {
+    let clean: String = name.chars().map(|c| if c.is_alphanumeric() || c == '-' { c } else { '-' }).collect();
+    let time = clock::rfc3339(clock::now_ns());
+    let stamp: String = time.chars().take(19).filter(|c| *c != ':' && *c != '-').collect();
+    Path::new("recordings").join(format!("{clean}-{stamp}Z"))
+}

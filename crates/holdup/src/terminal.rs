@@ -1,0 +1,149 @@
+//! The verdict as a colleague's note: one screen, most important first.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use holdup_diagnose::Diagnosis;
+use holdup_diagnose::compare::{Change, Comparison};
+use holdup_diagnose::verdict::{Answer, Finding, LoadReport, Role};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Widest line.
+const WIDTH: usize = 100;
+
+/// Cells of the longest bar in the ledger.
+const BAR: usize = 30;
+
+/// The verdict as text with colours (which the caller strips where there is no terminal).
+pub fn verdict(d: &Diagnosis) -> String {
+    let mut out = String::new();
+    let (word, color) = match d.verdict {
+        Answer::Found => ("FOUND", AnsiColor::Red),
+        Answer::Healthy => ("HEALTHY", AnsiColor::Green),
+        Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
+    };
+    let style = color.on_default().bold();
+    let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
+    let confidence = root.map_or_else(String::new, |f| format!("  {DIM}confidence {:.2}{DIM:#}", f.confidence));
+    let _ = writeln!(out, "{style}{word}{style:#}  {BOLD}{}{BOLD:#}{confidence}", d.culprit.as_deref().unwrap_or(""));
+    wrap(&mut out, "", &d.headline);
+    if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
+        wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
+    }
+    load(&mut out, &d.load);
+    for finding in &d.findings {
+        describe(&mut out, finding);
+    }
+    ledger(&mut out, d);
+    if !d.cleared.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
+        for cleared in &d.cleared {
+            // The last piece is the one that settles it; the others are in the report.
+            let why = cleared.evidence.last().map_or("", |e| e.text.as_str());
+            item(&mut out, &cleared.cause, why);
+        }
+    }
+    if !d.not_judged.is_empty() {
+        let _ = writeln!(out, "\n{BOLD}Not judged{BOLD:#}");
+        for one in &d.not_judged {
+            item(&mut out, &one.cause, &format!("needs {}; turn on: {}", one.missing, one.enable));
+        }
+    }
+    out
+}
+
+fn load(out: &mut String, load: &LoadReport) {
+    for o in &load.operations {
+        let ms = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
+        let _ = writeln!(
+            out,
+            "{DIM}{}: {:.0}/s offered, {:.0}/s achieved, {} failed; response p50 {} p99 {} max {} ms{DIM:#}",
+            o.operation, o.offered, o.achieved, o.errors, ms(o.response_ms.p50), ms(o.response_ms.p99), ms(o.response_ms.max)
+        );
+    }
+}
+
+fn describe(out: &mut String, finding: &Finding) {
+    let role = match finding.role {
+        Role::Root => "Why",
+        Role::Contributor => "Contributes",
+        Role::Symptom => "Follows from it",
+        Role::Next => "Will bind next",
+    };
+    let name = if finding.role == Role::Root { String::new() } else { format!(": {}", finding.cause) };
+    let _ = writeln!(out, "\n{BOLD}{role}{BOLD:#}{name}");
+    for evidence in &finding.evidence {
+        wrap(out, "  - ", &evidence.text);
+    }
+    if finding.role == Role::Symptom {
+        return;
+    }
+    let _ = writeln!(out, "{BOLD}What to do{BOLD:#}");
+    for (i, fix) in finding.fixes.iter().enumerate() {
+        wrap(out, &format!("  {}. ", i + 1), &fix.text);
+        if let Some(command) = &fix.command {
+            let _ = writeln!(out, "     {}{command}{:#}", AnsiColor::Cyan.on_default(), AnsiColor::Cyan.on_default());
+        }
+    }
+}
+
+fn ledger(out: &mut String, d: &Diagnosis) {
+    let Some(row) = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests) else { return };
+    let _ = writeln!(out, "\n{BOLD}Where the time went{BOLD:#} {DIM}({}, mean of {} requests: {:.1} ms){DIM:#}", row.operation, row.requests, row.response_ms);
+    let mut parts: Vec<(&str, f64)> = row.parts.iter().map(|p| (p.part.as_str(), p.ms)).collect();
+    parts.push(("unexplained", row.residual_ms));
+    for (name, ms) in parts {
+        let share = ms / row.response_ms.max(1e-9);
+        // What is less than half a percent would be an empty bar.
+        if share.abs() >= 0.005 {
+            let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
+            let _ = writeln!(out, "  {name:<26}{:>10.1} ms  {:>3.0} %  {}", ms, share * 100.0, "#".repeat(cells));
+        }
+    }
+}
+
+/// Before and after, a line an indicator.
+pub fn comparison(c: &Comparison) -> String {
+    let mut out = String::new();
+    let _ = writeln!(out, "{BOLD}{:<44}{:>14}{:>14}{BOLD:#}", "", c.before, c.after);
+    for row in &c.rows {
+        let value = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
+        let (word, color) = match row.verdict {
+            Change::Better => ("better", AnsiColor::Green),
+            Change::Worse => ("worse", AnsiColor::Red),
+            Change::Same => ("same", AnsiColor::White),
+            Change::Unclear => ("unclear", AnsiColor::Yellow),
+        };
+        let name: String = format!("{}, {}", row.indicator, row.unit).chars().take(43).collect();
+        let style = color.on_default();
+        let _ = writeln!(out, "{name:<44}{:>14}{:>14}  {style}{word}{style:#}", value(row.before), value(row.after));
+    }
+    out
+}
+
+fn item(out: &mut String, name: &str, text: &str) {
+    wrap(out, &format!("  {name:<26}"), text);
+}
+
+/// Writes `text` after `lead`, broken at [`WIDTH`] and indented below it.
+fn wrap(out: &mut String, lead: &str, text: &str) {
+    let indent = lead.chars().count();
+    let mut line = lead.to_owned();
+    let mut empty = true;
+    for word in text.split_whitespace() {
+        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            let _ = writeln!(out, "{}", line.trim_end());
+            line = " ".repeat(indent);
+            empty = true;
+        }
+        if !empty {
+            line.push(' ');
+        }
+        // Terminal control characters in a name from outside would act on the reader's terminal.
+        line.extend(word.chars().filter(|c| !c.is_control()));
+        empty = false;
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
