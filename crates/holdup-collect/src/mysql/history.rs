@@ -14,7 +14,7 @@ use super::server::{Columns, Failure, MARKER, Server};
 
 /// Most executions that are read at once, about. Of more a sample is taken, so that a busy server doesn't make
 /// watching it costly.
-const MOST: i64 = 2_000;
+pub(super) const MOST: i64 = 2_000;
 
 /// Executions that ended so long before the last read are looked for again: an ended one enters the history a little late.
 const OVERLAP_NS: i64 = 200_000_000;

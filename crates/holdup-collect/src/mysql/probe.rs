@@ -3,6 +3,7 @@
 
 use holdup_recording::{Coverage, CoverageState};
 
+use super::history::MOST;
 use super::server::{Columns, Failure, Flavour, Server};
 
 /// Where executions are kept by the server.
@@ -38,12 +39,15 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
     let account = account(server)?;
     let process_grant = format!("GRANT PROCESS ON *.* TO {account};");
     let schema_grant = format!("GRANT SELECT ON performance_schema.* TO {account};");
-    let has_process = permitted(server, "SELECT COUNT(*) FROM information_schema.INNODB_TRX")?;
+    let locks = access(server, "SELECT COUNT(*) FROM information_schema.INNODB_TRX")?;
+    let has_process = locks != Access::Denied;
     // A server that was built without it doesn't know the variable.
     let schema_on = variable(server, "performance_schema").is_some_and(|value| value == "1" || value == "ON");
-    let has_schema = schema_on
-        && permitted(server, "SELECT COUNT(*) FROM performance_schema.setup_consumers")?
-        && permitted(server, "SELECT COUNT_STAR FROM performance_schema.events_statements_summary_by_digest LIMIT 1")?;
+    let mut schema = access(server, "SELECT COUNT(*) FROM performance_schema.setup_consumers")?;
+    if schema == Access::Granted {
+        schema =
+            access(server, "SELECT COUNT_STAR FROM performance_schema.events_statements_summary_by_digest LIMIT 1")?;
+    }
 
     let mut own = entry(source, "");
     let (mut lacks, mut grants) = (Vec::new(), Vec::new());
@@ -62,23 +66,25 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
         // By default one connection is let in there, and any monitor may sit on it.
         own.enable = Some("SET GLOBAL extra_max_connections = 10;".to_owned());
     }
-    if schema_on && !has_schema {
+    if schema_on && schema == Access::Denied {
         lacks.push("without SELECT on performance_schema.* it sees no statement's timing".to_owned());
         grants.push(schema_grant.clone());
     }
     let missing = (!lacks.is_empty()).then(|| (format!("account {account}: {}", lacks.join("; ")), grants.join(" ")));
 
-    let mut parts = Parts { locks: has_process, ..Parts::default() };
+    let mut parts = Parts { locks: locks == Access::Granted, ..Parts::default() };
     let pool = pool(server, source, has_process.then_some(()).ok_or(process_grant), &mut parts);
-    let schema = if !schema_on {
-        Err((
+    let schema = match schema {
+        _ if !schema_on => Err((
             "performance_schema is OFF".to_owned(),
             "put performance_schema=ON under [mysqld] in the server's option file and restart it".to_owned(),
-        ))
-    } else if !has_schema {
-        Err((format!("account {account} has no SELECT on performance_schema"), schema_grant))
-    } else {
-        Ok(())
+        )),
+        Access::Granted => Ok(()),
+        Access::Denied => Err((format!("account {account} has no SELECT on performance_schema"), schema_grant)),
+        Access::Broken(words) => {
+            let upgrade = if server.release.is_mariadb() { "mariadb-upgrade" } else { "mysql_upgrade" };
+            Err((format!("performance_schema can't be read: {words}"), format!("run {upgrade} on the server")))
+        }
     };
     let (digests, history) = match schema {
         Err((why, enable)) => {
@@ -111,11 +117,22 @@ fn entry(source: &str, part: &str) -> Coverage {
     }
 }
 
-/// Whether a statement is permitted; any other failure is passed on.
-fn permitted(server: &Server, sql: &str) -> Result<bool, Failure> {
+/// How a read went that a part depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Access {
+    Granted,
+    /// For want of a privilege.
+    Denied,
+    /// For another reason: the server's words.
+    Broken(String),
+}
+
+/// Tries a read. A lost connection is passed on.
+fn access(server: &Server, sql: &str) -> Result<Access, Failure> {
     match server.rows(sql) {
-        Ok(_) => Ok(true),
-        Err(failure) if failure.is_denied() => Ok(false),
+        Ok(_) => Ok(Access::Granted),
+        Err(failure) if failure.is_denied() => Ok(Access::Denied),
+        Err(failure @ Failure::Server(..)) => Ok(Access::Broken(failure.to_string())),
         Err(failure) => Err(failure),
     }
 }
@@ -220,7 +237,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<(Cover
         let size = size("performance_schema_events_statements_history_long_size");
         parts.history = Some(History { table: "events_statements_history_long", size, per_connection: false });
         history.why = Some(format!(
-            "the server keeps the last {size} executions: more than that between two reads are lost, which is then said"
+            "the server keeps the last {size} executions: of more than that, or more than {MOST}, between two reads a sample is read, which is then said"
         ));
     } else {
         let size = size("performance_schema_events_statements_history_size");

@@ -70,10 +70,10 @@ impl Failure {
         matches!(self, Self::Server(1044 | 1142 | 1143 | 1227, _))
     }
 
-    /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the host, 1251 and 2059
-    /// for a way to log in.
+    /// Whether the account or password is wrong: 1045 in general, 1698 for a plugin, 1130 for the host, 1251, 1524 and 2059
+    /// for a way to log in, 1862 expired, 3118 and 4151 locked.
     pub(super) fn is_login(&self) -> bool {
-        matches!(self, Self::Server(1045 | 1130 | 1251 | 1698 | 1524 | 2059 | 1862 | 4151, _))
+        matches!(self, Self::Server(1045 | 1130 | 1251 | 1524 | 1698 | 1862 | 2059 | 3118 | 4151, _))
     }
 }
 
