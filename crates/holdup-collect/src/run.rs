@@ -120,11 +120,8 @@ fn collect(
     };
     read(&mut collector, true);
     let mut due = begun + interval;
-    loop {
-        match stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => read(&mut collector, false),
-            Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
-        }
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
+        read(&mut collector, false);
         let now = Instant::now();
         due += interval;
         while due <= now {

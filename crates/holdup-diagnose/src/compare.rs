@@ -87,8 +87,8 @@ pub fn compare(before: (&str, &Diagnosis), after: (&str, &Diagnosis)) -> Compari
 
 fn change(before: Option<f64>, after: Option<f64>, more_is_better: bool) -> Change {
     let (Some(a), Some(b)) = (before, after) else { return Change::Unclear };
-    // Below a hundredth (ms, request) nothing is a difference.
-    if (a - b).abs() < 0.01 || a.max(b) <= a.min(b) * NOISE_FACTOR && !more_is_better || a.max(b) <= a.min(b) * 1.02 {
+    // Below a tenth (ms, request) nothing is a difference.
+    if (a - b).abs() < 0.1 || a.max(b) <= a.min(b) * NOISE_FACTOR && !more_is_better || a.max(b) <= a.min(b) * 1.02 {
         return Change::Same;
     }
     if (b > a) == more_is_better { Change::Better } else { Change::Worse }

@@ -2,7 +2,7 @@
 //! small is loaded in steps past its knee, judged, fixed, and loaded again.
 
 use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
 use holdup_load::schedule::Schedule;
 use holdup_recording::Recording;
 
-use super::{REPORT, print_json, where_it_is};
+use super::{Output, REPORT, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::progress::Progress;
@@ -24,17 +24,8 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  holdup demo\n  holdup demo --json -o recordings/demo")]
 pub struct Args {
-    /// Directory for the recordings and the report [default: recordings/demo-TIME]
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-
-    /// Print both verdicts as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// No progress on stderr
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 /// Handlers hold their connection for this long while they call a neighbour.
@@ -60,21 +51,25 @@ const INTERVAL: Duration = Duration::from_millis(500);
 pub fn run(args: Args) -> Result<(), Failure> {
     let stop = session::stop_flag()?;
     let length = STEP_LENGTH * STEPS as u32;
-    let mut progress = Progress::new(args.quiet, Some(length));
-    let dir = args.output.clone().unwrap_or_else(|| session::default_dir("demo"));
-    if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(Failure::Unusable(format!("{}: already there and not empty; name another directory with -o", dir.display())));
-    }
+    let mut progress = Progress::new(args.output.quiet, Some(length));
+    let dir = args.output.empty_dir("demo")?;
     let mut runs: Vec<(&str, Recording, Diagnosis)> = Vec::new();
     for (name, pool) in [("faulty", POOL_FAULTY), ("fixed", POOL_FIXED)] {
-        progress.say(&format!("{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {:.0} requests a second", STEP * STEPS));
+        progress.say(&format!(
+            "{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {:.0} requests a second",
+            STEP * STEPS
+        ));
         let service = Service::start(&dir, pool)?;
         let scenario = scenario(service.port)?;
         let session = Session {
             name,
             scenario: Some(&scenario),
             watch_for: None,
-            watch: &["host".to_owned(), format!("pid:{}", service.process.id()), format!("prometheus:http://127.0.0.1:{}/metrics", service.admin)],
+            watch: &[
+                "host".to_owned(),
+                format!("pid:{}", service.process.id()),
+                format!("prometheus:http://127.0.0.1:{}/metrics", service.admin),
+            ],
             interval: INTERVAL,
             dir: &dir.join(name),
             partial: false,
@@ -85,19 +80,23 @@ pub fn run(args: Args) -> Result<(), Failure> {
             return Err(Failure::Interrupted);
         }
         let diagnosis = diagnose(&recorded.recording, None);
-        if !args.json && name == "faulty" {
+        if !args.output.json && name == "faulty" {
             anstream::println!("{}", terminal::verdict(&diagnosis));
         }
         runs.push((name, recorded.recording, diagnosis));
     }
-    let _ = std::fs::remove_file(dir.join(DATABASE));
-    let [(_, _, faulty), (_, _, fixed)] = runs.as_slice() else { return Err(Failure::Unusable("two runs were made".to_owned())) };
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(dir.join(format!("{DATABASE}{suffix}")));
+    }
+    let [(_, _, faulty), (_, _, fixed)] = runs.as_slice() else {
+        return Err(Failure::Unusable("two runs were made".to_owned()));
+    };
     let comparison = compare(("faulty", faulty), ("fixed", fixed));
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (*name, recording, diagnosis)).collect();
     let report = dir.join(REPORT);
     std::fs::write(&report, Report::new("demo", &shown, Some(&comparison)).html())
         .map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", report.display())))?;
-    if args.json {
+    if args.output.json {
         print_json(&serde_json::json!({ "faulty": faulty, "fixed": fixed, "comparison": comparison }))?;
     } else {
         anstream::println!("The fix: a pool of {POOL_FIXED}. The same load again: {}\n", fixed.headline);
@@ -105,7 +104,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         where_it_is(&dir, &report);
     }
     let proved = faulty.culprit.as_deref() == Some("connection_pool_exhausted") && fixed.verdict == Answer::Healthy;
-    if proved { Ok(()) } else { Err(Failure::No("this machine was too busy for the demo to show what it should; try again".to_owned())) }
+    if proved {
+        Ok(())
+    } else {
+        Err(Failure::No("this machine was too busy for the demo to show what it should; try again".to_owned()))
+    }
 }
 
 fn scenario(port: u16) -> Result<Scenario, Failure> {
@@ -144,8 +147,10 @@ struct Service {
 
 impl Service {
     fn start(dir: &Path, pool: u32) -> Result<Self, Failure> {
-        let failed = |why: &dyn std::fmt::Display| Failure::Unusable(format!("failed to start the demo's service: {why}"));
-        std::fs::create_dir_all(dir).map_err(|e| Failure::Unusable(format!("failed to make {}: {e}", dir.display())))?;
+        let failed =
+            |why: &dyn std::fmt::Display| Failure::Unusable(format!("failed to start the demo's service: {why}"));
+        std::fs::create_dir_all(dir)
+            .map_err(|e| Failure::Unusable(format!("failed to make {}: {e}", dir.display())))?;
         let program = std::env::current_exe().map_err(|e| failed(&e))?;
         let database = format!("sqlite:{}", dir.join(DATABASE).display());
         let mut process = Command::new(program)

@@ -58,7 +58,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if !server.watch.is_empty() && !report.proposal.contains(&server.watch) {
             report.proposal.push(server.watch.clone());
         }
-        report.servers.push(Server { port: server.port, pid: server.pid, process: server.process, watch: server.watch, note: server.note });
+        report.servers.push(Server {
+            port: server.port,
+            pid: server.pid,
+            process: server.process,
+            watch: server.watch,
+            note: server.note,
+        });
     }
     let options = Options { partial: true };
     for address in std::iter::once("host").chain(args.watch.iter().map(String::as_str)) {

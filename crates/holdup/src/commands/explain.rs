@@ -22,7 +22,8 @@ pub struct Args {
 pub fn run(args: Args) -> Result<(), Failure> {
     let Some(cause) = args.cause else {
         if args.json {
-            let all: Vec<_> = rules::ALL.iter().map(|r| serde_json::json!({"cause": r.cause, "title": r.doc.title})).collect();
+            let all: Vec<_> =
+                rules::ALL.iter().map(|r| serde_json::json!({"cause": r.cause, "title": r.doc.title})).collect();
             return print_json(&all);
         }
         for rule in rules::ALL {
@@ -32,7 +33,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let Some(rule) = rules::by_cause(&cause) else {
         let known: Vec<&str> = rules::ALL.iter().map(|r| r.cause).collect();
-        let hint = nearest(&cause, &known).map_or_else(|| format!("there are: {}", known.join(", ")), |n| format!("did you mean {n}?"));
+        let hint = nearest(&cause, &known)
+            .map_or_else(|| format!("there are: {}", known.join(", ")), |n| format!("did you mean {n}?"));
         return Err(Failure::Unusable(format!("no cause is called \"{cause}\"; {hint}")));
     };
     if args.json {

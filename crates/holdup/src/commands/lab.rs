@@ -9,7 +9,7 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_load::scenario::Scenario;
 use holdup_recording::Recording;
 
-use super::{REPORT, duration, print_json, where_it_is};
+use super::{Output, REPORT, duration, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::lab::{Expect, Lab};
@@ -44,17 +44,8 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
     interval: Duration,
 
-    /// Directory for the recordings and the report [default: recordings/NAME-TIME]
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-
-    /// Print one verdict a variant as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// No progress on stderr
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -63,27 +54,28 @@ pub fn run(args: Args) -> Result<(), Failure> {
     for wanted in &args.variant {
         if !lab.variants.iter().any(|v| v.name == *wanted) {
             let names: Vec<&str> = lab.variants.iter().map(|v| v.name.as_str()).collect();
-            return Err(Failure::Unusable(format!("{name} has no variant \"{wanted}\"; there are: {}", names.join(", "))));
+            return Err(Failure::Unusable(format!(
+                "{name} has no variant \"{wanted}\"; there are: {}",
+                names.join(", ")
+            )));
         }
     }
     let stop = session::stop_flag()?;
     let say = |text: &str| {
-        if !args.quiet {
+        if !args.output.quiet {
             anstream::eprintln!("{text}");
         }
     };
-    let dir = args.output.clone().unwrap_or_else(|| session::default_dir(&lab.name));
-    if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
-        return Err(Failure::Unusable(format!("{}: already there and not empty; name another directory with -o", dir.display())));
-    }
-    let mut stage = lab.set_up(&say, &stop).map_err(lab_failure)?;
+    let dir = args.output.empty_dir(&lab.name)?;
+    let mut stage = lab.set_up(&say).map_err(lab_failure)?;
     let mut runs: Vec<(String, Recording, Diagnosis)> = Vec::new();
     let mut wrong = Vec::new();
     for variant in lab.variants.iter().filter(|v| args.variant.is_empty() || args.variant.contains(&v.name)) {
         say(&format!("{}: {}", variant.name, variant.title));
         let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
-        let scenario = Scenario::parse(&act.scenario, &act.scenario_file.display().to_string()).map_err(Failure::unusable)?;
-        let mut progress = Progress::new(args.quiet, Some(scenario.schedule.length()));
+        let scenario =
+            Scenario::parse(&act.scenario, &act.scenario_file.display().to_string()).map_err(Failure::unusable)?;
+        let mut progress = Progress::new(args.output.quiet, Some(scenario.schedule.length()));
         let session = Session {
             name: &variant.name,
             scenario: Some(&scenario),
@@ -105,7 +97,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         let diagnosis = diagnose(&recorded.recording, None);
         wrong.extend(unexpected(&variant.expect, &diagnosis).map(|what| format!("{}: {what}", variant.name)));
-        if !args.json {
+        if !args.output.json {
             anstream::println!("{}", terminal::verdict(&diagnosis));
         }
         runs.push((variant.name.clone(), recorded.recording, diagnosis));
@@ -118,7 +110,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let report = dir.join(REPORT);
     std::fs::write(&report, Report::new(&lab.title, &shown, comparison.as_ref()).html())
         .map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", report.display())))?;
-    if args.json {
+    if args.output.json {
         let all: serde_json::Map<String, serde_json::Value> = runs
             .iter()
             .map(|(name, _, diagnosis)| Ok((name.clone(), serde_json::to_value(diagnosis).map_err(Failure::unusable)?)))
@@ -135,7 +127,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 fn list(args: &Args) -> Result<(), Failure> {
     let labs = Lab::all(args.labs.as_deref()).map_err(Failure::unusable)?;
-    if args.json {
+    if args.output.json {
         let all: Vec<_> = labs.iter().map(|l| serde_json::json!({"name": l.name, "title": l.title})).collect();
         return print_json(&all);
     }
@@ -161,7 +153,12 @@ fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     };
     if verdict != expect.verdict || d.culprit != expect.culprit {
         let name = |culprit: &Option<String>| culprit.clone().unwrap_or_else(|| "no culprit".to_owned());
-        return Some(format!("expected {} ({}), got {verdict} ({})", expect.verdict, name(&expect.culprit), name(&d.culprit)));
+        return Some(format!(
+            "expected {} ({}), got {verdict} ({})",
+            expect.verdict,
+            name(&expect.culprit),
+            name(&d.culprit)
+        ));
     }
     let missing: Vec<&str> =
         expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();

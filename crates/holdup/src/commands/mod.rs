@@ -9,21 +9,70 @@ pub mod report;
 pub mod run;
 pub mod watch;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::Recording;
+use holdup_recording::{RecordError, Recording};
 
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::progress::Progress;
-use crate::terminal;
+use crate::{session, terminal};
 
 /// File name of the report in a recording.
 const REPORT: &str = "report.html";
 
+/// What every command that records takes.
+#[derive(clap::Args)]
+struct Output {
+    /// Directory for what is recorded [default: recordings/NAME-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Print the verdict as JSON
+    #[arg(long)]
+    json: bool,
+
+    /// No progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+}
+
+impl Output {
+    /// Where to: the directory that was given, or one of its own for `name`.
+    fn dir(&self, name: &str) -> PathBuf {
+        self.output.clone().unwrap_or_else(|| session::default_dir(name))
+    }
+
+    /// The same, for recordings in folders below it: it must be empty.
+    fn empty_dir(&self, name: &str) -> Result<PathBuf, Failure> {
+        let dir = self.dir(name);
+        if std::fs::read_dir(&dir).is_ok_and(|mut entries| entries.next().is_some()) {
+            return Err(Failure::unusable(RecordError::Occupied(dir)));
+        }
+        Ok(dir)
+    }
+}
+
+/// How sources are read.
+#[derive(clap::Args)]
+struct Sampling {
+    /// Source to watch: host, pid:N, mysql://…, prometheus:URL; repeatable
+    #[arg(long, value_name = "SOURCE")]
+    watch: Vec<String>,
+
+    /// Time between samples
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+
+    /// Go on with sources that can be read only in part for want of a grant
+    #[arg(long)]
+    partial: bool,
+}
+
 /// Reads a duration given on the command line.
-fn duration(text: &str) -> Result<std::time::Duration, String> {
+fn duration(text: &str) -> Result<Duration, String> {
     holdup_load::yaml::parse_duration(text)
 }
 

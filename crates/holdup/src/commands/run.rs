@@ -8,7 +8,7 @@ use holdup_diagnose::verdict::Answer;
 use holdup_load::scenario::{self, Operation, Scenario, Target};
 use holdup_load::schedule::Schedule;
 
-use super::{conclude, duration};
+use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::{self, Session};
@@ -61,25 +61,12 @@ pub struct Args {
     #[arg(long = "threshold", value_name = "OBJECTIVE")]
     thresholds: Vec<String>,
 
-    /// Source to watch meanwhile, added to the scenario's: host, pid:N, mysql://…, prometheus:URL; repeatable
-    #[arg(long, value_name = "SOURCE")]
-    watch: Vec<String>,
+    #[command(flatten)]
+    sampling: Sampling,
 
     /// Watch nothing, whatever the scenario says
     #[arg(long, conflicts_with = "watch")]
     no_collect: bool,
-
-    /// Time between samples
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
-    interval: Duration,
-
-    /// Go on with sources that can be read only in part for want of a grant
-    #[arg(long)]
-    partial: bool,
-
-    /// Directory for the recording [default: recordings/NAME-TIME]
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
 
     /// Exit with 1 if a culprit is found
     #[arg(long)]
@@ -89,18 +76,17 @@ pub struct Args {
     #[arg(long)]
     check: bool,
 
-    /// Print the verdict as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// No progress on stderr
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 fn rate(text: &str) -> Result<f64, String> {
     let value: f64 = text.parse().map_err(|_| "requests per second, e.g. 500".to_owned())?;
-    if value > 0.0 && value <= scenario::MAX_RATE { Ok(value) } else { Err(format!("above 0 and at most {}", scenario::MAX_RATE)) }
+    if value > 0.0 && value <= scenario::MAX_RATE {
+        Ok(value)
+    } else {
+        Err(format!("above 0 and at most {}", scenario::MAX_RATE))
+    }
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -118,28 +104,33 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let threshold = scenario::parse_threshold(text, &scenario.operations);
         scenario.thresholds.push(threshold.map_err(|why| Failure::Unusable(format!("--threshold: {why}")))?);
     }
-    scenario.watch.extend(args.watch.iter().cloned());
+    scenario.watch.extend(args.sampling.watch.iter().cloned());
     if args.no_collect {
         scenario.watch.clear();
     }
     if args.check {
-        println!("{} requests over {:.0} s, {} operations: fine", scenario.schedule.total(), scenario.schedule.length().as_secs_f64(), scenario.operations.len());
+        println!(
+            "{} requests over {:.0} s, {} operations: fine",
+            scenario.schedule.total(),
+            scenario.schedule.length().as_secs_f64(),
+            scenario.operations.len()
+        );
         return Ok(());
     }
     let stop = session::stop_flag()?;
-    let mut progress = Progress::new(args.quiet, Some(scenario.schedule.length()));
-    let dir = args.output.clone().unwrap_or_else(|| session::default_dir(&scenario.name));
+    let mut progress = Progress::new(args.output.quiet, Some(scenario.schedule.length()));
+    let dir = args.output.dir(&scenario.name);
     let session = Session {
         name: &scenario.name,
         scenario: Some(&scenario),
         watch_for: None,
         watch: &scenario.watch,
-        interval: args.interval,
+        interval: args.sampling.interval,
         dir: &dir,
-        partial: args.partial,
+        partial: args.sampling.partial,
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
-    let diagnosis = conclude(&recorded.recording, args.json, &mut progress)?;
+    let diagnosis = conclude(&recorded.recording, args.output.json, &mut progress)?;
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }

@@ -1,9 +1,8 @@
 //! `holdup watch`: collectors only, on a live system.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{conclude, duration};
+use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::{self, Session};
@@ -18,49 +17,36 @@ Examples:
 
 `holdup doctor` proposes what to watch on this machine.")]
 pub struct Args {
-    /// Source: host, pid:N, mysql://…, prometheus:URL; repeatable
-    #[arg(long, value_name = "SOURCE", required = true)]
-    watch: Vec<String>,
+    #[command(flatten)]
+    sampling: Sampling,
 
     /// How long [default: until Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
 
-    /// Time between samples
-    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
-    interval: Duration,
-
-    /// Go on with sources that can be read only in part for want of a grant
-    #[arg(long)]
-    partial: bool,
-
-    /// Directory for the recording [default: recordings/watch-TIME]
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
-
-    /// Print the verdict as JSON
-    #[arg(long)]
-    json: bool,
-
-    /// No progress on stderr
-    #[arg(short, long)]
-    quiet: bool,
+    #[command(flatten)]
+    output: Output,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    if args.sampling.watch.is_empty() {
+        return Err(Failure::Unusable(
+            "say what to watch, e.g. --watch host; holdup doctor proposes a list".to_owned(),
+        ));
+    }
     let stop = session::stop_flag()?;
-    let mut progress = Progress::new(args.quiet, args.length);
-    let dir = args.output.unwrap_or_else(|| session::default_dir("watch"));
+    let mut progress = Progress::new(args.output.quiet, args.length);
+    let dir = args.output.dir("watch");
     let session = Session {
         name: "watch",
         scenario: None,
         watch_for: args.length,
-        watch: &args.watch,
-        interval: args.interval,
+        watch: &args.sampling.watch,
+        interval: args.sampling.interval,
         dir: &dir,
-        partial: args.partial,
+        partial: args.sampling.partial,
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
-    conclude(&recorded.recording, args.json, &mut progress)?;
+    conclude(&recorded.recording, args.output.json, &mut progress)?;
     if recorded.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
