@@ -2,9 +2,10 @@
 //! into the parts that somebody measured, and the rest that nobody owns.
 //!
 //! What the generator measures is exact per request. What the app and the database measure is known as a
-//! mean per sampling interval; each request is given the mean of the interval in which it ended, because a
-//! wait is booked when it ends. `error_ms` is how much that mean moves to the interval before: the part of
-//! the figure that depends on which interval a request is put into. `residual = response - sum of parts`.
+//! total per sampling interval, booked when a wait ends; a request is taken to be made up like the requests
+//! of the interval in which it ended: a part that is 90 % of that interval's service time is 90 % of its own.
+//! So the parts of all requests of an interval add up to what was measured. `error_ms` is how far the part
+//! moves if requests that ended near an interval's edge belong beyond it. `residual = response - sum of parts`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::Case;
 use crate::rules::timing;
 use crate::signals::View;
-use crate::signals::client::{client_queue_ms, mean, response_ms, send_lag_ms};
+use crate::signals::client::{client_queue_ms, mean, response_ms, send_lag_ms, service_ms};
 use crate::verdict::round;
 
 /// One operation and band.
@@ -51,6 +52,13 @@ const BANDS: [(&str, f64, f64); 5] =
 /// A request that ended so long after the last interval with data gets none of its mean.
 const NEAREST_NS: i64 = 3_000_000_000;
 
+/// The app books a wait and the client sees the end of its request within this of each other, and a read of
+/// the app's metrics takes about as long.
+const EDGE_NS: i64 = 50_000_000;
+
+/// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.
+const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
+
 /// The ledger of the degraded stretch, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
@@ -82,7 +90,7 @@ fn row(operation: &str, band: &str, requests: &[&Request], measured: &[(&'static
     for (name, intervals) in measured {
         // A request that never reached the service has no part in what the service measured.
         let found: Vec<(f64, f64)> =
-            requests.iter().map(|r| if r.sent_at.is_some() { intervals.at(r.done_at) } else { (0.0, 0.0) }).collect();
+            requests.iter().map(|r| service_ms(r).map_or((0.0, 0.0), |ms| intervals.part_of(r.done_at, ms))).collect();
         let value = mean(found.iter().map(|(v, _)| *v)).unwrap_or(0.0);
         parts.push((name, value, mean(found.iter().map(|(_, e)| *e)).unwrap_or(0.0)));
     }
@@ -101,17 +109,23 @@ fn row(operation: &str, band: &str, requests: &[&Request], measured: &[(&'static
     }
 }
 
-/// Mean milliseconds per request of one part, by sampling interval.
+/// One part's share of service time, by sampling interval.
 struct Intervals(Vec<(i64, i64, f64)>);
 
 impl Intervals {
-    /// Value of the interval that holds `at` (or the nearest), and how much it differs from the one before.
-    fn at(&self, at: i64) -> (f64, f64) {
+    /// Milliseconds of the part in a request that ended at `at` after `service_ms`, and how far off they may be.
+    fn part_of(&self, at: i64, service_ms: f64) -> (f64, f64) {
         let i = self.0.partition_point(|(_, to, _)| *to <= at).min(self.0.len().saturating_sub(1));
         match self.0.get(i) {
-            Some(&(from, to, value)) if at >= from - NEAREST_NS && at <= to + NEAREST_NS => {
-                let before = i.checked_sub(1).and_then(|j| self.0.get(j)).map_or(value, |p| p.2);
-                (value, (value - before).abs())
+            Some(&(from, to, share)) if at >= from - NEAREST_NS && at <= to + NEAREST_NS => {
+                // Only a request that ended near an edge may belong to the interval beyond it.
+                let beyond = match () {
+                    () if at - from < EDGE_NS => i.checked_sub(1),
+                    () if to - at < EDGE_NS => Some(i + 1),
+                    () => None,
+                };
+                let other = beyond.and_then(|j| self.0.get(j)).map_or(share, |p| p.2);
+                (share * service_ms, (share - other).abs() * service_ms)
             }
             _ => (0.0, 0.0),
         }
@@ -134,84 +148,92 @@ fn growth(view: &View<'_>, metric: &str) -> BTreeMap<(i64, i64), f64> {
         .collect()
 }
 
+/// A sampling interval of the app's metrics with what its requests came to.
+struct Served {
+    from: i64,
+    to: i64,
+    /// Requests that ended in it, by the app's count.
+    requests: f64,
+    /// Their mean service time, milliseconds, as the client saw it.
+    service_ms: f64,
+}
+
 /// Every part that the app or the database measured.
 fn measured(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     let view = case.slow();
-    let served = growth(&view, &format!("{}_count", timing::HTTP_SERVER));
-    let per_request = |metric: String| -> Option<Intervals> {
+    let Ok(requests) = case.requests_in(case.whole()) else { return Vec::new() };
+    let mut ended: Vec<(i64, f64)> = requests.iter().filter_map(|r| Some((r.done_at, service_ms(r)?))).collect();
+    ended.sort_by_key(|(at, _)| *at);
+    let served: Vec<Served> = growth(&view, &format!("{}_count", timing::HTTP_SERVER))
+        .into_iter()
+        .filter_map(|((from, to), requests)| {
+            let mine = &ended[ended.partition_point(|(at, _)| *at < from)..ended.partition_point(|(at, _)| *at < to)];
+            let service_ms = mean(mine.iter().map(|(_, ms)| *ms)).filter(|_| requests > 0.0)?;
+            Some(Served { from, to, requests, service_ms })
+        })
+        .collect();
+    // Milliseconds of a metric's growth per request, by interval.
+    let per_request = |metric: String| -> Vec<f64> {
         let grown = growth(&view, &metric);
-        let values: Vec<(i64, i64, f64)> = grown
-            .iter()
-            .filter_map(|(&(from, to), seconds)| {
-                let requests = served.get(&(from, to)).copied().filter(|n| *n > 0.0)?;
-                Some((from, to, seconds / requests * 1e3))
-            })
-            .collect();
-        (!values.is_empty()).then_some(Intervals(values))
+        served.iter().map(|s| grown.get(&(s.from, s.to)).map_or(0.0, |seconds| seconds / s.requests * 1e3)).collect()
     };
     let mut parts = Vec::new();
-    let mut add = |name, intervals: Option<Intervals>| parts.extend(intervals.map(|i| (name, i)));
+    let mut add = |name, ms: Vec<f64>| {
+        if ms.iter().any(|v| *v > 0.0) {
+            let shares = served.iter().zip(ms).map(|(s, ms)| (s.from, s.to, ms / s.service_ms.max(1e-6)));
+            parts.push((name, Intervals(shares.collect())));
+        }
+    };
     add("connection_pool_wait", per_request(format!("{}_sum", timing::POOL_WAIT)));
     add("downstream", per_request(format!("{}_sum", timing::HTTP_CLIENT)));
-    add("app_cpu", per_request("process_cpu_seconds_total".to_owned()));
-    match per_request(format!("{}_sum", timing::OPERATION)) {
-        None => {}
-        Some(calls) => match database(&view, case, &served, &calls) {
-            // Without the server's account the time in the database is one part.
-            None => add("database", Some(calls)),
-            Some(split) => {
-                for (name, intervals) in split {
-                    add(name, Some(intervals));
-                }
-            }
-        },
+    // CPU time is used all along, not booked when a request ends: its mean over the stretch holds for each.
+    let cpu_s: f64 = growth(&view, "process_cpu_seconds_total").values().sum();
+    let all: f64 = served.iter().map(|s| s.requests).sum();
+    add("app_cpu", served.iter().map(|_| cpu_s / all.max(1.0) * 1e3).collect());
+    let calls = per_request(format!("{}_sum", timing::OPERATION));
+    match database(&view, case, &served, &calls) {
+        // Without the server's account the time in the database is one part.
+        None => add("database", calls),
+        Some(split) => {
+            add("database_admission_queue", split.admission_ms);
+            add("database_lock_wait", split.lock_ms);
+            add("database_execution", split.execution_ms);
+        }
     }
     parts
+}
+
+/// Milliseconds per request in the database, by interval.
+struct DatabaseSplit {
+    admission_ms: Vec<f64>,
+    lock_ms: Vec<f64>,
+    execution_ms: Vec<f64>,
 }
 
 /// Splits the app's time in database calls by the server's own account: lock wait, execution, and what is
 /// left of the call while the thread pool's queue was not empty. Where the queue was empty the rest is
 /// nobody's, and stays in the residual.
-fn database(
-    view: &View<'_>,
-    case: &Case<'_>,
-    served: &BTreeMap<(i64, i64), f64>,
-    calls: &Intervals,
-) -> Option<Vec<(&'static str, Intervals)>> {
+fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Option<DatabaseSplit> {
     let completed = case.completed_in(view.window).ok()?.max(1.0);
-    timing::server_timing(view, completed).ok()?;
-    let mut by_digest: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
-    for execution in view.executions(&["at", "kind", "digest", "duration_ns"]).ok()? {
-        by_digest.entry(&execution.digest).or_default().push((execution.at, execution.duration_ns as f64 / 1e6));
-    }
-    let executions: Vec<(i64, f64)> =
-        by_digest.into_values().filter(|e| e.len() as f64 >= completed / 2.0).flatten().collect();
-    let locks = growth(view, "mysql_global_status_innodb_row_lock_time");
+    let executions = timing::executions_of_requests(view, completed).ok()?;
+    // InnoDB books lock waits in milliseconds, on other ticks than the app's: which share of execution they
+    // are is known for the whole stretch, not for an interval.
+    let executed_ms: f64 = executions.iter().map(|(_, ms)| ms).sum();
+    let locked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
+    let lock_ratio = (locked_ms / executed_ms.max(1e-9)).clamp(0.0, 1.0);
     let queue: Vec<(i64, f64)> =
         view.index.series("mysql_thread_pool_queue_length", &[]).flat_map(|(_, s)| s.iter().copied()).collect();
-    let (mut execution, mut lock, mut admission) = (Vec::new(), Vec::new(), Vec::new());
-    for &(from, to, call_ms) in &calls.0 {
-        let inside = |at: i64| from <= at && at < to;
-        let requests = served.get(&(from, to)).copied().unwrap_or(0.0).max(1.0);
-        let executed: Vec<f64> = executions.iter().filter(|(at, _)| inside(*at)).map(|(_, ms)| *ms).collect();
-        // Statements per request come from how often they ran, so that several per request add up.
-        let executed_ms = executed.iter().sum::<f64>() / requests.max(executed.len() as f64).max(1.0);
-        // Lock waits are booked on another collector's clock ticks: the share that overlaps this interval.
-        let waited_ms: f64 = locks
-            .iter()
-            .map(|(&(a, b), grown)| grown * ((b.min(to) - a.max(from)).max(0) as f64 / (b - a).max(1) as f64))
-            .sum::<f64>()
-            / requests;
-        let waited_ms = waited_ms.min(executed_ms);
-        let queued =
-            queue.iter().any(|(at, length)| from - NEAREST_NS / 3 <= *at && *at < to + NEAREST_NS / 3 && *length > 0.0);
-        lock.push((from, to, waited_ms));
-        execution.push((from, to, executed_ms - waited_ms));
-        admission.push((from, to, if queued { (call_ms - executed_ms).max(0.0) } else { 0.0 }));
+    let mut split = DatabaseSplit { admission_ms: Vec::new(), lock_ms: Vec::new(), execution_ms: Vec::new() };
+    for (interval, &call_ms) in served.iter().zip(calls_ms) {
+        let executed: f64 =
+            executions.iter().filter(|(at, _)| interval.from <= *at && *at < interval.to).map(|(_, ms)| *ms).sum();
+        // No statement takes longer than the call it was run for; more is a matter of which interval it fell into.
+        let executed_ms = (executed / interval.requests).min(call_ms);
+        let near = interval.from - SAMPLING_SLACK_NS..interval.to + SAMPLING_SLACK_NS;
+        let queued = queue.iter().any(|(at, length)| near.contains(at) && *length > 0.0);
+        split.lock_ms.push(executed_ms * lock_ratio);
+        split.execution_ms.push(executed_ms * (1.0 - lock_ratio));
+        split.admission_ms.push(if queued { (call_ms - executed_ms).max(0.0) } else { 0.0 });
     }
-    Some(vec![
-        ("database_admission_queue", Intervals(admission)),
-        ("database_lock_wait", Intervals(lock)),
-        ("database_execution", Intervals(execution)),
-    ])
+    Some(split)
 }

@@ -175,9 +175,9 @@ pub(crate) fn thousands(value: f64) -> String {
     format!("{sign}{text}")
 }
 
-/// `43 %`.
+/// `43 %`; `under 1 %` rather than a 0 that is none.
 pub(crate) fn percent(ratio: f64) -> String {
-    format!("{:.0} %", ratio * 100.0)
+    if ratio > 0.0 && ratio < 0.01 { "under 1 %".to_owned() } else { format!("{:.0} %", ratio * 100.0) }
 }
 
 #[cfg(test)]

@@ -63,26 +63,40 @@ impl ServerTiming {
     }
 }
 
-/// The server's own timing of those statements that ran at least every second time a request completed;
-/// `completed` is the number of requests that ended well in the window.
+/// End (nanoseconds since the Unix epoch) and duration (milliseconds) of every execution of the statements
+/// that requests run: those that ran at least every second time a request completed. `completed` is the
+/// number of requests that ended well in the window.
 ///
 /// # Errors
 /// If executions were not recorded, or none belongs to the requests.
-pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Missing> {
+pub fn executions_of_requests(view: &View<'_>, completed: f64) -> Result<Vec<(i64, f64)>, Missing> {
+    Ok(by_digest(view, completed)?.into_values().flatten().collect())
+}
+
+fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<BTreeMap<&'a str, Vec<(i64, f64)>>, Missing> {
     let executions = view.executions(&["at", "kind", "digest", "duration_ns"])?;
-    let mut by_digest: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut by_digest: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
     for execution in executions {
-        by_digest.entry(&execution.digest).or_default().push(execution.duration_ns as f64 / 1e6);
+        by_digest.entry(&execution.digest).or_default().push((execution.at, execution.duration_ns as f64 / 1e6));
     }
-    by_digest.retain(|_, durations| durations.len() as f64 >= PER_REQUEST * completed);
-    let most = by_digest.iter().max_by_key(|(_, d)| d.len()).map(|(digest, _)| (*digest).to_owned());
-    let Some(digest) = most else {
+    by_digest.retain(|_, executions| executions.len() as f64 >= PER_REQUEST * completed);
+    if by_digest.is_empty() {
         return Err(Missing::new(
             "executions of a statement that runs with every request",
             "a larger performance_schema_events_statements_history_long_size",
         ));
-    };
-    let mut durations: Vec<f64> = by_digest.into_values().flatten().collect();
+    }
+    Ok(by_digest)
+}
+
+/// The server's own timing of the statements that requests run; see [`executions_of_requests`].
+///
+/// # Errors
+/// The same.
+pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Missing> {
+    let by_digest = by_digest(view, completed)?;
+    let digest = by_digest.iter().max_by_key(|(_, e)| e.len()).map_or("", |(digest, _)| *digest).to_owned();
+    let mut durations: Vec<f64> = by_digest.into_values().flatten().map(|(_, ms)| ms).collect();
     durations.sort_by(f64::total_cmp);
     let q = |q| quantile(&durations, q).unwrap_or(0.0);
     let (p50_ms, p99_ms) = (q(0.5), q(0.99));
@@ -95,11 +109,6 @@ pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Mi
         String::new(),
         String::new(),
     );
-    Ok(ServerTiming {
-        count: durations.len(),
-        mean_ms: mean(durations.iter().copied()).unwrap_or(0.0),
-        p50_ms,
-        p99_ms,
-        evidence,
-    })
+    let mean_ms = mean(durations.iter().copied()).unwrap_or(0.0);
+    Ok(ServerTiming { count: durations.len(), mean_ms, p50_ms, p99_ms, evidence })
 }

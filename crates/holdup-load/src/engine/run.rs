@@ -32,6 +32,7 @@ const READ_BUFFER: usize = 64 * 1024;
 
 /// A request that is due and has no connection yet.
 struct Due {
+    number: u64,
     operation: usize,
     stretch: usize,
     at: i64,
@@ -49,6 +50,8 @@ pub(super) struct Run<'a> {
     /// Slots without a socket.
     closed: Vec<usize>,
     waiting: VecDeque<Due>,
+    /// Requests below this number found every connection busy when they were due.
+    found_busy: u64,
     /// Deadlines in the order of sending, which is the order of due times.
     deadlines: VecDeque<(i64, usize, u32)>,
     in_flight: usize,
@@ -77,6 +80,7 @@ impl<'a> Run<'a> {
             idle: Vec::with_capacity(count),
             closed: (0..count).rev().collect(),
             waiting: VecDeque::new(),
+            found_busy: 0,
             deadlines: VecDeque::new(),
             in_flight: 0,
             turns: Turns::new(scenario.operations.iter().map(|o| o.weight)),
@@ -173,7 +177,7 @@ impl<'a> Run<'a> {
             self.next += 1;
             let operation = self.turns.next();
             self.operations[operation].offered += 1;
-            self.waiting.push_back(Due { operation, stretch, at });
+            self.waiting.push_back(Due { number: self.next - 1, operation, stretch, at });
         }
     }
 
@@ -188,12 +192,16 @@ impl<'a> Run<'a> {
             let Some(due) = self.waiting.pop_front() else { break };
             let head = self.scenario.operations[due.operation].method == "HEAD";
             let connection = &mut self.connections[slot];
+            // A connection that was freed after a request was due made it wait only if no other was free then;
+            // else it is the loop that came late, which is send lag.
+            let waited = due.number < self.found_busy;
+            let ready = if waited { due.at.max(connection.free_since) } else { due.at };
             connection.assign(
                 InFlight {
                     operation: due.operation,
                     stretch: due.stretch,
                     due: due.at,
-                    ready: due.at.max(connection.free_since),
+                    ready,
                     connect: 0,
                     sent: None,
                     first_byte: None,
@@ -209,6 +217,9 @@ impl<'a> Run<'a> {
                 self.closed.pop();
                 self.open(slot);
             }
+        }
+        if !self.waiting.is_empty() {
+            self.found_busy = self.next;
         }
     }
 
