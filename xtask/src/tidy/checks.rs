@@ -1,0 +1,176 @@
+//! Checks of one file by itself. Each is a function of path and text that names what is wrong and where.
+
+use super::Source;
+
+/// Words for work that was not done. In two halves, so that this file may be looked at as well.
+const MARKERS: [&str; 6] = [
+    concat!("TO", "DO"),
+    concat!("FIX", "ME"),
+    concat!("XX", "X"),
+    concat!("db", "g!"),
+    concat!("to", "do!"),
+    concat!("unimple", "mented!"),
+];
+
+/// How paths of one machine or one person begin.
+const MACHINE_PATHS: [&str; 3] = [concat!("/wo", "rk/"), concat!("/ho", "me/"), concat!("/ro", "ot/")];
+
+/// Names that say nothing about what is inside.
+const EMPTY_NAMES: [&str; 8] = ["utils", "util", "helpers", "helper", "common", "manager", "misc", "shared"];
+
+/// Everything wrong with one file.
+pub fn all(source: &Source) -> Vec<String> {
+    let mut problems = Vec::new();
+    problems.extend(markers(source));
+    problems.extend(machine_paths(source));
+    problems.extend(module_header(source));
+    problems.extend(name(source));
+    problems
+}
+
+fn markers(source: &Source) -> Vec<String> {
+    let has = |line: &str, marker: &str| {
+        line.match_indices(marker).any(|(at, _)| {
+            let word = |c: char| c.is_alphanumeric() || c == '_';
+            let before = line[..at].chars().next_back().is_some_and(word);
+            let after = line[at + marker.len()..].chars().next().is_some_and(word);
+            !before && !after
+        })
+    };
+    // A data file may hold such a word as a value; code and prose may not.
+    if source.path.ends_with(".json") || source.path.ends_with("clippy.toml") || source.path == "Cargo.toml" {
+        return Vec::new();
+    }
+    each_line(source, |line| {
+        MARKERS.iter().find(|m| has(line, m)).map(|m| format!("{m} is left over: do it or drop it"))
+    })
+}
+
+fn machine_paths(source: &Source) -> Vec<String> {
+    each_line(source, |line| {
+        MACHINE_PATHS.iter().find(|p| line.contains(**p)).map(|p| format!("{p}… exists on one machine only"))
+    })
+}
+
+fn each_line(source: &Source, wrong: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let numbered = source.text.lines().zip(1..);
+    numbered.filter_map(|(line, n)| wrong(line).map(|what| format!("{}:{n}: {what}", source.path))).collect()
+}
+
+fn module_header(source: &Source) -> Option<String> {
+    let missing = source.path.ends_with(".rs") && !source.text.starts_with("//! ");
+    missing.then(|| format!("{}: open with a //! paragraph: what it answers for, what it doesn't do", source.path))
+}
+
+fn name(source: &Source) -> Option<String> {
+    let file = source.path.rsplit('/').next().unwrap_or_default();
+    let stem = file.split('.').next().unwrap_or_default();
+    let folders = source.path.split('/').rev().skip(1);
+    let empty = std::iter::once(stem).chain(folders).find(|part| EMPTY_NAMES.contains(part))?;
+    Some(format!("{}: \"{empty}\" says nothing about what is inside", source.path))
+}
+
+/// Places outside tests that panic by design: a panic is a bug of ours.
+pub fn unwraps(source: &Source) -> usize {
+    let test_file = source.path.contains("/tests/")
+        || source.path.ends_with("/tests.rs")
+        || source.path.ends_with("_tests.rs")
+        || !source.path.ends_with(".rs");
+    if test_file {
+        return 0;
+    }
+    let calls = [concat!(".unw", "rap()"), concat!(".exp", "ect("), concat!("pan", "ic!(")];
+    without_tests(&source.text)
+        .filter(|line| !line.trim_start().starts_with("//"))
+        .map(|line| calls.iter().map(|call| line.matches(call).count()).sum::<usize>())
+        .sum()
+}
+
+/// Lines of formatted Rust without the items under `#[cfg(test)]`: each ends where its own indentation closes.
+fn without_tests(text: &str) -> impl Iterator<Item = &str> {
+    let mut until: Option<String> = None;
+    let mut armed = false;
+    text.lines().filter(move |line| {
+        if let Some(end) = &until {
+            if line == end {
+                until = None;
+            }
+            return false;
+        }
+        if line.trim() == "#[cfg(test)]" {
+            armed = true;
+            return false;
+        }
+        if armed && !line.trim_start().starts_with("#[") {
+            armed = false;
+            if line.ends_with('{') {
+                let indent = line.len() - line.trim_start().len();
+                until = Some(format!("{}}}", &line[..indent]));
+            }
+            return false;
+        }
+        true
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn source(path: &str, text: &str) -> Source {
+        Source { path: path.to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn leftovers_are_found_as_words() {
+        for marker in MARKERS {
+            let found = markers(&source("a.rs", &format!("fine\n// {marker}: later\n")));
+            assert_eq!(found.len(), 1, "{marker}");
+            assert!(found[0].starts_with("a.rs:2: "), "{}", found[0]);
+        }
+        assert!(markers(&source("a.sh", &format!("mktemp -d x.{0}{0}; my_{1}s", MARKERS[2], MARKERS[0]))).is_empty());
+    }
+
+    #[test]
+    fn machine_paths_are_found_anywhere() {
+        for path in MACHINE_PATHS {
+            assert_eq!(machine_paths(&source("a.md", &format!("see {path}x"))).len(), 1);
+        }
+        assert!(machine_paths(&source("a.md", "see /proc/self and homework/")).is_empty());
+    }
+
+    #[test]
+    fn modules_open_with_a_paragraph() {
+        assert!(module_header(&source("a.rs", "use std::fs;\n")).is_some());
+        assert!(module_header(&source("a.rs", "//! What it is for.\n")).is_none());
+        assert!(module_header(&source("a.sh", "set -e\n")).is_none());
+    }
+
+    #[test]
+    fn empty_names_are_refused_as_file_and_as_folder() {
+        assert!(name(&source("crates/x/src/utils.rs", "")).is_some());
+        assert!(name(&source("crates/x/src/common/mod.rs", "")).is_some());
+        assert!(name(&source("crates/x/src/utilization.rs", "")).is_none());
+    }
+
+    #[test]
+    fn panics_count_outside_tests_only() {
+        let text = "\
+//! x
+fn a() { b().unwrap() }
+// c().unwrap()
+#[cfg(test)]
+use x;
+#[cfg(test)]
+mod tests {
+    fn d() {
+        e().unwrap()
+    }
+}
+fn f() { g().expect(\"h\"); i.unwrap_or(1) }
+";
+        assert_eq!(unwraps(&source("crates/x/src/a.rs", text)), 2);
+        assert_eq!(unwraps(&source("crates/x/tests/a.rs", text)), 0);
+        assert_eq!(unwraps(&source("crates/x/src/a_tests.rs", text)), 0);
+    }
+}

@@ -1,0 +1,106 @@
+//! A look at the code itself, for what compilers and formatters don't see: order, names, leftovers. What was
+//! already so when a check came is in `xtask/ratchet.txt` and may only get better.
+
+mod checks;
+mod house;
+mod ratchet;
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+
+use ratchet::Ratchet;
+
+/// Where the ratchet is kept.
+const RATCHET: &str = "xtask/ratchet.txt";
+
+/// Folders that hold nothing of ours, or nothing written by hand.
+const NOT_OURS: [&str; 6] = ["target", "node_modules", "dist", "recordings", ".git", ".tmp"];
+
+/// A text file of the project.
+pub(crate) struct Source {
+    /// Path from the root, with `/`.
+    path: String,
+    text: String,
+}
+
+/// Looks at everything, prints what is wrong, and lowers the ratchet where the code got better.
+pub fn run(root: &Path) -> Result<()> {
+    let sources = sources(root)?;
+    let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap_or_default())?;
+    let (problems, lowered) = problems(&sources, &kept);
+    if !problems.is_empty() {
+        for problem in &problems {
+            println!("   {problem}");
+        }
+        bail!("{} places are not tidy", problems.len());
+    }
+    if lowered != kept {
+        fs::write(root.join(RATCHET), lowered.to_string())?;
+        println!("   {RATCHET} is lower now: commit it");
+    }
+    Ok(())
+}
+
+/// What is wrong, and the ratchet as it would be.
+fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
+    let mut problems: Vec<String> = sources.iter().flat_map(checks::all).collect();
+    problems.extend(house::rules(sources));
+    let counts = Ratchet::count(sources);
+    problems.extend(counts.risen(kept));
+    (problems, counts)
+}
+
+/// Every text file of ours.
+fn sources(root: &Path) -> Result<Vec<Source>> {
+    let mut found = Vec::new();
+    collect(root, "", &mut found)?;
+    found.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}
+
+fn collect(dir: &Path, prefix: &str, found: &mut Vec<Source>) -> Result<()> {
+    for entry in fs::read_dir(dir).with_context(|| format!("failed to read {}", dir.display()))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let path = format!("{prefix}{name}");
+        if entry.file_type()?.is_dir() {
+            if !NOT_OURS.contains(&name.as_str()) {
+                collect(&entry.path(), &format!("{path}/"), found)?;
+            }
+        } else if entry.file_type()?.is_file() && is_text(&name) {
+            // Unreadable or not UTF-8: no source of ours.
+            if let Ok(text) = fs::read_to_string(entry.path()) {
+                found.push(Source { path, text });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn is_text(name: &str) -> bool {
+    let kinds = ["rs", "toml", "md", "ts", "tsx", "mjs", "css", "yaml", "sql", "cnf", "sh", "py", "json", "txt"];
+    let lock = name.ends_with("package-lock.json");
+    !lock && (name == "run" || name.rsplit_once('.').is_some_and(|(_, kind)| kinds.contains(&kind)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_house_is_tidy() {
+        let root = crate::root();
+        let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap()).unwrap();
+        let (problems, _) = problems(&sources(&root).unwrap(), &kept);
+        assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn the_walk_sees_this_file_and_nothing_built() {
+        let found = sources(&crate::root()).unwrap();
+        assert!(found.iter().any(|s| s.path == "xtask/src/tidy/mod.rs"));
+        assert!(found.iter().all(|s| !s.path.contains("node_modules/") && !s.path.starts_with("target/")));
+    }
+}

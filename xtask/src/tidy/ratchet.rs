@@ -1,0 +1,112 @@
+//! Numbers that may only fall: lines of files that are too long, and places that may panic. A file that is not
+//! listed has none: its first is one too many.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use anyhow::{Context as _, Result};
+
+use super::{Source, checks};
+
+/// From here on a file most likely has a second idea in it.
+const LINES: usize = 500;
+
+const HEAD: &str = "\
+# What is not yet as it should be, and may only get better: `cargo xtask tidy` lowers these numbers, nothing raises them.
+# lines PATH N: a file longer than the house allows. unwraps PATH N: places outside tests that may panic.
+";
+
+/// Counts by kind and path.
+#[derive(Debug, Default, PartialEq)]
+pub struct Ratchet {
+    counts: BTreeMap<(String, String), usize>,
+}
+
+impl Ratchet {
+    /// Reads `KIND PATH N` a line.
+    pub fn parse(text: &str) -> Result<Self> {
+        let lines = text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty());
+        let counts = lines.map(|line| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let entry = match words[..] {
+                [kind @ ("lines" | "unwraps"), path, n] => {
+                    n.parse().ok().map(|n| ((kind.to_owned(), path.to_owned()), n))
+                }
+                _ => None,
+            };
+            entry.with_context(|| format!("ratchet: \"{line}\" is not KIND PATH N"))
+        });
+        Ok(Self { counts: counts.collect::<Result<_>>()? })
+    }
+
+    /// As things are.
+    pub fn count(sources: &[Source]) -> Self {
+        let mut counts = BTreeMap::new();
+        for source in sources {
+            let written = [".rs", ".ts", ".tsx", ".mjs", ".py", ".sh"].iter().any(|kind| source.path.ends_with(kind));
+            let lines = source.text.lines().count();
+            if written && lines > LINES {
+                counts.insert(("lines".to_owned(), source.path.clone()), lines);
+            }
+            let unwraps = checks::unwraps(source);
+            if unwraps > 0 {
+                counts.insert(("unwraps".to_owned(), source.path.clone()), unwraps);
+            }
+        }
+        Self { counts }
+    }
+
+    /// What is higher here than in `kept`.
+    pub fn risen(&self, kept: &Self) -> Vec<String> {
+        let risen = self.counts.iter().filter_map(|(key, &now)| {
+            let (kind, path) = key;
+            let before = kept.counts.get(key).copied();
+            let what = match (kind.as_str(), before) {
+                (_, Some(before)) if now <= before => return None,
+                ("lines", None) => format!("{now} lines, more than {LINES}: look for the second idea in it"),
+                ("lines", Some(before)) => format!("{now} lines, and it was to shrink from {before}"),
+                (_, before) => {
+                    format!("{now} places that may panic outside tests, allowed are {}", before.unwrap_or(0))
+                }
+            };
+            Some(format!("{path}: {what}"))
+        });
+        risen.collect()
+    }
+}
+
+impl fmt::Display for Ratchet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HEAD)?;
+        self.counts.iter().try_for_each(|((kind, path), n)| writeln!(f, "{kind} {path} {n}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, lines: usize) -> Source {
+        Source { path: path.to_owned(), text: "x\n".repeat(lines) }
+    }
+
+    #[test]
+    fn it_only_turns_one_way() {
+        let kept = Ratchet::parse("# why\nlines a.rs 600\nunwraps src/b.rs 1\n").unwrap();
+        let risen = |sources: &[Source]| Ratchet::count(sources).risen(&kept);
+        assert!(risen(&[file("a.rs", 600), file("c.rs", LINES)]).is_empty());
+        assert!(risen(&[file("a.rs", 550)]).is_empty());
+        assert_eq!(risen(&[file("a.rs", 601)]), ["a.rs: 601 lines, and it was to shrink from 600"]);
+        assert_eq!(risen(&[file("c.rs", LINES + 1)]).len(), 1);
+        let unwraps = |n| Source { path: "src/b.rs".to_owned(), text: "a.unwrap()\n".repeat(n) };
+        assert!(risen(&[unwraps(1)]).is_empty());
+        assert_eq!(risen(&[unwraps(2)]).len(), 1);
+    }
+
+    #[test]
+    fn it_reads_what_it_writes() {
+        let counts = Ratchet::count(&[file("a.rs", 700)]);
+        assert_eq!(Ratchet::parse(&counts.to_string()).unwrap(), counts);
+        assert!(Ratchet::parse("lines a.rs many").is_err());
+    }
+}
