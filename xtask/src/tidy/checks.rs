@@ -155,20 +155,22 @@ mod tests {
 
     #[test]
     fn panics_count_outside_tests_only() {
-        let text = "\
-//! x
-fn a() { b().unwrap() }
-// c().unwrap()
-#[cfg(test)]
-use x;
-#[cfg(test)]
-mod tests {
-    fn d() {
-        e().unwrap()
-    }
-}
-fn f() { g().expect(\"h\"); i.unwrap_or(1) }
-";
+        // Joined, so that no brace of it stands in the first column of this file.
+        let text = &[
+            "//! x",
+            "fn a() { b().unwrap() }",
+            "// c().unwrap()",
+            "#[cfg(test)]",
+            "use x;",
+            "#[cfg(test)]",
+            "mod tests {",
+            "    fn d() {",
+            "        e().unwrap()",
+            "    }",
+            "}",
+            "fn f() { g().expect(\"h\"); i.unwrap_or(1) }",
+        ]
+        .join("\n");
         assert_eq!(unwraps(&source("crates/x/src/a.rs", text)), 2);
         assert_eq!(unwraps(&source("crates/x/tests/a.rs", text)), 0);
         assert_eq!(unwraps(&source("crates/x/src/a_tests.rs", text)), 0);
