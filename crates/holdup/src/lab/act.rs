@@ -1,0 +1,167 @@
+//! One variant of a lab while it runs: starts its processes in order, each when the one before is ready, and stops them
+//! in the reverse order, however the act ends. It doesn't restart what dies; it says so when it is asked.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use super::definition::{Process, Variant};
+use super::error::LabError;
+use super::placeholder::Scope;
+use super::process::{POLL, Running};
+use super::ready::Watcher;
+use super::stage::{Scratch, Stage, not_started, program, run_step};
+
+/// A variant whose processes run. They are stopped when it is dropped.
+pub struct Act {
+    /// The scenario's text with nothing left to fill in.
+    pub scenario: String,
+    /// The file it was read from; line numbers are the same.
+    pub scenario_file: PathBuf,
+    /// What to watch, as for `--watch`. They hold the lab's passwords. Those of processes this variant doesn't start are
+    /// left out.
+    pub watch: Vec<String>,
+    /// In the order of their start.
+    running: Vec<Running>,
+    scope: Scope,
+    /// The folder they use; it may outlive the stage.
+    _scratch: Arc<Scratch>,
+}
+
+impl Stage<'_> {
+    /// Starts a variant and waits until it is ready. `say` is told of each process.
+    ///
+    /// Call it from the main thread, or from one that lives at least as long as the [`Act`]: the kernel ends the
+    /// processes when the *thread* that started them ends, so that they can't outlive a holdup that is killed.
+    ///
+    /// # Errors
+    /// If there is no such variant; if a process can't be started, dies, or is not ready in time; if one of its commands
+    /// fails; [`LabError::Interrupted`] once `stop` is set. Whatever was started has been stopped by then.
+    pub fn start(&self, variant: &str, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Act, LabError> {
+        let variant = self.lab.variant(variant)?;
+        self.check_ports()?;
+        let mut act = Act {
+            scenario: String::new(),
+            scenario_file: self.lab.scenario_file.clone(),
+            watch: Vec::new(),
+            running: Vec::new(),
+            scope: self.scope.clone(),
+            _scratch: Arc::clone(&self.scratch),
+        };
+        for name in &variant.start {
+            if let Some(process) = self.lab.process(name) {
+                self.start_one(&mut act, process, variant, say, stop)?;
+            }
+        }
+        act.scenario = act
+            .scope
+            .fill(&self.lab.scenario)
+            .map_err(|process| not_started(&variant.name, "the scenario", process))?;
+        act.watch = self.lab.watch.iter().filter_map(|address| act.scope.fill(address).ok()).collect();
+        Ok(act)
+    }
+
+    fn start_one(
+        &self,
+        act: &mut Act,
+        process: &Process,
+        variant: &Variant,
+        say: &dyn Fn(&str),
+        stop: &AtomicBool,
+    ) -> Result<(), LabError> {
+        if stop.load(Ordering::SeqCst) {
+            return Err(LabError::Interrupted);
+        }
+        let name = &process.name;
+        let mut launch = process.launch.clone();
+        launch.run.extend(variant.arguments.get(name).cloned().unwrap_or_default());
+        launch.env.extend(variant.env.get(name).cloned().unwrap_or_default());
+
+        say(&format!("starting {name}"));
+        let began = Instant::now();
+        let program = program(&act.scope, name, &launch, &variant.name)?;
+        let dir = &self.scratch.path;
+        let running = Running::start(program, dir, &self.log(name), process.stop_signal, process.stop_within)?;
+        act.scope.pids.insert(name.clone(), running.pid());
+        act.running.push(running);
+        act.wait_until_ready(process, &variant.name, stop)?;
+        say(&format!("{name} is ready after {:.1} s", began.elapsed().as_secs_f64()));
+
+        for step in &process.then {
+            let what = format!("preparing {name}");
+            say(&what);
+            run_step(&act.scope, dir, &what, step, &self.log(&format!("{name}.then")), &variant.name, stop)?;
+        }
+        Ok(())
+    }
+
+    /// A program that took a port since it was chosen would look like our own process being ready.
+    fn check_ports(&self) -> Result<(), LabError> {
+        for (name, port) in &self.scope.ports {
+            if TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_err() {
+                return Err(LabError::PortTaken { name: name.clone(), port: *port });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Act {
+    /// Waits for the process that was started last.
+    fn wait_until_ready(&self, process: &Process, variant: &str, stop: &AtomicBool) -> Result<(), LabError> {
+        let (Some(ready), Some(running)) = (&process.ready, self.running.last()) else { return Ok(()) };
+        let mut watcher = Watcher::new(ready, &self.scope, &running.log)
+            .map_err(|other| not_started(variant, &process.name, other))?;
+        let log = || running.log.quote(|line| self.scope.redact(line));
+        let deadline = Instant::now() + process.ready_within;
+        loop {
+            if stop.load(Ordering::SeqCst) {
+                return Err(LabError::Interrupted);
+            }
+            if let Some(ending) = running.ending() {
+                return Err(LabError::Died { process: process.name.clone(), ending, log: log() });
+            }
+            if watcher.look() {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                return Err(LabError::NotReady {
+                    process: process.name.clone(),
+                    waited_for: watcher.words(),
+                    within: process.ready_within,
+                    log: log(),
+                });
+            }
+            std::thread::sleep(POLL);
+        }
+    }
+
+    /// A process that has ended, in words, with the last line it wrote; none while all run.
+    pub fn dead(&self) -> Option<String> {
+        self.running.iter().find_map(|running| {
+            let ending = running.ending()?;
+            let last = running.log.last_lines().pop();
+            let last = last.map(|line| format!("; its last line: {}", self.scope.redact(&line))).unwrap_or_default();
+            Some(format!("{} {ending}{last}", running.what))
+        })
+    }
+
+    /// Stops its processes, the last started first, and waits for their end.
+    pub fn stop(mut self) {
+        self.stop_all();
+    }
+
+    fn stop_all(&mut self) {
+        while let Some(mut running) = self.running.pop() {
+            running.stop();
+        }
+    }
+}
+
+impl Drop for Act {
+    fn drop(&mut self) {
+        self.stop_all();
+    }
+}

@@ -1,0 +1,297 @@
+//! What a `lab.yaml` says, as values. Placeholders are checked here and filled in later, when there are ports and
+//! processes. Nothing is started here; whether the culprit an [`Expect`] names exists is the diagnosis' to say.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdup_load::yaml::{Map, Node, YamlError};
+
+use super::error::LabError;
+use super::fields::{Fields, signal};
+use super::placeholder::{Declared, instead, is_name};
+
+/// An incident that can be played: what to start and what a diagnosis must find. It holds the lab's passwords.
+pub struct Lab {
+    /// Its name, and its folder's.
+    pub name: String,
+    /// One line on what goes wrong.
+    pub title: String,
+    /// Its variants in the order of the file.
+    pub variants: Vec<Variant>,
+    /// Its folder, absolute.
+    pub(super) folder: PathBuf,
+    pub(super) scenario_file: PathBuf,
+    /// As it stands in the file, with its placeholders.
+    pub(super) scenario: String,
+    pub(super) needs: Vec<Step>,
+    pub(super) setup: Vec<Step>,
+    pub(super) ports: Vec<String>,
+    pub(super) secrets: BTreeMap<String, String>,
+    pub(super) processes: Vec<Process>,
+    pub(super) watch: Vec<String>,
+}
+
+/// One way to play the incident.
+pub struct Variant {
+    /// `faulty`, `fixed`, `decoy`, …
+    pub name: String,
+    /// One line on what is different in it.
+    pub title: String,
+    /// What the diagnosis must say of it.
+    pub expect: Expect,
+    /// Names of the processes it starts, in this order.
+    pub(super) start: Vec<String>,
+    /// Appended to a process's arguments.
+    pub(super) arguments: BTreeMap<String, Vec<String>>,
+    /// Added to a process's environment; holds over what the process itself says.
+    pub(super) env: BTreeMap<String, Vec<(String, String)>>,
+}
+
+/// The verdict a variant must get.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expect {
+    /// `found`, `healthy` or `undecided`.
+    pub verdict: String,
+    /// The cause that must be named, if any.
+    pub culprit: Option<String>,
+    /// Causes that must be among the cleared.
+    pub cleared: Vec<String>,
+}
+
+/// A command that ends by itself.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub launch: Launch,
+    pub within: Duration,
+}
+
+/// What it takes to start a program; texts still hold placeholders.
+#[derive(Clone, Debug)]
+pub(super) struct Launch {
+    pub run: Vec<String>,
+    pub env: Vec<(String, String)>,
+    /// A file.
+    pub stdin: Option<String>,
+}
+
+/// A program that runs until it is stopped.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub name: String,
+    pub launch: Launch,
+    pub ready: Option<Ready>,
+    pub ready_within: Duration,
+    pub then: Vec<Step>,
+    pub stop_signal: i32,
+    pub stop_within: Duration,
+}
+
+/// What shows that a process is ready; texts still hold placeholders.
+#[derive(Clone, Debug)]
+pub(super) enum Ready {
+    /// A connection to this port of 127.0.0.1 (or `HOST:PORT`) is accepted.
+    Tcp(String),
+    /// It has written this text.
+    Stdout(String),
+    /// `GET` of this URL is answered with 200.
+    Http(String),
+}
+
+/// Longest time for a step, and for a process to get ready, that says nothing else.
+const STEP_WITHIN: Duration = Duration::from_secs(120);
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// Installing packages through a slow mirror.
+const NEEDS_WITHIN: Duration = Duration::from_secs(900);
+const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+impl Lab {
+    /// Reads the lab in `folder`.
+    pub(super) fn read(folder: &Path) -> Result<Self, LabError> {
+        let file = folder.join("lab.yaml");
+        let text = std::fs::read_to_string(&file).map_err(LabError::file("read", &file))?;
+        let root = Node::parse(&text, &file.display().to_string())?;
+        let map = root.map(&[
+            "name",
+            "title",
+            "scenario",
+            "needs",
+            "ports",
+            "secrets",
+            "setup",
+            "processes",
+            "watch",
+            "variants",
+        ])?;
+
+        let name = map.need("name")?;
+        if folder.file_name().and_then(|n| n.to_str()) != Some(name.text()?) {
+            return Err(name.error("a lab is called as its folder is").into());
+        }
+        let secrets = secrets(map)?;
+        let processes = map.need("processes")?;
+        let declared = Declared {
+            ports: map.get("ports").map_or(&[][..], Node::list).iter().map(identifier).collect::<Result<_, _>>()?,
+            secrets: secrets.keys().cloned().collect(),
+            processes: processes.list().iter().map(process_name).collect::<Result<_, _>>()?,
+        };
+        only_once(processes, &declared.processes)?;
+        if let Some(ports) = map.get("ports") {
+            only_once(ports, &declared.ports)?;
+        }
+        let fields = Fields { declared: &declared };
+
+        let scenario = map.need("scenario")?;
+        let scenario_file = folder.join(scenario.text()?);
+        let scenario = std::fs::read_to_string(&scenario_file)
+            .map_err(|e| scenario.error(format!("failed to read {}: {e}", scenario_file.display())))?;
+        fields.check_scenario(&scenario, &scenario_file)?;
+
+        Ok(Self {
+            name: name.text()?.to_owned(),
+            title: map.need("title")?.text()?.to_owned(),
+            variants: variants(map.need("variants")?, &fields)?,
+            needs: fields.steps(map.get("needs"), NEEDS_WITHIN, false)?,
+            setup: fields.steps(map.get("setup"), STEP_WITHIN, false)?,
+            processes: processes.list().iter().map(|p| process(p, &fields)).collect::<Result<_, _>>()?,
+            watch: fields.watch(map.get("watch"))?,
+            ports: declared.ports,
+            folder: folder.to_owned(),
+            scenario_file,
+            scenario,
+            secrets,
+        })
+    }
+
+    pub(super) fn variant(&self, name: &str) -> Result<&Variant, LabError> {
+        self.variants.iter().find(|v| v.name == name).ok_or_else(|| {
+            let known: Vec<&str> = self.variants.iter().map(|v| v.name.as_str()).collect();
+            let (lab, variant) = (self.name.clone(), name.to_owned());
+            LabError::UnknownVariant { lab, variant, hint: instead(name, &known) }
+        })
+    }
+
+    pub(super) fn process(&self, name: &str) -> Option<&Process> {
+        self.processes.iter().find(|p| p.name == name)
+    }
+}
+
+fn identifier(node: &Node) -> Result<String, YamlError> {
+    let text = node.text()?;
+    if is_name(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(node.error(format!("\"{text}\" is no name: letters, digits, - and _, beginning with a letter or digit")))
+    }
+}
+
+fn only_once(list: &Node, names: &[String]) -> Result<(), YamlError> {
+    match names.iter().enumerate().find(|(i, name)| names[..*i].contains(name)) {
+        Some((i, name)) => Err(list.list()[i].error(format!("\"{name}\" stands here twice"))),
+        None => Ok(()),
+    }
+}
+
+/// Shorter ones stand in logs by chance, and blotting them out would make the logs unreadable.
+const SHORTEST_SECRET: usize = 6;
+
+fn secrets(map: Map<'_>) -> Result<BTreeMap<String, String>, YamlError> {
+    let mut secrets = BTreeMap::new();
+    for (name, value) in map.get("secrets").map_or(Ok(&[][..]), Node::entries)? {
+        if !is_name(name) {
+            return Err(value.error("no name: letters, digits, - and _, beginning with a letter or digit"));
+        }
+        let text = value.text()?;
+        if text.len() < SHORTEST_SECRET {
+            return Err(value.error(format!("a secret has at least {SHORTEST_SECRET} characters")));
+        }
+        secrets.insert(name.clone(), text.to_owned());
+    }
+    Ok(secrets)
+}
+
+fn process_name(node: &Node) -> Result<String, YamlError> {
+    identifier(node.map(&["name", "run", "env", "stdin", "ready", "then", "stop"])?.need("name")?)
+}
+
+fn process(node: &Node, fields: &Fields<'_>) -> Result<Process, YamlError> {
+    let map = node.map(&["name", "run", "env", "stdin", "ready", "then", "stop"])?;
+    let (ready, ready_within) = match map.get("ready") {
+        Some(ready) => {
+            let (ready, within) = fields.ready(ready)?;
+            (Some(ready), within.unwrap_or(READY_WITHIN))
+        }
+        None => (None, READY_WITHIN),
+    };
+    let stop = map.get("stop").map(|n| n.map(&["signal", "within"])).transpose()?;
+    Ok(Process {
+        name: identifier(map.need("name")?)?,
+        launch: fields.launch(map, true)?,
+        ready,
+        ready_within,
+        then: fields.steps(map.get("then"), STEP_WITHIN, true)?,
+        stop_signal: stop.and_then(|s| s.get("signal")).map_or(Ok(libc::SIGTERM), signal)?,
+        stop_within: stop.and_then(|s| s.get("within")).map_or(Ok(STOP_WITHIN), Node::duration)?,
+    })
+}
+
+fn variants(node: &Node, fields: &Fields<'_>) -> Result<Vec<Variant>, YamlError> {
+    let variants: Vec<Variant> =
+        node.entries()?.iter().map(|(name, value)| variant(name, value, fields)).collect::<Result<_, _>>()?;
+    if variants.is_empty() {
+        return Err(node.error("a lab has at least one variant"));
+    }
+    Ok(variants)
+}
+
+fn variant(name: &str, node: &Node, fields: &Fields<'_>) -> Result<Variant, YamlError> {
+    let map = node.map(&["title", "start", "arguments", "env", "expect"])?;
+    if !is_name(name) {
+        return Err(node.error("no name: letters, digits, - and _, beginning with a letter or digit"));
+    }
+    let start = map.need("start")?;
+    let known: Vec<&str> = fields.declared.processes.iter().map(String::as_str).collect();
+    let names: Vec<String> = start.list().iter().map(|n| fields.one_of(n, &known)).collect::<Result<_, _>>()?;
+    only_once(start, &names)?;
+    let started: Vec<&str> = names.iter().map(String::as_str).collect();
+
+    let mut arguments = BTreeMap::new();
+    if let Some(node) = map.get("arguments") {
+        // Those of a process that it does not start would be lost silently.
+        node.map(&started)?;
+        for (process, words) in node.entries()? {
+            arguments.insert(process.clone(), fields.words(words, true)?);
+        }
+    }
+    let mut env = BTreeMap::new();
+    if let Some(node) = map.get("env") {
+        node.map(&started)?;
+        for (process, entries) in node.entries()? {
+            env.insert(process.clone(), fields.env(Some(entries), true)?);
+        }
+    }
+    let expect = expect(map.need("expect")?, fields)?;
+    Ok(Variant {
+        name: name.to_owned(),
+        title: map.need("title")?.text()?.to_owned(),
+        expect,
+        start: names,
+        arguments,
+        env,
+    })
+}
+
+fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
+    let map = node.map(&["verdict", "culprit", "cleared"])?;
+    let verdict = fields.one_of(map.need("verdict")?, &["found", "healthy", "undecided"])?;
+    let culprit = map.get("culprit").map(|n| n.text().map(str::to_owned)).transpose()?;
+    if (verdict == "found") != culprit.is_some() {
+        return Err(node.error("a culprit goes with the verdict \"found\", and with no other"));
+    }
+    let cleared = map.get("cleared").map_or(&[][..], Node::list);
+    Ok(Expect {
+        verdict,
+        culprit,
+        cleared: cleared.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+    })
+}

@@ -1,0 +1,79 @@
+//! Where labs lie and which there are. A lab is a folder with a `lab.yaml`, named as the lab is; `kit` beside the labs
+//! holds what they share. It reads no more than it is asked for: a broken lab is in nobody's way who runs another.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::definition::Lab;
+use super::error::LabError;
+use super::placeholder::{instead, is_name};
+
+impl Lab {
+    /// Reads the lab `name`: the first of that name in `labs_dir`, the folder `HOLDUP_LABS` names, `./labs`, or a folder
+    /// `labs` beside one of the folders this program lies in.
+    ///
+    /// # Errors
+    /// If there is none (the message names the nearest, and all there are), or its files can't be understood.
+    pub fn find(name: &str, labs_dir: Option<&Path>) -> Result<Self, LabError> {
+        let roots = roots(labs_dir)?;
+        let labs = labs(&roots);
+        let Some(folder) = labs.get(name) else {
+            let known: Vec<&str> = labs.keys().map(String::as_str).collect();
+            let hint = if known.is_empty() {
+                let places: Vec<String> = roots.iter().map(|r| r.display().to_string()).collect();
+                let places = if places.is_empty() { "no folder".to_owned() } else { places.join(", ") };
+                format!("labs were looked for in {places}; set HOLDUP_LABS to the folder that holds them")
+            } else {
+                instead(name, &known)
+            };
+            return Err(LabError::Unknown { name: name.to_owned(), hint });
+        };
+        Self::read(folder)
+    }
+
+    /// Reads every lab that [`Lab::find`] could find, by name.
+    ///
+    /// # Errors
+    /// If a lab's files can't be understood.
+    pub fn all(labs_dir: Option<&Path>) -> Result<Vec<Self>, LabError> {
+        labs(&roots(labs_dir)?).values().map(|folder| Self::read(folder)).collect()
+    }
+}
+
+/// The folders that may hold labs, the first to be asked first.
+fn roots(labs_dir: Option<&Path>) -> Result<Vec<PathBuf>, LabError> {
+    let mut roots = Vec::new();
+    if let Some(dir) = labs_dir {
+        // One that was named must be there; the others are guesses.
+        roots.push(dir.canonicalize().map_err(LabError::file("read", dir))?);
+    }
+    let mut guesses: Vec<PathBuf> = std::env::var_os("HOLDUP_LABS").map(PathBuf::from).into_iter().collect();
+    guesses.push(PathBuf::from("labs"));
+    let program = std::env::current_exe().and_then(|p| p.canonicalize()).unwrap_or_default();
+    guesses.extend(program.ancestors().skip(1).map(|folder| folder.join("labs")));
+    for guess in guesses {
+        if let Ok(root) = guess.canonicalize()
+            && root.is_dir()
+            && !roots.contains(&root)
+        {
+            roots.push(root);
+        }
+    }
+    Ok(roots)
+}
+
+/// Name and folder of each lab. Of two with one name the first root's holds.
+fn labs(roots: &[PathBuf]) -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for root in roots {
+        for entry in root.read_dir().into_iter().flatten().flatten() {
+            if let Ok(name) = entry.file_name().into_string()
+                && is_name(&name)
+                && entry.path().join("lab.yaml").is_file()
+            {
+                found.entry(name).or_insert_with(|| entry.path());
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,195 @@
+//! Placeholders of lab files: finds them in a text, checks them against what the lab declares, and puts values in.
+//! Anything else in braces is left as it stands.
+
+use std::collections::BTreeMap;
+
+use holdup_load::yaml::nearest;
+
+/// A piece of a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Piece<'a> {
+    Text(&'a str),
+    /// `{dir}`: key and no name. `{port.db}`: key and name.
+    Placeholder(&'a str, Option<&'a str>),
+}
+
+/// Splits a text at its placeholders.
+fn pieces(text: &str) -> Vec<Piece<'_>> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    // Where the next `{` may stand; those before it were no placeholder.
+    let mut from = 0;
+    while let Some(open) = rest[from..].find('{').map(|at| at + from) {
+        let inside = &rest[open + 1..];
+        let placeholder = inside.find('}').and_then(|close| {
+            let (key, name) = match inside[..close].split_once('.') {
+                Some((key, name)) => (key, Some(name)),
+                None => (&inside[..close], None),
+            };
+            let ours = match name {
+                None => matches!(key, "dir" | "lab" | "kit" | "holdup"),
+                Some(name) => matches!(key, "port" | "pid" | "secret") && is_name(name),
+            };
+            ours.then_some((close, key, name))
+        });
+        match placeholder {
+            Some((close, key, name)) => {
+                found.push(Piece::Text(&rest[..open]));
+                found.push(Piece::Placeholder(key, name));
+                rest = &inside[close + 1..];
+                from = 0;
+            }
+            None => from = open + 1,
+        }
+    }
+    found.push(Piece::Text(rest));
+    found
+}
+
+/// Names of labs, ports, secrets, processes and variants: they become parts of file names.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty()
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-')
+        && text.as_bytes()[0].is_ascii_alphanumeric()
+}
+
+/// What `word` may have been meant to be: the nearest of `known`, and all of them.
+pub(super) fn instead(word: &str, known: &[&str]) -> String {
+    if known.is_empty() {
+        return "there are none".to_owned();
+    }
+    let hint = nearest(word, known).map(|name| format!("did you mean \"{name}\"? ")).unwrap_or_default();
+    format!("{hint}there are: {}", known.join(", "))
+}
+
+/// Where a text stands decides what it may hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowed {
+    /// Not where it would be seen: in an argument list (`ps`), in a scenario (the recording keeps it).
+    pub secrets: bool,
+    /// Not before anything runs.
+    pub pids: bool,
+}
+
+/// The names a lab declares.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    pub ports: Vec<String>,
+    pub secrets: Vec<String>,
+    pub processes: Vec<String>,
+}
+
+impl Declared {
+    /// Says what is wrong with the first placeholder of `text` that can't be filled in.
+    pub fn check(&self, text: &str, allowed: Allowed) -> Result<(), String> {
+        for piece in pieces(text) {
+            let Piece::Placeholder(key, Some(name)) = piece else { continue };
+            let (known, list) = match key {
+                "port" => (&self.ports, "ports"),
+                "pid" => (&self.processes, "processes"),
+                _ => (&self.secrets, "secrets"),
+            };
+            if !known.iter().any(|k| k == name) {
+                let known: Vec<&str> = known.iter().map(String::as_str).collect();
+                let hint = instead(name, &known);
+                return Err(format!("{{{key}.{name}}}: there is no \"{name}\" in {list}; {hint}"));
+            }
+            if key == "secret" && !allowed.secrets {
+                return Err(format!("{{secret.{name}}} may stand in env and watch only: here it would be seen"));
+            }
+            if key == "pid" && !allowed.pids {
+                return Err(format!("{{pid.{name}}}: no process runs yet at that point"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The values of a lab's placeholders at one moment.
+#[derive(Clone, Default)]
+pub(super) struct Scope {
+    pub dir: String,
+    pub lab: String,
+    pub kit: String,
+    pub holdup: String,
+    pub ports: BTreeMap<String, u16>,
+    pub secrets: BTreeMap<String, String>,
+    /// Processes that have been started.
+    pub pids: BTreeMap<String, u32>,
+}
+
+impl Scope {
+    /// Fills in the placeholders of a text that was checked.
+    ///
+    /// # Errors
+    /// The name of a process that has not been started.
+    pub fn fill(&self, text: &str) -> Result<String, String> {
+        let mut filled = String::with_capacity(text.len());
+        for piece in pieces(text) {
+            match piece {
+                Piece::Text(text) => filled.push_str(text),
+                Piece::Placeholder("dir", _) => filled.push_str(&self.dir),
+                Piece::Placeholder("lab", _) => filled.push_str(&self.lab),
+                Piece::Placeholder("kit", _) => filled.push_str(&self.kit),
+                Piece::Placeholder("holdup", _) => filled.push_str(&self.holdup),
+                Piece::Placeholder(key, name) => {
+                    let name = name.unwrap_or_default();
+                    let value = match key {
+                        "port" => self.ports.get(name).map(u16::to_string),
+                        "pid" => self.pids.get(name).map(u32::to_string),
+                        _ => self.secrets.get(name).cloned(),
+                    };
+                    filled.push_str(&value.ok_or_else(|| name.to_owned())?);
+                }
+            }
+        }
+        Ok(filled)
+    }
+
+    /// The text without the lab's secrets: servers quote in their logs what they were given.
+    pub fn redact(&self, text: &str) -> String {
+        let mut values: Vec<&String> = self.secrets.values().collect();
+        // A secret may begin with another one.
+        values.sort_by_key(|v| std::cmp::Reverse(v.len()));
+        values.into_iter().fold(text.to_owned(), |text, value| text.replace(value.as_str(), "***"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scope() -> Scope {
+        Scope {
+            dir: "/t".to_owned(),
+            ports: BTreeMap::from([("db".to_owned(), 4711)]),
+            secrets: BTreeMap::from([("a".to_owned(), "hush".to_owned()), ("b".to_owned(), "hush-hush".to_owned())]),
+            ..Scope::default()
+        }
+    }
+
+    #[test]
+    fn fills_what_it_knows_and_leaves_the_rest() {
+        let fill = |text: &str| scope().fill(text);
+        assert_eq!(fill("{dir}/x:{port.db}{port.db}").unwrap(), "/t/x:47114711");
+        assert_eq!(fill("id = {id} {{dir} {port} {").unwrap(), "id = {id} {/t {port} {");
+        assert_eq!(fill("${HOME} {a.b} {port.}").unwrap(), "${HOME} {a.b} {port.}");
+        assert_eq!(fill("{pid.db}").unwrap_err(), "db");
+    }
+
+    #[test]
+    fn check_names_the_nearest_and_refuses_secrets() {
+        let declared =
+            Declared { ports: vec!["db_extra".to_owned()], secrets: vec!["app".to_owned()], processes: vec![] };
+        let all = Allowed { secrets: true, pids: true };
+        assert!(declared.check("{port.db_extr}", all).unwrap_err().contains("did you mean \"db_extra\"?"));
+        assert!(declared.check("{secret.app} {id}", all).is_ok());
+        let error = declared.check("{secret.app}", Allowed { secrets: false, pids: true }).unwrap_err();
+        assert!(error.contains("env and watch only"), "{error}");
+    }
+
+    #[test]
+    fn redacts_the_longest_first() {
+        assert_eq!(scope().redact("user hush-hush and hush"), "user *** and ***");
+    }
+}

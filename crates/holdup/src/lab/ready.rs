@@ -1,0 +1,90 @@
+//! When a process is ready: a port answers, a text was written, a URL is answered with 200. It looks, again and again;
+//! what follows from it is the stage's.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use super::definition::Ready;
+use super::placeholder::Scope;
+use super::process::Log;
+
+/// A single look may not take longer, so that an interruption is noticed.
+const LOOK_WITHIN: Duration = Duration::from_millis(500);
+
+/// Looks whether one process is ready.
+pub(super) struct Watcher<'a> {
+    ready: Ready,
+    log: &'a Log,
+    position: u64,
+    /// The end of what was read, in which the text may have begun.
+    seen: Vec<u8>,
+}
+
+impl<'a> Watcher<'a> {
+    /// For `ready` with its placeholders filled in.
+    ///
+    /// # Errors
+    /// The name of a process that has not been started.
+    pub fn new(ready: &Ready, scope: &Scope, log: &'a Log) -> Result<Self, String> {
+        let ready = match ready {
+            Ready::Tcp(text) => Ready::Tcp(scope.fill(text)?),
+            Ready::Stdout(text) => Ready::Stdout(scope.fill(text)?),
+            Ready::Http(text) => Ready::Http(scope.fill(text)?),
+        };
+        Ok(Self { ready, log, position: 0, seen: Vec::new() })
+    }
+
+    /// Whether it is ready now.
+    pub fn look(&mut self) -> bool {
+        match &self.ready {
+            Ready::Tcp(port) => connect(port).is_some(),
+            Ready::Http(url) => answers_200(url),
+            Ready::Stdout(text) => {
+                let (bytes, position) = self.log.read_from(self.position);
+                self.position = position;
+                self.seen.extend(bytes);
+                let found = self.seen.windows(text.len().max(1)).any(|part| part == text.as_bytes());
+                let keep = self.seen.len().saturating_sub(text.len());
+                self.seen.drain(..keep);
+                found
+            }
+        }
+    }
+
+    /// What is waited for, in words.
+    pub fn words(&self) -> String {
+        match &self.ready {
+            Ready::Tcp(port) => format!("a connection to {port}"),
+            Ready::Stdout(text) => format!("\"{}\" in its output", text.trim()),
+            Ready::Http(url) => format!("status 200 from {url}"),
+        }
+    }
+}
+
+/// Connects to `HOST:PORT`, or to a port of 127.0.0.1.
+fn connect(target: &str) -> Option<TcpStream> {
+    let address: SocketAddr = match target.parse::<u16>() {
+        Ok(port) => ([127, 0, 0, 1], port).into(),
+        Err(_) => target.to_socket_addrs().ok()?.next()?,
+    };
+    let stream = TcpStream::connect_timeout(&address, LOOK_WITHIN).ok()?;
+    // On loopback a socket that asks for a free port may be given the very port it connects to, and then talks to
+    // itself.
+    (stream.local_addr().ok()? != stream.peer_addr().ok()?).then_some(stream)
+}
+
+fn answers_200(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
+    let target = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };
+    let Some(mut stream) = connect(&target) else { return false };
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: holdup\r\nConnection: close\r\n\r\n");
+    let mut status = [0; 12];
+    stream.set_read_timeout(Some(LOOK_WITHIN)).is_ok()
+        && stream.set_write_timeout(Some(LOOK_WITHIN)).is_ok()
+        && stream.write_all(request.as_bytes()).is_ok()
+        && stream.read_exact(&mut status).is_ok()
+        && status.starts_with(b"HTTP/1.")
+        && status.ends_with(b" 200")
+}

@@ -1,0 +1,216 @@
+//! What the variants of a lab share: a scratch folder, ports, and what was set up once. Starting a variant on it is
+//! `act`'s; neither leaves anything behind.
+
+use std::io::Write as _;
+use std::net::{Ipv4Addr, TcpListener};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+use super::definition::{Lab, Launch, Step};
+use super::error::LabError;
+use super::placeholder::Scope;
+use super::process::{Ending, Program, Running};
+
+/// A lab that is set up: its variants can be started, one at a time.
+pub struct Stage<'a> {
+    pub(super) lab: &'a Lab,
+    pub(super) scratch: Arc<Scratch>,
+    pub(super) scope: Scope,
+}
+
+impl Lab {
+    /// Sees to it that what the lab needs is installed, makes its scratch folder, chooses its ports and sets it up.
+    /// `say` is told each stage in a few words. The output of `needs` goes to stderr.
+    ///
+    /// With `HOLDUP_KEEP_LAB` in the environment the folder stays, and `say` is told where it is.
+    ///
+    /// # Errors
+    /// [`LabError::Needs`] if something must be installed by hand; any failure of its commands.
+    pub fn set_up(&self, say: &dyn Fn(&str)) -> Result<Stage<'_>, LabError> {
+        self.set_up_until(say, &AtomicBool::new(false))
+    }
+
+    /// [`Lab::set_up`] that ends with [`LabError::Interrupted`] once `stop` is set: installing can take minutes.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn set_up_until(&self, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Stage<'_>, LabError> {
+        let scratch = Arc::new(Scratch::new()?);
+        if scratch.keep {
+            say(&format!("the lab's folder stays: {}", scratch.path.display()));
+        }
+        let kit = self.folder.with_file_name("kit");
+        let holdup = std::env::current_exe().map_err(LabError::file("find", "the holdup program"))?;
+        let scope = Scope {
+            dir: text(&scratch.path)?,
+            lab: text(&self.folder)?,
+            kit: text(&kit)?,
+            holdup: text(&holdup)?,
+            ports: free_ports(&self.ports)?,
+            secrets: self.secrets.clone(),
+            ..Scope::default()
+        };
+        let stage = Stage { lab: self, scratch, scope };
+
+        for step in &self.needs {
+            say("looking for what the lab needs");
+            let what = format!("looking for what {} needs", self.name);
+            let log = stage.log("lab.needs");
+            let program = program(&stage.scope, &what, &step.launch, "")?;
+            stage.run_needs(program, step.within, &log, stop)?;
+        }
+        if !self.setup.is_empty() {
+            say("setting up");
+        }
+        for step in &self.setup {
+            let what = format!("setup of {}", self.name);
+            run_step(&stage.scope, &stage.scratch.path, &what, step, &stage.log("lab.setup"), "", stop)?;
+        }
+        Ok(stage)
+    }
+}
+
+impl Stage<'_> {
+    pub(super) fn log(&self, name: &str) -> PathBuf {
+        self.scratch.path.join(format!("{name}.log"))
+    }
+
+    /// Runs a command that may install something: its user wants to see what it does, and status 3 means that he has to
+    /// do it himself.
+    fn run_needs(&self, program: Program, within: Duration, log: &Path, stop: &AtomicBool) -> Result<(), LabError> {
+        let command = program.run.join(" ");
+        let what = program.what.clone();
+        let running = Running::start(program, &self.scratch.path, log, libc::SIGTERM, STEP_STOP_WITHIN)?;
+        let mut shown = 0;
+        let mut show = || {
+            let (bytes, position) = running.log.read_from(shown);
+            shown = position;
+            // A stderr that is closed is no reason not to install.
+            let _ = std::io::stderr().write_all(self.scope.redact(&String::from_utf8_lossy(&bytes)).as_bytes());
+        };
+        let ending = running.wait(within, stop, &mut show)?;
+        if ending == Some(Ending::Exited(3)) {
+            let text = self.scope.redact(&running.log.last_lines().join("\n"));
+            let text = if text.is_empty() { format!("\"{command}\" did not say what") } else { text };
+            return Err(LabError::Needs { lab: self.lab.name.clone(), text });
+        }
+        show();
+        ended_well(ending, &running, what, command, within, &self.scope)
+    }
+}
+
+/// How long a command that is interrupted has to end by itself.
+const STEP_STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// Runs a command to its end. `who` says who refers to a process that isn't started, if one does.
+pub(super) fn run_step(
+    scope: &Scope,
+    dir: &Path,
+    what: &str,
+    step: &Step,
+    log: &Path,
+    variant: &str,
+    stop: &AtomicBool,
+) -> Result<(), LabError> {
+    let program = program(scope, what, &step.launch, variant)?;
+    let command = program.run.join(" ");
+    let running = Running::start(program, dir, log, libc::SIGTERM, STEP_STOP_WITHIN)?;
+    let ending = running.wait(step.within, stop, || ())?;
+    ended_well(ending, &running, what.to_owned(), command, step.within, scope)
+}
+
+fn ended_well(
+    ending: Option<Ending>,
+    running: &Running,
+    what: String,
+    command: String,
+    within: Duration,
+    scope: &Scope,
+) -> Result<(), LabError> {
+    let log = || running.log.quote(|line| scope.redact(line));
+    match ending {
+        Some(Ending::Exited(0)) => Ok(()),
+        Some(ending) => Err(LabError::Command { what, command, ending, log: log() }),
+        None => Err(LabError::CommandTooLong { what, command, within, log: log() }),
+    }
+}
+
+/// Fills in what it takes to start a program.
+pub(super) fn program(scope: &Scope, what: &str, launch: &Launch, variant: &str) -> Result<Program, LabError> {
+    let fill = |text: &String| scope.fill(text).map_err(|process| not_started(variant, what, process));
+    Ok(Program {
+        what: what.to_owned(),
+        run: launch.run.iter().map(fill).collect::<Result<_, _>>()?,
+        env: launch
+            .env
+            .iter()
+            .map(|(name, value)| fill(value).map(|value| (name.clone(), value)))
+            .collect::<Result<_, _>>()?,
+        stdin: launch.stdin.as_ref().map(fill).transpose()?.map(PathBuf::from),
+    })
+}
+
+pub(super) fn not_started(variant: &str, what: &str, process: String) -> LabError {
+    LabError::NotStarted { variant: variant.to_owned(), what: what.to_owned(), process }
+}
+
+fn text(path: &Path) -> Result<String, LabError> {
+    let not_text = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8");
+    path.to_str().map(str::to_owned).ok_or_else(|| LabError::file("use", path)(not_text()))
+}
+
+/// Ports of 127.0.0.1 that are free, all asked for before the first is given back: they differ.
+fn free_ports(names: &[String]) -> Result<std::collections::BTreeMap<String, u16>, LabError> {
+    let listeners: Vec<TcpListener> = names
+        .iter()
+        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
+        .collect::<Result<_, _>>()
+        .map_err(LabError::Ports)?;
+    names
+        .iter()
+        .zip(&listeners)
+        .map(|(name, listener)| Ok((name.clone(), listener.local_addr().map_err(LabError::Ports)?.port())))
+        .collect()
+}
+
+/// A folder of our own, removed with its contents when nobody needs it any more.
+pub(super) struct Scratch {
+    pub path: PathBuf,
+    keep: bool,
+}
+
+/// A socket's path may have 107 bytes; what a lab puts behind `{dir}` needs most of them.
+const LONGEST_ROOT_BYTES: usize = 48;
+
+impl Scratch {
+    fn new() -> Result<Self, LabError> {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let mut root = std::env::temp_dir();
+        if root.as_os_str().len() > LONGEST_ROOT_BYTES && Path::new("/tmp").is_dir() {
+            root = PathBuf::from("/tmp");
+        }
+        let keep = std::env::var_os("HOLDUP_KEEP_LAB").is_some_and(|v| !v.is_empty());
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = root.join(format!("holdup-{}-{count}", std::process::id()));
+            match std::fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self { path, keep }),
+                // Left by an earlier process of the same number; never used, whoever made it.
+                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(e) => return Err(LabError::file("make", path)(e)),
+            }
+        }
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if !self.keep {
+            // What can't be removed lies in the system's folder for such things.
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
