@@ -4,16 +4,23 @@
 use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
+use crate::rules::timing;
 use crate::signals::client::{mean, service_ms};
+use crate::signals::latency::{self, Origin};
 use crate::signals::view::Index;
 use crate::signals::{ClientView, Complaint, Missing, View, Window};
+
+/// A smaller excess than this is no delay that anybody could feel or measure across processes.
+const LEAST_EXCESS_MS: f64 = 1.0;
 
 /// Everything rules may look at.
 pub struct Case<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// The client's seconds.
+    /// The client's seconds, or what stands for them.
     pub client: ClientView,
+    /// Who measured response time.
+    pub origin: Origin,
     /// What there is to explain, if anything.
     pub complaint: Option<Complaint>,
     index: Index,
@@ -35,9 +42,10 @@ impl<'a> Case<'a> {
             .filter(|r| window.is_none_or(|w| w.contains(r.intended_at)))
             .cloned()
             .collect();
-        let client = ClientView::of(&requests);
-        let complaint = client.complaint(&requests, manifest);
-        Self { recording, client, complaint, index: Index::of(&recording.tables.samples.rows), whole }
+        let index = Index::of(&recording.tables.samples.rows);
+        let (client, origin) = latency::best(&requests, &index, whole);
+        let complaint = client.complaint(&requests, manifest).map(|c| Complaint { text: origin.qualify(&c.text), ..c });
+        Self { recording, client, origin, complaint, index, whole }
     }
 
     /// The degraded stretch until the last of its requests had ended, or all of the recording if nothing is
@@ -85,13 +93,29 @@ impl<'a> Case<'a> {
         Ok(rows.iter().filter(|r| window.contains(r.intended_at)).collect())
     }
 
-    /// Requests that ended well within `window`, by when they ended.
+    /// Requests that ended well within `window`, by when they ended; without request rows what the app's
+    /// metrics count, or the database's statements.
     ///
     /// # Errors
-    /// As [`Self::slow_requests`].
+    /// If nothing was recorded that counts any of them.
     pub fn completed_in(&self, window: Window) -> Result<f64, Missing> {
+        if self.origin != Origin::Client {
+            let view = self.view(window);
+            let counted = view
+                .counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
+                .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))?;
+            return Ok(counted.delta);
+        }
         let rows = self.requests_in(Window { from: i64::MIN, to: i64::MAX })?;
         Ok(rows.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at)).count() as f64)
+    }
+
+    /// Requests due per second of the degraded stretch.
+    pub fn offered_per_second(&self) -> f64 {
+        let window = self.complaint.as_ref().map_or(self.whole, |c| c.slow);
+        let seconds: Vec<_> = self.client.seconds.iter().filter(|s| window.contains(s.window.from)).collect();
+        let length: f64 = seconds.iter().map(|s| s.window.seconds()).sum();
+        seconds.iter().map(|s| s.offered).sum::<usize>() as f64 / length.max(1e-9)
     }
 
     /// Mean service time of the requests of `window`, milliseconds.
@@ -107,8 +131,9 @@ impl<'a> Case<'a> {
         self.complaint.as_ref().map_or(0.0, Complaint::excess_ms)
     }
 
-    /// `ms` as a share (0-1) of what there is to explain; 0 if there is no complaint.
+    /// `ms` as a share (0-1) of what there is to explain; 0 if there is no complaint, or if it is of errors
+    /// alone and requests are not slower: then no wait explains it.
     pub fn share(&self, ms: f64) -> f64 {
-        if self.complaint.is_some() { (ms / self.excess_ms()).clamp(0.0, 1.0) } else { 0.0 }
+        if self.excess_ms() >= LEAST_EXCESS_MS { (ms / self.excess_ms()).clamp(0.0, 1.0) } else { 0.0 }
     }
 }

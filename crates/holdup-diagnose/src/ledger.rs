@@ -63,6 +63,7 @@ const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
     let parts = measured(case);
+    let cpu_ms = app_cpu_ms(case);
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();
     let mut rows = Vec::new();
     for operation in operations {
@@ -73,14 +74,20 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
             let n = mine.len() as f64;
             let slice = &mine[(from * n).floor() as usize..(to * n).ceil() as usize];
             if !slice.is_empty() {
-                rows.push(row(operation, band, slice, &parts));
+                rows.push(row(operation, band, slice, cpu_ms, &parts));
             }
         }
     }
     rows
 }
 
-fn row(operation: &str, band: &str, requests: &[&Request], measured: &[(&'static str, Intervals)]) -> LedgerRow {
+fn row(
+    operation: &str,
+    band: &str,
+    requests: &[&Request],
+    cpu_ms: Option<f64>,
+    measured: &[(&'static str, Intervals)],
+) -> LedgerRow {
     let exact = |f: fn(&Request) -> f64| mean(requests.iter().map(|r| f(r))).unwrap_or(0.0);
     let mut parts = vec![
         ("client_queue", exact(client_queue_ms), 0.0),
@@ -93,6 +100,10 @@ fn row(operation: &str, band: &str, requests: &[&Request], measured: &[(&'static
             requests.iter().map(|r| service_ms(r).map_or((0.0, 0.0), |ms| intervals.part_of(r.done_at, ms))).collect();
         let value = mean(found.iter().map(|(v, _)| *v)).unwrap_or(0.0);
         parts.push((name, value, mean(found.iter().map(|(_, e)| *e)).unwrap_or(0.0)));
+    }
+    if let Some(cpu_ms) = cpu_ms {
+        let sent = mean(requests.iter().map(|r| f64::from(r.sent_at.is_some()))).unwrap_or(0.0);
+        parts.push(("app_cpu", cpu_ms * sent, 0.0));
     }
     let response = exact(response_ms);
     let sum: f64 = parts.iter().map(|(_, ms, _)| ms).sum();
@@ -186,10 +197,6 @@ fn measured(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     };
     add("connection_pool_wait", per_request(format!("{}_sum", timing::POOL_WAIT)));
     add("downstream", per_request(format!("{}_sum", timing::HTTP_CLIENT)));
-    // CPU time is used all along, not booked when a request ends: its mean over the stretch holds for each.
-    let cpu_s: f64 = growth(&view, "process_cpu_seconds_total").values().sum();
-    let all: f64 = served.iter().map(|s| s.requests).sum();
-    add("app_cpu", served.iter().map(|_| cpu_s / all.max(1.0) * 1e3).collect());
     let calls = per_request(format!("{}_sum", timing::OPERATION));
     match database(&view, case, &served, &calls) {
         // Without the server's account the time in the database is one part.
@@ -201,6 +208,15 @@ fn measured(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
         }
     }
     parts
+}
+
+/// CPU time of the app per request, milliseconds. It is used all along, not booked when a request ends: the
+/// mean over the whole stretch holds for each.
+fn app_cpu_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let cpu = view.counter("process_cpu_seconds_total", &[], timing::APP_METRICS).ok()?;
+    let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS).ok()?;
+    (served.delta > 0.0).then(|| cpu.delta / served.delta * 1e3)
 }
 
 /// Milliseconds per request in the database, by interval.

@@ -392,7 +392,7 @@ impl Judged {
             (None, _) if case.client.seconds.is_empty() => {
                 (Answer::Undecided, "Nothing here measured response time, so there is nothing to explain.".to_owned())
             }
-            (None, _) => (Answer::Healthy, "Nothing is holding requests up.".to_owned()),
+            (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}.", met(case))),
             (Some(c), Some(f)) => (
                 Answer::Found,
                 format!(
@@ -434,6 +434,13 @@ impl Judged {
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
         }
     }
+}
+
+/// `: every objective was met (p99 < 400ms)`, if there was one.
+fn met(case: &Case<'_>) -> String {
+    let thresholds = case.recording.manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
+    let texts: Vec<&str> = thresholds.iter().map(|t| t.text.as_str()).collect();
+    if texts.is_empty() { String::new() } else { format!(": every objective was met ({})", texts.join(", ")) }
 }
 
 fn load_report(case: &Case<'_>, generator_limited: bool) -> LoadReport {

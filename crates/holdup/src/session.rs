@@ -62,7 +62,15 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// If a source, the target or the directory can't be used: nothing is left behind then.
 pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool) -> Result<Recorded, Failure> {
     let options = Options { partial: session.partial };
-    let mut sources = session.watch.iter().map(|a| watch::collector(a, &options)).collect::<Result<Vec<_>, _>>().map_err(Failure::unusable)?;
+    let mut sources = session
+        .watch
+        .iter()
+        .map(|a| watch::collector(a, &options))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(Failure::unusable)?;
+    if let Some(scenario) = session.scenario {
+        allow_descriptors(scenario.connections)?;
+    }
     let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
     let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
 
@@ -71,7 +79,8 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
     manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact);
     manifest.load = session.scenario.map(load_facts);
     let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
-    let running = collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
+    let running =
+        collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
 
     let outcome = match engine {
         Some(engine) => put_load_on(&engine, session, &recorder, &mut manifest, progress, stop),
@@ -104,13 +113,16 @@ fn put_load_on(
     let histograms = std::thread::spawn(move || hlog::write(&dir, started, intervals));
     let outputs = Outputs { rows: Some(recorder.sink()), slices: Some(slices), live: live.clone() };
     let summary = std::thread::scope(|scope| {
-        let load = std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || engine.run(outputs, stop));
+        let load =
+            std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || engine.run(outputs, stop));
         let load = load.map_err(Failure::unusable)?;
         while !load.is_finished() {
             std::thread::sleep(Duration::from_millis(50));
             progress.load(&live.get());
         }
-        load.join().map_err(|_| Failure::Unusable("the load loop failed; please report this".to_owned()))?.map_err(Failure::unusable)
+        load.join()
+            .map_err(|_| Failure::Unusable("the load loop failed; please report this".to_owned()))?
+            .map_err(Failure::unusable)
     })?;
     progress.end();
     if let Ok(Err(error)) = histograms.join() {
@@ -147,6 +159,30 @@ fn wait(length: Option<Duration>, progress: &mut Progress, stop: &AtomicBool) ->
     progress.end();
     // Without a length, Ctrl-C is how watching ends.
     length.is_some()
+}
+
+/// Descriptors that are needed beside those of the load's connections.
+const OTHER_DESCRIPTORS: u64 = 200;
+
+/// Raises this process's limit of open files so far that `connections` fit.
+fn allow_descriptors(connections: u32) -> Result<(), Failure> {
+    let needed = u64::from(connections) + OTHER_DESCRIPTORS;
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: getrlimit fills and setrlimit reads `limit`, which lives through both calls.
+    let allowed = unsafe {
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
+            && (limit.rlim_cur >= needed || limit.rlim_max >= needed && {
+                limit.rlim_cur = needed;
+                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0
+            })
+    };
+    if allowed {
+        return Ok(());
+    }
+    Err(Failure::Unusable(format!(
+        "{connections} connections need {needed} open files, and this account may have {}; run: ulimit -n {needed} (as root), or use fewer connections",
+        limit.rlim_max
+    )))
 }
 
 fn load_facts(scenario: &Scenario) -> LoadFacts {

@@ -70,7 +70,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 max.mean
             ),
         )));
-        let offered = case.slow_requests()?.len() as f64 / case.complaint.as_ref().map_or(1.0, |c| c.slow.seconds());
+        let offered = case.offered_per_second();
         let uses = held.count / completed;
         // Little's law: connections in use = rate x uses per request x time held; a fifth on top for bursts.
         let needed = (offered * uses * held.ms / 1e3 * 1.2).ceil();

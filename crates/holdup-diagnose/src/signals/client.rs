@@ -171,6 +171,7 @@ impl ClientView {
         let calm = self.longest_calm(&degraded);
         let calm_mean_ms =
             calm.and_then(|(from, to)| mean(self.seconds[from..to].iter().flat_map(|s| s.response_ms.iter().copied())));
+        // Intervals of a histogram stand for many requests each: their means weigh by what they stand for.
         let mut sorted = slow_requests.clone();
         sorted.sort_by(f64::total_cmp);
         Some(Complaint {

@@ -1,6 +1,7 @@
 //! What raw rows amount to. Derived when a recording is read, never stored.
 
 pub mod client;
+pub mod latency;
 pub mod view;
 
 pub use client::{ClientView, Complaint};

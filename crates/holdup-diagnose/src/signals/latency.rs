@@ -1,0 +1,172 @@
+//! Who measured response time. Best are the client's own requests; where holdup only watched, the app's HTTP
+//! metrics stand for them, and where there is no app either, the time statements spend in the database by
+//! Little's law (sessions at work = rate x time).
+
+use std::collections::BTreeMap;
+
+use holdup_recording::rows::Request;
+
+use super::Window;
+use super::client::{ClientView, Second};
+use super::view::Index;
+use crate::rules::timing;
+
+/// Who measured response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The client, request by request.
+    Client,
+    /// The app's HTTP server metrics.
+    AppMetrics,
+    /// The database's sessions and statement rate, by Little's law.
+    DatabaseSessions,
+}
+
+impl Origin {
+    /// `text` with whose word it is, if it is not the client's.
+    pub fn qualify(self, text: &str) -> String {
+        match self {
+            Origin::Client => text.to_owned(),
+            Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
+            Origin::DatabaseSessions => format!("{text}; time in the database, by Little's law over its sessions"),
+        }
+    }
+}
+
+/// Values that stand for one interval of a histogram: enough for its 99th percentile.
+const VALUES_AN_INTERVAL: f64 = 1_000.0;
+
+/// The best account there is of `whole`.
+pub(crate) fn best(requests: &[Request], index: &Index, whole: Window) -> (ClientView, Origin) {
+    if !requests.is_empty() {
+        return (ClientView::of(requests), Origin::Client);
+    }
+    let app = from_histogram(index, whole);
+    if !app.seconds.is_empty() {
+        return (app, Origin::AppMetrics);
+    }
+    (from_sessions(index, whole), Origin::DatabaseSessions)
+}
+
+/// Intervals between scrapes of the app's HTTP histogram. A bucket's requests are put at the geometric middle
+/// of its bounds, which is off by at most the square root of their ratio.
+fn from_histogram(index: &Index, whole: Window) -> ClientView {
+    let metric = format!("{}_bucket", timing::HTTP_SERVER);
+    let mut totals: BTreeMap<i64, BTreeMap<u64, f64>> = BTreeMap::new();
+    for ((_, labels), series) in index.series(&metric, &[]) {
+        let Some(bound) = labels.get("le").and_then(bound_ms) else { continue };
+        for &(at, value) in series.iter().filter(|(at, _)| whole.contains(*at)) {
+            *totals.entry(at).or_default().entry(bound.to_bits()).or_default() += value;
+        }
+    }
+    let instants: Vec<(i64, BTreeMap<u64, f64>)> = totals.into_iter().collect();
+    let seconds = instants.windows(2).filter_map(|pair| {
+        let ((from, before), (to, after)) = (&pair[0], &pair[1]);
+        let mut below = 0.0;
+        let mut counts = Vec::new();
+        let mut lower: f64 = 0.0;
+        // Bounds are positive, so the order of their bits is their order.
+        for (bits, total) in after {
+            let upper = f64::from_bits(*bits);
+            let cumulative = total - before.get(bits).copied().unwrap_or(0.0);
+            let middle = if upper.is_infinite() { lower } else { (lower.max(upper / 2.0) * upper).sqrt() };
+            counts.push((middle, (cumulative - below).max(0.0)));
+            below = cumulative.max(below);
+            lower = upper;
+        }
+        let offered: f64 = counts.iter().map(|(_, n)| n).sum();
+        let scale = (VALUES_AN_INTERVAL / offered.max(1.0)).min(1.0);
+        let response_ms =
+            counts.iter().flat_map(|(ms, n)| std::iter::repeat_n(*ms, (n * scale).ceil() as usize)).collect();
+        (offered > 0.0).then_some(Second {
+            window: Window { from: *from, to: *to },
+            offered: offered as usize,
+            errors: 0,
+            response_ms,
+        })
+    });
+    ClientView { seconds: seconds.collect() }
+}
+
+/// A bucket's upper bound in seconds as text, in milliseconds.
+fn bound_ms(text: &str) -> Option<f64> {
+    let seconds: f64 = if text == "+Inf" { f64::INFINITY } else { text.parse().ok()? };
+    (seconds > 0.0).then_some(seconds * 1e3)
+}
+
+/// Intervals between reads of the database's status: mean time that a statement was in it.
+fn from_sessions(index: &Index, whole: Window) -> ClientView {
+    let mut at_work: BTreeMap<i64, f64> = BTreeMap::new();
+    for ((_, labels), series) in index.series("mysql_sessions", &[]) {
+        for &(at, value) in series {
+            *at_work.entry(at).or_default() += if labels.get("true_state") == Some("idle") { 0.0 } else { value };
+        }
+    }
+    let mut seconds = Vec::new();
+    for (_, series) in index.series("mysql_global_status_questions", &[]) {
+        for pair in series.windows(2) {
+            let ((from, before), (to, after)) = (pair[0], pair[1]);
+            let statements = after - before;
+            let busy: Vec<f64> = at_work.range(from..=to).map(|(_, n)| *n).collect();
+            if !whole.contains(from) || statements < 1.0 || busy.is_empty() {
+                continue;
+            }
+            let in_system = busy.iter().sum::<f64>() / busy.len() as f64;
+            let ms = in_system / (statements / ((to - from) as f64 / 1e9)) * 1e3;
+            seconds.push(Second {
+                window: Window { from, to },
+                offered: statements as usize,
+                errors: 0,
+                response_ms: vec![ms],
+            });
+        }
+    }
+    ClientView { seconds }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::Labels;
+    use holdup_recording::rows::Sample;
+
+    use super::*;
+
+    fn sample(at_s: i64, metric: &str, labels: &[(&str, &str)], value: f64) -> Sample {
+        Sample {
+            at: at_s * 1_000_000_000,
+            source: "s".into(),
+            metric: metric.into(),
+            labels: Labels::of(labels.iter().copied()),
+            value,
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn a_histogram_stands_for_requests() {
+        let metric = "http_server_request_duration_seconds_bucket";
+        let mut rows = Vec::new();
+        for (at, fast, slow) in [(0, 0.0, 0.0), (1, 90.0, 100.0), (2, 180.0, 200.0)] {
+            rows.push(sample(at, metric, &[("le", "0.1")], fast));
+            rows.push(sample(at, metric, &[("le", "1")], slow));
+            rows.push(sample(at, metric, &[("le", "+Inf")], slow));
+        }
+        let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
+        assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 100, Origin::AppMetrics));
+        let (p50, p99) = (view.seconds[1].quantile(0.5).unwrap(), view.seconds[1].quantile(0.99).unwrap());
+        assert!(p50 < 100.0 && p99 > 300.0 && p99 <= 1_000.0, "{p50} {p99}");
+    }
+
+    #[test]
+    fn sessions_stand_for_an_app_that_says_nothing() {
+        let mut rows = Vec::new();
+        for at in 0..4 {
+            rows.push(sample(at, "mysql_global_status_questions", &[], 100.0 * at as f64));
+            rows.push(sample(at, "mysql_sessions", &[("true_state", "queued")], 50.0));
+            rows.push(sample(at, "mysql_sessions", &[("true_state", "idle")], 900.0));
+        }
+        let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
+        assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
+        assert_eq!(view.seconds[0].response_ms, [500.0]);
+    }
+}
