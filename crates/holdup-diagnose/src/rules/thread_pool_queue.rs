@@ -30,7 +30,7 @@ const ENABLE: &str = "--watch mysql://USER@HOST:PORT with PROCESS, on MariaDB 10
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     view.sessions(&["at", "true_state", "command"])?;
-    let handling = view.setting("thread_handling").ok_or_else(|| Missing::new("setting thread_handling", ENABLE))?;
+    let handling = view.setting("thread_handling", ENABLE)?;
     if handling != "pool-of-threads" {
         let text = format!("the server has thread_handling={handling}: there is no pool to queue for");
         return Ok(Outcome::Cleared(vec![Evidence::new(
@@ -147,8 +147,8 @@ fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
 }
 
 fn fixes(view: &View<'_>) -> Vec<Fix> {
-    let size = view.setting("thread_pool_size").unwrap_or("?");
-    let stall = view.setting("thread_pool_stall_limit").unwrap_or("?");
+    let size = view.setting("thread_pool_size", ENABLE).unwrap_or("?");
+    let stall = view.setting("thread_pool_stall_limit", ENABLE).unwrap_or("?");
     vec![
         Fix {
             text: format!("Let a group start another thread sooner: thread_pool_stall_limit is {stall} ms."),

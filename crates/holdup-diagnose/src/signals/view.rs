@@ -267,7 +267,13 @@ impl<'a> View<'a> {
     }
 
     /// The last value of setting `name` of any source that has it.
-    pub fn setting(&self, name: &str) -> Option<&'a str> {
-        self.recording.tables.settings.rows.iter().rev().find(|s| s.name == name).map(|s| s.value.as_str())
+    ///
+    /// # Errors
+    /// If it was not recorded.
+    pub fn setting(&self, name: &str, enable: &str) -> Result<&'a str, Missing> {
+        let missing = |what: String| Missing::new(what, enable);
+        let rows = self.recording.tables.settings.with_columns(&["name", "value"]).map_err(missing)?;
+        let found = rows.iter().rev().find(|s| s.name == name).map(|s| s.value.as_str());
+        found.ok_or_else(|| missing(format!("setting {name}")))
     }
 }

@@ -1,0 +1,126 @@
+//! Every rule over every fixture: short recordings cut from real labs (`fixtures/`).
+//!
+//! `fixtures/verdicts.txt` is the whole matrix in one file, so that a changed rule shows all its side effects
+//! in one diff. To accept a change: `HOLDUP_ACCEPT=1 cargo test -p holdup-diagnose --test matrix`.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use holdup_diagnose::rules::{self, Outcome};
+use holdup_diagnose::{Case, diagnose};
+use holdup_recording::Recording;
+
+fn fixtures() -> Vec<(String, Recording)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+    let mut dirs: Vec<PathBuf> =
+        std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()).collect();
+    dirs.sort();
+    assert!(dirs.len() >= 5, "fixtures are missing");
+    dirs.iter()
+        .map(|dir| (dir.file_name().unwrap().to_string_lossy().into_owned(), Recording::open(dir).unwrap()))
+        .collect()
+}
+
+fn word(case: &Case<'_>, cause: &str) -> &'static str {
+    match (rules::by_cause(cause).unwrap().judge)(case) {
+        Ok(Outcome::Found(_)) => "Found",
+        Ok(Outcome::Cleared(_)) => "Cleared",
+        Err(_) => "NotJudged",
+    }
+}
+
+#[test]
+fn verdicts_are_as_accepted() {
+    let mut matrix = String::new();
+    for (name, recording) in fixtures() {
+        let diagnosis = diagnose(&recording, None);
+        let _ = writeln!(matrix, "{name}: {:?} {}", diagnosis.verdict, diagnosis.culprit.as_deref().unwrap_or("-"));
+        let case = Case::new(&recording, None);
+        for rule in rules::ALL {
+            let _ = writeln!(matrix, "    {:<28}{}", rule.cause, word(&case, rule.cause));
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/verdicts.txt");
+    if std::env::var_os("HOLDUP_ACCEPT").is_some() {
+        std::fs::write(&path, &matrix).unwrap();
+    }
+    let accepted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(matrix, accepted, "the matrix differs from fixtures/verdicts.txt");
+}
+
+#[test]
+fn every_piece_of_evidence_resolves() {
+    for (name, recording) in fixtures() {
+        let diagnosis = diagnose(&recording, None);
+        let found = diagnosis.findings.iter().flat_map(|f| &f.evidence);
+        let mut count = 0;
+        for evidence in found.chain(diagnosis.cleared.iter().flat_map(|c| &c.evidence)) {
+            assert!(evidence.resolves(&recording), "{name}: {evidence:?} points nowhere");
+            count += 1;
+        }
+        assert!(count > 5, "{name}: only {count} pieces of evidence");
+    }
+}
+
+#[test]
+fn ledgers_close_on_faulty_recordings() {
+    for (name, recording) in fixtures() {
+        let diagnosis = diagnose(&recording, None);
+        if diagnosis.culprit.is_none() {
+            continue;
+        }
+        let all = diagnosis.ledger.iter().find(|row| row.band == "all").unwrap();
+        let residual = all.residual_ms.abs() / all.response_ms;
+        assert!(residual < 0.15, "{name}: {:.0} % of response time is nobody's", residual * 100.0);
+    }
+}
+
+/// A rule whose facts are taken away must not turn a culprit into a cleared suspect.
+#[test]
+fn a_rule_without_its_metric_never_clears_what_it_found() {
+    for (name, recording) in fixtures() {
+        let metrics: BTreeSet<String> = recording.tables.samples.rows.iter().map(|s| s.metric.clone()).collect();
+        let whole = Case::new(&recording, None);
+        let found: Vec<&str> = rules::ALL.iter().map(|r| r.cause).filter(|c| word(&whole, c) == "Found").collect();
+        if found.is_empty() {
+            continue;
+        }
+        for metric in metrics {
+            let mut less = recording.clone();
+            less.tables.samples.rows.retain(|s| s.metric != metric);
+            let case = Case::new(&less, None);
+            for cause in &found {
+                assert_ne!(word(&case, cause), "Cleared", "{name}: {cause} without {metric}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_rule_without_a_column_it_needs_is_not_judged() {
+    // (table, column, a rule that can't do without it)
+    let needed = [
+        ("requests", "sent_at", "load_generator_limit"),
+        ("requests", "ready_at", "load_generator_limit"),
+        ("samples", "value", "connection_pool_exhausted"),
+        ("samples", "metric", "cpu_saturated"),
+        ("samples", "labels", "disk_saturated"),
+        ("sessions", "true_state", "thread_pool_queue"),
+        ("sessions", "command", "thread_pool_queue"),
+        ("settings", "value", "thread_pool_queue"),
+    ];
+    for (name, recording) in fixtures() {
+        for (table, column, cause) in needed {
+            let mut less = recording.clone();
+            match table {
+                "requests" => less.tables.requests.missing.push(column),
+                "samples" => less.tables.samples.missing.push(column),
+                "sessions" => less.tables.sessions.missing.push(column),
+                _ => less.tables.settings.missing.push(column),
+            }
+            let case = Case::new(&less, None);
+            assert_eq!(word(&case, cause), "NotJudged", "{name}: {cause} without {table}.{column}");
+        }
+    }
+}
