@@ -34,7 +34,13 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
     let plot = Plot { recording, start: recording.manifest.started_at };
     let charts = vec![
         Chart { id: "rate", title: "Offered and achieved rate", unit: "requests/s", log: false, series: plot.rates() },
-        Chart { id: "response", title: "Response time from the intended start", unit: "ms", log: true, series: plot.latency() },
+        Chart {
+            id: "response",
+            title: "Response time from the intended start",
+            unit: "ms",
+            log: true,
+            series: plot.latency(),
+        },
         Chart {
             id: "generator",
             title: "Requests in flight and waiting in the generator",
@@ -78,8 +84,20 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
                 ("running", "mysql_thread_pool_group_active_threads", &[]),
             ]),
         },
-        Chart { id: "sessions", title: "Database sessions by what they really do", unit: "sessions", log: false, series: plot.sessions() },
-        Chart { id: "statements", title: "The server's own timing of statements, median", unit: "ms", log: true, series: plot.statements() },
+        Chart {
+            id: "sessions",
+            title: "Database sessions by what they really do",
+            unit: "sessions",
+            log: false,
+            series: plot.sessions(),
+        },
+        Chart {
+            id: "statements",
+            title: "The server's own timing of statements, median",
+            unit: "ms",
+            log: true,
+            series: plot.statements(),
+        },
         Chart { id: "cpu", title: "CPU time by mode, all CPUs", unit: "ratio", log: false, series: plot.cpu() },
         Chart {
             id: "disk",
@@ -190,7 +208,10 @@ impl Plot<'_> {
             .iter()
             .map(|value| {
                 let grown = self.growth(metric, &[(label, value.as_str())]);
-                self.series(value, grown.into_iter().map(|(at, (delta, seconds))| (at, Some(delta / seconds))).collect())
+                self.series(
+                    value,
+                    grown.into_iter().map(|(at, (delta, seconds))| (at, Some(delta / seconds))).collect(),
+                )
             })
             .collect()
     }

@@ -41,7 +41,11 @@ struct Phase<'a> {
 
 impl<'a> Report<'a> {
     /// A report on one run or several, each with its name.
-    pub fn new(title: &'a str, runs: &[(&'a str, &'a Recording, &'a Diagnosis)], comparison: Option<&'a Comparison>) -> Self {
+    pub fn new(
+        title: &'a str,
+        runs: &[(&'a str, &'a Recording, &'a Diagnosis)],
+        comparison: Option<&'a Comparison>,
+    ) -> Self {
         let runs = runs
             .iter()
             .map(|&(name, recording, verdict)| {

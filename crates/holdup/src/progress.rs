@@ -39,7 +39,13 @@ impl Progress {
             let bar = self.length.map_or_else(String::new, |l| bar(s.elapsed, l));
             let line = format!(
                 "{bar} {}  {} in flight, {} waiting  {} done, {} failed  p50 {} ms, p99 {} ms",
-                s.phase, s.in_flight, s.waiting, s.completed, s.errors, ms(s.p50_ms), ms(s.p99_ms)
+                s.phase,
+                s.in_flight,
+                s.waiting,
+                s.completed,
+                s.errors,
+                ms(s.p50_ms),
+                ms(s.p99_ms)
             );
             self.show(&line);
         } else if s.phase != self.phase {
@@ -53,7 +59,9 @@ impl Progress {
         if self.live {
             let line = match length {
                 Some(l) => format!("{} watching", bar(elapsed, l)),
-                None => format!("watching for {:.0}s; Ctrl-C ends it and keeps what was recorded", elapsed.as_secs_f64()),
+                None => {
+                    format!("watching for {:.0}s; Ctrl-C ends it and keeps what was recorded", elapsed.as_secs_f64())
+                }
             };
             self.show(&line);
         }

@@ -22,7 +22,9 @@ pub fn redact(text: &str) -> String {
 
 /// Where in `authority…` the password stands, if there is one.
 fn password(text: &str) -> Option<(usize, usize)> {
-    let end = text.find(|c: char| c == '/' || c == '?' || c == '#' || c == '"' || c == '\'' || c.is_whitespace()).unwrap_or(text.len());
+    let end = text
+        .find(|c: char| c == '/' || c == '?' || c == '#' || c == '"' || c == '\'' || c.is_whitespace())
+        .unwrap_or(text.len());
     // A password may hold an @ or a /: the last @ before white space or a quote ends it, as URL parsers read it.
     let quoted = text.find(|c: char| c == '"' || c == '\'' || c.is_whitespace()).unwrap_or(text.len());
     let at = text[..quoted].rfind('@').filter(|at| *at > end).or_else(|| text[..end].rfind('@'))?;
@@ -72,7 +74,10 @@ mod tests {
     fn passwords_go_and_the_rest_stays() {
         for (text, expected) in [
             ("mysql://u:s3cr3t@h:3306/db", "mysql://u:***@h:3306/db"),
-            ("watch: [host, \"mysql://u:p@ss/w@h\", prometheus:http://h/m]", "watch: [host, \"mysql://u:***@h\", prometheus:http://h/m]"),
+            (
+                "watch: [host, \"mysql://u:p@ss/w@h\", prometheus:http://h/m]",
+                "watch: [host, \"mysql://u:***@h\", prometheus:http://h/m]",
+            ),
             ("mysql://u@h", "mysql://u@h"),
             ("http://h:80/x?mail=a@b", "http://h:80/x?mail=a@b"),
             ("a://u:1@h b://v:2@i", "a://u:***@h b://v:***@i"),

@@ -171,10 +171,11 @@ fn allow_descriptors(connections: u32) -> Result<(), Failure> {
     // SAFETY: getrlimit fills and setrlimit reads `limit`, which lives through both calls.
     let allowed = unsafe {
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
-            && (limit.rlim_cur >= needed || limit.rlim_max >= needed && {
-                limit.rlim_cur = needed;
-                libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0
-            })
+            && (limit.rlim_cur >= needed
+                || limit.rlim_max >= needed && {
+                    limit.rlim_cur = needed;
+                    libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0
+                })
     };
     if allowed {
         return Ok(());

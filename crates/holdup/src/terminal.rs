@@ -60,7 +60,13 @@ fn load(out: &mut String, load: &LoadReport) {
         let _ = writeln!(
             out,
             "{DIM}{}: {:.0}/s offered, {:.0}/s achieved, {} failed; response p50 {} p99 {} max {} ms{DIM:#}",
-            o.operation, o.offered, o.achieved, o.errors, ms(o.response_ms.p50), ms(o.response_ms.p99), ms(o.response_ms.max)
+            o.operation,
+            o.offered,
+            o.achieved,
+            o.errors,
+            ms(o.response_ms.p50),
+            ms(o.response_ms.p99),
+            ms(o.response_ms.max)
         );
     }
 }
@@ -91,7 +97,11 @@ fn describe(out: &mut String, finding: &Finding) {
 
 fn ledger(out: &mut String, d: &Diagnosis) {
     let Some(row) = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests) else { return };
-    let _ = writeln!(out, "\n{BOLD}Where the time went{BOLD:#} {DIM}({}, mean of {} requests: {:.1} ms){DIM:#}", row.operation, row.requests, row.response_ms);
+    let _ = writeln!(
+        out,
+        "\n{BOLD}Where the time went{BOLD:#} {DIM}({}, mean of {} requests: {:.1} ms){DIM:#}",
+        row.operation, row.requests, row.response_ms
+    );
     let mut parts: Vec<(&str, f64)> = row.parts.iter().map(|p| (p.part.as_str(), p.ms)).collect();
     parts.push(("unexplained", row.residual_ms));
     for (name, ms) in parts {
