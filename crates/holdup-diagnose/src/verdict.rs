@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::manifest::{Coverage, CoverageState};
-use holdup_recording::{Labels, Recording};
+use holdup_recording::{Labels, Recording, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
@@ -452,8 +452,12 @@ fn load_report(case: &Case<'_>, generator_limited: bool) -> LoadReport {
         }
     }
     let first = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
-    // Rates are over the schedule; completions that came after its end count, over the longer time they took.
-    let scheduled = case.recording.manifest.phases.last().map_or(first, |p| p.to) - first;
+    // Rates are over the schedule, or as far as it got; completions that came after its end count, over the
+    // longer time they took.
+    let manifest = &case.recording.manifest;
+    let last_intended = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
+    let planned = manifest.phases.last().map_or(last_intended, |p| p.to).min(case.whole().to);
+    let scheduled = if manifest.state == RunState::Complete { planned } else { last_intended } - first;
     let offered_s = scheduled.max(1_000_000) as f64 / 1e9;
     let operations = names
         .into_iter()

@@ -127,6 +127,9 @@ struct Plot<'a> {
 
 type Points = Vec<(i64, Option<f64>)>;
 
+/// Name of a series, metric, labels.
+type Wanted<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)]);
+
 impl Plot<'_> {
     fn series(&self, name: &str, points: Points) -> Series {
         let step = points.len().div_ceil(MOST_POINTS).max(1);
@@ -148,7 +151,7 @@ impl Plot<'_> {
     }
 
     /// A gauge, summed over its series at each instant.
-    fn gauges(&self, wanted: &[(&str, &str, &[(&str, &str)])]) -> Vec<Series> {
+    fn gauges(&self, wanted: &[Wanted<'_>]) -> Vec<Series> {
         let mut all = Vec::new();
         for (name, metric, labels) in wanted {
             let mut sums: BTreeMap<i64, f64> = BTreeMap::new();
@@ -288,26 +291,29 @@ impl Plot<'_> {
     /// Median duration by second of the digests that took most time.
     fn statements(&self) -> Vec<Series> {
         const MOST_DIGESTS: usize = 5;
-        let mut digests: BTreeMap<&str, (f64, &str, BTreeMap<i64, Vec<f64>>)> = BTreeMap::new();
-        for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
-            let entry = digests.entry(&row.digest).or_insert((0.0, &row.digest_text, BTreeMap::new()));
-            let second = self.start + (row.at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
-            entry.0 += row.duration_ns as f64;
-            entry.2.entry(second).or_default().push(row.duration_ns as f64 / 1e6);
+        #[derive(Default)]
+        struct Digest<'a> {
+            total_ns: i64,
+            text: &'a str,
+            by_second_ms: BTreeMap<i64, Vec<f64>>,
         }
-        let mut ranked: Vec<_> = digests.into_values().collect();
-        ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-        ranked
-            .into_iter()
-            .take(MOST_DIGESTS)
-            .map(|(_, text, seconds)| {
-                let name: String = text.chars().take(60).collect();
-                let points = seconds.into_iter().map(|(at, mut values)| {
-                    values.sort_by(f64::total_cmp);
-                    (at, values.get(values.len() / 2).copied())
-                });
-                self.series(&name, points.collect())
-            })
-            .collect()
+        let mut digests: BTreeMap<&str, Digest<'_>> = BTreeMap::new();
+        for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
+            let second = self.start + (row.at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
+            let digest = digests.entry(&row.digest).or_default();
+            digest.total_ns += row.duration_ns;
+            digest.text = &row.digest_text;
+            digest.by_second_ms.entry(second).or_default().push(row.duration_ns as f64 / 1e6);
+        }
+        let mut ranked: Vec<Digest<'_>> = digests.into_values().collect();
+        ranked.sort_by_key(|d| std::cmp::Reverse(d.total_ns));
+        let series = ranked.into_iter().take(MOST_DIGESTS).map(|digest| {
+            let points = digest.by_second_ms.into_iter().map(|(at, mut values)| {
+                values.sort_by(f64::total_cmp);
+                (at, values.get(values.len() / 2).copied())
+            });
+            self.series(&digest.text.chars().take(60).collect::<String>(), points.collect())
+        });
+        series.collect()
     }
 }

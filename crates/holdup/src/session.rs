@@ -107,6 +107,9 @@ fn put_load_on(
     progress: &mut Progress,
     stop: &AtomicBool,
 ) -> Result<bool, Failure> {
+    // As planned; the exact ones follow when it has ended. A recording that is cut off has these.
+    manifest.phases = engine.phases(clock::now_ns());
+    manifest.write(session.dir).map_err(Failure::unusable)?;
     let live = Live::default();
     let (slices, intervals) = mpsc::channel();
     let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));

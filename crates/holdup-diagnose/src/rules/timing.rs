@@ -73,9 +73,12 @@ pub fn executions_of_requests(view: &View<'_>, completed: f64) -> Result<Vec<(i6
     Ok(by_digest(view, completed)?.into_values().flatten().collect())
 }
 
-fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<BTreeMap<&'a str, Vec<(i64, f64)>>, Missing> {
+/// End and duration (milliseconds) of executions by digest.
+type ByDigest<'a> = BTreeMap<&'a str, Vec<(i64, f64)>>;
+
+fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<ByDigest<'a>, Missing> {
     let executions = view.executions(&["at", "kind", "digest", "duration_ns"])?;
-    let mut by_digest: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
+    let mut by_digest = ByDigest::new();
     for execution in executions {
         by_digest.entry(&execution.digest).or_default().push((execution.at, execution.duration_ns as f64 / 1e6));
     }

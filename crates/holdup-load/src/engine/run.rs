@@ -7,12 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use holdup_recording::manifest::Phase;
 use holdup_recording::rows::{Request, Sample};
 use holdup_recording::{Batch, Labels, clock};
 
 use super::connection::{Connection, InFlight, Outcome, Step};
-use super::{LoadError, OperationSummary, Outputs, Summary};
+use super::{LoadError, OperationSummary, Outputs, Summary, phases};
 use crate::http::request_bytes;
 use crate::scenario::Scenario;
 use crate::stats::{Latencies, SLICE, Slices, Snapshot, count, histogram};
@@ -160,7 +159,7 @@ impl<'a> Run<'a> {
         Ok(Summary {
             started_at: self.started + self.unix_offset,
             ended_at: ended + self.unix_offset,
-            phases: self.phases(),
+            phases: phases(self.scenario, self.started + self.unix_offset),
             interrupted,
             cpu_ratio: (thread_cpu_ns() - cpu_begun) as f64 / (ended - self.started).max(1) as f64,
             operations: self.operations,
@@ -462,23 +461,6 @@ impl<'a> Run<'a> {
             p50_ms: self.shown.0,
             p99_ms: self.shown.1,
         });
-    }
-
-    fn phases(&self) -> Vec<Phase> {
-        let mut from = self.started + self.unix_offset;
-        let mut phases = Vec::new();
-        for stretch in self.scenario.schedule.stretches() {
-            let to = from + stretch.length.as_nanos() as i64;
-            phases.push(Phase {
-                name: stretch.name.clone(),
-                from,
-                to,
-                rate_from: stretch.rate_from,
-                rate_to: stretch.rate_to,
-            });
-            from = to;
-        }
-        phases
     }
 }
 

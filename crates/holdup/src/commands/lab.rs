@@ -67,7 +67,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
     };
     let dir = args.output.empty_dir(&lab.name)?;
-    let stage = lab.set_up_until(&say, &stop).map_err(lab_failure)?;
+    let stage = lab.set_up(&say, &stop).map_err(lab_failure)?;
     let mut runs: Vec<(String, Recording, Diagnosis)> = Vec::new();
     let mut wrong = Vec::new();
     for variant in lab.variants.iter().filter(|v| args.variant.is_empty() || args.variant.contains(&v.name)) {

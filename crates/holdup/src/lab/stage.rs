@@ -28,16 +28,9 @@ impl Lab {
     /// With `HOLDUP_KEEP_LAB` in the environment the folder stays, and `say` is told where it is.
     ///
     /// # Errors
-    /// [`LabError::Needs`] if something must be installed by hand; any failure of its commands.
-    pub fn set_up(&self, say: &dyn Fn(&str)) -> Result<Stage<'_>, LabError> {
-        self.set_up_until(say, &AtomicBool::new(false))
-    }
-
-    /// [`Lab::set_up`] that ends with [`LabError::Interrupted`] once `stop` is set: installing can take minutes.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn set_up_until(&self, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Stage<'_>, LabError> {
+    /// [`LabError::Needs`] if something must be installed by hand; any failure of its commands;
+    /// [`LabError::Interrupted`] once `stop` is set, because installing can take minutes.
+    pub fn set_up(&self, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Stage<'_>, LabError> {
         let scratch = Arc::new(Scratch::new()?);
         if scratch.keep {
             say(&format!("the lab's folder stays: {}", scratch.path.display()));

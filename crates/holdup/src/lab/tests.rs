@@ -39,7 +39,7 @@ fn find(labs: &TempDir) -> Result<Lab, LabError> {
 fn play(rest: &str, then: impl FnOnce(Result<Act, LabError>, &Path)) {
     let labs = labs(rest);
     let lab = find(&labs).unwrap();
-    let stage = lab.set_up(&|_| ()).unwrap();
+    let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
     then(stage.start("a", &|_| (), &NO_STOP), labs.path());
 }
 
@@ -119,7 +119,7 @@ fn an_unknown_lab_or_variant_is_told_the_nearest() {
     assert!(error.contains("\"tinny\"; did you mean \"tiny\"?"), "{error}");
     assert!(Lab::find("../tiny", Some(labs.path())).is_err());
     let lab = find(&labs).unwrap();
-    let error = lab.set_up(&|_| ()).unwrap().start("beta", &|_| (), &NO_STOP).err().unwrap();
+    let error = lab.set_up(&|_| (), &NO_STOP).unwrap().start("beta", &|_| (), &NO_STOP).err().unwrap();
     assert_eq!(error.to_string(), "lab tiny has no variant \"beta\"; there are: a");
 }
 
@@ -177,7 +177,7 @@ variants:
     let lab = find(&labs).unwrap();
     let said = Mutex::new(Vec::new());
     let say = |words: &str| said.lock().unwrap().push(words.to_owned());
-    let stage = lab.set_up(&say).unwrap();
+    let stage = lab.set_up(&say, &NO_STOP).unwrap();
     let scratch = stage.scratch.path.clone();
     let port = stage.scope.ports["web"];
     for round in 1..=2 {
@@ -309,7 +309,7 @@ fn an_interruption_ends_every_wait() {
     for rest in cases {
         let labs = labs(&rest);
         let lab = find(&labs).unwrap();
-        let stage = lab.set_up(&|_| ()).unwrap();
+        let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
         let stop = AtomicBool::new(false);
         std::thread::scope(|threads| {
             threads.spawn(|| {
@@ -323,7 +323,7 @@ fn an_interruption_ends_every_wait() {
     }
     let labs = labs(&format!("needs: [[sleep, 300]]\n{}", one("exit 0", "{ tcp: 1 }")));
     let lab = find(&labs).unwrap();
-    let interrupted = lab.set_up_until(&|_| (), &AtomicBool::new(true)).err();
+    let interrupted = lab.set_up(&|_| (), &AtomicBool::new(true)).err();
     assert!(matches!(interrupted, Some(LabError::Interrupted)));
 }
 
@@ -331,7 +331,7 @@ fn an_interruption_ends_every_wait() {
 fn needs_and_setup_say_what_is_wrong() {
     let set_up = |rest: &str| {
         let labs = labs(&format!("{rest}\n{}", one("exit 0", "{ tcp: 1 }")));
-        find(&labs).unwrap().set_up(&|_| ()).err().unwrap()
+        find(&labs).unwrap().set_up(&|_| (), &NO_STOP).err().unwrap()
     };
     let needs = set_up("needs: [[sh, -c, 'echo missing: sesame-server >&2; exit 3']]");
     assert!(matches!(&needs, LabError::Needs { text, .. } if text == "missing: sesame-server"), "{needs}");
@@ -346,7 +346,7 @@ fn needs_and_setup_say_what_is_wrong() {
 fn a_port_that_was_taken_is_noticed() {
     let labs = labs(&one("sleep 300", "{ tcp: '{port.web}' }"));
     let lab = find(&labs).unwrap();
-    let stage = lab.set_up(&|_| ()).unwrap();
+    let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
     let _taken = TcpListener::bind(("127.0.0.1", stage.scope.ports["web"])).unwrap();
     let error = stage.start("a", &|_| (), &NO_STOP).err().unwrap();
     assert!(error.to_string().contains("another program has taken port"), "{error}");
@@ -356,7 +356,7 @@ fn a_port_that_was_taken_is_noticed() {
 fn processes_do_not_outlive_the_thread_that_started_them() {
     let labs = labs(&one("echo $$ > {lab}/one.pid; echo go; exec sleep 300", "{ stdout: go }"));
     let lab = find(&labs).unwrap();
-    let stage = lab.set_up(&|_| ()).unwrap();
+    let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
     std::thread::scope(|threads| {
         // As if holdup were killed: nothing is dropped.
         threads.spawn(|| std::mem::forget(stage.start("a", &|_| (), &NO_STOP).unwrap()));
