@@ -103,7 +103,8 @@ impl<'a> Case<'a> {
             let view = self.view(window);
             let counted = view
                 .counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
-                .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))?;
+                .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))
+                .map_err(|_| Missing::new("how many requests were served", timing::APP_METRICS))?;
             return Ok(counted.delta);
         }
         let rows = self.requests_in(Window { from: i64::MIN, to: i64::MAX })?;

@@ -10,7 +10,7 @@ pub fn redact(text: &str) -> String {
         let (before, after) = rest.split_at(at + 3);
         out.push_str(before);
         rest = after;
-        if let Some((from, to)) = password(rest) {
+        if let Some((from, to)) = password(before, rest) {
             out.push_str(&rest[..from]);
             out.push_str("***");
             rest = &rest[to..];
@@ -20,15 +20,16 @@ pub fn redact(text: &str) -> String {
     out
 }
 
-/// Where in `authority…` the password stands, if there is one.
-fn password(text: &str) -> Option<(usize, usize)> {
-    let end = text
-        .find(|c: char| c == '/' || c == '?' || c == '#' || c == '"' || c == '\'' || c.is_whitespace())
-        .unwrap_or(text.len());
-    // A password may hold an @ or a /: the last @ before white space or a quote ends it, as URL parsers read it.
-    let quoted = text.find(|c: char| c == '"' || c == '\'' || c.is_whitespace()).unwrap_or(text.len());
-    let at = text[..quoted].rfind('@').filter(|at| *at > end).or_else(|| text[..end].rfind('@'))?;
-    let colon = text[..at].find(':')?;
+/// Where in `rest`, which follows `before` that ends in `://`, the password stands, if there is one.
+///
+/// In a web address the password ends before the path. In a database's it may hold a raw `/` or `@` that was
+/// not percent-encoded: there everything up to the last `@` is taken for it, so that no part of it is left.
+fn password(before: &str, rest: &str) -> Option<(usize, usize)> {
+    let web = before.ends_with("http://") || before.ends_with("https://");
+    let ends = |c: char| c.is_whitespace() || c == '"' || c == '\'' || web && matches!(c, '/' | '?' | '#');
+    let address = &rest[..rest.find(ends).unwrap_or(rest.len())];
+    let at = address.rfind('@')?;
+    let colon = address[..at].find(':')?;
     Some((colon + 1, at))
 }
 
@@ -53,7 +54,7 @@ pub fn hide_in_process_list() {
     for argument in line.split(|b| *b == 0) {
         if let Ok(text) = std::str::from_utf8(argument)
             && let Some(at) = text.find("://")
-            && let Some((from, to)) = password(&text[at + 3..])
+            && let Some((from, to)) = password(&text[..at + 3], &text[at + 3..])
         {
             // SAFETY: the kernel says that this process's arguments lie at start..end, and what was read from
             // there has just that length. They are ours to write (PR_SET_MM is not needed), no reference to
