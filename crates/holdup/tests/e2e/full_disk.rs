@@ -1,0 +1,46 @@
+//! A disk that fills up under a recording: the run goes on to its end, what was written is kept, and it is said.
+
+use std::process::Command;
+
+use crate::program::{alone, finish, holdup};
+use crate::service::Service;
+
+/// In a mount namespace of its own: a disk of half a megabyte, a run on it, and a copy of what is left.
+const SCRIPT: &str = r#"
+mount -t tmpfs -o size=512k tmpfs "$1" || exit 97
+"$2" run --url "$3" --rate 500 --duration 12s --no-collect -o "$1/run"
+code=$?
+cp -r "$1/run" "$4"
+exit $code
+"#;
+
+#[test]
+fn what_was_written_before_the_disk_was_full_is_kept() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let (disk, copy) = (dir.path().join("disk"), dir.path().join("copy"));
+    std::fs::create_dir(&disk).unwrap();
+    let service = Service::start();
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "--map-root-user", "sh", "-c", SCRIPT, "sh"]);
+    command.arg(&disk).arg(env!("CARGO_BIN_EXE_holdup")).arg(service.url()).arg(&copy);
+    if !Command::new("unshare").args(["--mount", "--map-root-user", "true"]).output().is_ok_and(|o| o.status.success())
+    {
+        // Not a matter of what is installed: containers often forbid it, and nothing else makes a full disk.
+        eprintln!("skipped: no mount namespace to be had here (unshare --mount)");
+        return;
+    }
+    let done = finish(command, 90);
+    if done.code() == Some(97) {
+        eprintln!("skipped: no tmpfs to be had here: {}", done.stderr);
+        return;
+    }
+    assert!(done.stderr.contains("No space left") || done.stderr.contains("os error 28"), "{}", done.stderr);
+    assert!(done.stderr.contains("kept"), "it says that something is kept: {}", done.stderr);
+    assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
+    let kept = finish(holdup(["diagnose", "--json"]).arg(&copy), 60);
+    assert_eq!(kept.code(), Some(0), "{}\n{}", kept.stderr, done.stderr);
+    let requests = kept.json()["load"]["operations"][0]["completed"].as_u64().unwrap();
+    assert!((500..6_000).contains(&requests), "{requests} of 6,000 requests are left");
+    assert_eq!(crate::program::manifest(&copy)["state"], "interrupted", "it did not get to its end");
+}

@@ -1,0 +1,17 @@
+//! holdup from the outside: the program as users start it, real servers, files read by other people's readers.
+//! What a function returns is tested beside the function; here it is what a person or a pipeline sees.
+//!
+//! A test that lacks what it needs (MariaDB, the Python of `cargo xtask setup`) says so and passes, unless `CI` is set.
+
+mod cut;
+mod demo;
+mod freeze;
+mod full_disk;
+mod lab;
+mod mariadb;
+mod program;
+mod python;
+mod refusals;
+mod schemas;
+mod secrets;
+mod service;

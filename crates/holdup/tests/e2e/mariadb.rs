@@ -1,0 +1,110 @@
+//! A real MariaDB of the test's own: data in a folder of its own, on loopback, on a free port, gone with the test.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::program::{finish, free_port, root, send, skip};
+
+/// The account that may see everything holdup asks for.
+pub const USER: &str = "holdup";
+
+/// Its password: it must turn up nowhere.
+pub const CANARY: &str = "c4naryW0rd";
+
+/// An account without a grant.
+pub const POOR: &str = "poor";
+
+/// Whether MariaDB's server is installed; says so if not.
+pub fn is_here() -> bool {
+    let here =
+        ["/usr/sbin/mariadbd", "/usr/bin/mariadbd", "/usr/local/sbin/mariadbd"].iter().any(|p| Path::new(p).exists());
+    if !here {
+        skip("mariadbd is not installed; run: cargo xtask setup");
+    }
+    here
+}
+
+pub struct MariaDb {
+    process: Child,
+    dir: tempfile::TempDir,
+    port: u16,
+}
+
+impl MariaDb {
+    pub fn start() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let data = dir.path().join("data");
+        let made = finish(Command::new("sh").arg(kit("mariadb-init.sh")).arg(&data), 60);
+        assert!(made.status.success(), "{}", made.stderr);
+        let port = free_port();
+        let process = Command::new("sh")
+            .arg(kit("mariadbd.sh"))
+            .args([
+                "--no-defaults",
+                "--bind-address=127.0.0.1",
+                "--performance-schema=ON",
+                "--innodb-buffer-pool-size=32M",
+            ])
+            .args([format!("--port={port}"), format!("--datadir={}", data.display())])
+            .arg(format!("--socket={}", dir.path().join("socket").display()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(std::fs::File::create(dir.path().join("log")).unwrap())
+            .spawn()
+            .unwrap();
+        let server = Self { process, dir, port };
+        server.set_up();
+        server
+    }
+
+    /// An address for `--watch`.
+    pub fn address(&self, user: &str, password: &str) -> String {
+        format!("mysql://{user}:{password}@127.0.0.1:{}", self.port)
+    }
+
+    fn set_up(&self) {
+        let users = format!(
+            "CREATE USER '{USER}'@'%' IDENTIFIED BY '{CANARY}'; GRANT PROCESS ON *.* TO '{USER}'@'%';
+             GRANT SELECT ON performance_schema.* TO '{USER}'@'%'; CREATE USER '{POOR}'@'%' IDENTIFIED BY '{CANARY}';"
+        );
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !self.run(&users) {
+            let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "mariadbd does not come up: {log}");
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    fn run(&self, sql: &str) -> bool {
+        let socket = format!("--socket={}", self.dir.path().join("socket").display());
+        let client = Command::new("mariadb")
+            .args(["--no-defaults", &socket, "--user=root"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut client = client.unwrap();
+        // A client that finds no server ends before it has read all: the exit status says so.
+        let _ = client.stdin.take().unwrap().write_all(sql.as_bytes());
+        client.wait().unwrap().success()
+    }
+}
+
+impl Drop for MariaDb {
+    fn drop(&mut self) {
+        send(self.process.id(), libc::SIGTERM);
+        let deadline = Instant::now() + Duration::from_secs(15);
+        while self.process.try_wait().is_ok_and(|status| status.is_none()) {
+            if Instant::now() > deadline {
+                let _ = self.process.kill();
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+fn kit(script: &str) -> PathBuf {
+    root().join("labs/kit").join(script)
+}

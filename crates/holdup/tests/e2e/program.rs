@@ -1,0 +1,129 @@
+//! Starts holdup, waits for it with a limit, and keeps measuring tests out of each other's way.
+
+use std::borrow::BorrowMut;
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The program under test, with nothing of the caller's that would change what it does.
+pub fn holdup<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_holdup"));
+    command.args(arguments).env_remove("HOLDUP_MYSQL_PASSWORD").env("NO_COLOR", "1").stdin(Stdio::null());
+    command
+}
+
+/// What a program left behind.
+pub struct Finished {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Finished {
+    pub fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
+    /// Its standard output as JSON.
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.stdout)
+            .unwrap_or_else(|e| panic!("not JSON ({e}): {}\n{}", self.stdout, self.stderr))
+    }
+}
+
+/// A program that runs. It is killed if the test ends before it does.
+pub struct Running {
+    child: Child,
+    readers: Vec<std::thread::JoinHandle<String>>,
+}
+
+impl Running {
+    pub fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let readers = vec![reader(child.stdout.take()), reader(child.stderr.take())];
+        Self { child, readers }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn signal(&self, signal: i32) {
+        send(self.pid(), signal);
+    }
+
+    /// Waits, at most for `limit`.
+    pub fn finish(mut self, limit: Duration) -> Finished {
+        let deadline = Instant::now() + limit;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < deadline, "still running after {limit:?}");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        let mut texts = self.readers.drain(..).map(|reader| reader.join().unwrap());
+        let (stdout, stderr) = (texts.next().unwrap(), texts.next().unwrap());
+        Finished { status, stdout, stderr }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn reader(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        stream.unwrap().read_to_end(&mut bytes).unwrap();
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+/// Runs it to its end, at most for `seconds`.
+pub fn finish(mut command: impl BorrowMut<Command>, seconds: u64) -> Finished {
+    Running::start(command.borrow_mut()).finish(Duration::from_secs(seconds))
+}
+
+/// Sends `signal` to the process `pid`, which this test started.
+pub fn send(pid: u32, signal: i32) {
+    // SAFETY: kill(2) takes two numbers and touches no memory of ours.
+    assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
+}
+
+/// Held by tests that measure or put load on: two at once would measure each other.
+pub fn alone() -> MutexGuard<'static, ()> {
+    static ONE: Mutex<()> = Mutex::new(());
+    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Says why a test can't run here; where everything must run (`CI` is set) that is a failure.
+pub fn skip(why: &str) {
+    assert!(std::env::var_os("CI").is_none(), "{why}");
+    eprintln!("skipped: {why}");
+}
+
+/// The checkout.
+pub fn root() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+}
+
+/// A port nobody listens on.
+pub fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// A recording's manifest.
+pub fn manifest(recording: &Path) -> serde_json::Value {
+    serde_json::from_str(&std::fs::read_to_string(recording.join("manifest.json")).unwrap()).unwrap()
+}
+
+/// Causes in the list `key` of a verdict.
+pub fn causes<'a>(verdict: &'a serde_json::Value, key: &str) -> Vec<&'a str> {
+    verdict[key].as_array().unwrap().iter().filter_map(|entry| entry["cause"].as_str()).collect()
+}

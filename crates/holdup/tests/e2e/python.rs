@@ -1,0 +1,25 @@
+//! Other people's readers: Python with DuckDB, pandas and jsonschema, as `cargo xtask setup` puts into target/py.
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+
+use crate::program::{Finished, finish, root, skip};
+
+/// Runs `py/SCRIPT` with `arguments`; it must find nothing wrong. False if there is no Python to run it.
+pub fn check<S: AsRef<OsStr>>(script: &str, arguments: &[S]) -> bool {
+    let Some(done) = run(script, arguments) else { return false };
+    assert!(done.status.success(), "{script}:\n{}{}", done.stdout, done.stderr);
+    true
+}
+
+/// Runs `py/SCRIPT`; none if there is no Python to run it.
+pub fn run<S: AsRef<OsStr>>(script: &str, arguments: &[S]) -> Option<Finished> {
+    let python = root().join("target/py/bin/python");
+    if !python.exists() {
+        skip("target/py has no Python with DuckDB; run: cargo xtask setup");
+        return None;
+    }
+    let scripts = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/py"));
+    Some(finish(Command::new(python).arg("-B").arg(scripts.join(script)).args(arguments), 120))
+}

@@ -1,0 +1,56 @@
+//! The published schema of scenarios says what the program says. (That of verdicts is held against every verdict
+//! the other tests get.)
+
+use std::path::PathBuf;
+
+use crate::program::{finish, holdup, root};
+use crate::python;
+
+const GOOD: [&str; 4] = [
+    "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
+    "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
+    "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
+    "target: http://h:8080\nload: {rate: 0.5, duration: 2h}\noperations: [get: /]\nthresholds: p50 < 1ms\nwatch: host\n",
+];
+
+const BAD: [&str; 14] = [
+    "load: {rate: 5, duration: 1s}\noperations: [get: /]\n",
+    "target: 127.0.0.1:80\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
+    "target: https://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
+    "target: http://h/path\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 20}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 0, duration: 1s}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, ramp: {from: 1, to: 2}, duration: 1s}\noperations: [get: /]\n",
+    "target: http://h\nload: {steps: {from: 1, to: 2, step: 1, every: 1s}, duration: 1s}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, durration: 1s}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: []\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [{get: /, post: /}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: path]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [p98 < 1s]\n",
+];
+
+#[test]
+fn schema_and_program_agree_on_scenarios() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |kind: &str, texts: &[&str]| -> Vec<PathBuf> {
+        let paths = (0..texts.len()).map(|i| dir.path().join(format!("{kind}-{i}.yaml")));
+        paths.zip(texts).inspect(|(path, text)| std::fs::write(path, text).unwrap()).map(|(path, _)| path).collect()
+    };
+    let (good, bad) = (write("good", &GOOD), write("bad", &BAD));
+    for (files, code) in [(&good, Some(0)), (&bad, Some(2))] {
+        for file in files {
+            let done = finish(holdup(["run", "--check"]).arg(file), 10);
+            assert_eq!(done.code(), code, "{}: {}{}", std::fs::read_to_string(file).unwrap(), done.stdout, done.stderr);
+        }
+    }
+    let labs = std::fs::read_dir(root().join("labs")).unwrap();
+    let scenarios: Vec<PathBuf> =
+        labs.map(|lab| lab.unwrap().path().join("scenario.yaml")).filter(|path| path.exists()).collect();
+    assert!(!scenarios.is_empty());
+    let arguments = |kind: &str, files: &[PathBuf]| -> Vec<PathBuf> {
+        std::iter::once(PathBuf::from(kind)).chain(files.iter().cloned()).collect()
+    };
+    python::check("scenarios.py", &arguments("good", &[good, scenarios].concat()));
+    python::check("scenarios.py", &arguments("bad", &bad));
+}

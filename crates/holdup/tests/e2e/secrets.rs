@@ -1,0 +1,76 @@
+//! A password in an address is nowhere: not in the recording, the report, what is printed, or the process list.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::mariadb::{self, CANARY, MariaDb, USER};
+use crate::program::{Running, alone, finish, holdup};
+use crate::python;
+use crate::service::Service;
+
+#[test]
+fn a_password_is_nowhere() {
+    if !mariadb::is_here() {
+        return;
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let server = MariaDb::start();
+    let service = Service::start();
+    let address = server.address(USER, CANARY);
+
+    // On the command line, and in a scenario, whose text is kept in the recording.
+    let scenario = dir.path().join("scenario.yaml");
+    let target = service.url().trim_end_matches('/').to_owned();
+    let text = format!(
+        "target: {target}\nload: {{rate: 20, duration: 4s}}\noperations: [get: /]\nwatch: [host, \"{address}\"]\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let url = service.url();
+    let (by_flag, by_file) = (dir.path().join("flag"), dir.path().join("file"));
+    let mut flag = holdup(["run", "--url", &url, "--rate=20", "--duration=4s", "--watch", &address, "-o"]);
+    flag.arg(&by_flag);
+    let mut file = holdup(["run"]);
+    file.arg(&scenario).arg("-o").arg(&by_file);
+    for (command, out) in [(&mut flag, &by_flag), (&mut file, &by_file)] {
+        let run = Running::start(command);
+        std::thread::sleep(Duration::from_secs(2));
+        let pid = run.pid().to_string();
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+        let line = String::from_utf8_lossy(&line).replace('\0', " ");
+        assert!(line.contains("run") && !line.contains(CANARY), "the process list shows it: {line}");
+        if let Ok(ps) = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid]).output() {
+            assert!(!String::from_utf8_lossy(&ps.stdout).contains(CANARY));
+        }
+        let done = run.finish(Duration::from_secs(60));
+        assert_eq!(done.code(), Some(0), "{}", done.stderr);
+        assert!(!done.stdout.contains(CANARY) && !done.stderr.contains(CANARY), "{}\n{}", done.stdout, done.stderr);
+        // It did watch the server, or there would be nothing to hide.
+        let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+        assert!(manifest.contains("mysql://127.0.0.1:"), "{manifest}");
+        nowhere(out);
+        python::check("absent.py", &[CANARY.as_ref(), out.as_path()]);
+        let again = finish(holdup(["diagnose"]).arg(out), 60);
+        assert!(!again.stdout.contains(CANARY), "{}", again.stdout);
+    }
+    let manifest = std::fs::read_to_string(by_file.join("manifest.json")).unwrap();
+    assert!(manifest.contains("mysql://holdup:***@127.0.0.1:"), "the rest of the scenario is kept: {manifest}");
+    let doctor = finish(holdup(["doctor", "--json", "--watch", &address]), 60);
+    assert_eq!(doctor.code(), Some(0), "{}", doctor.stderr);
+    assert!(!doctor.stdout.contains(CANARY) && !doctor.stderr.contains(CANARY), "{}", doctor.stdout);
+}
+
+/// No file under `dir` has it in its bytes.
+fn nowhere(dir: &Path) {
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            nowhere(&path);
+        } else {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
+            assert!(!found, "{} has the password", path.display());
+        }
+    }
+}
