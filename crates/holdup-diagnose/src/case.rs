@@ -111,12 +111,11 @@ impl<'a> Case<'a> {
         Ok(rows.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at)).count() as f64)
     }
 
-    /// Requests due per second of the degraded stretch.
-    pub fn offered_per_second(&self) -> f64 {
+    /// Most requests that were due in any second of the degraded stretch, per second.
+    pub fn peak_offered_per_second(&self) -> f64 {
         let window = self.complaint.as_ref().map_or(self.whole, |c| c.slow);
-        let seconds: Vec<_> = self.client.seconds.iter().filter(|s| window.contains(s.window.from)).collect();
-        let length: f64 = seconds.iter().map(|s| s.window.seconds()).sum();
-        seconds.iter().map(|s| s.offered).sum::<usize>() as f64 / length.max(1e-9)
+        let seconds = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
+        seconds.map(|s| s.offered as f64 / s.window.seconds().max(1e-9)).fold(0.0, f64::max)
     }
 
     /// Mean service time of the requests of `window`, milliseconds.

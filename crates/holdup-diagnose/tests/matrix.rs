@@ -63,6 +63,27 @@ fn every_piece_of_evidence_resolves() {
     }
 }
 
+/// Where holdup only watched, the app's metrics stand for requests, and where there is no app the database's
+/// sessions do: the same culprit, and evidence that still resolves.
+#[test]
+fn culprits_are_named_without_request_rows() {
+    for (name, recording) in fixtures() {
+        let culprit = diagnose(&recording, None).culprit;
+        let mut watched = recording.clone();
+        watched.tables.requests.rows.clear();
+        watched.manifest.load = None;
+        watched.tables.samples.rows.retain(|s| !s.source.starts_with("prometheus:"));
+        if !name.starts_with("hidden-queue") {
+            continue;
+        }
+        let diagnosis = diagnose(&watched, None);
+        assert_eq!(diagnosis.culprit, culprit, "{name}, watched by its database alone");
+        for evidence in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
+            assert!(evidence.resolves(&watched), "{name}: {evidence:?} points nowhere");
+        }
+    }
+}
+
 #[test]
 fn ledgers_close_on_faulty_recordings() {
     for (name, recording) in fixtures() {

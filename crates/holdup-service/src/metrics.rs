@@ -95,7 +95,10 @@ impl Metrics {
         if let Some(pool) = pool {
             head(&mut text, "db_client_connection_count", "Connections of the pool by state.", "gauge");
             for (state, count) in [("idle", pool.idle), ("used", pool.size - pool.idle)] {
-                let _ = writeln!(text, "db_client_connection_count{{{POOL},state=\"{state}\"}} {count}");
+                let _ = writeln!(
+                    text,
+                    "db_client_connection_count{{{POOL},db_client_connection_state=\"{state}\"}} {count}"
+                );
             }
             let labelled = format!("{{{POOL}}}");
             let one = |text: &mut String, name: &str, help: &str, kind: &str, value: u64| {

@@ -93,7 +93,10 @@ fn a_small_pool_that_is_held_too_long_queues() {
     let pending = metric(&server, "db_client_connection_pending_requests");
     assert!((3.0..=6.0).contains(&pending), "{pending} pending");
     assert_eq!(
-        metric(&server, "db_client_connection_count{db_client_connection_pool_name=\"main\",state=\"used\"}"),
+        metric(
+            &server,
+            "db_client_connection_count{db_client_connection_pool_name=\"main\",db_client_connection_state=\"used\"}"
+        ),
         2.0
     );
     assert!(metric(&server, "http_server_active_requests") >= 5.0);

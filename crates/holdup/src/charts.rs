@@ -57,7 +57,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "connections",
             log: false,
             series: plot.gauges(&[
-                ("used", "db_client_connection_count", &[("state", "used")]),
+                ("used", "db_client_connection_count", &[("db_client_connection_state", "used")]),
                 ("allowed", "db_client_connection_max", &[]),
                 ("requests waiting", "db_client_connection_pending_requests", &[]),
             ]),

@@ -23,11 +23,17 @@ pub const RULE: Rule = Rule {
     judge,
 };
 
+/// How the state of a connection is labelled: OpenTelemetry's attribute, and what it was before it was stable.
+const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let wait = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS)?;
     let pending = view.gauge("db_client_connection_pending_requests", &[], timing::APP_METRICS)?;
-    let used = view.gauge("db_client_connection_count", &[("state", "used")], timing::APP_METRICS)?;
+    let used = STATE_LABELS
+        .iter()
+        .find_map(|label| view.gauge("db_client_connection_count", &[(label, "used")], timing::APP_METRICS).ok())
+        .ok_or_else(|| Missing::new("samples of db_client_connection_count in state used", timing::APP_METRICS))?;
     let max = view.gauge("db_client_connection_max", &[], timing::APP_METRICS)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let per_request = wait.ms * wait.count / completed;
@@ -70,13 +76,13 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 max.mean
             ),
         )));
-        let offered = case.offered_per_second();
+        let offered = case.peak_offered_per_second();
         let uses = held.count / completed;
-        // Little's law: connections in use = rate x uses per request x time held; a fifth on top for bursts.
-        let needed = (offered * uses * held.ms / 1e3 * 1.2).ceil();
+        // Little's law: connections in use = rate x uses per request x time held; half as many again, because a
+        // pool that is busy all the time makes a queue of every burst.
+        let needed = (offered * uses * held.ms / 1e3 * 1.5).ceil();
         if let Some(share) = timing::database_share_of_connection_use(&view).filter(|s| *s < 0.5) {
-            {
-                fixes.push(Fix {
+            fixes.push(Fix {
                     text: format!(
                         "Give the connection back before doing other work: only {} of the time it is held is spent in the database.",
                         percent(share)
@@ -84,11 +90,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                     command: None,
                     risk: Some("What must be one transaction has to stay on one connection.".to_owned()),
                 });
-            }
         }
         fixes.push(Fix {
             text: format!(
-                "Raise the pool from {:.0} to {needed:.0} connections: {offered:.0}/s x {} held, by Little's law, and a fifth for bursts.",
+                "Raise the pool from {:.0} to {needed:.0} connections: {offered:.0}/s x {} held, by Little's law, and half as many again for bursts.",
                 max.mean, ms(held.ms * uses)
             ),
             command: None,

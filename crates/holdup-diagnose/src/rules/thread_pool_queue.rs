@@ -4,6 +4,7 @@ use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
+use crate::signals::latency::Origin;
 use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
@@ -111,7 +112,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {
-    let complaint = case.complaint.as_ref()?;
+    let complaint = case.complaint.as_ref().filter(|_| case.origin == Origin::Client)?;
     Some(
         Evidence::new(
             "requests",

@@ -1,6 +1,7 @@
 //! Who measured response time. Best are the client's own requests; where holdup only watched, the app's HTTP
-//! metrics stand for them, and where there is no app either, the time statements spend in the database by
-//! Little's law (sessions at work = rate x time).
+//! metrics stand for them, and where there is no app either, the time statements wait in the database by
+//! Little's law (sessions waiting = rate x wait). Execution is left out there: a batch job's long statements
+//! are among all others, and are no delay of theirs.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +29,9 @@ impl Origin {
         match self {
             Origin::Client => text.to_owned(),
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
-            Origin::DatabaseSessions => format!("{text}; time in the database, by Little's law over its sessions"),
+            Origin::DatabaseSessions => {
+                format!("{text}; the wait in the database alone, by Little's law over its sessions")
+            }
         }
     }
 }
@@ -94,12 +97,13 @@ fn bound_ms(text: &str) -> Option<f64> {
     (seconds > 0.0).then_some(seconds * 1e3)
 }
 
-/// Intervals between reads of the database's status: mean time that a statement was in it.
+/// Intervals between reads of the database's status: mean time that a statement waited in it.
 fn from_sessions(index: &Index, whole: Window) -> ClientView {
-    let mut at_work: BTreeMap<i64, f64> = BTreeMap::new();
+    let mut waiting: BTreeMap<i64, f64> = BTreeMap::new();
     for ((_, labels), series) in index.series("mysql_sessions", &[]) {
         for &(at, value) in series {
-            *at_work.entry(at).or_default() += if labels.get("true_state") == Some("idle") { 0.0 } else { value };
+            let waits = matches!(labels.get("true_state"), Some("queued" | "lock_wait"));
+            *waiting.entry(at).or_default() += if waits { value } else { 0.0 };
         }
     }
     let mut seconds = Vec::new();
@@ -107,18 +111,15 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
         for pair in series.windows(2) {
             let ((from, before), (to, after)) = (pair[0], pair[1]);
             let statements = after - before;
-            let busy: Vec<f64> = at_work.range(from..=to).map(|(_, n)| *n).collect();
-            if !whole.contains(from) || statements < 1.0 || busy.is_empty() {
+            let seen: Vec<f64> = waiting.range(from..=to).map(|(_, n)| *n).collect();
+            if !whole.contains(from) || statements < 1.0 || seen.is_empty() {
                 continue;
             }
-            let in_system = busy.iter().sum::<f64>() / busy.len() as f64;
-            let ms = in_system / (statements / ((to - from) as f64 / 1e9)) * 1e3;
-            seconds.push(Second {
-                window: Window { from, to },
-                offered: statements as usize,
-                errors: 0,
-                response_ms: vec![ms],
-            });
+            let mean_waiting = seen.iter().sum::<f64>() / seen.len() as f64;
+            let ms = mean_waiting / (statements / ((to - from) as f64 / 1e9)) * 1e3;
+            // The value stands for as many statements, so that a mean over intervals is Little's law over all of them.
+            let response_ms = vec![ms; statements.min(VALUES_AN_INTERVAL) as usize];
+            seconds.push(Second { window: Window { from, to }, offered: statements as usize, errors: 0, response_ms });
         }
     }
     ClientView { seconds }
@@ -163,10 +164,10 @@ mod tests {
         for at in 0..4 {
             rows.push(sample(at, "mysql_global_status_questions", &[], 100.0 * at as f64));
             rows.push(sample(at, "mysql_sessions", &[("true_state", "queued")], 50.0));
-            rows.push(sample(at, "mysql_sessions", &[("true_state", "idle")], 900.0));
+            rows.push(sample(at, "mysql_sessions", &[("true_state", "executing")], 900.0));
         }
         let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
-        assert_eq!(view.seconds[0].response_ms, [500.0]);
+        assert_eq!(view.seconds[0].response_ms, [500.0; 100]);
     }
 }
