@@ -28,12 +28,12 @@ pub fn exit(result: Result<(), Failure>) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::No(why)) => {
             if !why.is_empty() {
-                anstream::eprintln!("{why}");
+                errln!("{why}");
             }
             ExitCode::from(1)
         }
         Err(Failure::Unusable(why)) => {
-            anstream::eprintln!("{style}error:{style:#} {why}");
+            errln!("{style}error:{style:#} {why}");
             ExitCode::from(2)
         }
         Err(Failure::Interrupted) => ExitCode::from(130),

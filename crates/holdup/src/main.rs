@@ -1,5 +1,8 @@
 //! holdup: what's the holdup? This file is the table of contents; each subcommand is a file in `commands/`.
 
+#[macro_use]
+mod terminal;
+
 mod charts;
 mod commands;
 mod failure;
@@ -8,7 +11,6 @@ mod lab;
 mod progress;
 mod secret;
 mod session;
-mod terminal;
 
 use clap::{CommandFactory as _, Parser};
 

@@ -25,7 +25,7 @@ impl Progress {
     pub fn say(&mut self, text: &str) {
         if !self.quiet {
             self.clear();
-            anstream::eprintln!("{text}");
+            errln!("{text}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! The verdict as a colleague's note: one screen, most important first.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
@@ -15,6 +16,26 @@ const WIDTH: usize = 100;
 
 /// Cells of the longest bar in the ledger.
 const BAR: usize = 30;
+
+/// Prints on stdout, without colours where it is no terminal. A reader that has gone (`| head`) is no error:
+/// what was measured is on disk.
+pub fn print(text: &str) {
+    let mut out = anstream::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints a line on stdout, as [`print`] does.
+macro_rules! outln {
+    ($($text:tt)*) => { $crate::terminal::print(&(format!($($text)*) + "\n")) };
+}
+
+/// Prints a line on stderr, without colours where it is no terminal; nobody there to read it is no error.
+macro_rules! errln {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(anstream::stderr(), $($text)*);
+    }};
+}
 
 /// The verdict as text with colours (which the caller strips where there is no terminal).
 pub fn verdict(d: &Diagnosis) -> String {

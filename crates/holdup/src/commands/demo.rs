@@ -81,7 +81,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         let diagnosis = diagnose(&recorded.recording, None);
         if !args.output.json && name == "faulty" {
-            anstream::println!("{}", terminal::verdict(&diagnosis));
+            outln!("{}", terminal::verdict(&diagnosis));
         }
         runs.push((name, recorded.recording, diagnosis));
     }
@@ -99,8 +99,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.output.json {
         print_json(&serde_json::json!({ "faulty": faulty, "fixed": fixed, "comparison": comparison }))?;
     } else {
-        anstream::println!("The fix: a pool of {POOL_FIXED}. The same load again: {}\n", fixed.headline);
-        anstream::print!("{}", terminal::comparison(&comparison));
+        outln!("The fix: a pool of {POOL_FIXED}. The same load again: {}\n", fixed.headline);
+        terminal::print(&terminal::comparison(&comparison));
         where_it_is(&dir, &report);
     }
     let proved = faulty.culprit.as_deref() == Some("connection_pool_exhausted") && fixed.verdict == Answer::Healthy;

@@ -54,7 +54,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        anstream::print!("{}", terminal::verdict(&diagnosis));
+        terminal::print(&terminal::verdict(&diagnosis));
     }
     if args.fail_on_finding && diagnosis.verdict == Answer::Found {
         return Err(Failure::No(diagnosis.headline));

@@ -94,7 +94,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn print(report: &Report) {
     use anstyle::AnsiColor;
     let bold = anstyle::Style::new().bold();
-    anstream::println!("{bold}What can be seen from here{bold:#}");
+    outln!("{bold}What can be seen from here{bold:#}");
     for source in &report.sources {
         let (word, color) = match source.state {
             CoverageState::Complete => ("complete", AnsiColor::Green),
@@ -102,24 +102,24 @@ fn print(report: &Report) {
             CoverageState::Absent => ("absent", AnsiColor::Red),
         };
         let style = color.on_default();
-        anstream::println!("  {style}{word:<9}{style:#} {}", source.source);
+        outln!("  {style}{word:<9}{style:#} {}", source.source);
         if let Some(why) = &source.why {
-            println!("            {why}");
+            outln!("            {why}");
         }
         if let Some(enable) = &source.enable {
-            anstream::println!("            turn on: {bold}{enable}{bold:#}");
+            outln!("            turn on: {bold}{enable}{bold:#}");
         }
     }
-    anstream::println!("\n{bold}Servers that listen here{bold:#}");
+    outln!("\n{bold}Servers that listen here{bold:#}");
     if report.servers.is_empty() {
-        println!("  none that this account can see");
+        outln!("  none that this account can see");
     }
     for server in &report.servers {
-        println!("  {:>5}  {:<16} pid {:<8} {}", server.port, server.process, server.pid, server.watch);
+        outln!("  {:>5}  {:<16} pid {:<8} {}", server.port, server.process, server.pid, server.watch);
         if !server.note.is_empty() {
-            println!("         {}", server.note);
+            outln!("         {}", server.note);
         }
     }
     let list: Vec<String> = report.proposal.iter().map(|w| format!("--watch '{w}'")).collect();
-    anstream::println!("\n{bold}To watch all of it{bold:#}\n  holdup watch {} --for 60s", list.join(" "));
+    outln!("\n{bold}To watch all of it{bold:#}\n  holdup watch {} --for 60s", list.join(" "));
 }

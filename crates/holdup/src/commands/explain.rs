@@ -27,7 +27,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             return print_json(&all);
         }
         for rule in rules::ALL {
-            println!("{:<28}{}", rule.cause, rule.doc.title);
+            outln!("{:<28}{}", rule.cause, rule.doc.title);
         }
         return Ok(());
     };
@@ -43,9 +43,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return print_json(&serde_json::json!({"cause": rule.cause, "title": rule.doc.title, "sections": sections}));
     }
     let bold = anstyle::Style::new().bold();
-    anstream::println!("{bold}{}{bold:#}  ({})", rule.doc.title, rule.cause);
+    outln!("{bold}{}{bold:#}  ({})", rule.doc.title, rule.cause);
     for (heading, text) in rule.doc.sections() {
-        anstream::println!("\n{bold}{heading}{bold:#}\n{text}");
+        outln!("\n{bold}{heading}{bold:#}\n{text}");
     }
     Ok(())
 }

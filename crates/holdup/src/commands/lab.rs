@@ -63,7 +63,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let stop = session::stop_flag()?;
     let say = |text: &str| {
         if !args.output.quiet {
-            anstream::eprintln!("{text}");
+            errln!("{text}");
         }
     };
     let dir = args.output.empty_dir(&lab.name)?;
@@ -98,7 +98,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let diagnosis = diagnose(&recorded.recording, None);
         wrong.extend(unexpected(&variant.expect, &diagnosis).map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
-            anstream::println!("{}", terminal::verdict(&diagnosis));
+            outln!("{}", terminal::verdict(&diagnosis));
         }
         runs.push((variant.name.clone(), recorded.recording, diagnosis));
     }
@@ -118,7 +118,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         print_json(&all)?;
     } else {
         if let Some(comparison) = &comparison {
-            anstream::print!("{}", terminal::comparison(comparison));
+            terminal::print(&terminal::comparison(comparison));
         }
         where_it_is(&dir, &report);
     }
@@ -132,7 +132,7 @@ fn list(args: &Args) -> Result<(), Failure> {
         return print_json(&all);
     }
     for lab in labs {
-        println!("{:<20}{}", lab.name, lab.title);
+        outln!("{:<20}{}", lab.name, lab.title);
     }
     Ok(())
 }

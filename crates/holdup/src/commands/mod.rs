@@ -79,7 +79,7 @@ fn duration(text: &str) -> Result<Duration, String> {
 /// Prints `value` as JSON on stdout.
 fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::unusable)?;
-    println!("{text}");
+    outln!("{text}");
     Ok(())
 }
 
@@ -95,12 +95,12 @@ fn conclude(recording: &Recording, json: bool, progress: &mut Progress) -> Resul
     if json {
         print_json(&diagnosis)?;
     } else {
-        anstream::print!("{}", terminal::verdict(&diagnosis));
+        terminal::print(&terminal::verdict(&diagnosis));
         where_it_is(&recording.dir, &path);
     }
     Ok(diagnosis)
 }
 
 fn where_it_is(recording: &Path, report: &Path) {
-    println!("\nrecording  {}\nreport     {}", recording.display(), report.display());
+    outln!("\nrecording  {}\nreport     {}", recording.display(), report.display());
 }

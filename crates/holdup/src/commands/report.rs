@@ -29,6 +29,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let name = recording.manifest.name.as_str();
     let page = Report::new(name, &[(name, &recording, &diagnosis)], None).html();
     std::fs::write(&path, page).map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", path.display())))?;
-    println!("{}", path.display());
+    outln!("{}", path.display());
     Ok(())
 }

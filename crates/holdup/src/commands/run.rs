@@ -109,7 +109,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         scenario.watch.clear();
     }
     if args.check {
-        println!(
+        outln!(
             "{} requests over {:.0} s, {} operations: fine",
             scenario.schedule.total(),
             scenario.schedule.length().as_secs_f64(),
