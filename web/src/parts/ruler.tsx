@@ -59,7 +59,9 @@ export function Ruler({ axis, phases, width, children }: RulerProps) {
 function rateText(p: Phase): string {
   if (typeof p.rate_from !== "number" && typeof p.rate_to !== "number") return "";
   const same = p.rate_from === p.rate_to || typeof p.rate_from !== "number" || typeof p.rate_to !== "number";
-  return same ? `${num(p.rate_to ?? p.rate_from)}/s` : `${num(p.rate_from)}\u2009\u2192\u2009${num(p.rate_to)}/s`;
+  const text = same ? `${num(p.rate_to ?? p.rate_from)}/s` : `${num(p.rate_from)}\u2009\u2192\u2009${num(p.rate_to)}/s`;
+  // holdup names a phase by its rate if nobody gave it another name.
+  return p.name.includes("/s") ? "" : text;
 }
 
 const phaseText = (p: Phase): string => `${p.name}: ${num(p.from_s)}\u2013${num(p.to_s)} s ${rateText(p)}`;
