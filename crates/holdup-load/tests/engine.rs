@@ -1,0 +1,186 @@
+//! The engine against real sockets: whatever the server does, every request that was due is accounted for,
+//! at its age, under its own kind of outcome.
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use holdup_load::engine::{Engine, Outputs, Summary};
+use holdup_load::scenario::Scenario;
+use holdup_load::stats::Live;
+use holdup_recording::manifest::Host;
+use holdup_recording::rows::Request;
+use holdup_recording::{Manifest, Recorder, Recording, RunState};
+
+const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+/// A server that hands each connection to `serve` on a thread of its own; its port.
+fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = Arc::new(serve);
+    thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = Arc::clone(&serve);
+            thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+/// Answers each request with `response` after `delay()`, until the client goes.
+fn answer(mut stream: TcpStream, response: &[u8], delay: impl Fn()) {
+    let mut buffer = [0; 4_096];
+    while stream.read(&mut buffer).is_ok_and(|n| n > 0) {
+        delay();
+        if stream.write_all(response).is_err() {
+            return;
+        }
+    }
+}
+
+fn load(port: u16, load: &str, stop_after: Option<Duration>) -> (Summary, Vec<Request>) {
+    let text = format!("target: http://127.0.0.1:{port}\nload: {{{load}}}\noperations: [{{name: op, get: /}}]\n");
+    let scenario = Scenario::parse(&text, "test.yaml").unwrap();
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let manifest = Manifest::starting("test", 0, Host::default());
+    let recorder = Recorder::create(&dir, &manifest).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    if let Some(after) = stop_after {
+        let stop = Arc::clone(&stop);
+        thread::spawn(move || {
+            thread::sleep(after);
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    let outputs = Outputs { rows: Some(recorder.sink()), slices: None, live: Live::default() };
+    let summary = Engine::prepare(&scenario).unwrap().run(outputs, &stop).unwrap();
+    recorder.finish(manifest, RunState::Complete).unwrap();
+    let rows = Recording::open(&dir).unwrap().tables.requests.rows;
+    assert_eq!(summary.operations[0].offered, rows.len() as u64, "every request that was due is a row");
+    (summary, rows)
+}
+
+fn outcomes(rows: &[Request]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        *counts.entry(row.outcome.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+fn age_ms(row: &Request) -> f64 {
+    (row.done_at - row.intended_at) as f64 / 1e6
+}
+
+#[test]
+fn all_is_well() {
+    let port = server(|s| answer(s, OK, || ()));
+    let (summary, rows) = load(port, "rate: 200, duration: 1s, connections: 5", None);
+    assert_eq!(outcomes(&rows), BTreeMap::from([("ok", 200)]));
+    assert_eq!(summary.operations[0].latencies.response.len(), 200);
+    for row in &rows {
+        let (ready, sent, first) = (row.ready_at.unwrap(), row.sent_at.unwrap(), row.first_byte_at.unwrap());
+        assert!(row.intended_at <= ready && ready <= sent && sent <= first && first <= row.done_at, "{row:?}");
+        assert_eq!((row.status, row.response_bytes), (Some(200), OK.len() as i64));
+    }
+    let spacing: Vec<i64> = rows.windows(2).map(|w| w[1].intended_at - w[0].intended_at).collect();
+    assert!(rows.len() == 200 && spacing.iter().filter(|s| (**s - 5_000_000).abs() < 1_000).count() > 150);
+}
+
+#[test]
+fn a_stall_counts_from_the_intended_start() {
+    let begun = Instant::now();
+    let stall = Duration::from_millis(600)..Duration::from_millis(1_200);
+    let end = stall.end;
+    let port = server(move |s| {
+        answer(s, OK, || {
+            let now = begun.elapsed();
+            if stall.contains(&now) {
+                thread::sleep(end - now);
+            }
+        });
+    });
+    // Few connections: most requests of the stall wait for one, and are as late all the same.
+    let (_, rows) = load(port, "rate: 200, duration: 2s, connections: 4", None);
+    assert_eq!(outcomes(&rows), BTreeMap::from([("ok", 400)]));
+    let slow = rows.iter().filter(|r| age_ms(r) > 300.0).count();
+    // 200/s for the first half of a stall of 0.6 s are more than 0.3 s late: 60 requests.
+    assert!((45..=80).contains(&slow), "{slow} requests were more than 300 ms late");
+    let queued = rows.iter().filter(|r| r.ready_at.unwrap() - r.intended_at > 100_000_000).count();
+    assert!(queued > 60, "{queued} waited for a connection");
+}
+
+#[test]
+fn what_finds_no_connection_enters_at_its_age() {
+    let port = server(|s| answer(s, OK, || thread::sleep(Duration::from_millis(200))));
+    let (summary, rows) = load(port, "rate: 2000, duration: 1s, connections: 1, timeout: 500ms", None);
+    let counts = outcomes(&rows);
+    assert!(counts["ok"] >= 2 && counts["never_sent"] > 100, "{counts:?}");
+    assert_eq!(counts["ok"] + counts["never_sent"] + counts["timeout"], 2_000, "{counts:?}");
+    for row in rows.iter().filter(|r| r.outcome != "ok") {
+        assert_eq!(row.sent_at.is_none(), row.outcome == "never_sent", "{row:?}");
+        assert!(age_ms(row) >= 500.0 && age_ms(row) < 800.0, "{row:?}");
+    }
+    let latencies = &summary.operations[0].latencies;
+    assert_eq!(latencies.response.len(), 2_000, "never-sent requests are in the response times");
+    assert_eq!(latencies.service.len(), (counts["ok"] + counts["timeout"]) as u64, "and in no service time");
+}
+
+#[test]
+fn silence_times_out_at_the_deadline() {
+    let port = server(|s| answer(s, b"", || ()));
+    let (_, rows) = load(port, "rate: 50, duration: 500ms, connections: 50, timeout: 300ms", None);
+    assert_eq!(outcomes(&rows), BTreeMap::from([("timeout", 25)]));
+    assert!(rows.iter().all(|r| age_ms(r) >= 300.0 && age_ms(r) < 600.0));
+}
+
+#[test]
+fn every_kind_of_failure_has_its_name() {
+    let cases: [(&'static [u8], &str); 4] = [
+        (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "http_status"),
+        (b"220 mail.example ESMTP\r\n", "bad_response"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", "connection_closed"),
+        (b"HTTP/1.0 200 OK\r\n\r\nuntil I close", "ok"),
+    ];
+    for (response, outcome) in cases {
+        let port = server(move |mut s| {
+            let _ = s.read(&mut [0; 4_096]);
+            let _ = s.write_all(response);
+            // Closing with unread bytes would reset; there are none.
+        });
+        let (_, rows) = load(port, "rate: 40, duration: 500ms, connections: 10", None);
+        assert_eq!(outcomes(&rows), BTreeMap::from([(outcome, 20)]), "{:?}", String::from_utf8_lossy(response));
+    }
+}
+
+#[test]
+fn a_service_that_goes_away_is_counted_not_fatal() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        // The first connection is the check before the run.
+        let _ = listener.accept();
+        let (stream, _) = listener.accept().unwrap();
+        drop(listener);
+        answer(stream, OK, || thread::sleep(Duration::from_millis(100)));
+    });
+    let (_, rows) = load(port, "rate: 50, duration: 1s, connections: 10", None);
+    let counts = outcomes(&rows);
+    assert!(counts["ok"] > 2 && counts["connect_failed"] > 20, "{counts:?}");
+}
+
+#[test]
+fn a_stop_keeps_what_was_measured() {
+    let port = server(|s| answer(s, OK, || thread::sleep(Duration::from_millis(300))));
+    let (summary, rows) = load(port, "rate: 50, duration: 60s, connections: 100", Some(Duration::from_secs(1)));
+    assert!(summary.interrupted);
+    let counts = outcomes(&rows);
+    assert!(counts["ok"] > 20 && counts["unfinished"] > 5, "{counts:?}");
+    assert_eq!(summary.operations[0].errors, 0, "unfinished is neither good nor bad");
+}
