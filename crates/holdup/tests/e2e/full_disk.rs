@@ -5,9 +5,9 @@ use std::process::Command;
 use crate::program::{alone, finish, holdup};
 use crate::service::Service;
 
-/// In a mount namespace of its own: a disk of half a megabyte, a run on it, and a copy of what is left.
+/// In a mount namespace of its own: a disk of 160 KiB, a run on it, and a copy of what is left.
 const SCRIPT: &str = r#"
-mount -t tmpfs -o size=512k tmpfs "$1" || exit 97
+mount -t tmpfs -o size=160k tmpfs "$1" || exit 97
 "$2" run --url "$3" --rate 500 --duration 12s --no-collect -o "$1/run"
 code=$?
 cp -r "$1/run" "$4"

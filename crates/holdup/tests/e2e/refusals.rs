@@ -53,8 +53,8 @@ fn arguments() {
     refused(dir.path(), &with(&["--threshold", "p98 < 1s"]), &["p98", "p50, p90, p95, p99"]);
     refused(dir.path(), &with(&["--threshold", "p99 > 1s"]), &["p99 < 500ms"]);
     refused(dir.path(), &with(&["--watch", "hosst"]), &["hosst", "there are: host, pid:4711"]);
-    refused(dir.path(), &with(&["--watch", &"oracle:x"]), &["oracle", "there are: host"]);
-    refused(dir.path(), &with(&["--watch", "pid:4194304999"]), &["4194304999"]);
+    refused(dir.path(), &with(&["--watch", "oracle:x"]), &["oracle", "there are: host"]);
+    refused(dir.path(), &["watch", "--for=1s", "--watch", "pid:4194304999"], &["4194304999"]);
     refused(dir.path(), &with(&["--connexions=5"]), &["--connexions", "--connections"]);
     refused(dir.path(), &["run", "--url", "127.0.0.1:80", "--rate=1"], &["http://127.0.0.1:80"]);
     refused(dir.path(), &["run", "--url", "https://127.0.0.1/", "--rate=1"], &["https is not supported"]);

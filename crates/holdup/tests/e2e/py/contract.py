@@ -46,7 +46,7 @@ def unresolved(evidence, recording, started_at):
     window = evidence["window"]
     if window is not None:
         column = TIME.get(evidence["table"], "at")
-        wanted.append(f"epoch_ns({column}) between ? and ?")
+        wanted.append(f'epoch_ns("{column}") between ? and ?')
         parameters += [started_at + int((window[k] + s) * 1e9) for k, s in (("from_s", -MARGIN_S), ("to_s", MARGIN_S))]
     rows = con.execute(f"select count(*) from read_parquet(?) where {' and '.join(wanted)}", parameters).fetchone()[0]
     return None if rows else "no such row"

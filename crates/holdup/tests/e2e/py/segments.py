@@ -12,7 +12,7 @@ def main():
     files = sorted(pathlib.Path(sys.argv[1], "segments").glob("*.parquet"))
     assert files, "no closed segments"
     for path in files:
-        rows = duckdb.sql(f"select count(*) from read_parquet('{path}')").fetchone()[0]
+        rows = duckdb.execute("select count(*) from read_parquet(?)", [str(path)]).fetchone()[0]
         assert rows == len(pandas.read_parquet(path)) > 0, path
         requests += rows if path.name.startswith("requests-") else 0
     print(requests)
