@@ -11,7 +11,7 @@ use crate::yaml::{Node, YamlError};
 /// Connections (requests in flight) if the scenario does not say.
 pub const DEFAULT_CONNECTIONS: u32 = 50;
 
-/// Deadline of a request from its intended start if the scenario does not say.
+/// [`Scenario::timeout`] if the scenario does not say.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Most connections one process is asked to hold.
@@ -31,7 +31,9 @@ pub struct Scenario {
     pub schedule: Schedule,
     /// Most requests in flight.
     pub connections: u32,
-    /// Deadline of a request from its intended start.
+    /// How long a request waits for a free connection before it counts as never sent, and how long, once it
+    /// has one, for its response. Two deadlines, because one from the intended start would send requests that
+    /// have no time left, and a service that had been slow once would never get to answer any.
     pub timeout: Duration,
     /// What, by weight.
     pub operations: Vec<Operation>,

@@ -119,17 +119,17 @@ fn a_stall_counts_from_the_intended_start() {
 #[test]
 fn what_finds_no_connection_enters_at_its_age() {
     let port = server(|s| answer(s, OK, || thread::sleep(Duration::from_millis(200))));
-    let (summary, rows) = load(port, "rate: 2000, duration: 1s, connections: 1, timeout: 500ms", None);
+    let (summary, rows) = load(port, "rate: 50, duration: 1s, connections: 1, timeout: 500ms", None);
     let counts = outcomes(&rows);
-    assert!(counts["ok"] >= 2 && counts["never_sent"] > 100, "{counts:?}");
-    assert_eq!(counts["ok"] + counts["never_sent"] + counts["timeout"], 2_000, "{counts:?}");
-    for row in rows.iter().filter(|r| r.outcome != "ok") {
-        assert_eq!(row.sent_at.is_none(), row.outcome == "never_sent", "{row:?}");
+    // One connection answers 5 a second, and goes on doing so: what is sent has its whole time to be answered.
+    assert!((4..=10).contains(&counts["ok"]) && counts["never_sent"] == 50 - counts["ok"], "{counts:?}");
+    for row in rows.iter().filter(|r| r.outcome == "never_sent") {
+        assert!(row.sent_at.is_none() && row.ready_at.is_none(), "{row:?}");
         assert!(age_ms(row) >= 500.0 && age_ms(row) < 800.0, "{row:?}");
     }
     let latencies = &summary.operations[0].latencies;
-    assert_eq!(latencies.response.len(), 2_000, "never-sent requests are in the response times");
-    assert_eq!(latencies.service.len(), (counts["ok"] + counts["timeout"]) as u64, "and in no service time");
+    assert_eq!(latencies.response.len(), 50, "never-sent requests are in the response times");
+    assert_eq!(latencies.service.len(), counts["ok"] as u64, "and in no service time");
 }
 
 #[test]

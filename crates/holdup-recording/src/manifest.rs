@@ -106,7 +106,7 @@ pub struct LoadFacts {
     pub target: String,
     /// Most connections (requests in flight) the generator would use.
     pub connections: u32,
-    /// Deadline of a request, nanoseconds from its intended start.
+    /// How long a request may wait for a connection, and then how long for its response, nanoseconds.
     pub timeout_ns: i64,
     /// Operations in the scenario's order.
     pub operations: Vec<String>,

@@ -51,7 +51,7 @@ pub(super) struct Run<'a> {
     waiting: VecDeque<Due>,
     /// Requests below this number found every connection busy when they were due.
     found_busy: u64,
-    /// Deadlines in the order of sending, which is the order of due times.
+    /// Deadlines of requests that have a connection, in their order.
     deadlines: VecDeque<(i64, usize, u32)>,
     in_flight: usize,
     turns: Turns,
@@ -209,7 +209,8 @@ impl<'a> Run<'a> {
                 head,
             );
             self.in_flight += 1;
-            self.deadlines.push_back((due.at + self.scenario.timeout.as_nanos() as i64, slot, connection.generation));
+            let deadline = monotonic_ns() + self.scenario.timeout.as_nanos() as i64;
+            self.deadlines.push_back((deadline, slot, connection.generation));
             if open {
                 self.write(slot);
             } else {

@@ -53,7 +53,7 @@ pub struct Args {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(scenario::MAX_CONNECTIONS)))]
     connections: Option<u32>,
 
-    /// Deadline of a request from its intended start [default: the scenario's, or 10s]
+    /// Longest wait for a free connection, and then for the response [default: the scenario's, or 10s]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     timeout: Option<Duration>,
 
