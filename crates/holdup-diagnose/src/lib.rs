@@ -5,16 +5,18 @@
 //!   whether there is anything to complain about.
 //! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence.
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
-//! - [`verdict`]: the rules' findings ranked and linked into one answer, as JSON has it.
+//! - `judge`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
 //! - [`compare`]: before and after.
 
 pub mod case;
 pub mod compare;
+mod judge;
 pub mod ledger;
 pub mod rules;
 pub mod signals;
 pub mod verdict;
 
 pub use case::Case;
+pub use judge::diagnose;
 pub use signals::ClientView;
-pub use verdict::{Diagnosis, diagnose};
+pub use verdict::Diagnosis;

@@ -7,6 +7,7 @@
 
 mod connection;
 mod run;
+mod turns;
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::sync::atomic::AtomicBool;

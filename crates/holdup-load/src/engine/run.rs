@@ -11,6 +11,7 @@ use holdup_recording::rows::{Request, Sample};
 use holdup_recording::{Batch, Labels, clock};
 
 use super::connection::{Connection, InFlight, Outcome, Step};
+use super::turns::Turns;
 use super::{LoadError, OperationSummary, Outputs, Summary, phases};
 use crate::http::request_bytes;
 use crate::scenario::Scenario;
@@ -462,45 +463,5 @@ impl<'a> Run<'a> {
             p50_ms: self.shown.0,
             p99_ms: self.shown.1,
         });
-    }
-}
-
-/// Whose turn it is, by weight and evenly mixed: each turn every operation gains its weight, the richest
-/// goes and pays the sum (smooth weighted round robin).
-struct Turns {
-    weights: Vec<i64>,
-    credit: Vec<i64>,
-}
-
-impl Turns {
-    fn new(weights: impl Iterator<Item = u32>) -> Self {
-        let weights: Vec<i64> = weights.map(i64::from).collect();
-        Self { credit: vec![0; weights.len()], weights }
-    }
-
-    fn next(&mut self) -> usize {
-        let total: i64 = self.weights.iter().sum();
-        let mut best = 0;
-        for (i, weight) in self.weights.iter().enumerate() {
-            self.credit[i] += weight;
-            if self.credit[i] > self.credit[best] {
-                best = i;
-            }
-        }
-        self.credit[best] -= total;
-        best
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn turns_follow_the_weights() {
-        let mut turns = Turns::new([5, 1, 1].into_iter());
-        let order: Vec<usize> = (0..14).map(|_| turns.next()).collect();
-        assert_eq!(order[..7], [0, 0, 1, 0, 2, 0, 0]);
-        assert_eq!(order.iter().filter(|&&o| o == 0).count(), 10);
     }
 }
