@@ -120,7 +120,7 @@ impl Collector for Host {
             return Err(ReadError("no setting of the host can be read".to_owned()));
         }
         batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
-            at,
+            observed_at: at,
             source: SOURCE.to_owned(),
             name,
             value,

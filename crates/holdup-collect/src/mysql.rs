@@ -226,7 +226,7 @@ impl<'a> Read<'a> {
 
     fn sample(&self, metric: &str, labels: Labels, value: f64) -> Sample {
         Sample {
-            at: self.at(),
+            observed_at: self.at(),
             window_ns: self.window_ns(),
             source: self.source.to_owned(),
             metric: metric.to_owned(),

@@ -208,7 +208,7 @@ impl Collector for Process {
         let found = settings::read(&self.target.proc, self.target.pid, self.start_ticks);
         let source = &self.source;
         batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
-            at,
+            observed_at: at,
             source: source.clone(),
             name: name.to_owned(),
             value,
@@ -223,7 +223,7 @@ impl Collector for Process {
             if self.has_ended() && !self.gone {
                 self.gone = true;
                 out.batch.events.push(Event {
-                    at: clock::now_ns(),
+                    observed_at: clock::now_ns(),
                     source: source.clone(),
                     kind: "process_gone".to_owned(),
                     text: format!("process {} has ended", self.target.pid),

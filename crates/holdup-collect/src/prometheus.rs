@@ -113,7 +113,7 @@ impl Collector for Prometheus {
         let source = self.source();
         let at = answer.begun_at + answer.window_ns / 2;
         batch.samples.extend(answer.scrape.series.into_iter().map(|series| Sample {
-            at,
+            observed_at: at,
             window_ns: answer.window_ns,
             source: source.clone(),
             metric: series.name,

@@ -33,7 +33,7 @@ impl<'a> Out<'a> {
     pub fn put(&mut self, metric: &str, labels: Labels, value: f64) {
         let window_ns = self.window();
         self.batch.samples.push(Sample {
-            at: self.begun_at + window_ns / 2,
+            observed_at: self.begun_at + window_ns / 2,
             window_ns,
             source: self.source.to_owned(),
             metric: metric.to_owned(),

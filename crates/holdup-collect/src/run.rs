@@ -105,7 +105,7 @@ fn collect(
                     let text = error.to_string();
                     if text != last_error {
                         batch.events.push(Event {
-                            at: clock::now_ns(),
+                            observed_at: clock::now_ns(),
                             source: source.clone(),
                             kind: "gap".to_owned(),
                             text: text.clone(),

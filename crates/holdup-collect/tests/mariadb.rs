@@ -317,7 +317,7 @@ fn statements(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
     assert_eq!(run.digest, holdup_sql::digest(&sql, holdup_sql::Dialect::MySql));
     assert_eq!((run.kind.as_str(), run.calls, run.rows_sent, run.errors), ("execution", 1, 1, 0));
     assert_eq!((run.session_id, run.database.as_deref()), (Some(i64::from(client.connection_id())), Some("lab")));
-    assert!((run.at - sent_at).abs() < 100_000_000, "{} ns off", run.at - sent_at);
+    assert!((run.observed_at - sent_at).abs() < 100_000_000, "{} ns off", run.observed_at - sent_at);
     assert!(run.duration_ns > 0);
     let total = batch
         .statements

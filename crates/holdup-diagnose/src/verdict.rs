@@ -153,18 +153,18 @@ impl Evidence {
                     .samples
                     .rows
                     .iter()
-                    .any(|r| is("metric", &r.metric) && r.labels.contains(&wanted) && within(r.at))
+                    .any(|r| is("metric", &r.metric) && r.labels.contains(&wanted) && within(r.observed_at))
             }
             "requests" => tables.requests.rows.iter().any(|r| is("operation", &r.operation) && within(r.intended_at)),
             "sessions" => tables
                 .sessions
                 .rows
                 .iter()
-                .any(|r| is("true_state", &r.true_state) && is("command", &r.command) && within(r.at)),
+                .any(|r| is("true_state", &r.true_state) && is("command", &r.command) && within(r.observed_at)),
             "statements" => {
-                tables.statements.rows.iter().any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.at))
+                tables.statements.rows.iter().any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.observed_at))
             }
-            "threads" => tables.threads.rows.iter().any(|r| is("state", &r.state) && within(r.at)),
+            "threads" => tables.threads.rows.iter().any(|r| is("state", &r.state) && within(r.observed_at)),
             "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name)),
             "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
             _ => false,

@@ -1,5 +1,5 @@
 //! The tables of a recording, a struct a row. Field names are column names; units stand last in a
-//! name; `*_at` are nanoseconds since the Unix epoch, in UTC.
+//! name; `*_at` are nanoseconds since the Unix epoch, in UTC. (`observed_at` rather than `at`, which is a reserved word in DuckDB.)
 
 use crate::labels::Labels;
 use crate::table::table;
@@ -40,7 +40,7 @@ table! {
     /// One raw counter or gauge of one source at one instant. Never a rate.
     pub struct Sample in "samples" {
         /// Middle of the read.
-        at: i64,
+        observed_at: i64,
         /// How long the read took, in nanoseconds: the value is from somewhere in this window.
         window_ns: i64,
         /// Who said so, e.g. `host`, `pid:4711`, `mysql://127.0.0.1:3306`, `prometheus:http://…`.
@@ -58,7 +58,7 @@ table! {
     /// One sampled OS thread.
     pub struct Thread in "threads" {
         /// When its state was read.
-        at: i64,
+        observed_at: i64,
         /// Who read it.
         source: String,
         /// Process id.
@@ -86,7 +86,7 @@ table! {
     /// One sampled database session.
     pub struct Session in "sessions" {
         /// When it was read.
-        at: i64,
+        observed_at: i64,
         /// The server.
         source: String,
         /// The server's connection id.
@@ -122,7 +122,7 @@ table! {
     /// stood at `at` (`kind` = `digest_total`).
     pub struct Statement in "statements" {
         /// When it ended, or when the counters were read.
-        at: i64,
+        observed_at: i64,
         /// The server.
         source: String,
         /// `execution` or `digest_total`.
@@ -156,7 +156,7 @@ table! {
     /// One setting of a host, mount, device, server or container.
     pub struct Setting in "settings" {
         /// When it was read.
-        at: i64,
+        observed_at: i64,
         /// Whose it is.
         source: String,
         /// Its own name there, e.g. `thread_pool_size`, `net.core.somaxconn`.
@@ -170,7 +170,7 @@ table! {
     /// Something that happened at one moment: a phase began, a server restarted, an error, a mark.
     pub struct Event in "events" {
         /// When.
-        at: i64,
+        observed_at: i64,
         /// Who saw it.
         source: String,
         /// What kind, e.g. `phase`, `restart`, `error`, `mark`.

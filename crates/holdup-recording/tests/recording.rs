@@ -27,7 +27,7 @@ fn batch(from: i64, count: i64) -> Batch {
             })
             .collect(),
         samples: vec![Sample {
-            at: from,
+            observed_at: from,
             source: "host".into(),
             metric: "m_total".into(),
             labels: Labels::of([("device", "a \"quoted\" name"), ("direction", "read")]),

@@ -145,7 +145,7 @@ impl Plot<'_> {
         let mut series: BTreeMap<(&str, String), Vec<(i64, f64)>> = BTreeMap::new();
         let matches = |s: &&Sample| s.metric == metric && s.labels.contains(labels);
         for sample in self.recording.tables.samples.rows.iter().filter(matches) {
-            series.entry((&sample.source, sample.labels.to_string())).or_default().push((sample.at, sample.value));
+            series.entry((&sample.source, sample.labels.to_string())).or_default().push((sample.observed_at, sample.value));
         }
         series
     }
@@ -276,7 +276,7 @@ impl Plot<'_> {
             instants.entry(at).or_default();
         }
         for session in &self.recording.tables.sessions.rows {
-            *instants.entry(session.at).or_default().entry(&session.true_state).or_default() += 1.0;
+            *instants.entry(session.observed_at).or_default().entry(&session.true_state).or_default() += 1.0;
         }
         ["queued", "lock_wait", "executing", "idle"]
             .iter()
@@ -299,7 +299,7 @@ impl Plot<'_> {
         }
         let mut digests: BTreeMap<&str, Digest<'_>> = BTreeMap::new();
         for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
-            let second = self.start + (row.at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
+            let second = self.start + (row.observed_at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
             let digest = digests.entry(&row.digest).or_default();
             digest.total_ns += row.duration_ns;
             digest.text = &row.digest_text;

@@ -134,7 +134,7 @@ fn put_load_on(
     let mut events = Batch::default();
     for phase in &summary.phases {
         events.events.push(Event {
-            at: phase.from,
+            observed_at: phase.from,
             source: "holdup".to_owned(),
             kind: "phase".to_owned(),
             text: phase.name.clone(),

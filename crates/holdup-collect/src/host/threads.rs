@@ -164,7 +164,7 @@ impl Group {
 fn row(proc: &Proc, source: &str, at: i64, (pid, tid, process, thread): (u32, u32, String, String)) -> Thread {
     let folder = format!("{pid}/task/{tid}");
     Thread {
-        at,
+        observed_at: at,
         source: source.to_owned(),
         pid: i64::from(pid),
         tid: i64::from(tid),

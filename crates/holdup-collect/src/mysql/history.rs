@@ -153,7 +153,7 @@ impl Executions {
         let text = (!parts.is_empty()).then(|| format!("executions are a sample: {}", parts.join("; ")));
         if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
             batch.events.push(Event {
-                at: read.at(),
+                observed_at: read.at(),
                 source: read.source.to_owned(),
                 kind: "sampled".to_owned(),
                 text,
@@ -197,7 +197,7 @@ fn execution(source: &str, session_id: Option<i64>, at: i64, row: &Row) -> Optio
     let text = digest_text(shape.as_ref().unwrap_or(&sql), Dialect::MySql);
     let number = |index| row.int(index).unwrap_or(0);
     Some(Statement {
-        at,
+        observed_at: at,
         source: source.to_owned(),
         kind: "execution".to_owned(),
         session_id,

@@ -98,7 +98,7 @@ pub(super) fn sample(
         *counts.entry((command.clone(), true_state)).or_default() += 1.0;
         let text = info.as_ref().map(|text| digest_text(text, Dialect::MySql));
         batch.sessions.push(Session {
-            at: read.at(),
+            observed_at: read.at(),
             source: source.to_owned(),
             session_id: id,
             user: Some(user),

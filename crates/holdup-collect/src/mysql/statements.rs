@@ -53,7 +53,7 @@ impl Statements {
             }
             let number = |index| row.int(index).unwrap_or(0);
             let total = totals.entry((row.text(0), digest.clone())).or_insert_with(|| Statement {
-                at: read.at(),
+                observed_at: read.at(),
                 source: source.to_owned(),
                 kind: "digest_total".to_owned(),
                 session_id: None,

@@ -45,7 +45,7 @@ pub(super) fn sample(
         if name == "uptime" {
             if uptime_s.is_some_and(|before| value < before) {
                 batch.events.push(Event {
-                    at: read.at(),
+                    observed_at: read.at(),
                     source: source.to_owned(),
                     kind: "restart".to_owned(),
                     text: format!("the server restarted {value} s ago"),
@@ -65,7 +65,7 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
     for row in server.rows(VARIABLES)? {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
         if !may_be_secret(&name) {
-            batch.settings.push(Setting { at, source: source.to_owned(), name, value });
+            batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
         }
     }
     Ok(())

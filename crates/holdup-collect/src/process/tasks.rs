@@ -139,7 +139,7 @@ impl Tasks {
         let detailed = state == 'D' || (detailed && state != 'R');
         let folder = format!("{pid}/task/{tid}");
         Ok(Some(Thread {
-            at: 0,
+            observed_at: 0,
             source: String::new(),
             pid: i64::from(pid),
             tid: i64::from(tid),
@@ -189,7 +189,7 @@ impl Tasks {
         let main = rows.iter().find(|row| row.tid == i64::from(pid)).or(rows.first());
         let process = main.map(|row| row.thread.clone()).unwrap_or_default();
         for row in &mut rows {
-            row.at = at;
+            row.observed_at = at;
             row.source = out.source().to_owned();
             row.process.clone_from(&process);
         }

@@ -185,5 +185,5 @@ fn this_machine() {
     let switches = |batch: &Batch| value(batch, "system_context_switches_total", &[]).unwrap();
     assert!(switches(&second) > switches(&first));
     assert!(value(&first, "system_threads", &[("state", "S")]).unwrap() > 0.0);
-    assert!(first.samples.iter().all(|s| s.window_ns > 0 && s.at > 1_700_000_000_000_000_000));
+    assert!(first.samples.iter().all(|s| s.window_ns > 0 && s.observed_at > 1_700_000_000_000_000_000));
 }

@@ -51,7 +51,7 @@ fn clear_by_bound(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let sessions = view.sessions(&["at", "source", "true_state", "blocked_by", "digest_text"])?;
+    let sessions = view.sessions(&["observed_at", "source", "true_state", "blocked_by", "digest_text"])?;
     let instants = view.session_instants().max(1) as f64;
     let waiting: Vec<_> = sessions.iter().filter(|s| s.true_state == "lock_wait").collect();
     let mean_waiting = waiting.len() as f64 / instants;
@@ -129,7 +129,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// The session that most waiters name as their blocker.
 fn holder(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
-    let sessions = view.sessions(&["at", "true_state", "blocked_by", "digest_text"])?;
+    let sessions = view.sessions(&["observed_at", "true_state", "blocked_by", "digest_text"])?;
     let mut blockers: BTreeMap<i64, usize> = BTreeMap::new();
     let mut waiters: BTreeMap<&str, usize> = BTreeMap::new();
     for session in sessions.iter().filter(|s| s.true_state == "lock_wait") {

@@ -30,7 +30,7 @@ const ENABLE: &str = "--watch mysql://USER@HOST:PORT with PROCESS, on MariaDB 10
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    view.sessions(&["at", "true_state", "command"])?;
+    view.sessions(&["observed_at", "true_state", "command"])?;
     let handling = view.setting("thread_handling", ENABLE)?;
     if handling != "pool-of-threads" {
         let text = format!("the server has thread_handling={handling}: there is no pool to queue for");
@@ -129,7 +129,7 @@ fn client_p99(case: &Case<'_>) -> Option<Evidence> {
 
 /// Sessions whose statement is queued and which the server itself calls `Sleep`.
 fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
-    let sessions = view.sessions(&["at", "true_state", "command"])?;
+    let sessions = view.sessions(&["observed_at", "true_state", "command"])?;
     let queued = sessions.iter().filter(|s| s.true_state == "queued").count();
     let asleep = sessions.iter().filter(|s| s.true_state == "queued" && s.command == "Sleep").count();
     if asleep == 0 {

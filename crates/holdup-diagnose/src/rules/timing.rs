@@ -77,10 +77,10 @@ pub fn executions_of_requests(view: &View<'_>, completed: f64) -> Result<Vec<(i6
 type ByDigest<'a> = BTreeMap<&'a str, Vec<(i64, f64)>>;
 
 fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<ByDigest<'a>, Missing> {
-    let executions = view.executions(&["at", "kind", "digest", "duration_ns"])?;
+    let executions = view.executions(&["observed_at", "kind", "digest", "duration_ns"])?;
     let mut by_digest = ByDigest::new();
     for execution in executions {
-        by_digest.entry(&execution.digest).or_default().push((execution.at, execution.duration_ns as f64 / 1e6));
+        by_digest.entry(&execution.digest).or_default().push((execution.observed_at, execution.duration_ns as f64 / 1e6));
     }
     by_digest.retain(|_, executions| executions.len() as f64 >= PER_REQUEST * completed);
     if by_digest.is_empty() {

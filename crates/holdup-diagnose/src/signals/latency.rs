@@ -134,7 +134,7 @@ mod tests {
 
     fn sample(at_s: i64, metric: &str, labels: &[(&str, &str)], value: f64) -> Sample {
         Sample {
-            at: at_s * 1_000_000_000,
+            observed_at: at_s * 1_000_000_000,
             source: "s".into(),
             metric: metric.into(),
             labels: Labels::of(labels.iter().copied()),

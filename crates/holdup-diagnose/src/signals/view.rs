@@ -26,7 +26,7 @@ impl Index {
         let mut index = Self::default();
         for sample in samples {
             let series = index.by_metric.entry(sample.metric.clone()).or_default();
-            series.entry((sample.source.clone(), sample.labels.clone())).or_default().push((sample.at, sample.value));
+            series.entry((sample.source.clone(), sample.labels.clone())).or_default().push((sample.observed_at, sample.value));
         }
         for series in index.by_metric.values_mut().flat_map(BTreeMap::values_mut) {
             series.sort_by_key(|(at, _)| *at);
@@ -133,7 +133,7 @@ pub struct View<'a> {
 
 impl<'a> View<'a> {
     fn samples_readable(&self) -> Result<(), Missing> {
-        let needed = &["at", "source", "metric", "labels", "value"];
+        let needed = &["observed_at", "source", "metric", "labels", "value"];
         self.recording
             .tables
             .samples
@@ -237,7 +237,7 @@ impl<'a> View<'a> {
         if rows.is_empty() && self.sources_of("mysql_global_status_questions").is_empty() {
             return Err(Missing::new("samples of database sessions", enable));
         }
-        Ok(rows.iter().filter(|s| self.window.contains(s.at)).collect())
+        Ok(rows.iter().filter(|s| self.window.contains(s.observed_at)).collect())
     }
 
     /// Executions of statements that ended in the window, by the server's own timing.
@@ -254,7 +254,7 @@ impl<'a> View<'a> {
                 enable,
             ));
         }
-        Ok(rows.iter().filter(|s| s.kind == "execution" && self.window.contains(s.at)).collect())
+        Ok(rows.iter().filter(|s| s.kind == "execution" && self.window.contains(s.observed_at)).collect())
     }
 
     /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.

@@ -427,7 +427,7 @@ impl<'a> Run<'a> {
         values.extend(thread_run_queue_ns().map(|ns| ("holdup_load_run_queue_seconds_total", ns as f64 / 1e9)));
         let at = now + self.unix_offset;
         self.batch.samples.extend(values.into_iter().map(|(metric, value)| Sample {
-            at,
+            observed_at: at,
             window_ns: 0,
             source: "holdup".to_owned(),
             metric: metric.to_owned(),

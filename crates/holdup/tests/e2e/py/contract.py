@@ -45,7 +45,7 @@ def unresolved(evidence, recording, started_at):
             return f"label {name} is no column of {path.name}"
     window = evidence["window"]
     if window is not None:
-        column = TIME.get(evidence["table"], "at")
+        column = TIME.get(evidence["table"], "observed_at")
         wanted.append(f'epoch_ns("{column}") between ? and ?')
         parameters += [started_at + int((window[k] + s) * 1e9) for k, s in (("from_s", -MARGIN_S), ("to_s", MARGIN_S))]
     rows = con.execute(f"select count(*) from read_parquet(?) where {' and '.join(wanted)}", parameters).fetchone()[0]

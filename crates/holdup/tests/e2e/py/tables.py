@@ -23,7 +23,7 @@ def look(recording):
         assert len(frame) == rows, (table, "pandas", len(frame), rows)
         assert list(frame.columns) == by_duckdb.columns, table
         # Every time is in UTC and keeps its nanoseconds, whatever the reader.
-        for column in [name for name in frame.columns if name == "at" or name.endswith("_at")]:
+        for column in [name for name in frame.columns if name.endswith("_at")]:
             field = pyarrow.parquet.read_schema(path).field(column).type
             assert str(field) == "timestamp[ns, tz=UTC]", (table, column, field)
             assert str(frame[column].dtype) == "datetime64[ns, UTC]", (table, column, frame[column].dtype)
