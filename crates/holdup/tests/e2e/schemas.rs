@@ -30,6 +30,16 @@ const BAD: [&str; 14] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [p98 < 1s]\n",
 ];
 
+/// Whole scenarios that the documentation shows.
+fn documented() -> Vec<String> {
+    let pages = ["README.md", "docs/scenario.md"].map(|page| std::fs::read_to_string(root().join(page)));
+    let blocks = pages.into_iter().flatten().flat_map(|page| {
+        let after: Vec<String> = page.split("```yaml\n").skip(1).map(str::to_owned).collect();
+        after.into_iter().filter_map(|text| Some(text.split_once("```")?.0.to_owned()))
+    });
+    blocks.filter(|text| text.contains("target:") && text.contains("load:") && text.contains("operations:")).collect()
+}
+
 #[test]
 fn schema_and_program_agree_on_scenarios() {
     let dir = tempfile::tempdir().unwrap();
@@ -37,7 +47,10 @@ fn schema_and_program_agree_on_scenarios() {
         let paths = (0..texts.len()).map(|i| dir.path().join(format!("{kind}-{i}.yaml")));
         paths.zip(texts).inspect(|(path, text)| std::fs::write(path, text).unwrap()).map(|(path, _)| path).collect()
     };
-    let (good, bad) = (write("good", &GOOD), write("bad", &BAD));
+    let documented = documented();
+    assert!(!documented.is_empty(), "the documentation shows a scenario");
+    let documented: Vec<&str> = documented.iter().map(String::as_str).collect();
+    let (good, bad) = (write("good", &[&GOOD[..], &documented].concat()), write("bad", &BAD));
     for (files, code) in [(&good, Some(0)), (&bad, Some(2))] {
         for file in files {
             let done = finish(holdup(["run", "--check"]).arg(file), 10);
