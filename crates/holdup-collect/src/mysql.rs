@@ -103,8 +103,10 @@ impl Collector for MySql {
         } else {
             Some(Queued::new())
         };
-        // Without the one or the other a session's true state can't be told: no row is better than a wrong one.
+        // Without the one or the other a session's true state can't be told, and without the right to see others' it
+        // would look as if nobody else was there: no row is better than a wrong one.
         if let Some((locks, queued)) = locks.zip(queued)
+            && parts.sessions
             && !reads.lost
         {
             reads.note("sessions", sessions::sample(&server, source, &queued, &locks, batch));

@@ -44,7 +44,8 @@ impl<'a> Case<'a> {
             .collect();
         let index = Index::of(&recording.tables.samples.rows);
         let (client, origin) = latency::best(&requests, &index, whole);
-        let complaint = client.complaint(&requests, manifest).map(|c| Complaint { text: origin.qualify(&c.text), ..c });
+        let complaint =
+            Complaint::find(&client, &requests, manifest).map(|c| Complaint { text: origin.qualify(&c.text), ..c });
         Self { recording, client, origin, complaint, index, whole }
     }
 

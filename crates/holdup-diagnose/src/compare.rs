@@ -48,6 +48,9 @@ pub struct Comparison {
 /// more is called better or worse. Repeats give intervals; this is a rule of thumb for one pair of runs.
 const NOISE_FACTOR: f64 = 1.5;
 
+/// A smaller difference than this (ms, requests, requests/s) is none.
+const LEAST: f64 = 0.5;
+
 /// Compares two diagnoses of the same scenario.
 pub fn compare(before: (&str, &Diagnosis), after: (&str, &Diagnosis)) -> Comparison {
     let mut rows = Vec::new();
@@ -59,7 +62,7 @@ pub fn compare(before: (&str, &Diagnosis), after: (&str, &Diagnosis)) -> Compari
                 unit: unit.to_owned(),
                 before: a.map(|v| round(v, 3)),
                 after: b.map(|v| round(v, 3)),
-                verdict: change(a, b, more_is_better),
+                verdict: change(a, b, more_is_better, LEAST),
             });
         };
         row("offered rate", "requests/s", true, Some(first.offered), second.map(|o| o.offered));
@@ -78,17 +81,17 @@ pub fn compare(before: (&str, &Diagnosis), after: (&str, &Diagnosis)) -> Compari
                 unit: "ms".to_owned(),
                 before: Some(part.ms),
                 after: then,
-                verdict: change(Some(part.ms), then, false),
+                // A part that is next to nothing in both runs is no better or worse for doubling.
+                verdict: change(Some(part.ms), then, false, LEAST.max(first.response_ms / 50.0)),
             });
         }
     }
     Comparison { before: before.0.to_owned(), after: after.0.to_owned(), rows }
 }
 
-fn change(before: Option<f64>, after: Option<f64>, more_is_better: bool) -> Change {
+fn change(before: Option<f64>, after: Option<f64>, more_is_better: bool, least: f64) -> Change {
     let (Some(a), Some(b)) = (before, after) else { return Change::Unclear };
-    // Below a tenth (ms, request) nothing is a difference.
-    if (a - b).abs() < 0.1 || a.max(b) <= a.min(b) * NOISE_FACTOR && !more_is_better || a.max(b) <= a.min(b) * 1.02 {
+    if (a - b).abs() < least || a.max(b) <= a.min(b) * NOISE_FACTOR && !more_is_better || a.max(b) <= a.min(b) * 1.02 {
         return Change::Same;
     }
     if (b > a) == more_is_better { Change::Better } else { Change::Worse }
@@ -100,10 +103,10 @@ mod tests {
 
     #[test]
     fn direction_and_noise() {
-        assert_eq!(change(Some(100.0), Some(20.0), false), Change::Better);
-        assert_eq!(change(Some(20.0), Some(100.0), false), Change::Worse);
-        assert_eq!(change(Some(20.0), Some(25.0), false), Change::Same);
-        assert_eq!(change(Some(200.0), Some(300.0), true), Change::Better);
-        assert_eq!(change(None, Some(1.0), true), Change::Unclear);
+        assert_eq!(change(Some(100.0), Some(20.0), false, LEAST), Change::Better);
+        assert_eq!(change(Some(20.0), Some(100.0), false, LEAST), Change::Worse);
+        assert_eq!(change(Some(20.0), Some(25.0), false, LEAST), Change::Same);
+        assert_eq!(change(Some(200.0), Some(300.0), true, LEAST), Change::Better);
+        assert_eq!(change(None, Some(1.0), true, LEAST), Change::Unclear);
     }
 }

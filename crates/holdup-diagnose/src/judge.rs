@@ -9,7 +9,7 @@ use crate::case::Case;
 use crate::ledger::ledger;
 use crate::rules::{self, Outcome, Rule};
 use crate::signals::Window;
-use crate::signals::client::{client_queue_ms, failed, mean, response_ms, send_lag_ms, service_ms};
+use crate::signals::client::{client_queue_ms, failed, is_latency, mean, response_ms, send_lag_ms, service_ms};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Finding, LoadReport, NotJudged, OperationReport, Percentiles, Role,
     Span, round,
@@ -18,6 +18,9 @@ use crate::verdict::{
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
 const CULPRIT_RATIO: f64 = 0.5;
+
+/// What would measure response time.
+const NO_LATENCY: &str = "holdup run; or --watch prometheus:http://APP/metrics, or --watch mysql://USER@HOST:PORT as an account with PROCESS";
 
 /// Each rival that could not be judged takes this from the confidence: what was not looked at may hide another cause.
 const UNJUDGED_PENALTY: f64 = 0.02;
@@ -42,6 +45,12 @@ struct Judged {
 impl Judged {
     fn take(&mut self, rule: &'static Rule, case: &Case<'_>) {
         let (cause, title) = (rule.cause.to_owned(), rule.doc.title.to_owned());
+        if case.client.seconds.is_empty() {
+            // Nothing is cleared of a delay that nobody measured.
+            let (missing, enable) = ("response time, by anybody's account".to_owned(), NO_LATENCY.to_owned());
+            self.not_judged.push(NotJudged { cause, title, missing, enable });
+            return;
+        }
         match (rule.judge)(case) {
             Ok(Outcome::Found(found)) => self.found.push((rule, found)),
             Ok(Outcome::Cleared(evidence)) => self.cleared.push(Cleared { cause, title, evidence }),
@@ -97,8 +106,9 @@ impl Judged {
                     c.excess_ms()
                 ),
             ),
-            (Some(_), None) => {
-                (Answer::Undecided, "Requests are too slow, and no cause that was looked at explains it.".to_owned())
+            (Some(c), None) => {
+                let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
+                (Answer::Undecided, format!("{what}, and no cause that was looked at explains it."))
             }
         };
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
@@ -172,8 +182,8 @@ fn load_report(case: &Case<'_>, generator_limited: bool) -> LoadReport {
                 completed,
                 errors: errors_by_kind.values().sum(),
                 errors_by_kind,
-                response_ms: Percentiles::of(mine.iter().map(|r| response_ms(r))),
-                service_ms: Percentiles::of(mine.iter().filter_map(|r| service_ms(r))),
+                response_ms: Percentiles::of(mine.iter().filter(|r| is_latency(r)).map(|r| response_ms(r))),
+                service_ms: Percentiles::of(mine.iter().filter(|r| is_latency(r)).filter_map(|r| service_ms(r))),
                 send_lag_ms: Percentiles::of(mine.iter().filter_map(|r| send_lag_ms(r))),
             }
         })

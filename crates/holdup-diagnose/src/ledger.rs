@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::case::Case;
 use crate::rules::timing;
 use crate::signals::View;
-use crate::signals::client::{client_queue_ms, mean, response_ms, send_lag_ms, service_ms};
+use crate::signals::client::{client_queue_ms, is_latency, mean, response_ms, send_lag_ms, service_ms};
 use crate::verdict::round;
 
 /// One operation and band.
@@ -68,7 +68,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let mut rows = Vec::new();
     for operation in operations {
         let mut mine: Vec<&Request> =
-            requests.iter().copied().filter(|r| r.operation == operation && r.outcome != "unfinished").collect();
+            requests.iter().copied().filter(|r| r.operation == operation && is_latency(r)).collect();
         mine.sort_by(|a, b| response_ms(a).total_cmp(&response_ms(b)));
         for (band, from, to) in BANDS {
             let n = mine.len() as f64;

@@ -121,12 +121,6 @@ impl Evidence {
         }
     }
 
-    /// The same, shown on a chart of the report.
-    pub fn on_chart(mut self, chart: &str) -> Self {
-        self.chart = Some(chart.to_owned());
-        self
-    }
-
     /// The same, with other words.
     pub fn saying(mut self, expected: impl Into<String>, text: impl Into<String>) -> Self {
         self.expected = expected.into();
@@ -161,9 +155,11 @@ impl Evidence {
                 .rows
                 .iter()
                 .any(|r| is("true_state", &r.true_state) && is("command", &r.command) && within(r.observed_at)),
-            "statements" => {
-                tables.statements.rows.iter().any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.observed_at))
-            }
+            "statements" => tables
+                .statements
+                .rows
+                .iter()
+                .any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.observed_at)),
             "threads" => tables.threads.rows.iter().any(|r| is("state", &r.state) && within(r.observed_at)),
             "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name)),
             "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),

@@ -70,6 +70,7 @@ impl Target {
             Some(("http", rest)) => rest,
             Some(("https", _)) => return Err("https is not supported yet; use http://".to_owned()),
             Some((scheme, _)) => return Err(format!("unknown scheme \"{scheme}\"; use http://host:port/path")),
+            None if url.contains('@') => return Err("it has no scheme; use http://host:port/path".to_owned()),
             None => return Err(format!("\"{url}\" has no scheme; use http://{url}")),
         };
         let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
@@ -146,7 +147,7 @@ impl Scenario {
             connections: load_map
                 .get("connections")
                 .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
-            timeout: load_map.get("timeout").map_or(Ok(DEFAULT_TIMEOUT), Node::duration)?,
+            timeout: load_map.get("timeout").map_or(Ok(DEFAULT_TIMEOUT), positive)?,
             operations,
             thresholds,
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
@@ -158,10 +159,6 @@ impl Scenario {
 fn schedule(load: &Node) -> Result<Schedule, YamlError> {
     let map = load.map(&["rate", "duration", "steps", "ramp", "connections", "timeout"])?;
     let rate = |node: &Node| node.number("requests per second", 0.001..=MAX_RATE);
-    let positive = |node: &Node| {
-        let length = node.duration()?;
-        if length.is_zero() { Err(node.error("must be longer than 0s")) } else { Ok(length) }
-    };
     let forms = [map.get("rate"), map.get("steps"), map.get("ramp")];
     match forms {
         [Some(node), None, None] => Ok(Schedule::constant(rate(node)?, positive(map.need("duration")?)?)),
@@ -183,6 +180,12 @@ fn schedule(load: &Node) -> Result<Schedule, YamlError> {
         [None, None, None] => Err(load.error("say how much: one of \"rate\", \"steps\" or \"ramp\"")),
         _ => Err(load.error("\"rate\", \"steps\" and \"ramp\" exclude each other; keep one")),
     }
+}
+
+/// A duration that is not 0.
+fn positive(node: &Node) -> Result<Duration, YamlError> {
+    let length = node.duration()?;
+    if length.is_zero() { Err(node.error("must be longer than 0s")) } else { Ok(length) }
 }
 
 fn operation(node: &Node) -> Result<Operation, YamlError> {
@@ -350,7 +353,8 @@ watch: [host]
             (Target { host: "::1".into(), port: 81 }, "/x?y".into())
         );
         assert_eq!(Target::parse("http://h").unwrap().0.authority(), "h");
-        for bad in ["https://h", "ftp://h", "h:80", "http://u:secret@h/", "http://:80", "http://h:99999"] {
+        for bad in ["https://h", "ftp://h", "h:80", "http://u:secret@h/", "u:secret@h/", "http://:80", "http://h:99999"]
+        {
             let why = Target::parse(bad).unwrap_err();
             assert!(!why.contains("secret"), "{why}");
         }

@@ -14,9 +14,14 @@ pub enum OpenError {
     /// No such directory.
     #[error("{0}: no such recording; give the directory that `holdup run -o` made")]
     NotThere(PathBuf),
-    /// A directory, but not a recording.
-    #[error("{0}: not a recording, it has no {MANIFEST}")]
-    NoManifest(PathBuf),
+    /// A directory, but not a recording; perhaps one that holds some.
+    #[error("{dir}: not a recording, it has no {MANIFEST}{hint}")]
+    NoManifest {
+        /// The directory.
+        dir: PathBuf,
+        /// The recordings in it, in words.
+        hint: String,
+    },
     /// The manifest can't be read.
     #[error("{path}: {why}")]
     BadManifest {
@@ -95,7 +100,9 @@ fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
     let path = dir.join(MANIFEST);
     let text = match fs::read_to_string(&path) {
         Ok(text) => text,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Err(OpenError::NoManifest(dir.to_owned())),
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
+            return Err(OpenError::NoManifest { dir: dir.to_owned(), hint: recordings_in(dir) });
+        }
         Err(e) => return Err(OpenError::BadManifest { path, why: e.to_string() }),
     };
     // The version is looked at first: a newer manifest may differ in anything else.
@@ -106,6 +113,15 @@ fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
         return Err(OpenError::TooNew { path, found: major });
     }
     serde_json::from_value(value).map_err(bad)
+}
+
+/// `; it holds recordings: name one, e.g. DIR/faulty`, if it does.
+fn recordings_in(dir: &Path) -> String {
+    let entries = fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    let mut inside: Vec<PathBuf> = entries.filter(|path| path.join(MANIFEST).exists()).collect();
+    inside.sort();
+    let names: Vec<String> = inside.iter().map(|path| path.display().to_string()).collect();
+    if names.is_empty() { String::new() } else { format!("; it holds recordings, name one: {}", names.join(", ")) }
 }
 
 pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {

@@ -23,7 +23,7 @@ table! {
         /// When it ended, well or not: last byte read, error seen, or given up.
         done_at: i64,
         /// `ok`, or the kind of failure: `http_status`, `timeout`, `never_sent`, `connect_failed`,
-        /// `connection_closed`, `bad_response`.
+        /// `connection_closed`, `bad_response`; or `unfinished`, if the run was stopped while it was under way.
         outcome: String,
         /// The HTTP status, where there was one.
         status: Option<i32>,

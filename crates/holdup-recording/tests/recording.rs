@@ -125,7 +125,7 @@ fn unreadable_recordings_say_why() {
     let root = tempfile::tempdir().unwrap();
     let open = |dir: &Path| Recording::open(dir).unwrap_err();
     assert!(matches!(open(&root.path().join("none")), OpenError::NotThere(_)));
-    assert!(matches!(open(root.path()), OpenError::NoManifest(_)));
+    assert!(matches!(open(root.path()), OpenError::NoManifest { .. }));
 
     let dir = root.path().join("r");
     let recorder = Recorder::create(&dir, &manifest()).unwrap();

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use holdup_diagnose::ClientView;
 use holdup_diagnose::signals::client::failed;
+use holdup_diagnose::{ClientView, Diagnosis};
 use holdup_recording::Recording;
 use holdup_recording::rows::Sample;
 use serde::Serialize;
@@ -24,6 +24,37 @@ struct Series {
     x_s: Vec<f64>,
     y: Vec<Option<f64>>,
     style: &'static str,
+}
+
+/// Which chart shows what a piece of evidence points at: table, and beginnings of column or metric.
+const SHOWN: &[(&str, &str, &str)] = &[
+    ("requests", "sent_at", "generator"),
+    ("requests", "ready_at", "generator"),
+    ("requests", "done_at", "response"),
+    ("statements", "", "statements"),
+    ("sessions", "", "sessions"),
+    ("samples", "holdup_load_requests_offered", "rate"),
+    ("samples", "holdup_load_", "generator"),
+    ("samples", "db_client_connection_", "pool"),
+    ("samples", "db_client_operation_", "app"),
+    ("samples", "http_", "app"),
+    ("samples", "mysql_thread_pool_", "thread_pool"),
+    ("samples", "mysql_", "sessions"),
+    ("samples", "system_cpu_", "cpu"),
+    ("samples", "process_run_queue_", "cpu"),
+    ("samples", "system_disk_", "disk"),
+    ("samples", "process_threads", "disk"),
+    ("samples", "system_load_", "load_average"),
+];
+
+/// Links every piece of evidence of `diagnosis` to the one of `charts` that shows it.
+pub fn link(diagnosis: &mut Diagnosis, charts: &[Chart]) {
+    let found = diagnosis.findings.iter_mut().flat_map(|f| &mut f.evidence);
+    for evidence in found.chain(diagnosis.cleared.iter_mut().flat_map(|c| &mut c.evidence)) {
+        let name = evidence.labels.get("metric").unwrap_or(&evidence.column);
+        let shown = SHOWN.iter().find(|(table, begin, _)| evidence.table == *table && name.starts_with(begin));
+        evidence.chart = shown.map(|(.., id)| (*id).to_owned()).filter(|id| charts.iter().any(|c| c.id == id));
+    }
 }
 
 /// More points than this a series are thinned out: no screen shows more.
@@ -58,6 +89,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             log: false,
             series: plot.gauges(&[
                 ("used", "db_client_connection_count", &[("db_client_connection_state", "used")]),
+                ("used", "db_client_connection_count", &[("state", "used")]),
                 ("allowed", "db_client_connection_max", &[]),
                 ("requests waiting", "db_client_connection_pending_requests", &[]),
             ]),
@@ -145,7 +177,10 @@ impl Plot<'_> {
         let mut series: BTreeMap<(&str, String), Vec<(i64, f64)>> = BTreeMap::new();
         let matches = |s: &&Sample| s.metric == metric && s.labels.contains(labels);
         for sample in self.recording.tables.samples.rows.iter().filter(matches) {
-            series.entry((&sample.source, sample.labels.to_string())).or_default().push((sample.observed_at, sample.value));
+            series
+                .entry((&sample.source, sample.labels.to_string()))
+                .or_default()
+                .push((sample.observed_at, sample.value));
         }
         series
     }

@@ -6,7 +6,7 @@ use holdup_diagnose::{Diagnosis, verdict::Span};
 use holdup_recording::{Recording, clock};
 use serde::Serialize;
 
-use crate::charts::{Chart, charts};
+use crate::charts::{Chart, charts, link};
 
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
@@ -25,7 +25,7 @@ struct Run<'a> {
     name: &'a str,
     started_at: String,
     duration_s: f64,
-    verdict: &'a Diagnosis,
+    verdict: Diagnosis,
     phases: Vec<Phase<'a>>,
     charts: Vec<Chart>,
 }
@@ -51,6 +51,9 @@ impl<'a> Report<'a> {
             .map(|&(name, recording, verdict)| {
                 let manifest = &recording.manifest;
                 let seconds = |at: i64| (at - manifest.started_at) as f64 / 1e9;
+                let charts = charts(recording);
+                let mut verdict = verdict.clone();
+                link(&mut verdict, &charts);
                 Run {
                     name,
                     started_at: clock::rfc3339(manifest.started_at),
@@ -66,7 +69,7 @@ impl<'a> Report<'a> {
                             rate_to: p.rate_to,
                         })
                         .collect(),
-                    charts: charts(recording),
+                    charts,
                 }
             })
             .collect();

@@ -20,6 +20,44 @@ pub fn redact(text: &str) -> String {
     out
 }
 
+/// Names of keys whose value is a secret, wherever they stand in a scenario: header fields, parts of a JSON body,
+/// query parameters.
+const SECRET_KEYS: [&str; 9] =
+    ["authorization", "cookie", "token", "secret", "password", "passwd", "api-key", "api_key", "apikey"];
+
+/// A scenario's text as it may be kept: without passwords of addresses and without the values of keys that
+/// name a secret. It may take more than it should, never the other way round.
+pub fn redact_scenario(text: &str) -> String {
+    redact(text).lines().map(|line| redact_keys(line) + "\n").collect()
+}
+
+/// `line` with what follows a secret's key replaced by `***`, up to the end of the value.
+fn redact_keys(line: &str) -> String {
+    let lower = line.to_ascii_lowercase();
+    let mut out = String::new();
+    let mut done = 0;
+    while let Some((at, key)) =
+        SECRET_KEYS.iter().filter_map(|key| Some((done + lower[done..].find(key)?, *key))).min_by_key(|(at, _)| *at)
+    {
+        let rest = &line[at + key.len()..];
+        // The key may go on (`x-auth-token-id`, a closing quote) before its `:` or `=`.
+        let name_end = rest.find(|c: char| !(c.is_alphanumeric() || "-_\"'\\ ".contains(c))).unwrap_or(rest.len());
+        let value = at + key.len() + name_end + 1;
+        if !matches!(rest[name_end..].chars().next(), Some(':' | '=')) {
+            out.push_str(&line[done..at + key.len()]);
+            done = at + key.len();
+            continue;
+        }
+        let is_query = rest[name_end..].starts_with('=');
+        let end = line[value..].find(|c| if is_query { "&\"' ,}".contains(c) } else { ",}".contains(c) });
+        out.push_str(&line[done..value]);
+        out.push_str(if is_query { "***" } else { " ***" });
+        done = end.map_or(line.len(), |end| value + end);
+    }
+    out.push_str(&line[done..]);
+    out
+}
+
 /// Where in `rest`, which follows `before` that ends in `://`, the password stands, if there is one.
 ///
 /// In a web address the password ends before the path. In a database's it may hold a raw `/` or `@` that was
@@ -70,6 +108,20 @@ pub fn hide_in_process_list() {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn secrets_of_a_scenario_go() {
+        for (text, expected) in [
+            ("    Authorization: Bearer abc.def", "    Authorization: ***\n"),
+            ("headers: {X-Api-Key: 's3cr3t', Accept: '*/*'}", "headers: {X-Api-Key: ***, Accept: '*/*'}\n"),
+            ("body: '{\"user\": \"u\", \"password\": \"pw\"}'", "body: '{\"user\": \"u\", \"password\": ***}'\n"),
+            ("get: /search?token=abc&q=x", "get: /search?token=***&q=x\n"),
+            ("name: token refresh", "name: token refresh\n"),
+            ("- mysql://u:pw@h", "- mysql://u:***@h\n"),
+        ] {
+            assert_eq!(redact_scenario(text), expected);
+        }
+    }
 
     #[test]
     fn passwords_go_and_the_rest_stays() {

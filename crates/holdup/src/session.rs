@@ -18,7 +18,7 @@ use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, c
 
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::secret::redact;
+use crate::secret::redact_scenario;
 
 /// What to record.
 pub struct Session<'a> {
@@ -76,7 +76,7 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
 
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
     manifest.coverage = coverage.iter().flatten().cloned().collect();
-    manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact);
+    manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
     manifest.load = session.scenario.map(load_facts);
     let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
     let running =

@@ -48,7 +48,8 @@ pub fn verdict(d: &Diagnosis) -> String {
     let style = color.on_default().bold();
     let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
     let confidence = root.map_or_else(String::new, |f| format!("  {DIM}confidence {:.2}{DIM:#}", f.confidence));
-    let _ = writeln!(out, "{style}{word}{style:#}  {BOLD}{}{BOLD:#}{confidence}", d.culprit.as_deref().unwrap_or(""));
+    let culprit = d.culprit.as_ref().map_or_else(String::new, |c| format!("  {BOLD}{c}{BOLD:#}"));
+    let _ = writeln!(out, "{style}{word}{style:#}{culprit}{confidence}");
     wrap(&mut out, "", &d.headline);
     if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
         wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
@@ -58,7 +59,8 @@ pub fn verdict(d: &Diagnosis) -> String {
         describe(&mut out, finding);
     }
     ledger(&mut out, d);
-    if !d.cleared.is_empty() {
+    // With nothing to complain about there is nothing to be cleared of.
+    if !d.cleared.is_empty() && d.complaint.is_some() {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
         for cleared in &d.cleared {
             // The last piece is the one that settles it; the others are in the report.

@@ -20,6 +20,8 @@ pub(super) struct History {
 /// What can be read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Parts {
+    /// Whether sessions other than our own are shown.
+    pub(super) sessions: bool,
     pub(super) pool: bool,
     pub(super) locks: bool,
     pub(super) digests: bool,
@@ -72,7 +74,7 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
     }
     let missing = (!lacks.is_empty()).then(|| (format!("account {account}: {}", lacks.join("; ")), grants.join(" ")));
 
-    let mut parts = Parts { locks: locks == Access::Granted, ..Parts::default() };
+    let mut parts = Parts { sessions: has_process, locks: locks == Access::Granted, ..Parts::default() };
     let pool = pool(server, source, has_process.then_some(()).ok_or(process_grant), &mut parts);
     let schema = match schema {
         _ if !schema_on => Err((

@@ -114,6 +114,8 @@ pub(super) fn sample(
             trace_id: info.as_deref().and_then(trace_id),
         });
     }
+    // So that a server without a session to show is told from one whose sessions were not read.
+    counts.entry(("Sleep".to_owned(), "idle")).or_default();
     for ((command, true_state), count) in counts {
         let labels = Labels::of([("command", command.as_str()), ("true_state", true_state)]);
         batch.samples.push(read.sample("mysql_sessions", labels, count));

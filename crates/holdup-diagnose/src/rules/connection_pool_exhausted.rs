@@ -3,7 +3,8 @@
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
 use crate::signals::Missing;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::signals::latency::Origin;
+use crate::verdict::{Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -38,28 +39,27 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let completed = case.completed_in(view.window)?.max(1.0);
     let per_request = wait.ms * wait.count / completed;
 
-    let chart = |e: Evidence| e.on_chart("pool");
-    let waited = chart(wait.evidence(
+    let waited = wait.evidence(
         ms(per_request),
         "near 0 ms",
         format!("a request waited {} for a connection, on average", ms(per_request)),
-    ));
-    let queue = chart(pending.evidence(
+    );
+    let queue = pending.evidence(
         format!("{:.1} on average, {:.0} at most", pending.mean, pending.max),
         "0",
         format!("{:.0} requests were waiting for a connection on average, {:.0} at most", pending.mean, pending.max),
-    ));
+    );
     if case.share(per_request) < MATTERS {
         return Ok(Outcome::Cleared(vec![waited, queue]));
     }
     let mut evidence = vec![
         waited,
         queue,
-        chart(used.evidence(
+        used.evidence(
             format!("{:.1} of {:.0}", used.mean, max.mean),
             format!("below {:.0}", max.mean),
             format!("{:.1} of {:.0} connections were in use on average", used.mean, max.mean),
-        )),
+        ),
     ];
     let mut weights = vec![0.8, if pending.positive_ratio > 0.5 { 0.7 } else { 0.2 }];
     weights.push((used.mean / max.mean.max(1.0)).clamp(0.0, 0.9) * 0.8);
@@ -67,7 +67,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let held = view.mean(timing::POOL_USE, &[], timing::APP_METRICS).ok();
     if let Some(held) = &held {
         let ceiling = max.mean / (held.ms / 1e3).max(1e-9);
-        evidence.push(chart(held.evidence(
+        evidence.push(held.evidence(
             ms(held.ms),
             String::new(),
             format!(
@@ -75,16 +75,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 ms(held.ms),
                 max.mean
             ),
-        )));
+        ));
         let offered = case.peak_offered_per_second();
         let uses = held.count / completed;
         // Little's law: connections in use = rate x uses per request x time held; half as many again, because a
         // pool that is busy all the time makes a queue of every burst.
         let needed = (offered * uses * held.ms / 1e3 * 1.5).ceil();
+        // Where nobody saw the demand, only what was served, more may be wanted.
+        let at_least = if case.origin == Origin::Client { "" } else { "at least " };
         if let Some(share) = timing::database_share_of_connection_use(&view).filter(|s| *s < 0.5) {
             fixes.push(Fix {
                     text: format!(
-                        "Give the connection back before doing other work: only {} of the time it is held is spent in the database.",
+                        "Give the connection back before doing other work: {} of the time it is held is spent in the database.",
                         percent(share)
                     ),
                     command: None,
@@ -93,7 +95,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         fixes.push(Fix {
             text: format!(
-                "Raise the pool from {:.0} to {needed:.0} connections: {offered:.0}/s x {} held, by Little's law, and half as many again for bursts.",
+                "Raise the pool from {:.0} to {at_least}{needed:.0} connections: {offered:.0}/s x {} held, by Little's law, and half as many again for bursts.",
                 max.mean, ms(held.ms * uses)
             ),
             command: None,

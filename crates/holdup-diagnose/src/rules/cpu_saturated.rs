@@ -3,7 +3,7 @@
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::signals::{Missing, View};
-use crate::verdict::{Evidence, Fix, Role};
+use crate::verdict::{Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -38,12 +38,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (busy, busy_seconds) = busy_ratio(&view)?;
     let cpu = view.counter("system_cpu_time_seconds_total", &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let chart = |e: Evidence| e.on_chart("cpu");
-    let mut evidence = vec![chart(cpu.evidence(
+    let mut evidence = vec![cpu.evidence(
         format!("{} busy", percent(busy)),
         "near 100 %, if CPU were the cause",
         format!("{} of CPU time was idle", percent(1.0 - busy)),
-    ))];
+    )];
 
     // What waiting for a CPU can amount to per request: as the kernel counted it for the watched
     // processes; else what a processor-sharing queue at this utilization makes of the CPU time used.
@@ -51,20 +50,20 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = match &waited {
         Ok(waited) => {
             let per_request = waited.delta / completed * 1e3;
-            evidence.push(chart(waited.evidence(
+            evidence.push(waited.evidence(
                 format!("{} a request", ms(per_request)),
                 "most of the delay, if CPU were the cause",
                 format!(
                     "all threads of the watched processes together waited {} per request for a CPU",
                     ms(per_request)
                 ),
-            )));
+            ));
             per_request
         }
         Err(_) => {
             let used = busy_seconds / completed * 1e3;
             let queueing = used * busy / (1.0 - busy).max(1e-3);
-            evidence.push(chart(cpu.evidence(
+            evidence.push(cpu.evidence(
                 ms(used),
                 String::new(),
                 format!(
@@ -73,7 +72,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                     percent(busy),
                     ms(queueing)
                 ),
-            )));
+            ));
             queueing
         }
     };

@@ -29,24 +29,23 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let io = view.counter("system_disk_operation_time_seconds_total", &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let chart = |e: Evidence| e.on_chart("disk");
     // Upper bound: as if every read and write of the machine had been waited for by these requests.
     let all_io = io.delta / completed * 1e3;
-    let mut evidence = vec![chart(io.evidence(
+    let mut evidence = vec![io.evidence(
         format!("{} a request", ms(all_io)),
         "most of the delay, if the disk were the cause",
         format!("all I/O of this machine, by anyone, took {} per request", ms(all_io)),
-    ))];
+    )];
     if case.share(all_io) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let asleep = uninterruptible_ms(&view, completed)?;
-    evidence.push(chart(asleep.1));
+    evidence.push(asleep.1);
     if case.share(asleep.0) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let busiest = busiest_device(&view)?;
-    evidence.push(chart(busiest.1));
+    evidence.push(busiest.1);
     Ok(Outcome::Found(Found {
         explains_ms: asleep.0.min(all_io),
         evidence,

@@ -42,7 +42,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let connections = case.recording.manifest.load.as_ref().map_or(0, |l| l.connections);
 
     let evidence = |column: &str, observed: String, expected: &str, text: String| {
-        Evidence::new("requests", column, Labels::none(), window, observed, expected, text).on_chart("generator")
+        Evidence::new("requests", column, Labels::none(), window, observed, expected, text)
     };
     let lag_text = format!("holdup sent each request {} after it could, on average", ms(lag));
     let late = evidence("sent_at", ms(lag), "a small share of the delay", lag_text);
@@ -68,8 +68,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(unloaded)
         );
         let fix = Fix {
-            text: format!("Allow more than {connections} requests in flight."),
-            command: Some("load.connections".to_owned()),
+            text: format!(
+                "Allow more than {connections} requests in flight: load.connections in the scenario, or --connections."
+            ),
+            command: None,
             risk: None,
         };
         (queued, vec![evidence("ready_at", ms(queued), "0 ms", text)], fix)

@@ -64,7 +64,6 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         .map(|c| (c.delta / completed, c));
     let explains_ms = booked.as_ref().map_or(little, |(ms, _)| ms.max(little));
 
-    let chart = |e: Evidence| e.on_chart("sessions");
     let mut evidence = Vec::new();
     if let Ok((per_request, counter)) = &booked {
         evidence.push(counter.evidence(
@@ -80,7 +79,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     } else {
         evidence.insert(
             0,
-            chart(Evidence::new(
+            Evidence::new(
                 "sessions",
                 "true_state",
                 Labels::of([("true_state", "lock_wait")]),
@@ -88,7 +87,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
                 format!("{mean_waiting:.1} on average"),
                 "0",
                 format!("{mean_waiting:.1} sessions waited for a lock on average"),
-            )),
+            ),
         );
     }
     if case.share(explains_ms) < MATTERS {
@@ -99,7 +98,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights.push(0.7);
     }
     if let Some(holder) = holder(&view)? {
-        evidence.push(chart(holder));
+        evidence.push(holder);
         weights.push(0.6);
     }
     Ok(Outcome::Found(Found {

@@ -56,12 +56,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let per_request = app.as_ref().map_or(1.0, |a| a.count / completed);
     let explains_ms = gap.unwrap_or(little) * per_request;
 
-    let chart = |e: Evidence| e.on_chart("thread_pool");
-    let length = chart(queue.evidence(
+    let length = queue.evidence(
         format!("{:.1} on average, {:.0} at most", queue.mean, queue.max),
         "0",
         format!("{:.0} statements waited in the thread pool's queue on average, {:.0} at most", queue.mean, queue.max),
-    ));
+    );
     if queue.max == 0.0 || case.share(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![length]));
     }
@@ -94,11 +93,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights.push(0.6);
     }
     if let Ok(longest) = view.gauge("mysql_thread_pool_queueing_time_seconds_max", &[], ENABLE) {
-        evidence.push(chart(longest.evidence(
+        evidence.push(longest.evidence(
             ms(longest.max * 1e3),
             "0 ms",
             format!("the longest wait in the queue that was seen was {}", ms(longest.max * 1e3)),
-        )));
+        ));
     }
     let fixes = fixes(&view);
     Ok(Outcome::Found(Found {
@@ -113,18 +112,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {
     let complaint = case.complaint.as_ref().filter(|_| case.origin == Origin::Client)?;
-    Some(
-        Evidence::new(
-            "requests",
-            "done_at",
-            Labels::none(),
-            complaint.slow,
-            ms(complaint.slow_p99_ms),
-            String::new(),
-            format!("the client's p99 was {}, from the intended start", ms(complaint.slow_p99_ms)),
-        )
-        .on_chart("response"),
-    )
+    Some(Evidence::new(
+        "requests",
+        "done_at",
+        Labels::none(),
+        complaint.slow,
+        ms(complaint.slow_p99_ms),
+        String::new(),
+        format!("the client's p99 was {}, from the intended start", ms(complaint.slow_p99_ms)),
+    ))
 }
 
 /// Sessions whose statement is queued and which the server itself calls `Sleep`.
@@ -144,7 +140,7 @@ fn asleep(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
         thousands(queued as f64)
     );
     let evidence = Evidence::new("sessions", "true_state", labels, view.window, percent(share), "0 %", text);
-    Ok(Some(evidence.on_chart("sessions")))
+    Ok(Some(evidence))
 }
 
 fn fixes(view: &View<'_>) -> Vec<Fix> {

@@ -40,8 +40,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         );
         return Ok(Outcome::Cleared(vec![offered.evidence(format!("{:.0}/s", offered.rate()), "as scheduled", text)]));
     }
-    let calm =
-        case.calm().ok_or_else(|| Missing::new("a calm stretch to compare with", "--against a healthy recording"))?;
+    let calm = case.calm().ok_or_else(|| {
+        Missing::new("a calm stretch to compare with", "a longer recording, with a stretch in which all is well")
+    })?;
     let (before, now) = (arrivals(&calm)?, arrivals(&case.slow())?);
     let factor = now.rate() / before.rate().max(1e-9);
     let text = format!("{:.0} requests a second, against {:.0} in the calm stretch", now.rate(), before.rate());

@@ -1,10 +1,12 @@
 //! What raw rows amount to. Derived when a recording is read, never stored.
 
 pub mod client;
+pub mod complaint;
 pub mod latency;
 pub mod view;
 
-pub use client::{ClientView, Complaint};
+pub use client::ClientView;
+pub use complaint::Complaint;
 pub use view::{Counter, Gauge, Mean, View};
 
 /// A fact that a rule needs and the recording does not have. It makes the rule's outcome `NotJudged`.

@@ -4,7 +4,7 @@
 //! fall is a restart of its source and that pair says nothing. Means of gauges are over samples, sums over
 //! the series of one instant.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::{Sample, Session, Statement};
 use holdup_recording::{Labels, Recording};
@@ -26,7 +26,10 @@ impl Index {
         let mut index = Self::default();
         for sample in samples {
             let series = index.by_metric.entry(sample.metric.clone()).or_default();
-            series.entry((sample.source.clone(), sample.labels.clone())).or_default().push((sample.observed_at, sample.value));
+            series
+                .entry((sample.source.clone(), sample.labels.clone()))
+                .or_default()
+                .push((sample.observed_at, sample.value));
         }
         for series in index.by_metric.values_mut().flat_map(BTreeMap::values_mut) {
             series.sort_by_key(|(at, _)| *at);
@@ -232,10 +235,11 @@ impl<'a> View<'a> {
     /// # Errors
     /// If sessions were not recorded or lack one of `columns`.
     pub fn sessions(&self, columns: &[&'static str]) -> Result<Vec<&'a Session>, Missing> {
-        let enable = "--watch mysql://USER@HOST:PORT";
+        let enable = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
         let rows = self.recording.tables.sessions.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
-        if rows.is_empty() && self.sources_of("mysql_global_status_questions").is_empty() {
-            return Err(Missing::new("samples of database sessions", enable));
+        // No session is only a fact if sessions were looked at: they are counted by state at every sample.
+        if self.session_instants() == 0 {
+            return Err(Missing::new("samples of all database sessions", enable));
         }
         Ok(rows.iter().filter(|s| self.window.contains(s.observed_at)).collect())
     }
@@ -259,11 +263,9 @@ impl<'a> View<'a> {
 
     /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.
     pub fn session_instants(&self) -> usize {
-        let mut instants = 0;
-        for (_, series) in self.index.series("mysql_global_status_questions", &[]) {
-            instants += series.iter().filter(|(at, _)| self.window.contains(*at)).count();
-        }
-        instants
+        let series = self.index.series("mysql_sessions", &[]);
+        let instants: BTreeSet<i64> = series.flat_map(|(_, series)| series.iter().map(|(at, _)| *at)).collect();
+        instants.into_iter().filter(|at| self.window.contains(*at)).count()
     }
 
     /// The last value of setting `name` of any source that has it.

@@ -28,6 +28,11 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether its time is a response time: it ended well, or had not ended when it was given up.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Outcome::Ok | Outcome::Timeout | Outcome::NeverSent | Outcome::Unfinished)
+    }
+
     /// As it stands in the table.
     pub fn name(self) -> &'static str {
         match self {

@@ -372,6 +372,10 @@ impl<'a> Run<'a> {
             summary.errors += 1;
         }
         for latencies in [&mut summary.latencies, self.slices.of(request.operation)] {
+            // A failure that comes back at once is counted as an error, never as a fast response.
+            if !outcome.is_latency() {
+                break;
+            }
             count(&mut latencies.response, response);
             if let Some(sent) = request.sent {
                 count(&mut latencies.service, now - sent);

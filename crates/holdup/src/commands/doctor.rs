@@ -55,7 +55,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut report = Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()] };
     let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
     for server in servers {
-        if !server.watch.is_empty() && !report.proposal.contains(&server.watch) {
+        // A database that listens twice (MariaDB's extra_port) is watched once: holdup finds the extra port itself.
+        let is_database = server.watch.starts_with("mysql://");
+        let twice =
+            is_database && report.servers.iter().any(|s| s.pid == server.pid && s.watch.starts_with("mysql://"));
+        if !server.watch.is_empty() && !twice && !report.proposal.contains(&server.watch) {
             report.proposal.push(server.watch.clone());
         }
         report.servers.push(Server {
@@ -121,5 +125,8 @@ fn print(report: &Report) {
         }
     }
     let list: Vec<String> = report.proposal.iter().map(|w| format!("--watch '{w}'")).collect();
+    if report.proposal.iter().any(|w| w.contains("USER")) {
+        outln!("\nPut an account in place of USER; docs/security.md has the grants it needs, one by one.");
+    }
     outln!("\n{bold}To watch all of it{bold:#}\n  holdup watch {} --for 60s", list.join(" "));
 }

@@ -33,7 +33,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let Some(rule) = rules::by_cause(&cause) else {
         let known: Vec<&str> = rules::ALL.iter().map(|r| r.cause).collect();
+        let part = known.iter().copied().find(|name| name.contains(cause.as_str()));
         let hint = nearest(&cause, &known)
+            .or(part)
             .map_or_else(|| format!("there are: {}", known.join(", ")), |n| format!("did you mean {n}?"));
         return Err(Failure::Unusable(format!("no cause is called \"{cause}\"; {hint}")));
     };

@@ -127,6 +127,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 fn list(args: &Args) -> Result<(), Failure> {
     let labs = Lab::all(args.labs.as_deref()).map_err(Failure::unusable)?;
+    if labs.is_empty() {
+        return Err(Failure::Unusable(
+            "no labs here; run this in a checkout of holdup, or name the folder with --labs".to_owned(),
+        ));
+    }
     if args.output.json {
         let all: Vec<_> = labs.iter().map(|l| serde_json::json!({"name": l.name, "title": l.title})).collect();
         return print_json(&all);

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdup_diagnose::signals::client::missed;
+use holdup_collect::watch;
+use holdup_diagnose::signals::complaint::missed;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::scenario::{self, Operation, Scenario, Target};
 use holdup_load::schedule::Schedule;
@@ -109,12 +110,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
         scenario.watch.clear();
     }
     if args.check {
-        outln!(
-            "{} requests over {:.0} s, {} operations: fine",
-            scenario.schedule.total(),
-            scenario.schedule.length().as_secs_f64(),
-            scenario.operations.len()
-        );
+        for address in &scenario.watch {
+            watch::collector(address, &watch::Options { partial: args.sampling.partial }).map_err(Failure::unusable)?;
+        }
+        let names: Vec<&str> = scenario.operations.iter().map(|o| o.name.as_str()).collect();
+        let length = scenario.schedule.length().as_secs_f64();
+        outln!("fine: {} requests over {length:.0} s ({})", scenario.schedule.total(), names.join(", "));
         return Ok(());
     }
     let stop = session::stop_flag()?;

@@ -1,0 +1,277 @@
+//! Whether there is anything to complain about, since when, and by how much: what the rules have to explain.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::manifest::{Manifest, Threshold};
+use holdup_recording::rows::Request;
+
+use super::Window;
+use super::client::{ClientView, Second, failed, is_latency, mean, quantile, response_ms};
+use crate::rules::{ms, thousands};
+
+/// Response time that counts as slow if the scenario has no objective: about a second is the limit for a
+/// user's flow of thought to stay uninterrupted (R. B. Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5).
+pub const SLOW_WITHOUT_OBJECTIVE_MS: f64 = 1_000.0;
+
+/// A second is degraded against the recording's own calm seconds if its median is this many times theirs.
+/// On shared machines a healthy second's median moves by a factor of two to three; queues past a knee move
+/// it by tens.
+const DEGRADED_FACTOR: f64 = 5.0;
+
+/// … and at least this much slower, so that 0.2 ms against 1 ms is no complaint.
+const DEGRADED_AT_LEAST_MS: f64 = 50.0;
+
+/// Share of failed requests in a second that degrades it if the scenario has no objective for errors.
+const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
+
+/// A second with fewer requests than this says little about percentiles; it is judged by its slowest.
+const FEW: usize = 10;
+
+/// A calm stretch shorter than this is no yardstick.
+pub const CALM_SECONDS: usize = 2;
+
+/// What there is to complain about: the degraded stretch, the calm one it is held against, and by how much.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Complaint {
+    /// In words, e.g. `p99 was 4,120 ms, the objective is p99 < 400ms`.
+    pub text: String,
+    /// Whether requests are slow; if not, they only fail, and no wait explains that.
+    pub is_slow: bool,
+    /// From the first to the last degraded second.
+    pub slow: Window,
+    /// The longest calm stretch, if there is one of at least [`CALM_SECONDS`].
+    pub calm: Option<Window>,
+    /// Mean response time in `slow`, milliseconds.
+    pub slow_mean_ms: f64,
+    /// Mean response time in `calm`, milliseconds; 0 without one.
+    pub calm_mean_ms: f64,
+    /// p99 in `slow`, milliseconds.
+    pub slow_p99_ms: f64,
+}
+
+impl Complaint {
+    /// Milliseconds a mean request of the degraded stretch is too slow by: what findings have to explain.
+    pub fn excess_ms(&self) -> f64 {
+        if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
+    }
+
+    /// Finds what there is to complain about in `view`, whose requests are `requests`, or none. With objectives
+    /// it is their word that counts; without, the recording's own.
+    pub fn find(view: &ClientView, requests: &[Request], manifest: &Manifest) -> Option<Self> {
+        let seconds = &view.seconds;
+        let thresholds = manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
+        let reference = calm_median(seconds);
+        let degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, thresholds, reference)).collect();
+        let missed: Vec<(String, bool)> =
+            thresholds.iter().filter_map(|t| Some((missed(t, requests)?, t.metric != "errors"))).collect();
+        let (text, is_slow) = if !missed.is_empty() {
+            let texts: Vec<&str> = missed.iter().map(|(text, _)| text.as_str()).collect();
+            (texts.join("; "), missed.iter().any(|(_, slow)| *slow))
+        } else if thresholds.is_empty() && is_sustained(seconds, &degraded) {
+            what_rose(seconds, reference, requests)
+        } else {
+            return None;
+        };
+        let first = degraded.iter().position(|d| *d).unwrap_or(0);
+        let last = degraded.iter().rposition(|d| *d).unwrap_or(seconds.len().checked_sub(1)?);
+        let times = |part: &[Second]| -> Vec<f64> { part.iter().flat_map(|s| s.response_ms.iter().copied()).collect() };
+        let mut slow = times(&seconds[first..=last]);
+        slow.sort_by(f64::total_cmp);
+        let calm = longest_calm(&degraded);
+        Some(Self {
+            text,
+            is_slow,
+            slow: Window { from: seconds[first].window.from, to: seconds[last].window.to },
+            calm: calm.map(|(a, b)| Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }),
+            slow_mean_ms: mean(slow.iter().copied()).unwrap_or(0.0),
+            calm_mean_ms: calm.and_then(|(a, b)| mean(times(&seconds[a..b]))).unwrap_or(0.0),
+            slow_p99_ms: quantile(&slow, 0.99).unwrap_or(0.0),
+        })
+    }
+}
+
+/// What became worse in words, and whether it is response time.
+fn what_rose(seconds: &[Second], reference: Option<f64>, requests: &[Request]) -> (String, bool) {
+    let mut parts = Vec::new();
+    let slow = seconds.iter().any(|s| is_slow(s, reference));
+    if slow {
+        let worst = seconds.iter().filter_map(|s| s.quantile(0.5)).fold(0.0, f64::max);
+        let calm = reference.map_or_else(String::new, |r| format!(", against {} in calm seconds", ms(r)));
+        parts.push(format!("response time rose to a median of {} in its worst second{calm}", ms(worst)));
+    }
+    if seconds.iter().any(too_many_errors) {
+        parts.push(failures(requests));
+    }
+    (parts.join("; ") + " (no objective was given)", slow)
+}
+
+/// First quartile of the seconds' medians, milliseconds.
+fn calm_median(seconds: &[Second]) -> Option<f64> {
+    let mut medians: Vec<f64> = seconds.iter().filter_map(|s| s.quantile(0.5)).collect();
+    medians.sort_by(f64::total_cmp);
+    quantile(&medians, 0.25)
+}
+
+/// Two degraded seconds in a row, or one in which a tenth of all requests began.
+fn is_sustained(seconds: &[Second], degraded: &[bool]) -> bool {
+    let all: usize = seconds.iter().map(|s| s.offered).sum();
+    degraded.windows(2).any(|pair| pair[0] && pair[1])
+        || seconds.iter().zip(degraded).any(|(s, d)| *d && s.offered * 10 >= all)
+}
+
+/// The longest run of calm seconds as indices, if long enough.
+fn longest_calm(degraded: &[bool]) -> Option<(usize, usize)> {
+    let mut best: Option<(usize, usize)> = None;
+    let mut from = 0;
+    for i in 0..=degraded.len() {
+        if i == degraded.len() || degraded[i] {
+            if best.is_none_or(|(a, b)| i - from > b - a) {
+                best = Some((from, i));
+            }
+            from = i + 1;
+        }
+    }
+    best.filter(|(a, b)| b - a >= CALM_SECONDS)
+}
+
+/// Whether a second is slow by the recording's own standard.
+fn is_slow(second: &Second, reference: Option<f64>) -> bool {
+    let median = second.quantile(0.5).unwrap_or(0.0);
+    median >= SLOW_WITHOUT_OBJECTIVE_MS
+        || second.quantile(0.99).unwrap_or(0.0) >= SLOW_WITHOUT_OBJECTIVE_MS && second.offered >= FEW
+        || reference.is_some_and(|r| median > DEGRADED_FACTOR * r && median > r + DEGRADED_AT_LEAST_MS)
+}
+
+fn too_many_errors(second: &Second) -> bool {
+    second.errors as f64 > ERRORS_WITHOUT_OBJECTIVE * second.offered as f64
+}
+
+fn is_degraded(second: &Second, thresholds: &[Threshold], reference: Option<f64>) -> bool {
+    if thresholds.is_empty() {
+        return is_slow(second, reference) || too_many_errors(second);
+    }
+    thresholds.iter().any(|t| match t.metric.as_str() {
+        "errors" => {
+            second.offered > 0 && second.errors as f64 >= t.below.max(f64::MIN_POSITIVE) * second.offered as f64
+        }
+        "mean" => mean(second.response_ms.iter().copied()).is_some_and(|m| m >= t.below),
+        metric => {
+            let q = if second.offered < FEW { 1.0 } else { quantile_of(metric) };
+            second.quantile(q).is_some_and(|ms| ms >= t.below)
+        }
+    })
+}
+
+/// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
+fn failures<'r>(requests: impl IntoIterator<Item = &'r Request>) -> String {
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut all = 0;
+    for request in requests {
+        all += 1;
+        if failed(request) {
+            *kinds.entry(&request.outcome).or_default() += 1;
+        }
+    }
+    let mut kinds: Vec<(&str, usize)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let bad: usize = kinds.iter().map(|(_, n)| n).sum();
+    let named: Vec<String> = kinds.iter().map(|(kind, n)| format!("{} {kind}", thousands(*n as f64))).collect();
+    format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(f64::from(all)), named.join(", "))
+}
+
+/// The percentile (0-1) that a metric name stands for.
+fn quantile_of(metric: &str) -> f64 {
+    match metric {
+        "p50" => 0.50,
+        "p90" => 0.90,
+        "p95" => 0.95,
+        "p99" => 0.99,
+        "p999" => 0.999,
+        _ => 1.0,
+    }
+}
+
+/// Says how `threshold` was missed over all its requests, or none if it was met.
+pub fn missed(threshold: &Threshold, requests: &[Request]) -> Option<String> {
+    let of = threshold.operation.as_deref();
+    let mine: Vec<&Request> = requests.iter().filter(|r| of.is_none_or(|o| r.operation == o)).collect();
+    let objective = &threshold.text;
+    if threshold.metric == "errors" {
+        let bad = mine.iter().filter(|r| failed(r)).count() as f64;
+        let is_missed = bad > 0.0 && bad >= threshold.below * mine.len() as f64;
+        return is_missed.then(|| format!("{}, the objective is {objective}", failures(mine)));
+    }
+    let mut values: Vec<f64> = mine.iter().filter(|r| is_latency(r)).map(|r| response_ms(r)).collect();
+    values.sort_by(f64::total_cmp);
+    let value =
+        if threshold.metric == "mean" { mean(values)? } else { quantile(&values, quantile_of(&threshold.metric))? };
+    let name = of.map_or_else(|| threshold.metric.clone(), |o| format!("{o} {}", threshold.metric));
+    (value >= threshold.below).then(|| format!("{name} was {}, the objective is {objective}", ms(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::manifest::{Host, LoadFacts};
+
+    use super::*;
+
+    /// `rate` requests a second for `seconds`, each as slow as `ms` says for its second.
+    fn requests(rate: i64, seconds: i64, ms: impl Fn(i64) -> f64) -> Vec<Request> {
+        (0..rate * seconds)
+            .map(|k| {
+                let intended_at = k * 1_000_000_000 / rate;
+                Request {
+                    intended_at,
+                    done_at: intended_at + (ms(intended_at / 1_000_000_000) * 1e6) as i64,
+                    outcome: "ok".into(),
+                    ..Request::default()
+                }
+            })
+            .collect()
+    }
+
+    fn manifest(threshold: Option<Threshold>) -> Manifest {
+        let mut manifest = Manifest::starting("t", 0, Host::default());
+        manifest.load = Some(LoadFacts { thresholds: threshold.into_iter().collect(), ..LoadFacts::default() });
+        manifest
+    }
+
+    #[test]
+    fn a_knee_is_found_without_being_told() {
+        let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
+        let complaint = Complaint::find(&ClientView::of(&rows), &rows, &manifest(None)).unwrap();
+        assert_eq!((complaint.slow.from, complaint.slow.to), (8_000_000_000, 12_000_000_000));
+        assert_eq!(complaint.calm.map(|c| c.to), Some(8_000_000_000));
+        assert!((complaint.excess_ms() - 880.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn steady_and_noisy_are_no_complaint() {
+        for ms in [|_| 20.0, |s: i64| if s % 4 == 0 { 45.0 } else { 20.0 }] {
+            let rows = requests(50, 12, ms);
+            assert_eq!(Complaint::find(&ClientView::of(&rows), &rows, &manifest(None)), None);
+        }
+    }
+
+    #[test]
+    fn an_objective_decides() {
+        let threshold =
+            |below| Threshold { text: format!("p99 < {below}ms"), metric: "p99".into(), below, operation: None };
+        let rows = requests(50, 12, |_| 300.0);
+        assert_eq!(Complaint::find(&ClientView::of(&rows), &rows, &manifest(Some(threshold(400.0)))), None);
+        let complaint = Complaint::find(&ClientView::of(&rows), &rows, &manifest(Some(threshold(200.0)))).unwrap();
+        assert_eq!(complaint.text, "p99 was 300 ms, the objective is p99 < 200ms");
+        assert_eq!(complaint.calm, None);
+    }
+
+    #[test]
+    fn failures_are_no_slowness() {
+        let mut rows = requests(50, 4, |_| 2.0);
+        for row in &mut rows {
+            row.outcome = "http_status".into();
+        }
+        let complaint = Complaint::find(&ClientView::of(&rows), &rows, &manifest(None)).unwrap();
+        assert_eq!(complaint.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
+        assert_eq!((complaint.is_slow, complaint.excess_ms()), (false, 0.0));
+    }
+}
