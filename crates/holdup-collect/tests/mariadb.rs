@@ -230,6 +230,29 @@ fn a_real_mariadb() {
     assert!(batch.events.iter().any(|event| event.kind == "restart"), "{:?}", batch.events);
     drop(watcher);
     what_is_off(&mut server);
+    encrypted(&mut server);
+}
+
+/// With a certificate of its own authority: refused by who wants to verify it against another, taken by who knows it.
+fn encrypted(server: &mut MariaDb) {
+    let path = |name: &str| server.dir.path().join(name).display().to_string();
+    let (key, certificate) = (path("key.pem"), path("cert.pem"));
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"])
+        .args(["-addext", "basicConstraints=critical,CA:FALSE", "-addext", "subjectAltName=IP:127.0.0.1"])
+        .args(["-keyout", &key, "-out", &certificate])
+        .stderr(Stdio::null())
+        .status();
+    assert!(made.is_ok_and(|status| status.success()), "openssl is needed to make a certificate");
+    server.restart(&[&format!("--ssl-cert={certificate}"), &format!("--ssl-key={key}")]);
+    server.as_admin("ALTER USER 'watcher'@'%' REQUIRE SSL;");
+    assert!(server.watch("watcher", PASSWORD, "", true).probe().is_err(), "the account may not come in plain text");
+    assert!(server.watch("watcher", PASSWORD, "?tls=verify", true).probe().is_err(), "no public authority signed it");
+    for tls in ["?tls=require".to_owned(), format!("?tls_ca={certificate}")] {
+        let mut watcher = server.watch("watcher", PASSWORD, &tls, true);
+        watcher.probe().unwrap();
+        assert!(value(&sample(&mut watcher), "mysql_global_status_questions") >= 1.0, "{tls}");
+    }
 }
 
 /// Coverage of a server with nothing switched on, and of the same once it was done what the coverage says.
@@ -286,7 +309,10 @@ fn refusals(server: &MariaDb) {
         coverage[1..].iter().all(|part| part.state == CoverageState::Absent && part.enable.is_some()),
         "{coverage:#?}"
     );
-    assert!(value(&sample(&mut poor), "mysql_global_status_questions") >= 1.0);
+    let seen = sample(&mut poor);
+    assert!(value(&seen, "mysql_global_status_questions") >= 1.0);
+    // Only its own sessions are shown to it: to count those would look as if nobody else was there.
+    assert!(seen.sessions.is_empty() && seen.samples.iter().all(|s| s.metric != "mysql_sessions"));
 
     let mut nobody =
         collector(&format!("mysql://u:{PASSWORD}@127.0.0.1:{}", free_port()), &Options::default()).unwrap();

@@ -9,7 +9,8 @@ use crate::ProbeError;
 /// Variable of the environment that is looked at if the address names no other place for the password.
 const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
 
-const PARAMETERS: &str = "extra_port=N, password_env=VAR, password_file=PATH, option_file=PATH";
+const PARAMETERS: &str =
+    "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH";
 
 /// A server and the account to use there.
 #[derive(Clone, Debug)]
@@ -20,6 +21,19 @@ pub(super) struct Address {
     pub(super) extra_port: Option<u16>,
     pub(super) user: String,
     pub(super) password: Secret,
+    pub(super) tls: Tls,
+}
+
+/// Whether the connection is encrypted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Tls {
+    /// No.
+    #[default]
+    Off,
+    /// Yes, with whoever answers.
+    Require,
+    /// Yes, with a certificate for this host name, signed by this authority or by one of the public ones.
+    Verify(Option<PathBuf>),
 }
 
 /// A text that can't be printed.
@@ -60,7 +74,7 @@ fn read(address: &str) -> Result<Address, String> {
         Some((user, password)) => (decoded(user)?, Some(decoded(password)?)),
         None => (decoded(account)?, None),
     };
-    let mut found = Address { host, port, extra_port: None, user, password: Secret(password) };
+    let mut found = Address { host, port, extra_port: None, user, password: Secret(password), tls: Tls::Off };
     let mut options = OptionFile::default();
     for (name, value) in
         query.split('&').filter_map(|pair| pair.split_once('=').or((!pair.is_empty()).then_some((pair, ""))))
@@ -71,6 +85,15 @@ fn read(address: &str) -> Result<Address, String> {
                 let port = value.parse().ok().filter(|port| *port > 0);
                 found.extra_port = Some(port.ok_or_else(|| format!("extra_port={value} is no port"))?);
             }
+            "tls" => {
+                found.tls = match value.as_str() {
+                    "off" => Tls::Off,
+                    "require" => Tls::Require,
+                    "verify" => Tls::Verify(None),
+                    _ => return Err(format!("tls={value} is none of verify, require, off")),
+                }
+            }
+            "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
             "password_env" => {
                 let read =
                     std::env::var(&value).map_err(|_| format!("the environment has no {value} (password_env)"))?;
@@ -172,6 +195,10 @@ mod tests {
             (full.user.as_str(), full.host.as_str(), full.port, full.extra_port),
             ("u@x", "::1", 3307, Some(3308))
         );
+        let tls = |query: &str| Address::parse(&format!("mysql://u@h?{query}")).map(|a| a.tls);
+        assert_eq!(tls("tls=require").unwrap(), Tls::Require);
+        assert_eq!(tls("tls_ca=/ca.pem").unwrap(), Tls::Verify(Some("/ca.pem".into())));
+        assert!(tls("tls=maybe").is_err());
         assert_eq!(full.password.0.as_deref(), Some("p:@ss?/%"));
         let short = Address::parse("mysql://u@db").unwrap();
         assert_eq!(short.source(), "mysql://db:3306");

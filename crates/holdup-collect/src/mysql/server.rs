@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use holdup_sql::{Dialect, digest};
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Row, Value};
+use mysql::{Conn, OptsBuilder, Row, SslOpts, Value};
 
-use super::address::Address;
+use super::address::{Address, Tls};
 
 /// Begins every statement of ours, so that it is known in the server's own records.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -173,6 +173,14 @@ impl Server {
             .tcp_connect_timeout(Some(PATIENCE))
             .read_timeout(Some(PATIENCE))
             .write_timeout(Some(PATIENCE))
+            .ssl_opts(match &address.tls {
+                Tls::Off => None,
+                Tls::Require => {
+                    let anybody = SslOpts::default().with_danger_accept_invalid_certs(true);
+                    Some(anybody.with_danger_skip_domain_validation(true))
+                }
+                Tls::Verify(authority) => Some(SslOpts::default().with_root_cert_path(authority.clone())),
+            })
             // Given, so that the driver need not ask with a statement that has no marker.
             .max_allowed_packet(Some(64 << 20))
             .stmt_cache_size(0);
