@@ -209,13 +209,18 @@ fn operation(node: &Node) -> Result<Operation, YamlError> {
         }
     }
     Ok(Operation {
-        name: map.get("name").map_or(Ok(path), Node::text)?.to_owned(),
+        name: map.get("name").map_or(Ok(without_query(path)), Node::text)?.to_owned(),
         method: method.to_uppercase(),
         path: path.to_owned(),
         headers,
         body: map.get("body").map(|n| n.text().map(str::to_owned)).transpose()?,
         weight: map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?,
     })
+}
+
+/// A path without its query, which may hold what belongs in no report.
+pub fn without_query(path: &str) -> &str {
+    path.split('?').next().unwrap_or(path)
 }
 
 /// # Errors

@@ -114,28 +114,30 @@ pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.cause == cause).copied()
 }
 
-/// Causes inside the database: they lengthen the time for which a request holds its pooled connection.
-const IN_DATABASE: &[&str] = &[thread_pool_queue::RULE.cause, lock_contention::RULE.cause];
+/// A cause that makes up at least this share of the time for which a connection is held is why the pool ran dry.
+const HOLDS_CONNECTIONS: f64 = 0.5;
 
 /// Links findings by the mechanisms that are known, each held against its magnitude:
 ///
-/// - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause inside
-///   the database if most of the time for which a connection is held is spent in the database.
+/// - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause (a queue or a
+///   lock in the database, a wait for a CPU or a disk) that makes up most of the time for which one is held.
 /// - *Requests come back later, so the generator's connections run out*: waiting for one of them is a
 ///   consequence of whatever makes the service slow, in the same proportion.
 pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) {
-    let pool = found.iter().position(|(rule, _)| rule.cause == connection_pool_exhausted::RULE.cause);
-    let inside = found
+    let is_pool = |rule: &Rule| rule.cause == connection_pool_exhausted::RULE.cause;
+    let outside = [load_generator_limit::RULE.cause, workload_spike::RULE.cause];
+    let pool = found.iter().position(|(rule, _)| is_pool(rule));
+    let longest = found
         .iter()
         .enumerate()
-        .filter(|(_, (rule, _))| IN_DATABASE.contains(&rule.cause))
+        .filter(|(_, (rule, _))| !is_pool(rule) && !outside.contains(&rule.cause))
         .max_by(|a, b| a.1.1.explains_ms.total_cmp(&b.1.1.explains_ms))
         .map(|(i, _)| i);
-    if let (Some(pool), Some(inside)) = (pool, inside)
-        && timing::database_share_of_connection_use(&case.slow()).is_some_and(|share| share > 0.5)
+    if let (Some(pool), Some(longest)) = (pool, longest)
+        && timing::connection_held_ms(case).is_some_and(|held| found[longest].1.explains_ms >= HOLDS_CONNECTIONS * held)
     {
         found[pool].1.role = Role::Symptom;
-        found[inside].1.explains_ms += found[pool].1.explains_ms;
+        found[longest].1.explains_ms += found[pool].1.explains_ms;
     }
     let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
     let waited = case.slow_requests().ok().and_then(|rows| mean(rows.into_iter().map(client_queue_ms))).unwrap_or(0.0);

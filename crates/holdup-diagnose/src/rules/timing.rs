@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
+use crate::case::Case;
 use crate::signals::client::{mean, quantile};
 use crate::signals::{Mean, Missing, View};
 use crate::verdict::Evidence;
@@ -40,6 +41,13 @@ pub fn database_share_of_connection_use(view: &View<'_>) -> Option<f64> {
     let operation = view.mean(OPERATION, &[], APP_METRICS).ok()?;
     let held = view.mean(POOL_USE, &[], APP_METRICS).ok()?;
     (held.ms > 0.0 && held.count > 0.0).then(|| operation.ms * operation.count / (held.ms * held.count))
+}
+
+/// How long a request of the degraded stretch holds pooled connections, milliseconds, all its uses together.
+pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let held = view.mean(POOL_USE, &[], APP_METRICS).ok()?;
+    Some(held.ms * held.count / case.completed_in(view.window).ok()?.max(1.0))
 }
 
 /// The server's own timing of the statements that requests run.

@@ -167,8 +167,14 @@ fn quick(args: &Args) -> Result<Scenario, Failure> {
     if args.duration.is_zero() {
         return Err(Failure::Unusable("--duration must be longer than 0s".to_owned()));
     }
-    let operation =
-        Operation { name: path.clone(), method: "GET".to_owned(), path, headers: Vec::new(), body: None, weight: 1 };
+    let operation = Operation {
+        name: scenario::without_query(&path).to_owned(),
+        method: "GET".to_owned(),
+        path,
+        headers: Vec::new(),
+        body: None,
+        weight: 1,
+    };
     Ok(Scenario {
         name: "run".to_owned(),
         target,
