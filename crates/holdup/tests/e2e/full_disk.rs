@@ -40,7 +40,11 @@ fn what_was_written_before_the_disk_was_full_is_kept() {
     assert!(!done.stderr.contains("panicked"), "{}", done.stderr);
     // Half a report is worse than none.
     let page = std::fs::read_to_string(copy.join("report.html")).unwrap_or_default();
-    assert!(page.is_empty() || page.trim_end().ends_with("</html>"), "the report is cut off after {} bytes", page.len());
+    assert!(
+        page.is_empty() || page.trim_end().ends_with("</html>"),
+        "the report is cut off after {} bytes",
+        page.len()
+    );
     let kept = finish(holdup(["diagnose", "--json"]).arg(&copy), 60);
     assert_eq!(kept.code(), Some(0), "{}\n{}", kept.stderr, done.stderr);
     let requests = kept.json()["load"]["operations"][0]["completed"].as_u64().unwrap();
