@@ -99,11 +99,6 @@ impl Recorder {
         self.sink.clone()
     }
 
-    /// What stopped the writing, e.g. a full disk, if anything did. Segments written before it are kept.
-    pub fn trouble(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(ToString::to_string)
-    }
-
     /// Ends the recording: merges segments into tables and writes `manifest` with `state` and row counts.
     ///
     /// # Errors
@@ -114,13 +109,16 @@ impl Recorder {
             let _ = writer.join();
         }
         let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
-        manifest.state = if trouble.is_some() { RunState::Interrupted } else { state };
         manifest.ended_at = Some(crate::clock::now_ns());
-        if let Some(trouble) = trouble {
-            let _ = manifest.write(&self.dir);
-            return Err(trouble.into());
+        // Segments that can't be merged for want of room can be read as they are.
+        match trouble.map_or_else(|| merge_all(&self.dir, true), Err) {
+            Ok(tables) => (manifest.tables, manifest.state) = (tables, state),
+            Err(trouble) => {
+                manifest.state = RunState::Interrupted;
+                let _ = manifest.write(&self.dir);
+                return Err(trouble.into());
+            }
         }
-        manifest.tables = merge_all(&self.dir, true)?;
         let _ = fs::remove_dir(self.dir.join(SEGMENTS));
         manifest.write(&self.dir).map_err(|source| RecordError::Io { path: self.dir.clone(), source })?;
         Ok(manifest)

@@ -1,12 +1,16 @@
 //! The report: one HTML file with everything in it. Its components are built from `web/` (see `web/README.md`);
 //! whatever came from outside goes in as JSON and comes out as text nodes.
 
+use std::fs;
+use std::path::Path;
+
 use holdup_diagnose::compare::Comparison;
 use holdup_diagnose::{Diagnosis, verdict::Span};
 use holdup_recording::{Recording, clock};
 use serde::Serialize;
 
 use crate::charts::{Chart, charts, link};
+use crate::failure::Failure;
 
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
@@ -76,8 +80,20 @@ impl<'a> Report<'a> {
         Self { holdup: env!("CARGO_PKG_VERSION"), title, runs, comparison }
     }
 
-    /// The page.
-    pub fn html(&self) -> String {
+    /// Writes the page to `path`: whole, or not at all.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn write(&self, path: &Path) -> Result<(), Failure> {
+        let partial = path.with_extension("html.tmp");
+        let written = fs::write(&partial, self.html()).and_then(|()| fs::rename(&partial, path));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&partial);
+            Failure::Unusable(format!("failed to write {}: {error}", path.display()))
+        })
+    }
+
+    fn html(&self) -> String {
         // Inside a script element only "<" could end it or begin a comment; in JSON it stands in strings only.
         let json = serde_json::to_string(self).unwrap_or_default().replace('<', "\\u003c");
         let title = escape(self.title);

@@ -44,6 +44,20 @@ pub struct Recorded {
     pub recording: Recording,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
+    /// What cut the recording off, if anything did: e.g. a full disk.
+    pub trouble: Option<String>,
+}
+
+impl Recorded {
+    /// # Errors
+    /// If the recording was cut off by something else than the user: what was written before is kept.
+    pub fn whole(&self) -> Result<(), Failure> {
+        let Some(trouble) = &self.trouble else { return Ok(()) };
+        Err(Failure::Unusable(format!(
+            "the recording was cut off: {trouble}; what was written before is kept in {}, and a verdict is on that alone",
+            self.recording.dir.display()
+        )))
+    }
 }
 
 /// Set by Ctrl-C and SIGTERM. A second Ctrl-C ends the process at once.
@@ -88,15 +102,10 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
     };
     manifest.coverage = running.stop();
     let interrupted = outcome?;
-    if let Some(trouble) = recorder.trouble() {
-        progress.say(&format!("recording stopped early: {trouble}"));
-    }
     let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
-    if let Err(error) = recorder.finish(manifest, state) {
-        progress.say(&format!("{error}; what was written before is kept in {}", session.dir.display()));
-    }
+    let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
-    Ok(Recorded { recording, interrupted })
+    Ok(Recorded { recording, interrupted, trouble })
 }
 
 fn put_load_on(

@@ -325,8 +325,8 @@ impl<'a> Run<'a> {
             }
             self.deadlines.pop_front();
             if !over {
-                let connecting = self.connections[slot].connecting_since.is_some();
-                self.end(slot, if connecting { Outcome::ConnectFailed } else { Outcome::Timeout }, false);
+                // One that never got connected (a full accept queue drops its SYN) has waited as long as any other.
+                self.end(slot, Outcome::Timeout, false);
             }
         }
         while self.waiting.front().is_some_and(|due| due.at + timeout <= now) {

@@ -2,6 +2,7 @@
 //! small is loaded in steps past its knee, judged, fixed, and loaded again.
 
 use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -79,6 +80,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             progress.say(&format!("interrupted; what was measured is kept in {}", dir.join(name).display()));
             return Err(Failure::Interrupted);
         }
+        recorded.whole()?;
         let diagnosis = diagnose(&recorded.recording, None);
         if !args.output.json && name == "faulty" {
             outln!("{}", terminal::verdict(&diagnosis));
@@ -94,14 +96,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let comparison = compare(("faulty", faulty), ("fixed", fixed));
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (*name, recording, diagnosis)).collect();
     let report = dir.join(REPORT);
-    std::fs::write(&report, Report::new("demo", &shown, Some(&comparison)).html())
-        .map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", report.display())))?;
+    Report::new("demo", &shown, Some(&comparison)).write(&report)?;
     if args.output.json {
         print_json(&serde_json::json!({ "faulty": faulty, "fixed": fixed, "comparison": comparison }))?;
     } else {
         outln!("The fix: a pool of {POOL_FIXED}. The same load again: {}\n", fixed.headline);
         terminal::print(&terminal::comparison(&comparison));
-        where_it_is(&dir, &report);
+        where_it_is(&dir, Some(&report));
     }
     let proved = faulty.culprit.as_deref() == Some("connection_pool_exhausted") && fixed.verdict == Answer::Healthy;
     if proved {
@@ -151,9 +152,10 @@ impl Service {
             |why: &dyn std::fmt::Display| Failure::Unusable(format!("failed to start the demo's service: {why}"));
         std::fs::create_dir_all(dir)
             .map_err(|e| Failure::Unusable(format!("failed to make {}: {e}", dir.display())))?;
-        let program = std::env::current_exe().map_err(|e| failed(&e))?;
         let database = format!("sqlite:{}", dir.join(DATABASE).display());
-        let mut process = Command::new(program)
+        // This very program, even if its file has been replaced meanwhile.
+        let mut process = Command::new("/proc/self/exe")
+            .arg0("holdup")
             .args(["service", "--listen=127.0.0.1:0", "--admin=127.0.0.1:0", "--stop-on-stdin-eof"])
             .args([format!("--database={database}"), format!("--pool={pool}"), format!("--hold-ms={HOLD_MS}")])
             // Its stdin ends when holdup ends, however it ends; then it stops by itself.

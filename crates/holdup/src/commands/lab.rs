@@ -95,6 +95,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if let Some(dead) = dead {
             return Err(Failure::Unusable(format!("{}: {dead}", variant.name)));
         }
+        recorded.whole()?;
         let diagnosis = diagnose(&recorded.recording, None);
         wrong.extend(unexpected(&variant.expect, &diagnosis).map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
@@ -108,8 +109,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (name.as_str(), recording, diagnosis)).collect();
     let report = dir.join(REPORT);
-    std::fs::write(&report, Report::new(&lab.title, &shown, comparison.as_ref()).html())
-        .map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", report.display())))?;
+    Report::new(&lab.title, &shown, comparison.as_ref()).write(&report)?;
     if args.output.json {
         let all: serde_json::Map<String, serde_json::Value> = runs
             .iter()
@@ -120,7 +120,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if let Some(comparison) = &comparison {
             terminal::print(&terminal::comparison(comparison));
         }
-        where_it_is(&dir, &report);
+        where_it_is(&dir, Some(&report));
     }
     if wrong.is_empty() { Ok(()) } else { Err(Failure::No(format!("not as the lab expects: {}", wrong.join("; ")))) }
 }

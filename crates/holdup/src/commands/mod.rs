@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::{RecordError, Recording};
+use holdup_recording::RecordError;
 
 use crate::failure::Failure;
 use crate::html::Report;
-use crate::progress::Progress;
+use crate::session::Recorded;
 use crate::{session, terminal};
 
 /// File name of the report in a recording.
@@ -83,24 +83,33 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Judges `recording`, leaves its report beside it, and prints the verdict.
-fn conclude(recording: &Recording, json: bool, progress: &mut Progress) -> Result<Diagnosis, Failure> {
+/// Judges what was recorded, leaves its report beside it, and prints the verdict.
+///
+/// # Errors
+/// If the recording was cut off by something else than the user, e.g. a full disk: after the verdict on what is there.
+fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
+    let recording = &recorded.recording;
     let diagnosis = diagnose(recording, None);
     let name = recording.manifest.name.as_str();
-    let page = Report::new(name, &[(name, recording, &diagnosis)], None).html();
     let path = recording.dir.join(REPORT);
-    if let Err(error) = std::fs::write(&path, page) {
-        progress.say(&format!("failed to write {}: {error}", path.display()));
-    }
+    let reported = Report::new(name, &[(name, recording, &diagnosis)], None).write(&path);
     if json {
         print_json(&diagnosis)?;
     } else {
         terminal::print(&terminal::verdict(&diagnosis));
-        where_it_is(&recording.dir, &path);
+        where_it_is(&recording.dir, reported.is_ok().then_some(&path));
     }
-    Ok(diagnosis)
+    recorded.whole()?;
+    reported.map(|()| diagnosis)
 }
 
-fn where_it_is(recording: &Path, report: &Path) {
-    outln!("\nrecording  {}\nreport     {}", recording.display(), report.display());
+fn where_it_is(recording: &Path, report: Option<&PathBuf>) {
+    outln!(
+        "
+recording  {}",
+        recording.display()
+    );
+    if let Some(report) = report {
+        outln!("report     {}", report.display());
+    }
 }

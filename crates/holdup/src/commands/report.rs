@@ -27,8 +27,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let diagnosis = diagnose(&recording, None);
     let path = args.output.unwrap_or_else(|| args.recording.join(REPORT));
     let name = recording.manifest.name.as_str();
-    let page = Report::new(name, &[(name, &recording, &diagnosis)], None).html();
-    std::fs::write(&path, page).map_err(|e| Failure::Unusable(format!("failed to write {}: {e}", path.display())))?;
+    Report::new(name, &[(name, &recording, &diagnosis)], None).write(&path)?;
     outln!("{}", path.display());
     Ok(())
 }

@@ -131,7 +131,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         partial: args.sampling.partial,
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
-    let diagnosis = conclude(&recorded.recording, args.output.json, &mut progress)?;
+    let diagnosis = conclude(&recorded, args.output.json)?;
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }

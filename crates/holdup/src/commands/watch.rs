@@ -47,6 +47,6 @@ pub fn run(args: Args) -> Result<(), Failure> {
         partial: args.sampling.partial,
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
-    conclude(&recorded.recording, args.output.json, &mut progress)?;
+    conclude(&recorded, args.output.json)?;
     if recorded.interrupted { Err(Failure::Interrupted) } else { Ok(()) }
 }
