@@ -10,6 +10,7 @@ use crate::ledger::ledger;
 use crate::rules::{self, Outcome, Rule};
 use crate::signals::Window;
 use crate::signals::client::{client_queue_ms, failed, is_latency, mean, response_ms, send_lag_ms, service_ms};
+use crate::signals::disturbance::{DISTURBED, Disturbance};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Finding, LoadReport, NotJudged, OperationReport, Percentiles, Role,
     Span, round,
@@ -92,11 +93,17 @@ impl Judged {
             });
         }
         let culprit = findings.iter().find(|f| f.role == Role::Root && f.explains_ratio >= CULPRIT_RATIO);
+        let disturbance = Disturbance::find(&case.view(case.whole()));
+        let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
         let (verdict, headline) = match (&case.complaint, culprit) {
             (None, _) if case.client.seconds.is_empty() => {
                 (Answer::Undecided, "Nothing here measured response time, so there is nothing to explain.".to_owned())
             }
             (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}.", met(case))),
+            (Some(_), _) if disturbed => (
+                Answer::Undecided,
+                format!("{}: what was measured then is not the service's. Run it again.", capital(&disturbance.text())),
+            ),
             (Some(c), Some(f)) => (
                 Answer::Found,
                 format!(
@@ -135,10 +142,16 @@ impl Judged {
             cleared: self.cleared,
             not_judged: self.not_judged,
             ledger: ledger(case),
-            load: load_report(case, generator_limited),
+            load: LoadReport { disturbed: disturbance.text(), ..load_report(case, generator_limited) },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
         }
     }
+}
+
+/// The text as the beginning of a sentence.
+fn capital(text: &Option<String>) -> String {
+    let mut letters = text.as_deref().unwrap_or_default().chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
 /// `: every objective was met (p99 < 400ms)`, if there was one.
@@ -189,5 +202,5 @@ fn load_report(case: &Case<'_>, generator_limited: bool) -> LoadReport {
         })
         .collect();
     let capped = mean(requests.iter().map(|r| if client_queue_ms(r) > 1.0 { 1.0 } else { 0.0 })).unwrap_or(0.0);
-    LoadReport { operations, generator_limited, capped_ratio: round(capped, 4) }
+    LoadReport { operations, generator_limited, capped_ratio: round(capped, 4), disturbed: None }
 }

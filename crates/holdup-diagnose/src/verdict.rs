@@ -285,6 +285,8 @@ pub struct LoadReport {
     pub generator_limited: bool,
     /// Share (0-1) of requests that were due while every connection was busy.
     pub capped_ratio: f64,
+    /// What kept this machine from running at all meanwhile, in words; none if nothing did.
+    pub disturbed: Option<String>,
 }
 
 /// What a source could say.

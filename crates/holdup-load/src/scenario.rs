@@ -55,6 +55,11 @@ pub struct Target {
 }
 
 impl Target {
+    /// Whether it is an address of this machine's loopback.
+    pub fn is_local(&self) -> bool {
+        self.host == "localhost" || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    }
+
     /// As it stands in a `Host` header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };

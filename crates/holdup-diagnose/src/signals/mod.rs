@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod complaint;
+pub mod disturbance;
 pub mod latency;
 pub mod view;
 

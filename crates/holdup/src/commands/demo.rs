@@ -7,14 +7,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare::compare;
 use holdup_diagnose::verdict::Answer;
-use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
 use holdup_load::schedule::Schedule;
 use holdup_recording::Recording;
 
-use super::{Output, REPORT, print_json, where_it_is};
+use super::{Output, REPORT, demonstrate, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::progress::Progress;
@@ -54,38 +54,45 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let length = STEP_LENGTH * STEPS as u32;
     let mut progress = Progress::new(args.output.quiet, Some(length));
     let dir = args.output.empty_dir("demo")?;
+    let say = |text: &str| {
+        if !args.output.quiet {
+            errln!("{text}");
+        }
+    };
     let mut runs: Vec<(&str, Recording, Diagnosis)> = Vec::new();
     for (name, pool) in [("faulty", POOL_FAULTY), ("fixed", POOL_FIXED)] {
-        progress.say(&format!(
+        say(&format!(
             "{name}: a service on SQLite with a pool of {pool} connections, {STEP:.0} to {:.0} requests a second",
             STEP * STEPS
         ));
-        let service = Service::start(&dir, pool)?;
-        let scenario = scenario(service.port)?;
-        let session = Session {
-            name,
-            scenario: Some(&scenario),
-            watch_for: None,
-            watch: &[
-                "host".to_owned(),
-                format!("pid:{}", service.process.id()),
-                format!("prometheus:http://127.0.0.1:{}/metrics", service.admin),
-            ],
-            interval: INTERVAL,
-            dir: &dir.join(name),
-            partial: false,
-        };
-        let recorded = session::record(&session, &mut progress, &stop)?;
-        if recorded.interrupted {
-            progress.say(&format!("interrupted; what was measured is kept in {}", dir.join(name).display()));
-            return Err(Failure::Interrupted);
-        }
-        recorded.whole()?;
-        let diagnosis = diagnose(&recorded.recording, None);
+        let place = dir.join(name);
+        let (recording, diagnosis) = demonstrate(
+            &place,
+            &say,
+            |d| shows(name, d),
+            || {
+                let service = Service::start(&dir, pool)?;
+                let scenario = scenario(service.port)?;
+                let session = Session {
+                    name,
+                    scenario: Some(&scenario),
+                    watch_for: None,
+                    watch: &[
+                        "host".to_owned(),
+                        format!("pid:{}", service.process.id()),
+                        format!("prometheus:http://127.0.0.1:{}/metrics", service.admin),
+                    ],
+                    interval: INTERVAL,
+                    dir: &place,
+                    partial: false,
+                };
+                session::record(&session, &mut progress, &stop)
+            },
+        )?;
         if !args.output.json && name == "faulty" {
             outln!("{}", terminal::verdict(&diagnosis));
         }
-        runs.push((name, recorded.recording, diagnosis));
+        runs.push((name, recording, diagnosis));
     }
     for suffix in ["", "-wal", "-shm"] {
         let _ = std::fs::remove_file(dir.join(format!("{DATABASE}{suffix}")));
@@ -104,11 +111,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
         terminal::print(&terminal::comparison(&comparison));
         where_it_is(&dir, Some(&report));
     }
-    let proved = faulty.culprit.as_deref() == Some("connection_pool_exhausted") && fixed.verdict == Answer::Healthy;
-    if proved {
-        Ok(())
-    } else {
-        Err(Failure::No("this machine was too busy for the demo to show what it should; try again".to_owned()))
+    if shows("faulty", faulty) && shows("fixed", fixed) {
+        return Ok(());
+    }
+    Err(Failure::No("this machine was too busy for the demo to show what it should; try again".to_owned()))
+}
+
+/// Whether a run shows what it is there for.
+fn shows(name: &str, diagnosis: &Diagnosis) -> bool {
+    match name {
+        "faulty" => diagnosis.culprit.as_deref() == Some("connection_pool_exhausted"),
+        _ => diagnosis.verdict == Answer::Healthy,
     }
 }
 
@@ -122,7 +135,7 @@ fn scenario(port: u16) -> Result<Scenario, Failure> {
         weight: 1,
     };
     let operations = vec![operation];
-    let threshold = parse_threshold("p99 < 250ms", &operations).map_err(Failure::Unusable)?;
+    let threshold = parse_threshold("p99 < 500ms", &operations).map_err(Failure::Unusable)?;
     Ok(Scenario {
         name: "demo".to_owned(),
         target: Target { host: "127.0.0.1".to_owned(), port },

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare::compare;
 use holdup_diagnose::verdict::Answer;
-use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_load::scenario::Scenario;
 use holdup_recording::Recording;
 
-use super::{Output, REPORT, duration, print_json, where_it_is};
+use super::{Output, REPORT, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::lab::{Expect, Lab};
@@ -72,36 +72,35 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let mut wrong = Vec::new();
     for variant in lab.variants.iter().filter(|v| args.variant.is_empty() || args.variant.contains(&v.name)) {
         say(&format!("{}: {}", variant.name, variant.title));
-        let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
-        let scenario =
-            Scenario::parse(&act.scenario, &act.scenario_file.display().to_string()).map_err(Failure::unusable)?;
-        let mut progress = Progress::new(args.output.quiet, Some(scenario.schedule.length()));
-        let session = Session {
-            name: &variant.name,
-            scenario: Some(&scenario),
-            watch_for: None,
-            watch: &act.watch,
-            interval: args.interval,
-            dir: &dir.join(&variant.name),
-            partial: false,
-        };
-        let recorded = session::record(&session, &mut progress, &stop)?;
-        let dead = act.dead();
-        act.stop();
-        if recorded.interrupted {
-            say(&format!("interrupted; what was measured is kept in {}", dir.display()));
-            return Err(Failure::Interrupted);
-        }
-        if let Some(dead) = dead {
-            return Err(Failure::Unusable(format!("{}: {dead}", variant.name)));
-        }
-        recorded.whole()?;
-        let diagnosis = diagnose(&recorded.recording, None);
+        let place = dir.join(&variant.name);
+        let as_expected = |d: &Diagnosis| unexpected(&variant.expect, d).is_none();
+        let (recording, diagnosis) = demonstrate(&place, &say, as_expected, || {
+            let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
+            let file = act.scenario_file.display().to_string();
+            let scenario = Scenario::parse(&act.scenario, &file).map_err(Failure::unusable)?;
+            let mut progress = Progress::new(args.output.quiet, Some(scenario.schedule.length()));
+            let session = Session {
+                name: &variant.name,
+                scenario: Some(&scenario),
+                watch_for: None,
+                watch: &act.watch,
+                interval: args.interval,
+                dir: &place,
+                partial: false,
+            };
+            let recorded = session::record(&session, &mut progress, &stop)?;
+            let dead = act.dead();
+            act.stop();
+            match dead {
+                Some(dead) if !recorded.interrupted => Err(Failure::Unusable(format!("{}: {dead}", variant.name))),
+                _ => Ok(recorded),
+            }
+        })?;
         wrong.extend(unexpected(&variant.expect, &diagnosis).map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
             outln!("{}", terminal::verdict(&diagnosis));
         }
-        runs.push((variant.name.clone(), recorded.recording, diagnosis));
+        runs.push((variant.name.clone(), recording, diagnosis));
     }
     let comparison = match runs.as_slice() {
         [(a, _, faulty), (b, _, fixed), ..] => Some(compare((a, faulty), (b, fixed))),

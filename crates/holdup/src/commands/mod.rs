@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::RecordError;
+use holdup_recording::{RecordError, Recording};
 
 use crate::failure::Failure;
 use crate::html::Report;
@@ -101,6 +101,38 @@ fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
     }
     recorded.whole()?;
     reported.map(|()| diagnosis)
+}
+
+/// Times a demonstration is played again because this machine was not there.
+const PLAYED_AGAIN: u32 = 2;
+
+/// Records with `play` into `dir` and judges it. What is to be shown is known beforehand here, so a run that a
+/// hypervisor disturbed and that does not show it (`shows`) is kept beside and played again, which is said.
+fn demonstrate(
+    dir: &Path,
+    say: &dyn Fn(&str),
+    shows: impl Fn(&Diagnosis) -> bool,
+    mut play: impl FnMut() -> Result<Recorded, Failure>,
+) -> Result<(Recording, Diagnosis), Failure> {
+    let mut attempt = 1;
+    loop {
+        let recorded = play()?;
+        if recorded.interrupted {
+            say(&format!("interrupted; what was measured is kept in {}", dir.display()));
+            return Err(Failure::Interrupted);
+        }
+        recorded.whole()?;
+        let diagnosis = diagnose(&recorded.recording, None);
+        match &diagnosis.load.disturbed {
+            Some(disturbed) if attempt <= PLAYED_AGAIN && !shows(&diagnosis) => {
+                let aside = dir.with_extension(format!("disturbed-{attempt}"));
+                say(&format!("{disturbed}: that run is kept in {}, and once more", aside.display()));
+                std::fs::rename(dir, &aside).map_err(Failure::unusable)?;
+                attempt += 1;
+            }
+            _ => return Ok((recorded.recording, diagnosis)),
+        }
+    }
 }
 
 fn where_it_is(recording: &Path, report: Option<&PathBuf>) {

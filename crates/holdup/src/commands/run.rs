@@ -20,9 +20,10 @@ use crate::session::{self, Session};
 Examples:
   holdup run scenario.yaml
   holdup run --url http://127.0.0.1:8080/search --rate 500 --duration 20s --connections 50
-  holdup run --url http://127.0.0.1:8080/ --steps 50:300:50 --duration 10s --watch host --watch pid:4711
+  holdup run --url http://127.0.0.1:8080/ --steps 50:300:50 --watch host --watch pid:4711
   holdup run scenario.yaml --threshold 'p99 < 500ms' --fail-on-finding --json -o recordings/nightly
 
+Without a source to watch, this host is watched if the service is on it.
 Response time counts from the intended start of each request: the load never waits for the service.
 A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD.")]
 pub struct Args {
@@ -108,6 +109,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     scenario.watch.extend(args.sampling.watch.iter().cloned());
     if args.no_collect {
         scenario.watch.clear();
+    } else if scenario.watch.is_empty() && scenario.target.is_local() {
+        // A service on this machine: its CPUs and disks are suspects that cost nothing to look at.
+        scenario.watch.push("host".to_owned());
     }
     if args.check {
         for address in &scenario.watch {
