@@ -98,19 +98,7 @@ impl Collector for Host {
             return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why });
         }
         parts.extend(foreign_threads(&self.reader.proc));
-        let missing: Vec<&str> =
-            parts.iter().map(|p| p.source.strip_prefix("host ").unwrap_or(p.source.as_str())).collect();
-        let own = Coverage {
-            source: SOURCE.to_owned(),
-            state: if missing.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
-            why: (!missing.is_empty()).then(|| format!("without: {}", missing.join(", "))),
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        };
-        parts.insert(0, own);
-        Ok(parts)
+        Ok(Coverage::with_parts(SOURCE, parts))
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {

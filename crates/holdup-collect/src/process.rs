@@ -186,18 +186,7 @@ impl Collector for Process {
             let why = "delay accounting is off: the time it waits for block I/O is not counted".to_owned();
             missing("block I/O delay", why, "sysctl kernel.task_delayacct=1, before the process starts");
         }
-        let names: Vec<&str> = parts.iter().filter_map(|p| p.source.split_once(' ')).map(|(_, name)| name).collect();
-        let own = Coverage {
-            source: self.source.clone(),
-            state: if names.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
-            why: (!names.is_empty()).then(|| format!("without: {}", names.join(", "))),
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        };
-        parts.insert(0, own);
-        Ok(parts)
+        Ok(Coverage::with_parts(&self.source, parts))
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {

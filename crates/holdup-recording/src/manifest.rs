@@ -75,6 +75,25 @@ pub struct Coverage {
     pub gaps_total: u64,
 }
 
+impl Coverage {
+    /// Coverage of `source` and of its `parts`, which are called `<source> <part>`: complete if none of them is missing.
+    pub fn with_parts(source: &str, mut parts: Vec<Coverage>) -> Vec<Coverage> {
+        let names: Vec<&str> =
+            parts.iter().map(|p| p.source.strip_prefix(source).map_or(p.source.as_str(), str::trim_start)).collect();
+        let own = Self {
+            source: source.to_owned(),
+            state: if names.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
+            why: (!names.is_empty()).then(|| format!("without: {}", names.join(", "))),
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        };
+        parts.insert(0, own);
+        parts
+    }
+}
+
 /// A stretch of the load schedule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Phase {

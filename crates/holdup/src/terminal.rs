@@ -135,7 +135,8 @@ fn ledger(out: &mut String, d: &Diagnosis) {
         // What is less than half a percent would be an empty bar.
         if share.abs() >= 0.005 {
             let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-            let _ = writeln!(out, "  {name:<26}{:>10.1} ms  {:>3.0} %  {}", ms, share * 100.0, "#".repeat(cells));
+            let line = format!("  {name:<26}{ms:>10.1} ms  {:>3.0} %  {}", share * 100.0, "#".repeat(cells));
+            let _ = writeln!(out, "{}", line.trim_end());
         }
     }
 }
