@@ -119,7 +119,7 @@ impl<'a> Engine<'a> {
 
     /// The phases of a load that starts at `started_at`, nanoseconds since the Unix epoch.
     pub fn phases(&self, started_at: i64) -> Vec<Phase> {
-        phases(self.scenario, started_at)
+        self.scenario.load.phases(started_at)
     }
 
     /// Puts the load on until the schedule and all its requests have ended, or `stop` is set.
@@ -129,16 +129,4 @@ impl<'a> Engine<'a> {
     pub fn run(&self, outputs: Outputs, stop: &AtomicBool) -> Result<Summary, LoadError> {
         run::Run::new(self.scenario, self.address, outputs)?.drive(stop)
     }
-}
-
-fn phases(scenario: &Scenario, started_at: i64) -> Vec<Phase> {
-    let mut from = started_at;
-    let mut phases = Vec::new();
-    for stretch in scenario.schedule.stretches() {
-        let to = from + stretch.length.as_nanos() as i64;
-        let (rate_from, rate_to) = (stretch.rate_from, stretch.rate_to);
-        phases.push(Phase { name: stretch.name.clone(), from, to, rate_from, rate_to });
-        from = to;
-    }
-    phases
 }

@@ -2,13 +2,14 @@
 //! under test; response time counts from the intended start.
 //!
 //! - [`yaml`], [`scenario`]: what to send, read from a file or from flags.
-//! - [`schedule`]: when each request is due, as a pure function.
+//! - [`model`]: how much; [`schedule`]: when each request is due, as a pure function.
 //! - [`engine`]: the loop that sends them and writes down what happened; [`http`] knows the protocol and
 //!   nothing of time.
 //! - [`stats`]: histograms and the live snapshot.
 
 pub mod engine;
 pub mod http;
+pub mod model;
 pub mod scenario;
 pub mod schedule;
 pub mod stats;

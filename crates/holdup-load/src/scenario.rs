@@ -1,11 +1,13 @@
 //! A scenario: which operations, against what, at which rates, watched by whom. Read from YAML (see
 //! `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made of the quick form's flags.
 
+mod load;
+
 use std::time::Duration;
 
 use holdup_recording::manifest::Threshold;
 
-use crate::schedule::Schedule;
+use crate::model::Load;
 use crate::yaml::{Node, YamlError};
 
 /// Connections (requests in flight) if the scenario does not say.
@@ -27,8 +29,8 @@ pub struct Scenario {
     pub name: String,
     /// Where to.
     pub target: Target,
-    /// When.
-    pub schedule: Schedule,
+    /// How much, when.
+    pub load: Load,
     /// Most requests in flight.
     pub connections: u32,
     /// How long a request waits for a free connection before it counts as never sent, and how long, once it
@@ -128,7 +130,8 @@ impl Scenario {
             return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
         }
         let load = map.need("load")?;
-        let load_map = load.map(&["rate", "duration", "steps", "ramp", "connections", "timeout"])?;
+        let keys: Vec<&str> = load::KEYS.into_iter().chain(["connections", "timeout"]).collect();
+        let load_map = load.map(&keys)?;
         let operations: Vec<Operation> =
             map.need("operations")?.list().iter().map(operation).collect::<Result<_, _>>()?;
         if operations.is_empty() {
@@ -148,7 +151,7 @@ impl Scenario {
         Ok(Self {
             name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
             target,
-            schedule: schedule(load)?,
+            load: load::parse(load, &keys)?,
             connections: load_map
                 .get("connections")
                 .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
@@ -158,32 +161,6 @@ impl Scenario {
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
             text: Some(text.to_owned()),
         })
-    }
-}
-
-fn schedule(load: &Node) -> Result<Schedule, YamlError> {
-    let map = load.map(&["rate", "duration", "steps", "ramp", "connections", "timeout"])?;
-    let rate = |node: &Node| node.number("requests per second", 0.001..=MAX_RATE);
-    let forms = [map.get("rate"), map.get("steps"), map.get("ramp")];
-    match forms {
-        [Some(node), None, None] => Ok(Schedule::constant(rate(node)?, positive(map.need("duration")?)?)),
-        [None, Some(node), None] => {
-            if let Some(duration) = map.get("duration") {
-                return Err(duration.error("steps say how long with \"every\"; remove \"duration\""));
-            }
-            let steps = node.map(&["from", "to", "step", "every"])?;
-            let (from, to, step) = (rate(steps.need("from")?)?, rate(steps.need("to")?)?, rate(steps.need("step")?)?);
-            if (to - from).abs() / step > 10_000.0 {
-                return Err(node.error("more than 10,000 steps"));
-            }
-            Ok(Schedule::steps(from, to, step, positive(steps.need("every")?)?))
-        }
-        [None, None, Some(node)] => {
-            let ramp = node.map(&["from", "to"])?;
-            Ok(Schedule::ramp(rate(ramp.need("from")?)?, rate(ramp.need("to")?)?, positive(map.need("duration")?)?))
-        }
-        [None, None, None] => Err(load.error("say how much: one of \"rate\", \"steps\" or \"ramp\"")),
-        _ => Err(load.error("\"rate\", \"steps\" and \"ramp\" exclude each other; keep one")),
     }
 }
 
@@ -309,7 +286,7 @@ watch: [host]
     #[test]
     fn reads_a_scenario() {
         let s = Scenario::parse(GOOD, "s.yaml").unwrap();
-        assert_eq!((s.operations.len(), s.schedule.stretches().len(), s.connections), (2, 6, 20));
+        assert_eq!((s.operations.len(), s.load.phase_names().len(), s.connections), (2, 6, 20));
         assert_eq!(s.operations[1].method, "POST");
         assert_eq!((s.thresholds[0].below, s.thresholds[1].below), (500.0, 0.01));
         assert_eq!(s.timeout, DEFAULT_TIMEOUT);

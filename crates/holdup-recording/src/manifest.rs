@@ -16,7 +16,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 0;
+pub const FORMAT_MINOR: u32 = 1;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +135,51 @@ pub struct LoadFacts {
     /// CPU time of the generator's own threads over the load's duration, as a share of one core.
     #[serde(default)]
     pub generator_cpu_ratio: Option<f64>,
+    /// Who decides when the next request is due.
+    #[serde(default)]
+    pub model: Model,
+    /// `http/1.1` or `http/2`, with ` over tls` where it is.
+    #[serde(default)]
+    pub protocol: String,
+    /// Loops (threads) that put the load on.
+    #[serde(default)]
+    pub loops: u32,
+    /// A loop wakes at most this often, nanoseconds.
+    #[serde(default)]
+    pub wake_quantum_ns: i64,
+    /// This process's part of the schedule, e.g. `2/5`, if it is not all of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<String>,
+    /// Warm-up that the scenario asks to leave out, nanoseconds from the start; 0 for none; empty if it is to be detected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warm_up_ns: Option<i64>,
+    /// Exact counts of each operation, in the scenario's order, once the load has ended.
+    #[serde(default)]
+    pub totals: Vec<Totals>,
+}
+
+/// Who decides when the next request is due.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Model {
+    /// A schedule, whatever the service does.
+    #[default]
+    Open,
+    /// A fixed number of users who each wait for the response: a slow service is asked less.
+    Closed,
+}
+
+/// Exact counts of one operation, whatever became of its rows.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Totals {
+    /// Its name.
+    pub operation: String,
+    /// Requests that were due.
+    pub offered: u64,
+    /// Requests that ended well.
+    pub completed: u64,
+    /// Requests that failed, by kind.
+    pub errors: BTreeMap<String, u64>,
 }
 
 /// An objective on a response-time percentile or on the share of errors.

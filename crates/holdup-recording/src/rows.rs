@@ -18,12 +18,12 @@ table! {
         ready_at: Option<i64>,
         /// When its first byte was handed to the kernel. `sent_at - ready_at` is send lag: ours.
         sent_at: Option<i64>,
-        /// When the first byte of the response was read.
+        /// When the first byte of the response arrived: by the kernel's receive time stamp where there is one.
         first_byte_at: Option<i64>,
-        /// When it ended, well or not: last byte read, error seen, or given up.
+        /// When it ended, well or not: last byte arrived, error seen, or given up.
         done_at: i64,
-        /// `ok`, or the kind of failure: `http_status`, `timeout`, `never_sent`, `connect_failed`,
-        /// `connection_closed`, `bad_response`; or `unfinished`, if the run was stopped while it was under way.
+        /// `ok`, or the kind of failure (listed in `docs/recording.md`): `http_status`, `timeout`, `never_sent`,
+        /// `connect_failed`, …; or `unfinished`, if the run was stopped while it was under way.
         outcome: String,
         /// The HTTP status, where there was one.
         status: Option<i32>,
@@ -33,6 +33,16 @@ table! {
         connect_ns: i64,
         /// Trace id that was sent with it, if one was.
         trace_id: Option<String>,
+        /// How many requests of its operation and kind of outcome (well, or not) it stands for: 1, or more where
+        /// rows were sampled down. 0 in recordings from before rows were: take it as 1.
+        weight: i64,
+    }
+}
+
+impl Request {
+    /// How many requests this row stands for, at least 1.
+    pub fn count(&self) -> u64 {
+        self.weight.max(1).unsigned_abs()
     }
 }
 

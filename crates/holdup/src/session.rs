@@ -205,7 +205,8 @@ fn load_facts(scenario: &Scenario) -> LoadFacts {
         timeout_ns: scenario.timeout.as_nanos() as i64,
         operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
         thresholds: scenario.thresholds.clone(),
-        generator_cpu_ratio: None,
+        model: scenario.load.model(),
+        ..LoadFacts::default()
     }
 }
 

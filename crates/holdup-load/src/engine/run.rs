@@ -12,9 +12,11 @@ use holdup_recording::{Batch, Labels, clock};
 
 use super::connection::{Connection, InFlight, Outcome, Step};
 use super::turns::Turns;
-use super::{LoadError, OperationSummary, Outputs, Summary, phases};
+use super::{LoadError, OperationSummary, Outputs, Summary};
 use crate::http::request_bytes;
+use crate::model::Load;
 use crate::scenario::Scenario;
+use crate::schedule::Schedule;
 use crate::stats::{Latencies, SLICE, Slices, Snapshot, count, histogram};
 use crate::sys::{Epoll, Ready, connect, monotonic_ns, precise_timers, thread_cpu_ns, thread_run_queue_ns};
 
@@ -40,6 +42,7 @@ struct Due {
 
 pub(super) struct Run<'a> {
     scenario: &'a Scenario,
+    schedule: &'a Schedule,
     address: SocketAddr,
     outputs: Outputs,
     epoll: Epoll,
@@ -71,6 +74,7 @@ pub(super) struct Run<'a> {
 
 impl<'a> Run<'a> {
     pub fn new(scenario: &'a Scenario, address: SocketAddr, outputs: Outputs) -> Result<Self, LoadError> {
+        let Load::Open(schedule) = &scenario.load else { unreachable!() };
         let count = scenario.connections as usize;
         let names: Vec<String> = scenario.operations.iter().map(|o| o.name.clone()).collect();
         Ok(Self {
@@ -105,6 +109,7 @@ impl<'a> Run<'a> {
                 .collect(),
             buffer: vec![0; READ_BUFFER],
             scenario,
+            schedule,
             address,
             outputs,
         })
@@ -160,7 +165,7 @@ impl<'a> Run<'a> {
         Ok(Summary {
             started_at: self.started + self.unix_offset,
             ended_at: ended + self.unix_offset,
-            phases: phases(self.scenario, self.started + self.unix_offset),
+            phases: self.scenario.load.phases(self.started + self.unix_offset),
             interrupted,
             cpu_ratio: (thread_cpu_ns() - cpu_begun) as f64 / (ended - self.started).max(1) as f64,
             operations: self.operations,
@@ -169,7 +174,7 @@ impl<'a> Run<'a> {
 
     /// Takes every request that is due into the queue.
     fn admit(&mut self, now: i64) {
-        while let Some((due, stretch)) = self.scenario.schedule.due(self.next) {
+        while let Some((due, stretch)) = self.schedule.due(self.next) {
             let at = self.started + due.as_nanos() as i64;
             if at > now {
                 break;
@@ -387,7 +392,7 @@ impl<'a> Run<'a> {
             let unix = |t: i64| t + self.unix_offset;
             self.batch.requests.push(Request {
                 operation: summary.operation.clone(),
-                phase: self.scenario.schedule.stretches()[request.stretch].name.clone(),
+                phase: self.schedule.stretches()[request.stretch].name.clone(),
                 intended_at: unix(request.due),
                 ready_at: ready.map(unix),
                 sent_at: request.sent.map(unix),
@@ -398,12 +403,13 @@ impl<'a> Run<'a> {
                 response_bytes: request.bytes,
                 connect_ns: request.connect,
                 trace_id: None,
+                weight: 1,
             });
         }
     }
 
     fn next_due(&self) -> Option<i64> {
-        self.scenario.schedule.due(self.next).map(|(due, _)| self.started + due.as_nanos() as i64)
+        self.schedule.due(self.next).map(|(due, _)| self.started + due.as_nanos() as i64)
     }
 
     fn next_deadline(&self) -> Option<i64> {
@@ -452,8 +458,8 @@ impl<'a> Run<'a> {
             self.recent.reset();
             self.recent_since = now;
         }
-        let stretches = self.scenario.schedule.stretches();
-        let index = self.scenario.schedule.due(self.next).map_or(stretches.len() - 1, |(_, i)| i);
+        let stretches = self.schedule.stretches();
+        let index = self.schedule.due(self.next).map_or(stretches.len() - 1, |(_, i)| i);
         let ended = self.next_due().is_none();
         self.outputs.live.set(Snapshot {
             elapsed,

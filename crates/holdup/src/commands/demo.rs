@@ -10,6 +10,7 @@ use std::time::Duration;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare::compare;
 use holdup_diagnose::verdict::Answer;
+use holdup_load::model::Load;
 use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
 use holdup_load::schedule::Schedule;
 use holdup_recording::Recording;
@@ -139,7 +140,7 @@ fn scenario(port: u16) -> Result<Scenario, Failure> {
     Ok(Scenario {
         name: "demo".to_owned(),
         target: Target { host: "127.0.0.1".to_owned(), port },
-        schedule: Schedule::steps(STEP, STEP * STEPS, STEP, STEP_LENGTH),
+        load: Load::Open(Schedule::steps(STEP, STEP * STEPS, STEP, STEP_LENGTH)),
         connections: CONNECTIONS,
         timeout: Duration::from_secs(10),
         operations,

@@ -78,7 +78,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
             let file = act.scenario_file.display().to_string();
             let scenario = Scenario::parse(&act.scenario, &file).map_err(Failure::unusable)?;
-            let mut progress = Progress::new(args.output.quiet, Some(scenario.schedule.length()));
+            let mut progress = Progress::new(args.output.quiet, Some(scenario.load.length()));
             let session = Session {
                 name: &variant.name,
                 scenario: Some(&scenario),

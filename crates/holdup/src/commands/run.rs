@@ -6,6 +6,7 @@ use std::time::Duration;
 use holdup_collect::watch;
 use holdup_diagnose::signals::complaint::missed;
 use holdup_diagnose::verdict::Answer;
+use holdup_load::model::Load;
 use holdup_load::scenario::{self, Operation, Scenario, Target};
 use holdup_load::schedule::Schedule;
 
@@ -118,12 +119,16 @@ pub fn run(args: Args) -> Result<(), Failure> {
             watch::collector(address, &watch::Options { partial: args.sampling.partial }).map_err(Failure::unusable)?;
         }
         let names: Vec<&str> = scenario.operations.iter().map(|o| o.name.as_str()).collect();
-        let length = scenario.schedule.length().as_secs_f64();
-        outln!("fine: {} requests over {length:.0} s ({})", scenario.schedule.total(), names.join(", "));
+        let length = scenario.load.length().as_secs_f64();
+        let much = match &scenario.load {
+            Load::Open(schedule) => format!("{} requests", schedule.total()),
+            Load::Closed(closed) => format!("{} users", closed.users),
+        };
+        outln!("fine: {much} over {length:.0} s ({})", names.join(", "));
         return Ok(());
     }
     let stop = session::stop_flag()?;
-    let mut progress = Progress::new(args.output.quiet, Some(scenario.schedule.length()));
+    let mut progress = Progress::new(args.output.quiet, Some(scenario.load.length()));
     let dir = args.output.dir(&scenario.name);
     let session = Session {
         name: &scenario.name,
@@ -182,7 +187,7 @@ fn quick(args: &Args) -> Result<Scenario, Failure> {
     Ok(Scenario {
         name: "run".to_owned(),
         target,
-        schedule,
+        load: Load::Open(schedule),
         connections: scenario::DEFAULT_CONNECTIONS,
         timeout: scenario::DEFAULT_TIMEOUT,
         operations: vec![operation],
