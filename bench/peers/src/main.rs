@@ -1,0 +1,3 @@
+//! holdup beside its peers. This file is the table of contents.
+
+fn main() {}
