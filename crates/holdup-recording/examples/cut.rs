@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use holdup_recording::hlog::HLOG;
 use holdup_recording::{Batch, Recorder, Recording};
 
 /// Samples by the beginning of their metric.
@@ -63,5 +64,9 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (state, ended_at) = (manifest.state, manifest.ended_at);
     let mut written = recorder.finish(manifest, state)?;
     written.ended_at = ended_at;
+    let histograms = from.join(HLOG);
+    if histograms.exists() {
+        std::fs::copy(histograms, to.join(HLOG))?;
+    }
     Ok(written.write(to)?)
 }

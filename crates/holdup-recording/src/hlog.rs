@@ -1,16 +1,21 @@
 //! `latency.hlog`: HdrHistogram interval log, a line a second and series, so that percentiles stay exact
 //! when request rows are sampled down. HdrHistogram's own tools (HistogramLogAnalyzer and others) read it.
 //!
-//! Values are nanoseconds. Tags are `<operation>.response`, `<operation>.service`, `<operation>.send_lag`.
+//! Values are nanoseconds. Tags are `<operation>.response`, `<operation>.service`, `<operation>.send_lag`, with the
+//! operation's name as [`clean`] makes it. A value belongs to the interval in which its request ended.
+//!
+//! What is read stays encoded until it is asked for: a decoded histogram takes a hundred times the room of its line.
 
 use std::fs::File;
 use std::io::{LineWriter, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::V2DeflateSerializer;
-use hdrhistogram::serialization::interval_log::{IntervalLogWriterBuilder, Tag};
+use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
+use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
 /// File name in a recording.
 pub const HLOG: &str = "latency.hlog";
@@ -46,4 +51,116 @@ pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = 
             .map_err(|e| std::io::Error::other(format!("{e:?}")))?;
     }
     file.flush()
+}
+
+/// An operation's name as it stands in tags: no commas, no white space.
+pub fn clean(name: &str) -> String {
+    name.replace(|c: char| c == ',' || c.is_whitespace() || c.is_control(), "_")
+}
+
+/// One histogram of one interval as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Series, e.g. `search.response`.
+    pub tag: String,
+    /// Start, nanoseconds since the Unix epoch.
+    pub from: i64,
+    /// End, nanoseconds since the Unix epoch.
+    pub to: i64,
+    encoded: Vec<u8>,
+}
+
+/// Reads the intervals of the recording in `dir`, in the order they were written. A recording without any, or a
+/// file that can't be read, gives none: rows hold the same times, and what was cut off in the middle of a line is left out.
+pub fn read(dir: &Path) -> Vec<Slice> {
+    let text = std::fs::read(dir.join(HLOG)).unwrap_or_default();
+    let ns = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
+    let mut base = 0;
+    let mut slices = Vec::new();
+    for entry in IntervalLogIterator::new(&text).map_while(Result::ok) {
+        match entry {
+            LogEntry::BaseTime(time) => base = ns(time),
+            LogEntry::StartTime(_) => {}
+            LogEntry::Interval(interval) => {
+                let Ok(encoded) = STANDARD.decode(interval.encoded_histogram()) else { continue };
+                let from = base.saturating_add(ns(interval.start_timestamp()));
+                slices.push(Slice {
+                    tag: interval.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
+                    from,
+                    to: from.saturating_add(ns(interval.duration())),
+                    encoded,
+                });
+            }
+        }
+    }
+    slices
+}
+
+/// The sum of `slices`; none if there are none, or one of them can't be decoded: part of a distribution is another one.
+pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogram<u64>> {
+    let mut deserializer = Deserializer::new();
+    let mut sum: Option<Histogram<u64>> = None;
+    for slice in slices {
+        let next = deserializer.deserialize(&mut slice.encoded.as_slice()).ok()?;
+        match &mut sum {
+            None => sum = Some(next),
+            Some(sum) => sum.add(next).ok()?,
+        }
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interval(tag: &str, second: u64, values: &[u64]) -> Interval {
+        let mut histogram = Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).unwrap();
+        for value in values {
+            histogram.record(*value).unwrap();
+        }
+        let (from, length) = (Duration::from_secs(second), Duration::from_secs(1));
+        Interval { tag: tag.to_owned(), from, length, histogram }
+    }
+
+    fn written() -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        let start = SystemTime::UNIX_EPOCH + Duration::from_millis(1_700_000_000_250);
+        let intervals = [
+            interval("a_b.response", 0, &[1_000_000, 2_000_000]),
+            interval("c.response", 0, &[5_000_000]),
+            interval("a_b.response", 1, &[3_000_000]),
+        ];
+        write(dir.path(), start, intervals).unwrap();
+        dir
+    }
+
+    #[test]
+    fn what_was_written_is_read_and_added_up() {
+        let dir = written();
+        let slices = read(dir.path());
+        let mine: Vec<&Slice> = slices.iter().filter(|s| s.tag == format!("{}.response", clean("a b"))).collect();
+        assert_eq!((slices.len(), mine.len()), (3, 2));
+        assert_eq!((mine[1].from, mine[1].to), (1_700_000_001_250_000_000, 1_700_000_002_250_000_000));
+        let sum = merged(mine).unwrap();
+        assert_eq!((sum.len(), sum.value_at_quantile(0.5) / 10_000, sum.max() / 10_000), (3, 200, 300));
+    }
+
+    #[test]
+    fn a_line_that_was_cut_off_is_left_out() {
+        let dir = written();
+        let path = dir.path().join(HLOG);
+        let text = std::fs::read(&path).unwrap();
+        std::fs::write(&path, &text[..text.len() - 20]).unwrap();
+        assert_eq!(read(dir.path()).len(), 2);
+        assert_eq!(read(&dir.path().join("nothing")), []);
+    }
+
+    #[test]
+    fn a_damaged_histogram_makes_no_sum() {
+        let dir = written();
+        let mut slices = read(dir.path());
+        slices[0].encoded.truncate(12);
+        assert_eq!(merged(&slices), None);
+    }
 }

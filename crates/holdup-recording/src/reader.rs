@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::hlog;
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
 use crate::rows::Tables;
 use crate::segment::{self, SegmentError};
@@ -79,6 +80,8 @@ pub struct Recording {
     pub manifest: Manifest,
     /// All its tables.
     pub tables: Tables,
+    /// The load's latencies by second and operation, still encoded: see [`hlog::merged`].
+    pub latencies: Vec<hlog::Slice>,
 }
 
 impl Recording {
@@ -92,7 +95,7 @@ impl Recording {
         }
         let manifest = read_manifest(dir)?;
         let tables = Tables::read(dir)?;
-        Ok(Self { dir: dir.to_owned(), manifest, tables })
+        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies: hlog::read(dir) })
     }
 }
 
