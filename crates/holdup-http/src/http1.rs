@@ -1,0 +1,249 @@
+//! HTTP/1.1 on the client's side (RFC 9112): request bytes, and a response parser that is fed whatever arrives.
+//! A head is read in one go where it lies in the caller's buffer, bodies are counted and dropped. It doesn't
+//! decompress, and doesn't go by `Upgrade`: a 101 ends the response and the connection's use.
+
+mod body;
+mod head;
+mod request;
+
+use thiserror::Error;
+
+use crate::Wanted;
+use body::{Body, Taken};
+pub use head::HeadMemo;
+use head::{Facts, Read};
+pub use request::request_bytes;
+
+/// Most bytes a response head may have, and all of a response's trailers: bounds the memory of a connection.
+pub const MAX_HEAD_BYTES: usize = 64 * 1024;
+
+/// Most header fields of a response.
+pub const MAX_HEADERS: usize = 128;
+
+/// Most interim responses (100, 103) before the real one.
+pub const MAX_INTERIM: u32 = 32;
+
+/// A buffer for heads that arrive in pieces is kept between responses up to this size.
+const KEPT_HEAD_BYTES: usize = 4 * 1024;
+
+/// What feeding bytes led to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// More is to come.
+    More,
+    /// The response is whole; `used` of the bytes fed belonged to it.
+    Done {
+        /// Bytes of this feed that belonged to the response.
+        used: usize,
+    },
+}
+
+/// Why bytes are no valid HTTP/1.x response. The connection is of no more use.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum Malformed {
+    /// It doesn't begin as a response does, or a line of its head is none.
+    #[error("not an HTTP/1 response")]
+    NotHttp,
+    /// More than [`MAX_HEAD_BYTES`], [`MAX_HEADERS`] or [`MAX_INTERIM`], or trailers without end.
+    #[error("a response head larger than {MAX_HEAD_BYTES} bytes, {MAX_HEADERS} fields or {MAX_INTERIM} interim ones")]
+    HeadTooLarge,
+    /// Where the body ends can't be told: contradicting lengths, chunk sizes that are none, and the like.
+    #[error("a response whose body length is contradictory or unreadable")]
+    BadFraming,
+}
+
+/// What is kept of a response head.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// Status code; 0 as long as the head is not whole.
+    pub status: u16,
+    /// The last `Location`, if wanted and given.
+    pub location: Option<Box<[u8]>>,
+    /// Each `Set-Cookie`, if wanted.
+    pub set_cookie: Vec<Box<[u8]>>,
+}
+
+/// Parser of one response after another on one connection.
+#[derive(Debug)]
+pub struct Parser {
+    /// The head so far, if it didn't arrive whole.
+    pieces: Vec<u8>,
+    body: Body,
+    head: Head,
+    wanted: Wanted,
+    head_request: bool,
+    keep_alive: bool,
+    interim: u32,
+    expected_body: Option<u64>,
+    body_bytes: u64,
+}
+
+impl Parser {
+    /// A parser that expects a response's first byte.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            pieces: Vec::new(),
+            body: Body::Head,
+            head: Head::default(),
+            wanted: Wanted::default(),
+            head_request: false,
+            keep_alive: true,
+            interim: 0,
+            expected_body: None,
+            body_bytes: 0,
+        }
+    }
+
+    /// Prepares for the next response. `head_request` if it answers a `HEAD`, which has no body.
+    #[inline]
+    pub fn begin(&mut self, head_request: bool, wanted: Wanted) {
+        if self.pieces.capacity() > KEPT_HEAD_BYTES {
+            self.pieces = Vec::new();
+        }
+        self.pieces.clear();
+        self.body = Body::Head;
+        self.head.status = 0;
+        if self.wanted.any() {
+            self.head.location = None;
+            self.head.set_cookie.clear();
+        }
+        self.wanted = wanted;
+        self.head_request = head_request;
+        self.keep_alive = true;
+        self.interim = 0;
+        self.expected_body = None;
+        self.body_bytes = 0;
+    }
+
+    /// Takes the bytes that arrived.
+    ///
+    /// # Errors
+    /// If they are no HTTP/1.x response; see [`Malformed`].
+    pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Malformed> {
+        self.take(bytes, None)
+    }
+
+    /// As [`Parser::feed`], with a memory of the last head: one that is the same to the byte isn't parsed again.
+    /// Servers repeat themselves but for the date, so that one memo for each operation, shared by a thread's
+    /// connections, is hit nearly always.
+    ///
+    /// # Errors
+    /// If they are no HTTP/1.x response; see [`Malformed`].
+    #[inline]
+    pub fn feed_with(&mut self, bytes: &[u8], memo: &mut HeadMemo) -> Result<Progress, Malformed> {
+        self.take(bytes, Some(memo))
+    }
+
+    #[inline]
+    fn take(&mut self, bytes: &[u8], mut memo: Option<&mut HeadMemo>) -> Result<Progress, Malformed> {
+        let mut at = 0;
+        while self.body == Body::Head {
+            let rest = &bytes[at..];
+            if self.pieces.is_empty() {
+                if let Some((length, facts)) = memo.as_deref().and_then(|memo| memo.recall(rest, self.wanted)) {
+                    at += length;
+                    self.begin_body(facts)?;
+                    continue;
+                }
+            }
+            let Some(used) = self.read_head(rest, memo.as_deref_mut())? else { return Ok(Progress::More) };
+            at += used;
+        }
+        match self.body.take(&bytes[at..], &mut self.body_bytes)? {
+            Taken::All => Ok(Progress::More),
+            Taken::Whole { used } => Ok(Progress::Done { used: at + used }),
+        }
+    }
+
+    /// The server closed. Whether that is the regular end of the response.
+    #[must_use]
+    pub fn closed(&self) -> bool {
+        self.body == Body::UntilClose
+    }
+
+    /// What is kept of the head.
+    #[must_use]
+    pub fn head(&self) -> &Head {
+        &self.head
+    }
+
+    /// Status code; 0 as long as the head is not whole.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.head.status
+    }
+
+    /// Whether the connection can be used again after this response.
+    #[must_use]
+    pub fn keep_alive(&self) -> bool {
+        self.keep_alive
+    }
+
+    /// Body bytes so far, as they were sent: still compressed, without the sizes and line ends of chunks.
+    #[must_use]
+    pub fn body_bytes(&self) -> u64 {
+        self.body_bytes
+    }
+
+    /// Body bytes that are to come in all, if the head told; 0 for responses that have no body.
+    #[must_use]
+    pub fn expected_body(&self) -> Option<u64> {
+        self.expected_body
+    }
+
+    /// Reads the head; the bytes of `bytes` that belong to it once it is whole.
+    fn read_head(&mut self, bytes: &[u8], memo: Option<&mut HeadMemo>) -> Result<Option<usize>, Malformed> {
+        // Most heads arrive whole: those are parsed where they are, without a copy.
+        let (facts, used) = if self.pieces.is_empty() {
+            match head::read(bytes, self.wanted, &mut self.head)? {
+                Read::Whole { length, facts } => {
+                    if let Some(memo) = memo {
+                        memo.keep(&bytes[..length], facts);
+                    }
+                    (facts, length)
+                }
+                Read::Part => {
+                    self.pieces.extend_from_slice(bytes);
+                    return Ok(None);
+                }
+            }
+        } else {
+            let Some(used) = head::gather(&mut self.pieces, bytes)? else { return Ok(None) };
+            let Read::Whole { facts, .. } = head::read(&self.pieces, self.wanted, &mut self.head)? else {
+                return Err(Malformed::NotHttp);
+            };
+            self.pieces.clear();
+            (facts, used)
+        };
+        self.begin_body(facts)?;
+        Ok(Some(used))
+    }
+
+    /// The head is whole: on to the body, or past an interim response to the next head.
+    #[inline]
+    fn begin_body(&mut self, facts: Facts) -> Result<(), Malformed> {
+        // 101 ends HTTP on this connection; the others below 200 are followed by the real response.
+        if facts.status < 200 && facts.status != 101 {
+            self.interim += 1;
+            self.head.location = None;
+            self.head.set_cookie.clear();
+            return if self.interim > MAX_INTERIM { Err(Malformed::HeadTooLarge) } else { Ok(()) };
+        }
+        self.head.status = facts.status;
+        self.body = facts.body(self.head_request);
+        self.keep_alive = facts.keep_alive && self.body != Body::UntilClose;
+        self.expected_body = self.body.length();
+        Ok(())
+    }
+}
+
+impl Default for Parser {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+#[cfg(test)]
+#[path = "http1/tests.rs"]
+mod tests;

@@ -1,0 +1,152 @@
+//! Where a response's body ends: counted bytes, chunks (RFC 9112, section 7.1), or the connection's end. The bytes
+//! themselves are dropped.
+
+use super::{MAX_HEAD_BYTES, Malformed};
+
+/// Most bytes of a chunk's size line, extensions included.
+const MAX_CHUNK_LINE_BYTES: u32 = 16 * 1024;
+
+/// Most digits of a chunk's size: below 2^60, so that no sum overflows.
+const MAX_CHUNK_DIGITS: u8 = 15;
+
+/// What is to come of a response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Body {
+    /// The head is not whole yet.
+    Head,
+    /// So many bytes.
+    Sized(u64),
+    /// A chunk's size line.
+    ChunkSize(SizeLine),
+    /// So many bytes of a chunk.
+    Chunk(u64),
+    /// The line end after a chunk; whether its CR is there.
+    ChunkEnd { cr: bool },
+    /// Trailer lines: whether the present one has bytes, whether a CR came, and bytes of all of them.
+    Trailer { begun: bool, cr: bool, total: u32 },
+    /// Whatever comes until the server closes.
+    UntilClose,
+}
+
+/// How far a chunk's size line is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SizeLine {
+    size: u64,
+    digits: u8,
+    /// An extension, or white space, has begun.
+    past_digits: bool,
+    cr: bool,
+    bytes: u32,
+}
+
+/// What came of bytes fed to a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// All of them belonged to it, and more is to come.
+    All,
+    /// So many completed it.
+    Whole { used: usize },
+}
+
+impl Body {
+    pub fn chunked() -> Self {
+        Self::ChunkSize(SizeLine::default())
+    }
+
+    /// Its length in bytes if that is known before it comes.
+    #[inline]
+    pub fn length(&self) -> Option<u64> {
+        if let Self::Sized(length) = *self { Some(length) } else { None }
+    }
+
+    /// Takes bytes, and adds those of the body proper to `counted`.
+    #[inline]
+    pub fn take(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
+        match self {
+            Self::Sized(left) => {
+                let used = (*left).min(bytes.len() as u64);
+                *left -= used;
+                *counted += used;
+                Ok(if *left == 0 { Taken::Whole { used: used as usize } } else { Taken::All })
+            }
+            Self::UntilClose => {
+                *counted += bytes.len() as u64;
+                Ok(Taken::All)
+            }
+            _ => self.take_chunks(bytes, counted),
+        }
+    }
+
+    fn take_chunks(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
+        let mut at = 0;
+        while at < bytes.len() {
+            if let Self::Chunk(left) = self {
+                let used = (*left).min((bytes.len() - at) as u64);
+                *left -= used;
+                *counted += used;
+                at += used as usize;
+                if *left == 0 {
+                    *self = Self::ChunkEnd { cr: false };
+                }
+                continue;
+            }
+            let byte = bytes[at];
+            at += 1;
+            match self {
+                Self::ChunkSize(line) => {
+                    if let Some(size) = line.take(byte)? {
+                        let last = Self::Trailer { begun: false, cr: false, total: 0 };
+                        *self = if size == 0 { last } else { Self::Chunk(size) };
+                    }
+                }
+                Self::ChunkEnd { cr } => match byte {
+                    b'\n' => *self = Self::chunked(),
+                    b'\r' if !*cr => *cr = true,
+                    _ => return Err(Malformed::BadFraming),
+                },
+                Self::Trailer { begun, cr, total } => {
+                    *total += 1;
+                    match byte {
+                        b'\n' if !*begun => return Ok(Taken::Whole { used: at }),
+                        b'\n' => (*begun, *cr) = (false, false),
+                        // A CR belongs to a line end and nowhere else.
+                        _ if *cr => return Err(Malformed::BadFraming),
+                        b'\r' => *cr = true,
+                        _ => *begun = true,
+                    }
+                    if *total as usize > MAX_HEAD_BYTES {
+                        return Err(Malformed::HeadTooLarge);
+                    }
+                }
+                _ => return Err(Malformed::BadFraming),
+            }
+        }
+        Ok(Taken::All)
+    }
+}
+
+impl SizeLine {
+    /// Takes a byte; the chunk's size when the line is whole.
+    fn take(&mut self, byte: u8) -> Result<Option<u64>, Malformed> {
+        self.bytes += 1;
+        let digit = (byte as char).to_digit(16).filter(|_| !self.past_digits);
+        match byte {
+            b'\n' if self.digits > 0 => return Ok(Some(self.size)),
+            // A CR belongs to the line end and nowhere else; and without a digit there is no size.
+            _ if self.cr || byte == b'\n' => return Err(Malformed::BadFraming),
+            _ => {}
+        }
+        match digit {
+            Some(digit) if self.digits < MAX_CHUNK_DIGITS => {
+                self.size = self.size * 16 + u64::from(digit);
+                self.digits += 1;
+            }
+            Some(_) => return Err(Malformed::BadFraming),
+            None if self.digits == 0 || self.bytes > MAX_CHUNK_LINE_BYTES => return Err(Malformed::BadFraming),
+            None if byte == b'\r' => self.cr = true,
+            None if self.past_digits || matches!(byte, b';' | b' ' | b'\t') => self.past_digits = true,
+            None => return Err(Malformed::BadFraming),
+        }
+        Ok(None)
+    }
+}

@@ -1,0 +1,1 @@
+//! Responses whole, cut, hostile.

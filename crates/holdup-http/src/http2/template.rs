@@ -1,0 +1,173 @@
+//! One operation's request as HTTP/2 frames, encoded once: to send it again only the stream's number changes.
+
+use std::sync::Arc;
+
+use super::frame::{FrameHeader, MAX_PAYLOAD, flag, kind};
+use super::hpack::{put_integer, put_string};
+use crate::{Request, USER_AGENT};
+
+/// Fields that belong to an HTTP/1 connection and have no place here (RFC 9113, section 8.2.2).
+const CONNECTION_FIELDS: [&str; 5] = ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"];
+
+/// Fields that are names in the static table, with their index (RFC 7541, appendix A).
+const INDEXED_NAMES: [(&str, usize); 14] = [
+    ("accept", 19),
+    ("accept-charset", 15),
+    ("accept-encoding", 16),
+    ("accept-language", 17),
+    ("authorization", 23),
+    ("cache-control", 24),
+    ("content-length", 28),
+    ("content-type", 31),
+    ("cookie", 32),
+    ("if-modified-since", 40),
+    ("if-none-match", 41),
+    ("range", 50),
+    ("referer", 51),
+    ("user-agent", 58),
+];
+
+/// A request ready to be sent on any session.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// The packed head: static indices and literals only, so that it depends on no session.
+    block: Vec<u8>,
+    /// The head's frames and, if it fits into one, the body's, all for stream 0.
+    frames: Vec<u8>,
+    /// Bytes of `frames` that are the head's.
+    head_bytes: usize,
+    body: Arc<[u8]>,
+    head_request: bool,
+    /// Bytes of `block` before `:path`, and after it.
+    path_at: (usize, usize),
+}
+
+impl Template {
+    /// Encodes `request`. Names become lower case, fields of an HTTP/1 connection are left out, `host` becomes
+    /// the authority, and `user-agent` and the body's length are added unless it brings its own.
+    #[must_use]
+    pub fn new(request: &Request<'_>) -> Self {
+        let given = |name: &str| request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+        let mut block = Vec::with_capacity(256);
+        match request.method {
+            "GET" => put_integer(&mut block, 0x80, 7, 2),
+            "POST" => put_integer(&mut block, 0x80, 7, 3),
+            other => put_literal(&mut block, 2, other),
+        }
+        put_integer(&mut block, 0x80, 7, if request.scheme == "https" { 7 } else { 6 });
+        put_literal(&mut block, 1, given("host").map_or(request.authority, |(_, value)| value));
+        let path_from = block.len();
+        put_path(&mut block, request.path);
+        let path_at = (path_from, block.len());
+        if given("user-agent").is_none() {
+            put_field(&mut block, "user-agent", USER_AGENT);
+        }
+        if let (Some(length), None) = (request.declared_length(), given("content-length")) {
+            put_field(&mut block, "content-length", &length.to_string());
+        }
+        for (name, value) in request.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
+            put_field(&mut block, name, value);
+        }
+        let body = request.body.unwrap_or_default().into();
+        Self::from_parts(block, body, request.method == "HEAD", path_at)
+    }
+
+    /// The same with further fields, such as cookies.
+    #[must_use]
+    pub fn with_extra(&self, headers: &[(&str, &str)]) -> Self {
+        let mut block = self.block.clone();
+        for (name, value) in headers {
+            put_field(&mut block, name, value);
+        }
+        Self::from_parts(block, self.body.clone(), self.head_request, self.path_at)
+    }
+
+    /// The same for another path, such as a redirect's.
+    #[must_use]
+    pub fn with_path(&self, path: &str) -> Self {
+        let mut block = self.block[..self.path_at.0].to_vec();
+        put_path(&mut block, path);
+        let path_at = (self.path_at.0, block.len());
+        block.extend_from_slice(&self.block[self.path_at.1..]);
+        Self::from_parts(block, self.body.clone(), self.head_request, path_at)
+    }
+
+    /// Lays out the frames: a head that is too large for one goes on in CONTINUATION frames.
+    fn from_parts(block: Vec<u8>, body: Arc<[u8]>, head_request: bool, path_at: (usize, usize)) -> Self {
+        let mut frames = Vec::with_capacity(block.len() + body.len().min(MAX_PAYLOAD) + 32);
+        // One byte is left free: a session's first head begins with one more.
+        let mut rest = block.as_slice();
+        let mut kind = kind::HEADERS;
+        let mut flags = if body.is_empty() { flag::END_STREAM } else { 0 };
+        loop {
+            let (piece, after) = rest.split_at(rest.len().min(MAX_PAYLOAD - 1));
+            rest = after;
+            if rest.is_empty() {
+                flags |= flag::END_HEADERS;
+            }
+            frames.extend(FrameHeader { length: piece.len(), kind, flags, stream: 0 }.bytes());
+            frames.extend_from_slice(piece);
+            if rest.is_empty() {
+                break;
+            }
+            (kind, flags) = (kind::CONTINUATION, 0);
+        }
+        let head_bytes = frames.len();
+        if (1..=MAX_PAYLOAD).contains(&body.len()) {
+            let header = FrameHeader { length: body.len(), kind: kind::DATA, flags: flag::END_STREAM, stream: 0 };
+            frames.extend(header.bytes());
+            frames.extend_from_slice(&body);
+        }
+        Self { block, frames, head_bytes, body, head_request, path_at }
+    }
+
+    /// The frames of the head alone.
+    #[inline]
+    pub(super) fn head(&self) -> &[u8] {
+        &self.frames[..self.head_bytes]
+    }
+
+    /// The frames of head and body, if the body fits into one frame or there is none.
+    #[inline]
+    pub(super) fn whole(&self) -> Option<&[u8]> {
+        (self.body.len() <= MAX_PAYLOAD).then_some(&self.frames)
+    }
+
+    #[inline]
+    pub(super) fn body(&self) -> &Arc<[u8]> {
+        &self.body
+    }
+
+    /// Whether it is a `HEAD`, whose response has no body whatever its length says.
+    #[inline]
+    pub(super) fn head_request(&self) -> bool {
+        self.head_request
+    }
+}
+
+fn put_path(block: &mut Vec<u8>, path: &str) {
+    if path == "/" { put_integer(block, 0x80, 7, 4) } else { put_literal(block, 4, path) }
+}
+
+/// A field whose name is at `index` of the static table; no table is to keep it.
+fn put_literal(block: &mut Vec<u8>, index: usize, value: &str) {
+    put_integer(block, 0, 4, index);
+    put_string(block, value.as_bytes());
+}
+
+fn put_field(block: &mut Vec<u8>, name: &str, value: &str) {
+    let name = name.to_ascii_lowercase();
+    // Of TE only this value is allowed.
+    let te = name == "te" && !value.eq_ignore_ascii_case("trailers");
+    if te || CONNECTION_FIELDS.contains(&name.as_str()) {
+        return;
+    }
+    match INDEXED_NAMES.iter().find(|(indexed, _)| *indexed == name) {
+        Some(&(_, index)) => put_integer(block, 0, 4, index),
+        None => {
+            put_integer(block, 0, 4, 0);
+            put_string(block, name.as_bytes());
+        }
+    }
+    put_string(block, value.as_bytes());
+}
