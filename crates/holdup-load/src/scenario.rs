@@ -8,6 +8,7 @@ use std::time::Duration;
 use holdup_recording::manifest::Threshold;
 
 use crate::model::Load;
+use crate::schedule::Share;
 use crate::yaml::{Node, YamlError};
 
 /// Connections (requests in flight) if the scenario does not say.
@@ -43,8 +44,27 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// What to watch meanwhile: addresses as for `--watch`.
     pub watch: Vec<String>,
+    /// What of the beginning is left out of the figures.
+    pub warm_up: WarmUp,
+    /// This process's part of the load.
+    pub shard: Share,
+    /// When the schedule starts, nanoseconds since the Unix epoch: shards on several machines agree on it. None for
+    /// at once.
+    pub start_at: Option<i64>,
     /// The text it was read from, if any.
     pub text: Option<String>,
+}
+
+/// What of the beginning of a run is left out of the figures: caches fill, connections open, code gets compiled.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WarmUp {
+    /// As much as the response times show.
+    #[default]
+    Detect,
+    /// Nothing.
+    None,
+    /// This much.
+    For(Duration),
 }
 
 /// `http://host[:port]`, without path or credentials.
@@ -117,6 +137,24 @@ pub struct Operation {
 const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
 impl Scenario {
+    /// A scenario in which everything else is as if a file did not mention it.
+    pub fn new(name: &str, target: Target, load: Load, operations: Vec<Operation>) -> Self {
+        Self {
+            name: name.to_owned(),
+            target,
+            load,
+            connections: DEFAULT_CONNECTIONS,
+            timeout: DEFAULT_TIMEOUT,
+            operations,
+            thresholds: Vec::new(),
+            watch: Vec::new(),
+            warm_up: WarmUp::default(),
+            shard: Share::WHOLE,
+            start_at: None,
+            text: None,
+        }
+    }
+
     /// Reads a scenario from the text of `file`.
     ///
     /// # Errors
@@ -159,6 +197,9 @@ impl Scenario {
             operations,
             thresholds,
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+            warm_up: WarmUp::default(),
+            shard: Share::WHOLE,
+            start_at: None,
             text: Some(text.to_owned()),
         })
     }

@@ -1,112 +1,184 @@
 //! When each request is due, as a pure function of its number: nothing about the system under test can
-//! move it. With the offered rate r(t), the k-th request (from 0) is due when the integral of r reaches k.
+//! move it, and whoever has the same scenario has the same schedule. So a share of it needs no one to hand it out.
+//!
+//! With the offered rate r(t), the k-th request (from 0) is due when the integral of r reaches k; with Poisson
+//! arrivals when it reaches the sum of the first k + 1 of a sequence of unit exponentials that a seed determines. A
+//! replayed log says itself. What is sent then is not known here.
 
+mod arrivals;
+mod curve;
+mod exponential;
+mod profiles;
+mod replay;
+
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// A stretch of the schedule in which the offered rate is constant or changes linearly.
+pub use arrivals::Arrivals;
+pub use replay::{Replay, ReplayedRequest};
+
+use curve::{Curve, REQUEST};
+
+/// A stretch of the schedule, named and recorded as a phase.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stretch {
     /// Name of the phase.
     pub name: String,
     /// How long.
     pub length: Duration,
-    /// Requests per second at its start.
+    /// Requests per second at its start, to a millionth.
     pub rate_from: f64,
-    /// Requests per second at its end.
+    /// Requests per second at its end. Between the two it changes evenly, but for a period of a sine.
     pub rate_to: f64,
 }
 
-impl Stretch {
-    /// Requests due in the first `t` seconds of it (a real number).
-    fn arrivals_until(&self, t: f64) -> f64 {
-        let slope = (self.rate_to - self.rate_from) / self.length.as_secs_f64();
-        self.rate_from * t + slope * t * t / 2.0
+/// A part of the schedule: the requests whose number leaves `index` when divided by `of`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share {
+    /// From 0, below `of`.
+    pub index: u32,
+    /// How many shares there are.
+    pub of: u32,
+}
+
+impl Share {
+    /// All of it.
+    pub const WHOLE: Self = Self { index: 0, of: 1 };
+
+    /// The `index`-th (from 0) of `of` equal parts of this share, e.g. of the loops of one process.
+    #[must_use]
+    pub fn part(self, index: u32, of: u32) -> Self {
+        Self { index: self.index + index * self.of, of: self.of * of }
     }
 
-    /// The moment at which `n` requests have been due: the inverse of [`Self::arrivals_until`].
-    fn moment_of(&self, n: f64) -> f64 {
-        let slope = (self.rate_to - self.rate_from) / self.length.as_secs_f64();
-        if slope.abs() < 1e-12 {
-            return n / self.rate_from;
-        }
-        // Solves slope/2 t² + rate_from t - n = 0 in the form that does not cancel for small slopes.
-        let root = (self.rate_from * self.rate_from + 2.0 * slope * n).max(0.0).sqrt();
-        2.0 * n / (self.rate_from + root)
+    /// How many of `count` things that are numbered from 0 it has.
+    pub fn count(self, count: u64) -> u64 {
+        count.saturating_sub(u64::from(self.index)).div_ceil(u64::from(self.of.max(1)))
     }
 }
 
-/// The whole schedule.
-#[derive(Clone, Debug, PartialEq)]
+/// A request that is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its number in the whole schedule, from 0.
+    pub number: u64,
+    /// When, nanoseconds from the start of the schedule.
+    pub due_ns: i64,
+    /// Index of its stretch.
+    pub phase: u32,
+    /// Index into [`Replay::requests`]: what to send. None if the scenario's operations are sent by their weights.
+    pub request: Option<u32>,
+}
+
+/// The whole schedule. A clone is the same one, not a copy.
+#[derive(Clone, Debug)]
 pub struct Schedule {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
     stretches: Vec<Stretch>,
-    /// Requests due before each stretch, and one more entry for all.
-    before: Vec<f64>,
-    /// Start of each stretch in seconds, and one more entry for the end.
-    starts: Vec<f64>,
+    /// One segment a stretch.
+    curve: Curve,
+    timing: Timing,
+    /// Of Poisson arrivals, which have to be gone through for it.
+    total: OnceLock<u64>,
+}
+
+/// What the times of arrivals follow from.
+#[derive(Clone, Debug, PartialEq)]
+enum Timing {
+    Even,
+    Poisson { seed: u64 },
+    Replay(Replay),
+}
+
+impl PartialEq for Schedule {
+    fn eq(&self, other: &Self) -> bool {
+        let (a, b) = (&*self.inner, &*other.inner);
+        (&a.stretches, &a.curve, &a.timing) == (&b.stretches, &b.curve, &b.timing)
+    }
 }
 
 impl Schedule {
-    /// Puts stretches one after another.
-    pub fn new(stretches: Vec<Stretch>) -> Self {
-        let (mut before, mut starts) = (vec![0.0], vec![0.0]);
-        for stretch in &stretches {
-            let length = stretch.length.as_secs_f64();
-            before.push(before.last().unwrap_or(&0.0) + stretch.arrivals_until(length));
-            starts.push(starts.last().unwrap_or(&0.0) + length);
+    fn of(stretches: Vec<Stretch>, curve: Curve, timing: Timing) -> Self {
+        Self { inner: Arc::new(Inner { stretches, curve, timing, total: OnceLock::new() }) }
+    }
+
+    /// The same rates with the arrivals of a Poisson process: independent of each other, as those of many users are.
+    /// The same `seed` gives the same arrivals. A replayed log keeps its own.
+    #[must_use]
+    pub fn poisson(self, seed: u64) -> Self {
+        if self.replay().is_some() {
+            return self;
         }
-        Self { stretches, before, starts }
+        Self::of(self.inner.stretches.clone(), self.inner.curve.clone(), Timing::Poisson { seed })
     }
 
-    /// One constant rate.
-    pub fn constant(rate: f64, length: Duration) -> Self {
-        Self::new(vec![Stretch { name: format!("{}/s", pretty(rate)), length, rate_from: rate, rate_to: rate }])
-    }
-
-    /// The rate rises (or falls) from `from` to `to` by `step`, each held for `every`.
-    pub fn steps(from: f64, to: f64, step: f64, every: Duration) -> Self {
-        let count = ((to - from).abs() / step + 1e-9).floor() as usize + 1;
-        let direction = if to < from { -1.0 } else { 1.0 };
-        Self::new(
-            (0..count)
-                .map(|i| {
-                    let rate = from + direction * step * i as f64;
-                    let name = format!("step {}: {}/s", i + 1, pretty(rate));
-                    Stretch { name, length: every, rate_from: rate, rate_to: rate }
-                })
-                .collect(),
-        )
-    }
-
-    /// The rate changes linearly from `from` to `to`.
-    pub fn ramp(from: f64, to: f64, length: Duration) -> Self {
-        let name = format!("ramp {} to {}/s", pretty(from), pretty(to));
-        Self::new(vec![Stretch { name, length, rate_from: from, rate_to: to }])
+    /// A replayed log as one stretch called `name`.
+    pub fn replayed(replay: Replay, name: String, length: Duration) -> Self {
+        let rate = replay.len() as f64 / length.as_secs_f64().max(1e-9);
+        let stretch = Stretch { name, length, rate_from: rate, rate_to: rate };
+        let mut curve = Curve::default();
+        curve.push(curve::line(length, rate, rate));
+        Self::of(vec![stretch], curve, Timing::Replay(replay))
     }
 
     /// The stretches in order.
     pub fn stretches(&self) -> &[Stretch] {
-        &self.stretches
+        &self.inner.stretches
+    }
+
+    /// The replayed log, if it is one: what [`Arrival::request`] points at.
+    pub fn replay(&self) -> Option<&Replay> {
+        match &self.inner.timing {
+            Timing::Replay(replay) => Some(replay),
+            Timing::Even | Timing::Poisson { .. } => None,
+        }
+    }
+
+    /// The arrivals of `share` in order. All shares together are exactly [`Share::WHOLE`], to the nanosecond; `due_ns`
+    /// never decreases. Poisson arrivals of the other shares have to be gone through on the way.
+    pub fn arrivals(&self, share: Share) -> Arrivals {
+        Arrivals::new(self.clone(), share)
     }
 
     /// When the `k`-th request (from 0) is due, from the start, and in which stretch; none after the last.
     pub fn due(&self, k: u64) -> Option<(Duration, usize)> {
-        let k = k as f64;
-        // The stretch whose share of arrivals holds k. A hair of tolerance, so that 20 s at 500/s is
-        // 10,000 requests whatever the rounding of the sums.
-        let index = self.before.partition_point(|&b| b <= k + 1e-6).checked_sub(1)?;
-        let stretch = self.stretches.get(index)?;
-        let within = stretch.moment_of((k - self.before[index]).max(0.0)).min(stretch.length.as_secs_f64());
-        Some((Duration::from_secs_f64(self.starts[index] + within), index))
+        let one = Share { index: u32::try_from(k).ok()?, of: u32::MAX };
+        let arrival = self.arrivals(one).next()?;
+        Some((Duration::from_nanos(arrival.due_ns as u64), arrival.phase as usize))
     }
 
     /// How long it takes.
     pub fn length(&self) -> Duration {
-        self.stretches.iter().map(|s| s.length).sum()
+        Duration::from_nanos(self.inner.curve.length_ns())
     }
 
-    /// Requests in all.
+    /// Requests in all, exactly. Those of a Poisson process are counted one by one the first time, at some 100
+    /// million a second.
     pub fn total(&self) -> u64 {
-        (self.before.last().unwrap_or(&0.0) - 1e-6).ceil().max(0.0) as u64
+        match &self.inner.timing {
+            Timing::Even => self.inner.curve.area().div_ceil(REQUEST) as u64,
+            Timing::Poisson { .. } => *self.inner.total.get_or_init(|| self.arrivals(Share::WHOLE).count() as u64),
+            Timing::Replay(replay) => replay.len() as u64,
+        }
+    }
+
+    /// Requests per second that are offered at `t` from the start; 0 after the end. Of a replayed log: its arrivals
+    /// within half a second of `t`.
+    pub fn rate_at(&self, t: Duration) -> f64 {
+        let at_ns = u64::try_from(t.as_nanos()).unwrap_or(u64::MAX);
+        match &self.inner.timing {
+            Timing::Even | Timing::Poisson { .. } => self.inner.curve.rate_at(at_ns),
+            Timing::Replay(replay) => replay.rate_at(at_ns),
+        }
+    }
+
+    /// Index of the stretch at `t` from the start; the last one at the end and beyond.
+    pub fn phase_at(&self, t: Duration) -> usize {
+        self.inner.curve.segment_at(u64::try_from(t.as_nanos()).unwrap_or(u64::MAX))
     }
 }
 
@@ -116,40 +188,4 @@ fn pretty(rate: f64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn all(schedule: &Schedule) -> Vec<(f64, usize)> {
-        (0..).map_while(|k| schedule.due(k)).map(|(d, i)| (d.as_secs_f64(), i)).collect()
-    }
-
-    #[test]
-    fn constant_is_evenly_spaced_and_complete() {
-        let schedule = Schedule::constant(500.0, Duration::from_secs(20));
-        let due = all(&schedule);
-        assert_eq!((due.len() as u64, schedule.total()), (10_000, 10_000));
-        assert!(due.iter().enumerate().all(|(k, (t, _))| (t - k as f64 / 500.0).abs() < 1e-6));
-    }
-
-    #[test]
-    fn steps_cover_every_rate_once() {
-        let schedule = Schedule::steps(50.0, 300.0, 50.0, Duration::from_secs(10));
-        let due = all(&schedule);
-        let per_step: Vec<usize> = (0..6).map(|s| due.iter().filter(|(_, i)| *i == s).count()).collect();
-        assert_eq!(per_step, [500, 1_000, 1_500, 2_000, 2_500, 3_000]);
-        assert_eq!(Schedule::steps(300.0, 100.0, 100.0, Duration::from_secs(1)).stretches().len(), 3);
-    }
-
-    #[test]
-    fn ramp_follows_the_integral() {
-        let schedule = Schedule::ramp(10.0, 110.0, Duration::from_secs(10));
-        let due = all(&schedule);
-        assert_eq!(due.len(), 600);
-        // By half time 10*5 + 10*25/2 = 175 have been due.
-        assert_eq!(due.iter().filter(|(t, _)| *t < 5.0 - 1e-9).count(), 175);
-        assert!(due.windows(2).all(|w| w[0].0 < w[1].0));
-        let falling = all(&Schedule::ramp(100.0, 1.0, Duration::from_secs(4)));
-        assert_eq!(falling.len(), 202);
-        assert!(falling.windows(2).all(|w| w[0].0 < w[1].0));
-    }
-}
+mod tests;

@@ -137,16 +137,12 @@ fn scenario(port: u16) -> Result<Scenario, Failure> {
     };
     let operations = vec![operation];
     let threshold = parse_threshold("p99 < 500ms", &operations).map_err(Failure::Unusable)?;
+    let target = Target { host: "127.0.0.1".to_owned(), port };
+    let load = Load::Open(Schedule::steps(STEP, STEP * STEPS, STEP, STEP_LENGTH));
     Ok(Scenario {
-        name: "demo".to_owned(),
-        target: Target { host: "127.0.0.1".to_owned(), port },
-        load: Load::Open(Schedule::steps(STEP, STEP * STEPS, STEP, STEP_LENGTH)),
         connections: CONNECTIONS,
-        timeout: Duration::from_secs(10),
-        operations,
         thresholds: vec![threshold],
-        watch: Vec::new(),
-        text: None,
+        ..Scenario::new("demo", target, load, operations)
     })
 }
 

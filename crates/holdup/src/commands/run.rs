@@ -184,17 +184,7 @@ fn quick(args: &Args) -> Result<Scenario, Failure> {
         body: None,
         weight: 1,
     };
-    Ok(Scenario {
-        name: "run".to_owned(),
-        target,
-        load: Load::Open(schedule),
-        connections: scenario::DEFAULT_CONNECTIONS,
-        timeout: scenario::DEFAULT_TIMEOUT,
-        operations: vec![operation],
-        thresholds: Vec::new(),
-        watch: Vec::new(),
-        text: None,
-    })
+    Ok(Scenario::new("run", target, Load::Open(schedule), vec![operation]))
 }
 
 fn rates(text: &str, count: usize, form: &str) -> Result<Vec<f64>, Failure> {

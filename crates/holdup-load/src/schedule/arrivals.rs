@@ -1,0 +1,173 @@
+//! Walks along a schedule, or along one share of it, without computing any arrival from the one before: each is a
+//! function of its number alone, and the walk only remembers where on the curve it is.
+
+use super::curve::{Piece, REQUEST};
+use super::exponential::Exponentials;
+use super::{Arrival, Schedule, Share, Timing};
+
+/// The arrivals of a share in order. See [`Schedule::arrivals`].
+#[derive(Clone, Debug)]
+pub struct Arrivals {
+    schedule: Schedule,
+    share: Share,
+    /// Number of the next arrival.
+    number: u64,
+    walk: Walk,
+}
+
+#[derive(Clone, Debug)]
+enum Walk {
+    Even(Even),
+    Poisson { gaps: Exponentials, area: u128, place: Place },
+    Replay,
+}
+
+/// Where on the curve: a piece, and the integral from the start of the schedule to its ends.
+#[derive(Clone, Debug)]
+struct Place {
+    segment: usize,
+    piece: usize,
+    /// The piece itself: no look-up for each arrival.
+    now: Piece,
+    start_ns: u64,
+    before: u128,
+    end: u128,
+}
+
+impl Place {
+    /// Before the first piece.
+    fn new() -> Self {
+        let now = Piece { from_ns: 0, length_ns: 0, rate_from: 0, rate_to: 0, before: 0 };
+        Self { segment: 0, piece: 0, now, start_ns: 0, before: 0, end: 0 }
+    }
+
+    /// Goes on to the piece in which the integral reaches `area`; none at the end of the schedule.
+    #[inline]
+    fn advance(&mut self, schedule: &Schedule, area: u128) -> Option<bool> {
+        if area < self.end {
+            return Some(false);
+        }
+        self.search(schedule, area).map(|()| true)
+    }
+
+    #[cold]
+    fn search(&mut self, schedule: &Schedule, area: u128) -> Option<()> {
+        let curve = &schedule.inner.curve;
+        self.segment = curve.segment_of(area)?;
+        let segment = &curve.segments[self.segment];
+        self.piece = segment.piece_of(area - segment.before);
+        self.now = *segment.pieces.get(self.piece)?;
+        self.start_ns = segment.start_ns + self.now.from_ns;
+        self.before = segment.before + self.now.before;
+        self.end = self.before + self.now.area();
+        Some(())
+    }
+}
+
+/// Evenly spaced. Where the rate is constant the next moment is the last one plus a whole number of nanoseconds and
+/// a remainder that is carried, exactly; a million divisions give the same.
+#[derive(Clone, Debug)]
+struct Even {
+    place: Place,
+    area: u128,
+    /// The moment in the piece, and what was rounded off, in parts of `divisor`.
+    moment: u64,
+    rest: u64,
+    divisor: u64,
+    step: u64,
+    step_rest: u64,
+}
+
+impl Even {
+    fn next(&mut self, schedule: &Schedule, step: u128) -> Option<(u64, usize)> {
+        if self.place.advance(schedule, self.area)? {
+            let now = &self.place.now;
+            self.divisor = if now.rate_from == now.rate_to { 2 * now.rate_from } else { 0 };
+            if self.divisor > 0 {
+                let divisor = u128::from(self.divisor);
+                let within = self.area - self.place.before;
+                (self.moment, self.rest) = ((within / divisor) as u64, (within % divisor) as u64);
+                // A step can be longer than any piece: then it only has to lead out of this one.
+                self.step = u64::try_from(step / divisor).unwrap_or(u64::MAX / 4);
+                self.step_rest = (step % divisor) as u64;
+            }
+        }
+        let moment = if self.divisor > 0 {
+            let moment = self.moment;
+            self.moment += self.step;
+            self.rest += self.step_rest;
+            if self.rest >= self.divisor {
+                self.rest -= self.divisor;
+                self.moment += 1;
+            }
+            moment
+        } else {
+            self.place.now.moment(self.area - self.place.before)
+        };
+        self.area += step;
+        Some((self.place.start_ns + moment, self.place.segment))
+    }
+}
+
+impl Arrivals {
+    pub(super) fn new(schedule: Schedule, share: Share) -> Self {
+        let first = u64::from(share.index);
+        let walk = match &schedule.inner.timing {
+            Timing::Even => Walk::Even(Even {
+                place: Place::new(),
+                area: u128::from(first) * REQUEST,
+                moment: 0,
+                rest: 0,
+                divisor: 0,
+                step: 0,
+                step_rest: 0,
+            }),
+            Timing::Poisson { seed } => {
+                let mut gaps = Exponentials::new(*seed);
+                let area = u128::from(gaps.next());
+                Walk::Poisson { gaps, area, place: Place::new() }
+            }
+            Timing::Replay(_) => Walk::Replay,
+        };
+        let mut arrivals = Self { schedule, share, number: 0, walk };
+        arrivals.skip_to(first);
+        arrivals
+    }
+
+    /// Makes `number` the next one.
+    fn skip_to(&mut self, number: u64) {
+        if let Walk::Poisson { gaps, area, .. } = &mut self.walk {
+            for _ in self.number..number {
+                *area += u128::from(gaps.next());
+            }
+        }
+        self.number = number;
+    }
+}
+
+impl Iterator for Arrivals {
+    type Item = Arrival;
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        let number = self.number;
+        let of = u64::from(self.share.of.max(1));
+        let (due_ns, phase, request) = match &mut self.walk {
+            Walk::Even(even) => {
+                let (due, phase) = even.next(&self.schedule, u128::from(of) * REQUEST)?;
+                (due, phase, None)
+            }
+            Walk::Poisson { area, place, .. } => {
+                place.advance(&self.schedule, *area)?;
+                (place.start_ns + place.now.moment(*area - place.before), place.segment, None)
+            }
+            Walk::Replay => {
+                let Timing::Replay(replay) = &self.schedule.inner.timing else { return None };
+                let (due, request) = replay.arrival(number)?;
+                (due, 0, request)
+            }
+        };
+        self.skip_to(number.saturating_add(of));
+        Some(Arrival { number, due_ns: due_ns as i64, phase: phase as u32, request })
+    }
+}

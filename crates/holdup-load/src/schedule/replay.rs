@@ -1,0 +1,51 @@
+//! The arrivals of a recorded log: when each request came, and which of the distinct requests it was.
+
+use std::sync::Arc;
+
+/// One of the distinct requests of a log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplayedRequest {
+    /// `GET`, `HEAD`, …
+    pub method: String,
+    /// Path and query as they are sent.
+    pub path: String,
+    /// Index into [`Replay::operations`], which are the scenario's operations in their order.
+    pub operation: u32,
+}
+
+/// A log as a schedule: what its arrivals point at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replay {
+    /// The distinct requests, which [`super::Arrival::request`] counts from 0. Empty if only the timing is
+    /// replayed and the scenario's own operations are sent.
+    pub requests: Arc<[ReplayedRequest]>,
+    /// Names of the groups of requests. Empty if only the timing is replayed.
+    pub operations: Vec<String>,
+    /// When each arrival is due, nanoseconds from the first, ascending.
+    times: Vec<u64>,
+    /// Which request each is; empty if only the timing is replayed.
+    which: Vec<u32>,
+}
+
+impl Replay {
+    /// Only the timing: nanoseconds from the start, in any order.
+    pub fn of_times(mut times: Vec<u64>) -> Self {
+        times.sort_unstable();
+        Self { requests: Arc::new([]), operations: Vec::new(), times, which: Vec::new() }
+    }
+
+    pub(super) fn arrival(&self, number: u64) -> Option<(u64, Option<u32>)> {
+        let index = usize::try_from(number).ok()?;
+        Some((*self.times.get(index)?, self.which.get(index).copied()))
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.times.len()
+    }
+
+    /// Arrivals in the second around `at_ns`.
+    pub(super) fn rate_at(&self, at_ns: u64) -> f64 {
+        let until = |t: u64| self.times.partition_point(|&due| due < t);
+        (until(at_ns.saturating_add(500_000_000)) - until(at_ns.saturating_sub(500_000_000))) as f64
+    }
+}
