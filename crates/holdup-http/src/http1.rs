@@ -140,12 +140,12 @@ impl Parser {
         let mut at = 0;
         while self.body == Body::Head {
             let rest = &bytes[at..];
-            if self.pieces.is_empty() {
-                if let Some((length, facts)) = memo.as_deref().and_then(|memo| memo.recall(rest, self.wanted)) {
-                    at += length;
-                    self.begin_body(facts)?;
-                    continue;
-                }
+            if self.pieces.is_empty()
+                && let Some((length, facts)) = memo.as_deref().and_then(|memo| memo.recall(rest, self.wanted))
+            {
+                at += length;
+                self.begin_body(facts)?;
+                continue;
             }
             let Some(used) = self.read_head(rest, memo.as_deref_mut())? else { return Ok(Progress::More) };
             at += used;

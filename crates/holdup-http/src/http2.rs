@@ -3,9 +3,13 @@
 //! It doesn't do server push, priorities or `CONNECT`, and keeps no bodies of responses.
 
 mod frame;
-mod hpack;
+mod heads;
+pub mod hpack;
+mod outbox;
 mod session;
+mod streams;
 mod template;
+mod uploads;
 
 use thiserror::Error;
 
@@ -91,7 +95,7 @@ pub enum Error {
     /// A head that can't be unpacked (RFC 7541).
     #[error("an HTTP/2 response head that can't be unpacked")]
     Compression,
-    /// More bytes than the windows allow, or a window without sense.
+    /// A window larger than one may be.
     #[error("HTTP/2 flow control violated")]
     FlowControl,
     /// A rule of the protocol was broken; which.

@@ -1,49 +1,218 @@
-//! One connection.
+//! One connection: opens streams, and reads what the server says about them. Whatever that is, memory stays
+//! bounded: by one frame, one head, and the streams that the caller opened.
 
-use super::{Config, Error, Event, Template};
+mod frames;
+mod reading;
+
+use super::frame::{MAX_PAYLOAD, PREFACE, code, kind, setting};
+use super::heads::Heads;
+use super::hpack::NO_TABLE;
+use super::outbox::Outbox;
+use super::streams::Streams;
+use super::uploads::Uploads;
+use super::{Config, Error, Event, MAX_HEAD_BYTES, Template};
+use reading::{OpenHead, Reading};
+
+/// Bytes that a stream, and all of them together, may send without being told to go on. As large as makes sense:
+/// nothing is kept here, TCP holds a server back that is too fast, and each update is work for both.
+const WINDOW: u32 = 1 << 30;
+
+/// The connection's window before it is raised (RFC 9113, section 6.9.2).
+const DEFAULT_WINDOW: u32 = 65_535;
+
+/// Streams to open before the server has said how many it takes; it should take no fewer (section 6.5.2).
+const STREAMS_BEFORE_SETTINGS: u32 = 100;
+
+/// The highest number of a stream.
+const LAST_STREAM: u32 = (1 << 31) - 1;
+
+/// Frames in a row that bring no stream on.
+const MAX_IDLE_FRAMES: u32 = 10_000;
 
 /// One HTTP/2 connection, from the client's side.
 #[derive(Debug)]
 pub struct Session {
-    config: Config,
+    max_streams: u32,
+    outbox: Outbox,
+    uploads: Uploads,
+    streams: Streams,
+    heads: Heads,
+    next_stream: u32,
+    /// Streams the server takes at once.
+    allowed_streams: u32,
+    /// The server's settings are there: its first frame.
+    settled: bool,
+    going_away: bool,
+    dead: Option<Error>,
+    /// A head has been sent, and with it that no table is used.
+    head_sent: bool,
+    /// Bytes that the server may still send on all streams.
+    window: u32,
+    idle_frames: u32,
+    reading: Reading,
+    /// Beginning of a frame that isn't whole.
+    partial: Vec<u8>,
+    open_head: Option<OpenHead>,
 }
 
 impl Session {
     /// A session whose first bytes wait in [`Session::output`].
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config }
+        let mut outbox = Outbox::default();
+        outbox.put(PREFACE);
+        let mut settings = Vec::new();
+        for (name, value) in [
+            (setting::HEADER_TABLE_SIZE, 0),
+            (setting::ENABLE_PUSH, 0),
+            (setting::INITIAL_WINDOW_SIZE, WINDOW),
+            (setting::MAX_HEADER_LIST_SIZE, MAX_HEAD_BYTES as u32),
+        ] {
+            settings.extend(name.to_be_bytes());
+            settings.extend(value.to_be_bytes());
+        }
+        outbox.frame(kind::SETTINGS, 0, 0, &settings);
+        outbox.window_update(0, WINDOW - DEFAULT_WINDOW);
+        Self {
+            max_streams: config.max_streams,
+            outbox,
+            uploads: Uploads::new(),
+            streams: Streams::new(),
+            heads: Heads::new(config.wanted),
+            next_stream: 1,
+            allowed_streams: STREAMS_BEFORE_SETTINGS,
+            settled: false,
+            going_away: false,
+            dead: None,
+            head_sent: false,
+            window: WINDOW,
+            idle_frames: 0,
+            reading: Reading::Header,
+            partial: Vec::new(),
+            open_head: None,
+        }
     }
 
     /// Bytes to be written to the server, in order.
+    #[inline]
     #[must_use]
     pub fn output(&self) -> &[u8] {
-        &[]
+        self.outbox.waiting()
     }
 
-    /// The first `count` bytes of [`Session::output`] were written.
-    pub fn consumed(&mut self, _count: usize) {}
+    /// The first `count` bytes of [`Session::output`] were written. Bodies that had to wait may then fill it again.
+    #[inline]
+    pub fn consumed(&mut self, count: usize) {
+        self.outbox.consumed(count);
+        if self.dead.is_none() {
+            self.uploads.send(&mut self.outbox);
+        }
+    }
 
-    /// Streams that can be opened now.
+    /// Streams that can be opened now: none once the server said GOAWAY or the session failed, at most 100 open
+    /// ones before the server's settings are there.
+    #[inline]
     #[must_use]
     pub fn room(&self) -> u32 {
-        self.config.max_streams
+        if self.going_away || self.dead.is_some() || self.next_stream > LAST_STREAM {
+            return 0;
+        }
+        let left = (LAST_STREAM - self.next_stream) / 2 + 1;
+        let allowed = self.max_streams.min(self.allowed_streams);
+        allowed.saturating_sub(self.streams.count() as u32).min(left)
+    }
+
+    /// Streams that are open.
+    #[inline]
+    #[must_use]
+    pub fn open_streams(&self) -> u32 {
+        self.streams.count() as u32
     }
 
     /// Sends a request on a new stream that its events call `tag`; `tag` must not be in use. False, and nothing
     /// sent, if there is no [`Session::room`].
-    pub fn send(&mut self, _template: &Template, _tag: u32) -> bool {
-        false
+    #[inline]
+    pub fn send(&mut self, template: &Template, tag: u32) -> bool {
+        if self.room() == 0 {
+            return false;
+        }
+        let id = self.next_stream;
+        self.next_stream += 2;
+        self.idle_frames = 0;
+        // The server's decoder may ask to hear of a smaller table before anything else, so the first head says it.
+        let first = (!self.head_sent).then_some(NO_TABLE);
+        self.head_sent = true;
+        let body = template.body();
+        if body.len() <= MAX_PAYLOAD && self.uploads.fits(body.len()) {
+            self.outbox.frames(template.whole(), id, first);
+        } else {
+            self.outbox.frames(template.head(), id, first);
+            self.uploads.add(id, body.clone());
+            self.uploads.send(&mut self.outbox);
+        }
+        self.streams.open(id, tag, template.head_request());
+        true
     }
 
     /// Gives up the stream `tag`: tells the server, and no event of it comes any more.
-    pub fn cancel(&mut self, _tag: u32) {}
+    pub fn cancel(&mut self, tag: u32) {
+        if let Some(id) = self.streams.of_tag(tag) {
+            self.streams.close(id);
+            self.uploads.drop(id);
+            if self.dead.is_none() {
+                self.outbox.reset(id, code::CANCEL);
+            }
+        }
+    }
 
     /// Takes the bytes that arrived, and calls `sink` for all that they say.
     ///
     /// # Errors
     /// If the connection is of no more use; see [`Error`]. [`Session::output`] then ends in a GOAWAY that says so.
-    pub fn feed(&mut self, _bytes: &[u8], _sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
-        Ok(())
+    #[inline]
+    pub fn feed(&mut self, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
+        if let Some(error) = self.dead {
+            return Err(error);
+        }
+        self.read(bytes, sink).inspect_err(|&error| self.fail(error))
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error) {
+        self.dead = Some(error);
+        self.partial = Vec::new();
+        self.open_head = None;
+        let code = match error {
+            Error::NotHttp2 | Error::Protocol(_) => code::PROTOCOL_ERROR,
+            Error::FrameTooLarge => code::FRAME_SIZE_ERROR,
+            Error::Compression => code::COMPRESSION_ERROR,
+            Error::FlowControl => code::FLOW_CONTROL_ERROR,
+            Error::HeadTooLarge | Error::TooManyControlFrames => code::ENHANCE_YOUR_CALM,
+        };
+        // No stream of the server's was ever accepted.
+        let [c0, c1, c2, c3] = code.to_be_bytes();
+        self.outbox.frame(kind::GOAWAY, 0, 0, &[0, 0, 0, 0, c0, c1, c2, c3]);
+    }
+
+    /// A frame came that brings no stream on; a flood of them is an attack or a bug.
+    #[inline]
+    fn idle_frame(&mut self) -> Result<(), Error> {
+        self.idle_frames += 1;
+        if self.idle_frames > MAX_IDLE_FRAMES { Err(Error::TooManyControlFrames) } else { Ok(()) }
+    }
+
+    /// The stream is over without a whole response; the server is told unless it said so itself.
+    fn give_up(&mut self, id: u32, code: u32, tell: bool, sink: &mut impl FnMut(Event<'_>)) {
+        if let Some(stream) = self.streams.close(id) {
+            self.uploads.drop(id);
+            if tell {
+                self.outbox.reset(id, code);
+            }
+            sink(Event::Reset { tag: stream.tag, code });
+        }
     }
 }
+
+#[cfg(test)]
+#[path = "session/tests.rs"]
+mod tests;

@@ -127,10 +127,10 @@ impl Template {
         &self.frames[..self.head_bytes]
     }
 
-    /// The frames of head and body, if the body fits into one frame or there is none.
+    /// The frames of head and body; of the head alone if the body is larger than a frame.
     #[inline]
-    pub(super) fn whole(&self) -> Option<&[u8]> {
-        (self.body.len() <= MAX_PAYLOAD).then_some(&self.frames)
+    pub(super) fn whole(&self) -> &[u8] {
+        &self.frames
     }
 
     #[inline]

@@ -1,0 +1,1 @@
+//! A session against a server that is played by the test.
