@@ -1,6 +1,7 @@
 //! The project's own automation: what CI runs, generated pages, stubs, and the tidy test. This file is the
 //! table of contents. It builds and tests; it never publishes.
 
+mod bench;
 mod ci;
 mod docs;
 mod new;
@@ -19,7 +20,8 @@ cargo xtask setup                 only what the tests need: MariaDB, Python's re
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
-cargo xtask new collector NAME    the same for a collector";
+cargo xtask new collector NAME    the same for a collector
+cargo xtask bench [peers] [FLAGS] runs holdup beside its peers; --help says which flags there are";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -42,6 +44,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),
         ["new", "rule", name] => new::rule(&root, name),
+        ["bench", flags @ ..] => bench::run(&root, flags),
         ["new", "collector", name] => new::collector(&root, name),
         _ => bail!("usage:\n{USAGE}"),
     }
