@@ -1,47 +1,66 @@
 //! Sends a scenario's requests when they are due and writes down what became of each.
 //!
-//! One thread, one epoll set. Arrivals come from the schedule alone; a request that is due while every
-//! connection is busy waits in a FIFO of due times, and its response time counts from when it was due. So
-//! nothing the system under test does can make the load gentler or the numbers better. A request that
-//! was never sent or timed out enters at its age.
+//! Arrivals come from the schedule alone; a request that is due while every connection is busy waits, and its response
+//! time counts from when it was due. So nothing the system under test does can make the load gentler or the numbers
+//! better. A request that was never sent or timed out enters at its age.
+//!
+//! A [`run::Loop`] is one thread with one epoll set and a part of the schedule; loops share nothing while they run.
+//! [`gather`] puts together what they report. [`connection`] moves bytes, [`lanes`] keep what is in flight,
+//! [`books`] are what is written down.
 
+mod books;
 mod connection;
+mod cookies;
+mod gather;
+mod lanes;
+mod outcome;
+mod own;
+mod plan;
+mod redirect;
 mod run;
-mod turns;
+pub mod target;
+pub mod tls;
 
-use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
-use std::sync::atomic::AtomicBool;
-use std::sync::mpsc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, OnceLock, PoisonError, mpsc};
+use std::thread;
 use std::time::Duration;
 
+use holdup_recording::clock;
 use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::Phase;
 use holdup_recording::writer::RowSink;
 
-use crate::scenario::{Scenario, Target};
+use self::books::Books;
+use self::gather::{Gather, Gathered};
+use self::plan::Plan;
+use self::run::{Loop, Task};
+use self::target::Found;
+use crate::model::Load;
+use crate::scenario::Scenario;
 use crate::stats::{Latencies, Live};
+use crate::sys;
 
-/// How long the target may take to accept the first connection.
-const FIRST_CONNECT: Duration = Duration::from_secs(5);
+/// Request rows that are kept if the scenario does not say: at 200 bytes each they fit into any memory.
+pub const DEFAULT_ROWS: u64 = 100_000;
+
+/// How often a name that does not resolve is tried again.
+const RESOLVE_AGAIN: Duration = Duration::from_secs(1);
 
 /// Why no load could be put on: nothing was measured.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadError {
-    /// The host name has no address.
-    #[error("{host}: the name does not resolve ({why})")]
-    NoAddress {
+    /// The target can't be used as it was given.
+    #[error(transparent)]
+    Target(#[from] target::TargetError),
+    /// A CPU that this process may not use.
+    #[error("CPU {cpu} is not one that this process may run on; it has: {allowed}")]
+    NoSuchCpu {
         /// As it was given.
-        host: String,
-        /// The resolver's words.
-        why: String,
-    },
-    /// Nothing accepts connections there.
-    #[error("{target} does not accept connections ({why}); is the service up, and is that its port?")]
-    TargetDown {
-        /// Host and port.
-        target: String,
-        /// The kernel's words.
-        why: String,
+        cpu: usize,
+        /// Those it may.
+        allowed: String,
     },
     /// The kernel refused what the loop itself needs.
     #[error("failed to start the load loop: {0}")]
@@ -68,10 +87,12 @@ pub struct Summary {
     pub phases: Vec<Phase>,
     /// Whether it was stopped before its end.
     pub interrupted: bool,
-    /// CPU time of the loop over the run, as a share of one core.
+    /// CPU time of the loops over the run, as a share of one core.
     pub cpu_ratio: f64,
     /// Counts and exact latencies of each operation, in the scenario's order.
     pub operations: Vec<OperationSummary>,
+    /// How long opening all connections took, if they were opened ahead of the load.
+    pub connected_in: Option<Duration>,
 }
 
 /// Counts and latencies of one operation.
@@ -84,6 +105,8 @@ pub struct OperationSummary {
     pub completed: u64,
     /// Requests that failed, never-sent ones among them.
     pub errors: u64,
+    /// Requests that failed, by kind.
+    pub failures: BTreeMap<String, u64>,
     /// Histograms of the whole run.
     pub latencies: Latencies,
 }
@@ -91,30 +114,39 @@ pub struct OperationSummary {
 /// A scenario whose target has been reached once.
 pub struct Engine<'a> {
     scenario: &'a Scenario,
-    address: SocketAddr,
+    found: Found,
+    loops: u32,
+    cpus: Vec<usize>,
 }
 
 impl<'a> Engine<'a> {
-    /// Resolves the target and makes sure that something accepts connections there.
+    /// Resolves the target and makes sure that it can be spoken to, unless the scenario goes on without.
     ///
     /// # Errors
-    /// If it does not resolve or does not accept: nothing was sent then.
+    /// If it does not resolve, does not accept, or its certificate does not verify: nothing was sent then.
     pub fn prepare(scenario: &'a Scenario) -> Result<Self, LoadError> {
-        let Target { host, port } = &scenario.target;
-        let no_address = |why: String| LoadError::NoAddress { host: host.clone(), why };
-        let addresses: Vec<SocketAddr> =
-            (host.as_str(), *port).to_socket_addrs().map_err(|e| no_address(e.to_string()))?.collect();
-        let mut last = None;
-        for address in &addresses {
-            match TcpStream::connect_timeout(address, FIRST_CONNECT) {
-                Ok(_) => return Ok(Self { scenario, address: *address }),
-                Err(e) => last = Some(e),
+        let allowed = sys::allowed_cpus();
+        let generator = &scenario.generator;
+        if let Some(&cpu) = generator.cpus.iter().find(|cpu| !allowed.contains(cpu)) {
+            let allowed: Vec<String> = allowed.iter().map(ToString::to_string).collect();
+            return Err(LoadError::NoSuchCpu { cpu, allowed: allowed.join(", ") });
+        }
+        let peak = match &scenario.load {
+            Load::Open(schedule) => {
+                let peak = schedule.stretches().iter().map(|s| s.rate_from.max(s.rate_to)).fold(0.0, f64::max);
+                Some(peak / f64::from(scenario.shard.of))
             }
-        }
-        match last {
-            Some(e) => Err(LoadError::TargetDown { target: format!("{host}:{port}"), why: e.to_string() }),
-            None => Err(no_address("no address".to_owned())),
-        }
+            Load::Closed(_) => None,
+        };
+        let lanes = scenario.lanes();
+        let loops = generator.loops(peak, lanes, allowed.len(), scenario.target.is_local());
+        let cpus = match (&generator.cpus[..], loops as usize) {
+            ([], loops) if loops > 1 && loops == allowed.len() => allowed,
+            ([], _) => Vec::new(),
+            (given, _) => given.to_vec(),
+        };
+        let found = target::find(scenario)?;
+        Ok(Self { scenario, found, loops, cpus })
     }
 
     /// The phases of a load that starts at `started_at`, nanoseconds since the Unix epoch.
@@ -122,11 +154,128 @@ impl<'a> Engine<'a> {
         self.scenario.load.phases(started_at)
     }
 
+    /// Loops that will put the load on.
+    pub fn loops(&self) -> u32 {
+        self.loops
+    }
+
     /// Puts the load on until the schedule and all its requests have ended, or `stop` is set.
     ///
     /// # Errors
-    /// If the kernel refuses what the loop itself needs. Errors of requests are rows.
+    /// If the kernel refuses what the loops themselves need. Errors of requests are rows.
     pub fn run(&self, outputs: Outputs, stop: &AtomicBool) -> Result<Summary, LoadError> {
-        run::Run::new(self.scenario, self.address, outputs)?.drive(stop)
+        let scenario = self.scenario;
+        let plan = Plan::new(scenario, self.found.tls.clone(), self.found.address);
+        let (reports, inbox) = mpsc::channel();
+        let loops = self.loops as usize;
+        let tasks = self.tasks(&plan, &outputs, reports, stop);
+        let runners = tasks.map(Loop::new).collect::<Result<Vec<_>, _>>()?;
+        let (ready, go) = (Barrier::new(loops + 1), Barrier::new(loops + 1));
+        let start: OnceLock<(i64, i64)> = OnceLock::new();
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            for (index, runner) in runners.into_iter().enumerate() {
+                let (ready, go, start) = (&ready, &go, &start);
+                let cpu = self.cpus.get(index).copied();
+                thread::Builder::new().name(format!("load-{index}")).spawn_scoped(scope, move || {
+                    if let Some(cpu) = cpu {
+                        // It was allowed a moment ago; where it is no more, the kernel's choice has to do.
+                        let _ = sys::pin_to(cpu);
+                    }
+                    runner.drive(ready, || {
+                        go.wait();
+                        start.get().copied().unwrap_or_default()
+                    });
+                })?;
+            }
+            if self.found.address.is_none() {
+                scope.spawn(|| resolve_again(&plan, &over));
+            }
+            let connecting = sys::monotonic_ns();
+            ready.wait();
+            let is_ahead = scenario.generator.open_all || matches!(scenario.load, Load::Closed(_));
+            let connected_in = is_ahead.then(|| Duration::from_nanos((sys::monotonic_ns() - connecting) as u64));
+            wait_until(scenario.start_at, stop);
+            let started = sys::monotonic_ns();
+            let unix_offset = clock::now_ns() - started;
+            let _ = start.set((started, unix_offset));
+            go.wait();
+            let gathered = Gather::new(&plan, &outputs, loops, unix_offset).run(&inbox);
+            over.store(true, Ordering::Relaxed);
+            let Gathered { operations, cpu_ns, interrupted } = gathered?;
+            let ended = sys::monotonic_ns();
+            Ok(Summary {
+                started_at: started + unix_offset,
+                ended_at: ended + unix_offset,
+                phases: scenario.load.phases(started + unix_offset),
+                interrupted,
+                cpu_ratio: cpu_ns as f64 / (ended - started).max(1) as f64,
+                operations,
+                connected_in,
+            })
+        })
+    }
+
+    /// What each loop is given: every loops-th request of this process's share, and as equal a part of the lanes.
+    fn tasks<'t>(
+        &self,
+        plan: &'t Plan<'t>,
+        outputs: &Outputs,
+        reports: mpsc::Sender<gather::Report>,
+        stop: &'t AtomicBool,
+    ) -> impl Iterator<Item = Task<'t>> {
+        let (loops, lanes) = (self.loops, self.scenario.lanes());
+        let seconds = self.scenario.load.length().as_secs_f64().max(1.0);
+        let rows = self.scenario.generator.rows.unwrap_or(DEFAULT_ROWS) as f64;
+        let share = self.scenario.shard;
+        let rate = match &self.scenario.load {
+            Load::Open(schedule) => schedule.rate_at(Duration::ZERO) / f64::from(share.of * loops),
+            Load::Closed(_) => 0.0,
+        };
+        let rows_sink = outputs.rows.clone();
+        (0..loops).map(move |index| Task {
+            plan,
+            index: index as usize,
+            share: share.part(index, loops),
+            lanes: (lanes / loops + u32::from(index < lanes % loops)) as usize,
+            books: Books::new(
+                plan.operations.len(),
+                rows_sink.clone(),
+                (rows / seconds / f64::from(loops)).max(1.0),
+                rate,
+            ),
+            reports: reports.clone(),
+            stop,
+        })
+    }
+}
+
+/// Waits for a moment of the wall clock, or a stop.
+fn wait_until(moment: Option<i64>, stop: &AtomicBool) {
+    while let Some(moment) = moment
+        && !stop.load(Ordering::Relaxed)
+    {
+        let left = moment - clock::now_ns();
+        if left <= 0 {
+            break;
+        }
+        // The last stretch to the nanosecond, the others so that a stop or a step of the clock is noticed.
+        thread::sleep(Duration::from_nanos(left.min(50_000_000) as u64));
+    }
+}
+
+/// Tries the name again until it has an address.
+fn resolve_again(plan: &Plan<'_>, over: &AtomicBool) {
+    while !over.load(Ordering::Relaxed) {
+        if let Ok(address) = target::resolve(&plan.scenario.target) {
+            *plan.address.write().unwrap_or_else(PoisonError::into_inner) = Some(address);
+            return;
+        }
+        let mut waited = Duration::ZERO;
+        while waited < RESOLVE_AGAIN && !over.load(Ordering::Relaxed) {
+            let step = Duration::from_millis(20);
+            thread::sleep(step);
+            waited += step;
+        }
     }
 }

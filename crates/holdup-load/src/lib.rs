@@ -8,7 +8,6 @@
 //! - [`stats`]: histograms and the live snapshot.
 
 pub mod engine;
-pub mod http;
 pub mod model;
 pub mod scenario;
 pub mod schedule;

@@ -1,12 +1,16 @@
 //! A scenario: which operations, against what, at which rates, watched by whom. Read from YAML (see
 //! `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made of the quick form's flags.
 
+pub mod generator;
+pub mod http;
 mod load;
 
 use std::time::Duration;
 
 use holdup_recording::manifest::Threshold;
 
+pub use self::generator::{Generator, Pace};
+pub use self::http::{Http, HttpVersion};
 use crate::model::Load;
 use crate::schedule::Share;
 use crate::yaml::{Node, YamlError};
@@ -51,6 +55,10 @@ pub struct Scenario {
     /// When the schedule starts, nanoseconds since the Unix epoch: shards on several machines agree on it. None for
     /// at once.
     pub start_at: Option<i64>,
+    /// How requests are sent and responses are taken.
+    pub http: Http,
+    /// How the load is made.
+    pub generator: Generator,
     /// The text it was read from, if any.
     pub text: Option<String>,
 }
@@ -67,9 +75,11 @@ pub enum WarmUp {
     For(Duration),
 }
 
-/// `http://host[:port]`, without path or credentials.
+/// `http[s]://host[:port]`, without path or credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
+    /// Whether it speaks TLS: `https`.
+    pub tls: bool,
     /// Host name or address, an IPv6 address without brackets.
     pub host: String,
     /// TCP port.
@@ -85,36 +95,48 @@ impl Target {
     /// As it stands in a `Host` header.
     pub fn authority(&self) -> String {
         let host = if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() };
-        if self.port == 80 { host } else { format!("{host}:{}", self.port) }
+        if self.port == default_port(self.tls) { host } else { format!("{host}:{}", self.port) }
     }
 
-    /// Splits `http://host[:port][/path]` into target and path (`/` if it has none).
+    /// Scheme, host and port.
+    pub fn url(&self) -> String {
+        format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
+    }
+
+    /// Splits `http[s]://host[:port][/path]` into target and path (`/` if it has none).
     ///
     /// # Errors
     /// A message that says what is wrong with it and never repeats credentials.
     pub fn parse(url: &str) -> Result<(Self, String), String> {
-        let rest = match url.split_once("://") {
-            Some(("http", rest)) => rest,
-            Some(("https", _)) => return Err("https is not supported yet; use http://".to_owned()),
-            Some((scheme, _)) => return Err(format!("unknown scheme \"{scheme}\"; use http://host:port/path")),
+        let (tls, rest) = match url.split_once("://") {
+            Some(("http", rest)) => (false, rest),
+            Some(("https", rest)) => (true, rest),
+            Some((scheme, _)) => {
+                return Err(format!("unknown scheme \"{scheme}\"; use http:// or https://host:port/path"));
+            }
             None if url.contains('@') => return Err("it has no scheme; use http://host:port/path".to_owned()),
             None => return Err(format!("\"{url}\" has no scheme; use http://{url}")),
         };
         let (authority, path) = rest.find('/').map_or((rest, "/"), |slash| rest.split_at(slash));
+        let default = default_port(tls).to_string();
         if authority.contains('@') {
             return Err("credentials in the URL are not supported; send an Authorization header".to_owned());
         }
         let (host, port) = match authority.strip_prefix('[').and_then(|a| a.split_once(']')) {
-            Some((host, "")) => (host, "80"),
+            Some((host, "")) => (host, default.as_str()),
             Some((host, rest)) => (host, rest.strip_prefix(':').unwrap_or(rest)),
-            None => authority.rsplit_once(':').unwrap_or((authority, "80")),
+            None => authority.rsplit_once(':').unwrap_or((authority, default.as_str())),
         };
         if host.is_empty() {
             return Err(format!("\"{url}\" names no host"));
         }
         let port = port.parse().map_err(|_| format!("\"{port}\" is not a port, 1 to 65535"))?;
-        Ok((Self { host: host.to_owned(), port }, path.to_owned()))
+        Ok((Self { tls, host: host.to_owned(), port }, path.to_owned()))
     }
+}
+
+fn default_port(tls: bool) -> u16 {
+    if tls { 443 } else { 80 }
 }
 
 /// One kind of request.
@@ -151,7 +173,17 @@ impl Scenario {
             warm_up: WarmUp::default(),
             shard: Share::WHOLE,
             start_at: None,
+            http: Http::default(),
+            generator: Generator::default(),
             text: None,
+        }
+    }
+
+    /// Most requests in flight: users of a closed model, else connections times the streams on each.
+    pub fn lanes(&self) -> u32 {
+        match &self.load {
+            Load::Open(_) => self.connections * self.http.streams,
+            Load::Closed(closed) => self.shard.count(u64::from(closed.users)) as u32,
         }
     }
 
@@ -161,14 +193,14 @@ impl Scenario {
     /// The first thing wrong, with its line and what would be right.
     pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
         let root = Node::parse(text, file)?;
-        let map = root.map(&["name", "target", "load", "operations", "thresholds", "watch"])?;
+        let map = root.map(&["name", "target", "http", "load", "operations", "thresholds", "watch"])?;
         let target_node = map.need("target")?;
         let (target, base_path) = Target::parse(target_node.text()?).map_err(|why| target_node.error(why))?;
         if base_path != "/" {
             return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
         }
         let load = map.need("load")?;
-        let keys: Vec<&str> = load::KEYS.into_iter().chain(["connections", "timeout"]).collect();
+        let keys: Vec<&str> = load::KEYS.into_iter().chain(["connections", "timeout", "pace", "open_all"]).collect();
         let load_map = load.map(&keys)?;
         let operations: Vec<Operation> =
             map.need("operations")?.list().iter().map(operation).collect::<Result<_, _>>()?;
@@ -200,6 +232,12 @@ impl Scenario {
             warm_up: WarmUp::default(),
             shard: Share::WHOLE,
             start_at: None,
+            http: map.get("http").map_or(Ok(Http::default()), Http::parse)?,
+            generator: Generator {
+                pace: load_map.get("pace").map_or(Ok(Pace::default()), Pace::read)?,
+                open_all: http::flag(load_map.get("open_all"))?,
+                ..Generator::default()
+            },
             text: Some(text.to_owned()),
         })
     }
@@ -378,11 +416,12 @@ watch: [host]
     fn targets() {
         assert_eq!(
             Target::parse("http://[::1]:81/x?y").unwrap(),
-            (Target { host: "::1".into(), port: 81 }, "/x?y".into())
+            (Target { tls: false, host: "::1".into(), port: 81 }, "/x?y".into())
         );
         assert_eq!(Target::parse("http://h").unwrap().0.authority(), "h");
-        for bad in ["https://h", "ftp://h", "h:80", "http://u:secret@h/", "u:secret@h/", "http://:80", "http://h:99999"]
-        {
+        assert_eq!(Target::parse("https://h").unwrap().0.url(), "https://h");
+        assert_eq!(Target::parse("https://h:80").unwrap().0.authority(), "h:80");
+        for bad in ["ftp://h", "h:80", "http://u:secret@h/", "u:secret@h/", "http://:80", "http://h:99999"] {
             let why = Target::parse(bad).unwrap_err();
             assert!(!why.contains("secret"), "{why}");
         }

@@ -1,19 +1,20 @@
 //! What the loop counts: exact histograms of the whole run, histograms a second for `latency.hlog`, and a
 //! snapshot that a terminal shows while it runs.
 
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use holdup_recording::hlog::Interval;
 
 /// Longest response time that is told apart: an hour, in nanoseconds. Longer ones count as this.
 const HIGHEST_NS: u64 = 3_600_000_000_000;
 
-/// A histogram of nanoseconds, exact to 3 significant digits.
+/// A histogram of nanoseconds, exact to 3 significant digits (and to 64 ns). It is as large as what it holds needs.
 pub fn histogram() -> Histogram<u64> {
     // The bounds are constants for which construction can't fail.
-    Histogram::new_with_bounds(1_000, HIGHEST_NS, 3).unwrap_or_else(|_| unreachable!("bounds are valid"))
+    let mut histogram = Histogram::new_with_bounds(64, 4_096, 3).unwrap_or_else(|_| unreachable!("bounds are valid"));
+    histogram.auto(true);
+    histogram
 }
 
 /// Response time (from intended start), service time (from send) and send lag of one operation.
@@ -32,8 +33,17 @@ impl Latencies {
         Self { response: histogram(), service: histogram(), send_lag: histogram() }
     }
 
-    fn parts(&self) -> [(&'static str, &Histogram<u64>); 3] {
-        [("response", &self.response), ("service", &self.service), ("send_lag", &self.send_lag)]
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        // Adding can't fail: both resize themselves.
+        let _ = self.response.add(&other.response);
+        let _ = self.service.add(&other.service);
+        let _ = self.send_lag.add(&other.send_lag);
+    }
+
+    /// Each with its name.
+    pub fn into_parts(self) -> [(&'static str, Histogram<u64>); 3] {
+        [("response", self.response), ("service", self.service), ("send_lag", self.send_lag)]
     }
 }
 
@@ -45,65 +55,12 @@ impl Default for Latencies {
 
 /// Counts `ns` in `histogram`.
 pub fn count(histogram: &mut Histogram<u64>, ns: i64) {
-    histogram.saturating_record(ns.max(0) as u64);
-}
-
-/// Sends finished second-slices to whoever writes `latency.hlog`.
-pub struct Slices {
-    sender: Option<mpsc::Sender<Interval>>,
-    tags: Vec<[String; 3]>,
-    current: Vec<Latencies>,
-    from: Duration,
+    // A value below the bound can be recorded: the histogram resizes itself.
+    let _ = histogram.record((ns.max(0) as u64).min(HIGHEST_NS));
 }
 
 /// Length of a slice.
 pub const SLICE: Duration = Duration::from_secs(1);
-
-impl Slices {
-    /// Slices of `operations`, sent to `sender` if there is one.
-    pub fn new(operations: &[String], sender: Option<mpsc::Sender<Interval>>) -> Self {
-        // A tag of an interval log has no commas and no white space.
-        let clean = |name: &str| name.replace(|c: char| c == ',' || c.is_whitespace() || c.is_control(), "_");
-        Self {
-            sender,
-            tags: operations
-                .iter()
-                .map(|o| ["response", "service", "send_lag"].map(|p| format!("{}.{p}", clean(o))))
-                .collect(),
-            current: operations.iter().map(|_| Latencies::new()).collect(),
-            from: Duration::ZERO,
-        }
-    }
-
-    /// The present slice of an operation.
-    pub fn of(&mut self, operation: usize) -> &mut Latencies {
-        &mut self.current[operation]
-    }
-
-    /// Ends the present slice at `now` from the start if it is at least [`SLICE`] long, or `force`.
-    pub fn roll(&mut self, now: Duration, force: bool) {
-        if now < self.from + SLICE && !force {
-            return;
-        }
-        for (latencies, tags) in self.current.iter_mut().zip(&self.tags) {
-            for ((_, histogram), tag) in latencies.parts().iter().zip(tags) {
-                if let (Some(sender), false) = (&self.sender, histogram.is_empty()) {
-                    let length = now.saturating_sub(self.from);
-                    let _ = sender.send(Interval {
-                        tag: tag.clone(),
-                        from: self.from,
-                        length,
-                        histogram: (*histogram).clone(),
-                    });
-                }
-            }
-            latencies.response.reset();
-            latencies.service.reset();
-            latencies.send_lag.reset();
-        }
-        self.from = now;
-    }
-}
 
 /// How a run stands, for a live view.
 #[derive(Clone, Debug, Default, PartialEq)]

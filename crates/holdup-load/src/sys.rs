@@ -1,14 +1,20 @@
 //! The few kernel calls the loop needs and the standard library does not have: epoll with a timeout in
-//! nanoseconds, connecting without blocking, and this thread's own CPU and run-queue time.
+//! nanoseconds, sleeping until a moment, connecting without blocking, receiving with the kernel's time stamp,
+//! and this thread's own CPU and run-queue time.
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 /// Nanoseconds of the monotonic clock.
 pub fn monotonic_ns() -> i64 {
     clock_ns(libc::CLOCK_MONOTONIC)
+}
+
+/// Nanoseconds since the Unix epoch by the wall clock, which may jump.
+pub fn wall_ns() -> i64 {
+    clock_ns(libc::CLOCK_REALTIME)
 }
 
 /// Nanoseconds of CPU time of the calling thread.
@@ -30,20 +36,53 @@ pub fn thread_run_queue_ns() -> Option<i64> {
     text.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// Sleeps until the monotonic clock reads `until`, or a signal comes.
+pub fn sleep_until(until: i64) {
+    let time = libc::timespec { tv_sec: until / 1_000_000_000, tv_nsec: until % 1_000_000_000 };
+    // SAFETY: `time` lives through the call; no remaining time is asked for (an absolute sleep has none).
+    unsafe { libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const time, std::ptr::null_mut()) };
+}
+
+/// CPUs this thread may run on.
+pub fn allowed_cpus() -> Vec<usize> {
+    // SAFETY: a zeroed set is an empty one; the kernel fills in at most its size.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set) != 0 {
+            return Vec::new();
+        }
+        (0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect()
+    }
+}
+
+/// Binds the calling thread to `cpu`.
+///
+/// # Errors
+/// If this process may not run there.
+pub fn pin_to(cpu: usize) -> io::Result<()> {
+    // SAFETY: a zeroed set is an empty one; CPU_SET checks the bounds of `cpu`.
+    let result = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
 /// Asks for timers without slack (the default lets the kernel fire 50 us late).
 pub fn precise_timers() {
     // SAFETY: PR_SET_TIMERSLACK takes a number of nanoseconds and touches no memory.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
 }
 
-/// Readiness of many sockets.
+/// Readiness of many sockets, told once a change (edge-triggered): whoever is told reads until a short read.
 pub struct Epoll {
     fd: OwnedFd,
     events: Vec<libc::epoll_event>,
     has_pwait2: bool,
 }
 
-/// One socket that is ready.
+/// One socket that became ready.
 #[derive(Clone, Copy)]
 pub struct Ready {
     /// What it was registered with.
@@ -52,6 +91,8 @@ pub struct Ready {
     pub readable: bool,
     /// Something can be written, or connecting ended.
     pub writable: bool,
+    /// The peer has closed: what it sent before is followed by the end.
+    pub closed: bool,
 }
 
 impl Epoll {
@@ -68,93 +109,144 @@ impl Epoll {
             }
             OwnedFd::from_raw_fd(fd)
         };
-        Ok(Self { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; 1_024], has_pwait2: true })
+        Ok(Self { fd, events: vec![libc::epoll_event { events: 0, u64: 0 }; 512], has_pwait2: true })
     }
 
-    /// Adds a socket; `writable` too until it is connected and has nothing to write.
+    /// Adds a socket for all that can happen to it. Closing it takes it out.
     ///
     /// # Errors
     /// The kernel's.
-    pub fn add(&self, stream: &TcpStream, token: u64, writable: bool) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, stream, token, writable)
-    }
-
-    /// Changes whether `writable` is of interest.
-    ///
-    /// # Errors
-    /// The kernel's.
-    pub fn change(&self, stream: &TcpStream, token: u64, writable: bool) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_MOD, stream, token, writable)
-    }
-
-    fn control(&self, operation: libc::c_int, stream: &TcpStream, token: u64, writable: bool) -> io::Result<()> {
-        let interest = libc::EPOLLIN | libc::EPOLLRDHUP | if writable { libc::EPOLLOUT } else { 0 };
+    pub fn add(&self, socket: &OwnedFd, token: u64) -> io::Result<()> {
+        let interest = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
         let mut event = libc::epoll_event { events: interest as u32, u64: token };
+        let (set, socket) = (self.fd.as_raw_fd(), socket.as_raw_fd());
         // SAFETY: both descriptors are open, `event` lives through the call.
-        let result = unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), operation, stream.as_raw_fd(), &raw mut event) };
+        let result = unsafe { libc::epoll_ctl(set, libc::EPOLL_CTL_ADD, socket, &raw mut event) };
         if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Waits at most `timeout` and puts what is ready into `ready`.
+    /// Waits at most `timeout`; how many are ready, to be had from [`Self::ready`].
     ///
     /// # Errors
     /// The kernel's, but for an interrupting signal, which is nothing ready.
-    pub fn wait(&mut self, timeout: Duration, ready: &mut Vec<Ready>) -> io::Result<()> {
-        ready.clear();
+    pub fn wait(&mut self, timeout: Duration) -> io::Result<usize> {
         let count = self.wait_raw(timeout);
-        if count < 0 {
-            let error = io::Error::last_os_error();
-            return match error.raw_os_error() {
-                Some(libc::EINTR) => Ok(()),
-                Some(libc::ENOSYS) if self.has_pwait2 => {
-                    self.has_pwait2 = false;
-                    self.wait(timeout, ready)
-                }
-                _ => Err(error),
-            };
+        if count >= 0 {
+            return Ok(count as usize);
         }
-        for event in &self.events[..count as usize] {
-            let (bits, token) = (event.events as i32, event.u64);
-            let closed = bits & (libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) != 0;
-            ready.push(Ready {
-                token,
-                readable: closed || bits & libc::EPOLLIN != 0,
-                writable: closed || bits & libc::EPOLLOUT != 0,
-            });
+        let error = io::Error::last_os_error();
+        match error.raw_os_error() {
+            Some(libc::EINTR) => Ok(0),
+            Some(libc::ENOSYS) if self.has_pwait2 => {
+                self.has_pwait2 = false;
+                self.wait(timeout)
+            }
+            _ => Err(error),
         }
-        Ok(())
+    }
+
+    /// The `i`-th of the last [`Self::wait`].
+    pub fn ready(&self, i: usize) -> Ready {
+        let event = self.events[i];
+        let (bits, token) = (event.events as i32, event.u64);
+        let closed = bits & (libc::EPOLLHUP | libc::EPOLLERR | libc::EPOLLRDHUP) != 0;
+        let (readable, writable) = (closed || bits & libc::EPOLLIN != 0, closed || bits & libc::EPOLLOUT != 0);
+        Ready { token, readable, writable, closed }
     }
 
     fn wait_raw(&mut self, timeout: Duration) -> i64 {
         let (fd, events, room) = (self.fd.as_raw_fd(), self.events.as_mut_ptr(), self.events.len() as libc::c_int);
-        if self.has_pwait2 {
-            let time = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-            // SAFETY: `events` has `room` entries, `time` lives through the call, no signal mask is given.
-            // epoll_pwait2 (Linux 5.11) takes nanoseconds; epoll_wait only whole milliseconds.
-            unsafe {
-                libc::syscall(
-                    libc::SYS_epoll_pwait2,
-                    fd,
-                    events,
-                    room,
-                    &raw const time,
-                    std::ptr::null::<libc::sigset_t>(),
-                    0_usize,
-                )
-            }
-        } else {
+        if timeout.is_zero() || !self.has_pwait2 {
             let milliseconds = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
             // SAFETY: `events` has `room` entries.
-            i64::from(unsafe { libc::epoll_wait(fd, events, room, milliseconds) })
+            return i64::from(unsafe { libc::epoll_wait(fd, events, room, milliseconds) });
+        }
+        let time = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        // SAFETY: `events` has `room` entries, `time` lives through the call, no signal mask is given.
+        // epoll_pwait2 (Linux 5.11) takes nanoseconds; epoll_wait only whole milliseconds.
+        unsafe {
+            libc::syscall(
+                libc::SYS_epoll_pwait2,
+                fd,
+                events,
+                room,
+                &raw const time,
+                std::ptr::null::<libc::sigset_t>(),
+                0_usize,
+            )
         }
     }
+}
+
+/// Gives `bytes` to the socket; how many it took.
+///
+/// # Errors
+/// The kernel's, `WouldBlock` among them.
+pub fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
+    // SAFETY: `bytes` is valid for its length; a closed peer is an error, not a signal.
+    let count = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+    if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
+}
+
+/// Takes what has arrived into `buffer`: how many bytes (0 if the peer has closed), and when the kernel
+/// received the last of them by the wall clock, if it says.
+///
+/// # Errors
+/// The kernel's, `WouldBlock` among them.
+pub fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Option<i64>)> {
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // Room for one time stamp, aligned as a control message has to be.
+    let mut control = [0_u64; 8];
+    // SAFETY: a zeroed header is valid; its pointers are to `part` and `control`, which live through the call.
+    let (count, header) = unsafe {
+        let mut header: libc::msghdr = std::mem::zeroed();
+        header.msg_iov = &raw mut part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = size_of_val(&control);
+        (libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0), header)
+    };
+    if count < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the macros walk the control messages that the kernel wrote within `control`; the data of a
+    // SCM_TIMESTAMPNS message is a timespec.
+    let stamp = unsafe {
+        let message = libc::CMSG_FIRSTHDR(&raw const header);
+        (!message.is_null()
+            && (*message).cmsg_level == libc::SOL_SOCKET
+            && (*message).cmsg_type == libc::SCM_TIMESTAMPNS)
+            .then(|| std::ptr::read_unaligned(libc::CMSG_DATA(message).cast::<libc::timespec>()))
+    };
+    Ok((count as usize, stamp.map(|t| t.tv_sec * 1_000_000_000 + t.tv_nsec)))
+}
+
+/// What went wrong with connecting, once the socket is ready; none if it is connected.
+pub fn connect_error(socket: &OwnedFd) -> Option<io::Error> {
+    let mut error: libc::c_int = 0;
+    let mut length = size_of_val(&error) as libc::socklen_t;
+    // SAFETY: `error` and `length` live through the call and `length` is the size of `error`.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, (&raw mut error).cast(), &raw mut length)
+    };
+    match (result, error) {
+        (0, 0) => None,
+        (0, code) => Some(io::Error::from_raw_os_error(code)),
+        _ => Some(io::Error::last_os_error()),
+    }
+}
+
+fn switch_on(socket: libc::c_int, level: libc::c_int, option: libc::c_int) {
+    let on: libc::c_int = 1;
+    // SAFETY: `on` lives through the call and its size is given. A kernel without the option goes on without.
+    unsafe { libc::setsockopt(socket, level, option, (&raw const on).cast(), size_of_val(&on) as libc::socklen_t) };
 }
 
 /// Begins a connection to `address` without waiting for it.
 ///
 /// # Errors
 /// The kernel's: no descriptor left, no local port left, no route.
-pub fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
+pub fn connect(address: &SocketAddr) -> io::Result<OwnedFd> {
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: the descriptor is new; the address structures are whole and their lengths are right.
     unsafe {
@@ -162,8 +254,9 @@ pub fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        let stream = TcpStream::from_raw_fd(fd);
-        stream.set_nodelay(true)?;
+        let socket = OwnedFd::from_raw_fd(fd);
+        switch_on(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY);
+        switch_on(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
         let result = match address {
             SocketAddr::V4(v4) => {
                 let raw = libc::sockaddr_in {
@@ -191,6 +284,6 @@ pub fn connect(address: &SocketAddr) -> io::Result<TcpStream> {
                 return Err(error);
             }
         }
-        Ok(stream)
+        Ok(socket)
     }
 }

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use holdup_collect::run as collectors;
 use holdup_collect::watch::{self, Options};
 use holdup_load::engine::{Engine, Outputs};
-use holdup_load::scenario::Scenario;
+use holdup_load::scenario::{Scenario, WarmUp};
+use holdup_load::schedule::Share;
 use holdup_load::stats::Live;
-use holdup_recording::manifest::{Host, LoadFacts};
+use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
 
@@ -83,7 +84,7 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::unusable)?;
     if let Some(scenario) = session.scenario {
-        allow_descriptors(scenario.connections)?;
+        allow_descriptors(scenario.lanes().div_ceil(scenario.http.streams))?;
     }
     let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
     let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
@@ -91,7 +92,7 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
     manifest.coverage = coverage.iter().flatten().cloned().collect();
     manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
-    manifest.load = session.scenario.map(load_facts);
+    manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
     let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
     let running =
         collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
@@ -150,10 +151,30 @@ fn put_load_on(
             labels: Labels::none(),
         });
     }
+    if let Some(length) = summary.connected_in {
+        let connections = manifest.load.as_ref().map_or(0, |l| l.connections);
+        events.events.push(Event {
+            observed_at: summary.started_at,
+            source: "holdup".to_owned(),
+            kind: "connected".to_owned(),
+            text: format!("connections for {connections} requests in flight opened in {:.3} s", length.as_secs_f64()),
+            labels: Labels::none(),
+        });
+    }
     recorder.sink().push(events);
     manifest.phases = summary.phases;
     if let Some(load) = &mut manifest.load {
         load.generator_cpu_ratio = Some(summary.cpu_ratio);
+        load.totals = summary
+            .operations
+            .iter()
+            .map(|o| Totals {
+                operation: o.operation.clone(),
+                offered: o.offered,
+                completed: o.completed,
+                errors: o.failures.clone(),
+            })
+            .collect();
     }
     Ok(summary.interrupted)
 }
@@ -198,15 +219,26 @@ fn allow_descriptors(connections: u32) -> Result<(), Failure> {
     )))
 }
 
-fn load_facts(scenario: &Scenario) -> LoadFacts {
+fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
+    let over_tls = if scenario.target.tls { " over tls" } else { "" };
     LoadFacts {
-        target: format!("http://{}", scenario.target.authority()),
-        connections: scenario.connections,
+        target: scenario.target.url(),
+        connections: scenario.lanes(),
         timeout_ns: scenario.timeout.as_nanos() as i64,
         operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
         thresholds: scenario.thresholds.clone(),
+        generator_cpu_ratio: None,
         model: scenario.load.model(),
-        ..LoadFacts::default()
+        protocol: format!("{}{over_tls}", scenario.http.version.name()),
+        loops: engine.loops(),
+        wake_quantum_ns: scenario.generator.pace.quantum_ns(),
+        shard: (scenario.shard != Share::WHOLE).then(|| format!("{}/{}", scenario.shard.index + 1, scenario.shard.of)),
+        warm_up_ns: match scenario.warm_up {
+            WarmUp::Detect => None,
+            WarmUp::None => Some(0),
+            WarmUp::For(length) => Some(length.as_nanos() as i64),
+        },
+        totals: Vec::new(),
     }
 }
 

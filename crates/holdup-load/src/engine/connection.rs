@@ -1,172 +1,551 @@
-//! One connection slot: a socket, the request on it, and the parser of its response. It moves bytes and
-//! says what happened; when and why is the loop's business.
+//! One connection: a socket, TLS if the target speaks it, and HTTP/1.1 or HTTP/2 upon that. It moves bytes
+//! and says what ended; when and why is the loop's business.
 
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::TcpStream;
+use std::io::{self, BufRead as _, ErrorKind, Write};
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 
-use crate::http::{Progress, ResponseParser};
+use holdup_http::{Wanted, http1, http2};
+use rustls::ClientConnection;
 
-/// How a request ended. The text is the `outcome` column.
+use super::cookies::Cookies;
+use super::lanes::{InFlight, Lanes, NEVER};
+use super::outcome::Outcome;
+use super::plan::Form;
+use super::tls::Tls;
+use crate::scenario::HttpVersion;
+use crate::sys;
+
+/// Buffers read from one connection before others get their turn.
+const MOST_READS: usize = 16;
+
+/// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// A status below 400.
-    Ok,
-    /// A status of 400 or above.
-    HttpStatus,
-    /// No whole response before the deadline.
-    Timeout,
-    /// The deadline passed before a connection was free.
-    NeverSent,
-    /// The connection could not be made.
-    ConnectFailed,
-    /// The server closed or reset before the response was whole.
-    ConnectionClosed,
-    /// Bytes that are no HTTP response.
-    BadResponse,
-    /// The run was stopped while it was under way.
-    Unfinished,
+pub enum Stage {
+    /// There is none.
+    Closed,
+    /// The kernel is at it since then.
+    Connecting(i64),
+    /// TLS is at it; connecting began then.
+    Handshaking(i64),
+    /// Requests can be sent.
+    Open,
 }
 
-impl Outcome {
-    /// Whether its time is a response time: it ended well, or had not ended when it was given up.
-    pub fn is_latency(self) -> bool {
-        matches!(self, Outcome::Ok | Outcome::Timeout | Outcome::NeverSent | Outcome::Unfinished)
+/// A request that ended.
+pub struct Ended {
+    /// Its lane.
+    pub lane: u32,
+    /// How.
+    pub outcome: Outcome,
+    /// When its last byte arrived.
+    pub at: i64,
+}
+
+/// What reading led to.
+pub enum Received {
+    /// All that had arrived was read.
+    All,
+    /// There may be more: it has to be read again without waiting for news.
+    Some,
+    /// The connection is of no use any more; requests still on it ended so.
+    Broken(Outcome),
+}
+
+/// What the loop lends a connection while it reads.
+pub struct Desk<'a> {
+    /// Where bytes are read to.
+    pub buffer: &'a mut [u8],
+    /// All lanes.
+    pub lanes: &'a mut Lanes,
+    /// Requests that ended.
+    pub ended: &'a mut Vec<Ended>,
+    /// `Set-Cookie` headers by lane, if cookies are kept.
+    pub set_cookies: Option<&'a mut Vec<(u32, Box<[u8]>)>>,
+    /// Most bytes of a body.
+    pub max_response_bytes: u64,
+    /// Turns the kernel's time stamps into moments.
+    pub clock: &'a Clock,
+    /// The last response head, which the next is likely to equal.
+    pub memo: &'a mut http1::HeadMemo,
+}
+
+/// Wall clock and monotonic clock held together.
+#[derive(Default)]
+pub struct Clock {
+    offset: i64,
+    read_at: i64,
+}
+
+/// The offset is read again after this long: a slewed clock drifts by at most 500 ppm (adjtimex), 5 us.
+const CLOCK_STALE_NS: i64 = 10_000_000;
+
+impl Clock {
+    /// Reads both clocks again if the last time was long ago. `now` is the monotonic clock's.
+    pub fn refresh(&mut self, now: i64) {
+        if now - self.read_at > CLOCK_STALE_NS {
+            self.offset = sys::wall_ns() - sys::monotonic_ns();
+            self.read_at = now;
+        }
     }
 
-    /// As it stands in the table.
-    pub fn name(self) -> &'static str {
-        match self {
-            Outcome::Ok => "ok",
-            Outcome::HttpStatus => "http_status",
-            Outcome::Timeout => "timeout",
-            Outcome::NeverSent => "never_sent",
-            Outcome::ConnectFailed => "connect_failed",
-            Outcome::ConnectionClosed => "connection_closed",
-            Outcome::BadResponse => "bad_response",
-            Outcome::Unfinished => "unfinished",
+    /// When something was received that could not have come before `earliest`. A stamp that can't be right,
+    /// because the wall clock jumped, is not believed.
+    fn moment(&self, stamp: Option<i64>, earliest: i64) -> i64 {
+        let slack = CLOCK_STALE_NS / 2;
+        match stamp.map(|s| s - self.offset) {
+            Some(at) if at >= earliest => {
+                if at <= self.read_at + 2 * CLOCK_STALE_NS {
+                    at
+                } else {
+                    sys::monotonic_ns().min(at).max(earliest)
+                }
+            }
+            Some(at) if at >= earliest - slack => earliest,
+            _ => sys::monotonic_ns(),
         }
     }
 }
 
-/// A request with a connection. Times are nanoseconds of the monotonic clock.
-#[derive(Clone, Copy, Debug)]
-pub struct InFlight {
-    /// Index of the operation.
-    pub operation: usize,
-    /// Index of the stretch of the schedule.
-    pub stretch: usize,
-    /// When it was due.
-    pub due: i64,
-    /// When a connection slot was free for it.
-    pub ready: i64,
-    /// Nanoseconds of connecting it waited for.
-    pub connect: i64,
-    /// When its first byte was given to the kernel.
-    pub sent: Option<i64>,
-    /// When the first byte of the response was read.
-    pub first_byte: Option<i64>,
-    /// Bytes of the response so far.
-    pub bytes: i64,
-}
-
-/// What a socket's readiness led to.
-pub enum Step {
-    /// Not done yet.
-    Waiting,
-    /// Not all could be written: writability is of interest.
-    Blocked,
-    /// The request ended.
-    Ended {
-        /// How.
-        outcome: Outcome,
-        /// Whether the connection can be used again.
-        reusable: bool,
-    },
+enum Speech {
+    Http1(http1::Parser),
+    Http2(Box<http2::Session>),
 }
 
 /// A slot for a connection.
 pub struct Connection {
-    pub stream: Option<TcpStream>,
-    /// Counts up with every socket and request in this slot, so that late news of an earlier one is recognised.
-    pub generation: u32,
-    pub connecting_since: Option<i64>,
-    /// Since when it has been free for a request.
-    pub free_since: i64,
-    pub request: Option<InFlight>,
-    pub parser: ResponseParser,
+    socket: Option<OwnedFd>,
+    stage: Stage,
+    /// Counts up with every socket in this slot, so that late news of an earlier one is recognised.
+    generation: u32,
+    tls: Option<Box<ClientConnection>>,
+    speech: Speech,
+    /// HTTP/1: the lane, and how much of its request has been written.
+    lane: u32,
     written: usize,
+    is_written: bool,
+    reusable: bool,
+    /// The cookies of the user who has this connection.
+    pub cookies: Option<Box<Cookies>>,
 }
 
 impl Connection {
-    pub fn new() -> Self {
+    /// An empty slot whose first lane is `lane`.
+    pub fn new(lane: u32, version: HttpVersion) -> Self {
+        let speech = match version {
+            HttpVersion::Http1 => Speech::Http1(http1::Parser::new()),
+            HttpVersion::Http2 => Speech::Http2(Box::new(http2::Session::new(http2::Config {
+                max_streams: 1,
+                wanted: Wanted::default(),
+            }))),
+        };
         Self {
-            stream: None,
+            socket: None,
+            stage: Stage::Closed,
             generation: 0,
-            connecting_since: None,
-            free_since: i64::MIN,
-            request: None,
-            parser: ResponseParser::new(),
+            tls: None,
+            speech,
+            lane,
             written: 0,
+            is_written: true,
+            reusable: true,
+            cookies: None,
         }
     }
 
-    /// Gets ready for a new request.
-    pub fn assign(&mut self, request: InFlight, head_request: bool) {
-        self.generation = self.generation.wrapping_add(1);
-        self.request = Some(request);
-        self.written = 0;
-        self.parser.begin(head_request);
+    /// How far it has come.
+    pub fn stage(&self) -> Stage {
+        self.stage
     }
 
-    /// Writes what is left of `bytes`. `now` is the time of the send if it is the first byte.
-    pub fn write(&mut self, bytes: &[u8], now: i64) -> Step {
-        let (Some(stream), Some(request)) = (&mut self.stream, &mut self.request) else { return Step::Waiting };
-        request.sent.get_or_insert(now);
-        while self.written < bytes.len() {
-            match stream.write(&bytes[self.written..]) {
-                Ok(count) => self.written += count,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Step::Blocked,
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // It may have answered before it closed; what it said is read when readable. Nothing more can be sent.
-                Err(_) => return Step::Ended { outcome: Outcome::ConnectionClosed, reusable: false },
+    /// See the field.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Begins to connect; `token` is what the epoll set will say of it.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn connect(&mut self, address: &SocketAddr, epoll: &sys::Epoll, token: u64, now: i64) -> io::Result<()> {
+        let socket = sys::connect(address)?;
+        epoll.add(&socket, token)?;
+        self.socket = Some(socket);
+        self.stage = Stage::Connecting(now);
+        Ok(())
+    }
+
+    /// Whether the kernel made the connection; begins TLS if there is to be any. True if requests can be sent.
+    ///
+    /// # Errors
+    /// How it failed.
+    pub fn connected(&mut self, tls: Option<&Tls>, streams: u32, wanted: Wanted) -> Result<bool, Outcome> {
+        let (Some(socket), Stage::Connecting(since)) = (&self.socket, self.stage) else { return Ok(false) };
+        if let Some(error) = sys::connect_error(socket) {
+            return Err(Outcome::of_connecting(&error));
+        }
+        self.reusable = true;
+        if let Speech::Http2(session) = &mut self.speech {
+            **session = http2::Session::new(http2::Config { max_streams: streams, wanted });
+        }
+        match tls {
+            None => {
+                self.flush_session()?;
+                self.stage = Stage::Open;
+                Ok(true)
+            }
+            Some(tls) => {
+                self.tls = Some(tls.connection().map_err(|e| Outcome::of_tls(&e))?);
+                self.stage = Stage::Handshaking(since);
+                self.push_out()?;
+                Ok(false)
             }
         }
-        Step::Waiting
     }
 
-    /// Reads all that has arrived into `buffer` and hands it to the parser.
-    pub fn read(&mut self, buffer: &mut [u8], clock: impl Fn() -> i64) -> Step {
-        let Some(stream) = &mut self.stream else { return Step::Waiting };
-        loop {
-            let closed = Step::Ended { outcome: Outcome::ConnectionClosed, reusable: false };
-            let count = match stream.read(buffer) {
-                Ok(count) => count,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Step::Waiting,
+    /// Closes it.
+    pub fn close(&mut self) {
+        // Dropping the socket closes it and takes it out of the epoll set.
+        self.socket = None;
+        self.tls = None;
+        self.stage = Stage::Closed;
+        self.generation = self.generation.wrapping_add(1);
+        self.written = 0;
+    }
+
+    /// Whether further requests can be sent on it.
+    pub fn is_reusable(&self) -> bool {
+        match &self.speech {
+            Speech::Http1(_) => self.reusable,
+            // One that has no room although nothing is on it takes no more: the server said it goes away.
+            Speech::Http2(session) => session.room() > 0 || session.open_streams() > 0,
+        }
+    }
+
+    /// Whether one more request can be sent now.
+    pub fn has_room(&self) -> bool {
+        match &self.speech {
+            Speech::Http1(_) => true,
+            Speech::Http2(session) => session.room() > 0,
+        }
+    }
+
+    /// Begins to send the request of `lane`. HTTP/2 collects frames until [`Self::flush_session`].
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn start(&mut self, lane: u32, form: &Form, is_head: bool, wanted: Wanted) -> Result<(), Outcome> {
+        match (&mut self.speech, form) {
+            (Speech::Http1(parser), Form::Http1(bytes)) => {
+                parser.begin(is_head, wanted);
+                self.written = 0;
+                self.is_written = false;
+                self.write(bytes)
+            }
+            (Speech::Http2(session), Form::Http2(template)) => {
+                if session.send(template, lane) {
+                    Ok(())
+                } else {
+                    Err(Outcome::StreamReset)
+                }
+            }
+            _ => Err(Outcome::BadResponse),
+        }
+    }
+
+    /// Writes as much of an HTTP/1 request as goes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Outcome> {
+        if let Some(tls) = &mut self.tls {
+            if self.written < bytes.len() {
+                tls.writer().write_all(&bytes[self.written..]).map_err(|_| Outcome::TlsFailed)?;
+                self.written = bytes.len();
+                self.is_written = true;
+            }
+            return self.push_out();
+        }
+        let Some(socket) = &self.socket else { return Ok(()) };
+        while self.written < bytes.len() {
+            match sys::send(socket, &bytes[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                // The server may have answered before it closed: what it said is still to be read.
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
+                Err(e) => return Err(Outcome::of_broken(&e)),
+            }
+        }
+        self.is_written = true;
+        Ok(())
+    }
+
+    /// Writes as much of what HTTP/2 has to say as goes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn flush_session(&mut self) -> Result<(), Outcome> {
+        let Speech::Http2(session) = &mut self.speech else { return Ok(()) };
+        if let Some(tls) = &mut self.tls {
+            let bytes = session.output();
+            if !bytes.is_empty() {
+                tls.writer().write_all(bytes).map_err(|_| Outcome::TlsFailed)?;
+                let count = bytes.len();
+                session.consumed(count);
+            }
+            return self.push_out();
+        }
+        let Some(socket) = &self.socket else { return Ok(()) };
+        while !session.output().is_empty() {
+            match sys::send(socket, session.output()) {
+                Ok(count) => session.consumed(count),
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::Interrupted => {}
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
+                Err(e) => return Err(Outcome::of_broken(&e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes as much of what TLS has to say as goes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn push_out(&mut self) -> Result<(), Outcome> {
+        let (Some(tls), Some(socket)) = (&mut self.tls, &self.socket) else { return Ok(()) };
+        while tls.wants_write() {
+            match tls.write_tls(&mut Out(socket)) {
+                Ok(_) => {}
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
+                Err(e) => return Err(Outcome::of_broken(&e)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives up the request of `lane` and keeps the connection, if the protocol can do that.
+    pub fn cancel(&mut self, lane: u32) -> bool {
+        match &mut self.speech {
+            Speech::Http1(_) => false,
+            Speech::Http2(session) => {
+                session.cancel(lane);
+                self.stage == Stage::Open
+            }
+        }
+    }
+
+    /// Reads what has arrived; if `to_end`, until the end that is known to follow. When the last handshake message was
+    /// among it, the stage is open afterwards.
+    pub fn receive(&mut self, desk: &mut Desk<'_>, to_end: bool) -> Received {
+        for _ in 0..MOST_READS {
+            let Some(socket) = &self.socket else { return Received::All };
+            let (count, stamp) = match sys::receive(socket, desk.buffer) {
+                Ok(read) => read,
+                Err(e) if e.kind() == ErrorKind::WouldBlock => return Received::All,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
-                Err(_) => return closed,
-            };
-            let Some(request) = &mut self.request else {
-                // Nothing was asked: the server closed an idle connection, or talks out of turn.
-                return closed;
+                Err(e) => return Received::Broken(Outcome::of_broken(&e)),
             };
             if count == 0 {
-                let regular = self.parser.closed();
-                return if regular { Step::Ended { outcome: self.verdict(), reusable: false } } else { closed };
+                return self.peer_closed(desk);
             }
-            request.first_byte.get_or_insert_with(&clock);
-            request.bytes += count as i64;
-            match self.parser.feed(&buffer[..count]) {
-                Ok(Progress::More) => {}
-                // Bytes after the response belong to no request: the connection is out of step.
-                Ok(Progress::Done { used }) => {
-                    return Step::Ended { outcome: self.verdict(), reusable: self.parser.keep_alive && used == count };
+            let result = if self.tls.is_some() {
+                self.take_encrypted(count, stamp, desk)
+            } else {
+                let buffer = std::mem::take(&mut desk.buffer);
+                let result = self.take(&buffer[..count], stamp, desk);
+                desk.buffer = buffer;
+                result
+            };
+            if let Err(outcome) = result {
+                return Received::Broken(outcome);
+            }
+            // The epoll set tells of every change: less than there was room for is all there is.
+            if count < desk.buffer.len() && !to_end {
+                return Received::All;
+            }
+        }
+        Received::Some
+    }
+
+    fn take_encrypted(&mut self, count: usize, stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
+        let Some(mut tls) = self.tls.take() else { return Ok(()) };
+        let buffer = std::mem::take(&mut desk.buffer);
+        let result = self.decrypt(&mut tls, &buffer[..count], stamp, desk);
+        desk.buffer = buffer;
+        self.tls = Some(tls);
+        result?;
+        // Answers of the handshake, and of a close.
+        self.push_out()
+    }
+
+    fn decrypt(
+        &mut self,
+        tls: &mut ClientConnection,
+        mut bytes: &[u8],
+        stamp: Option<i64>,
+        desk: &mut Desk<'_>,
+    ) -> Result<(), Outcome> {
+        while !bytes.is_empty() {
+            tls.read_tls(&mut bytes).map_err(|_| Outcome::TlsFailed)?;
+            let state = tls.process_new_packets().map_err(|e| Outcome::of_tls(&e))?;
+            if matches!(self.stage, Stage::Handshaking(_)) && !tls.is_handshaking() {
+                if matches!(self.speech, Speech::Http2(_)) && tls.alpn_protocol() != Some(HttpVersion::Http2.alpn()) {
+                    return Err(Outcome::Http2Refused);
                 }
-                Err(_) => return Step::Ended { outcome: Outcome::BadResponse, reusable: false },
+                self.stage = Stage::Open;
             }
+            let mut left = state.plaintext_bytes_to_read();
+            while left > 0 {
+                let mut reader = tls.reader();
+                let Ok(plain) = reader.fill_buf() else { break };
+                let length = plain.len();
+                if length == 0 {
+                    break;
+                }
+                self.take(plain, stamp, desk)?;
+                tls.reader().consume(length);
+                left -= length;
+            }
+        }
+        Ok(())
+    }
+
+    /// Hands bytes of the protocol to its parser.
+    fn take(&mut self, bytes: &[u8], stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
+        match &mut self.speech {
+            Speech::Http1(parser) => {
+                let sent = desk.lanes.get(self.lane).map_or(NEVER, |r| r.sent);
+                if sent == NEVER {
+                    // Nothing was asked: the server talks out of turn.
+                    return Err(Outcome::BadResponse);
+                }
+                let at = desk.clock.moment(stamp, sent);
+                let Some(request) = desk.lanes.answered(self.lane, at) else { return Ok(()) };
+                request.bytes += bytes.len() as u64;
+                match parser.feed_with(bytes, desk.memo) {
+                    Ok(http1::Progress::More) => {
+                        request.status = parser.status();
+                        let expected = parser.expected_body().unwrap_or(0).max(parser.body_bytes());
+                        if expected > desk.max_response_bytes { Err(Outcome::ResponseTooLarge) } else { Ok(()) }
+                    }
+                    Ok(http1::Progress::Done { used }) => {
+                        // Bytes after the response belong to no request, and the rest of a request that was answered
+                        // before it was sent to no other: such a connection is out of step.
+                        self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
+                        finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
+                        Ok(())
+                    }
+                    Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
+                    Err(_) => Err(Outcome::BadResponse),
+                }
+            }
+            Speech::Http2(session) => take_http2(session, bytes, stamp, desk),
         }
     }
 
-    fn verdict(&self) -> Outcome {
-        if self.parser.status < 400 { Outcome::Ok } else { Outcome::HttpStatus }
+    fn peer_closed(&mut self, desk: &mut Desk<'_>) -> Received {
+        if let Speech::Http1(parser) = &self.speech
+            && parser.closed()
+            && let Some(request) = desk.lanes.get_mut(self.lane)
+            && request.first_byte != NEVER
+        {
+            // The regular end of a response without a length.
+            self.reusable = false;
+            let at = sys::monotonic_ns();
+            finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
+            return Received::All;
+        }
+        let handshaking = matches!(self.stage, Stage::Handshaking(_));
+        Received::Broken(if handshaking { Outcome::TlsFailed } else { Outcome::ConnectionClosed })
+    }
+}
+
+fn finish_http1(
+    parser: &http1::Parser,
+    lane: u32,
+    request: &mut InFlight,
+    at: i64,
+    set_cookies: &mut Option<&mut Vec<(u32, Box<[u8]>)>>,
+    ended: &mut Vec<Ended>,
+) {
+    request.status = parser.status();
+    let head = parser.head();
+    if head.location.is_some() {
+        request.location.clone_from(&head.location);
+    }
+    if let Some(cookies) = set_cookies {
+        cookies.extend(head.set_cookie.iter().map(|c| (lane, c.clone())));
+    }
+    ended.push(Ended { lane, outcome: Outcome::of_status(request.status), at });
+}
+
+fn take_http2(
+    session: &mut http2::Session,
+    bytes: &[u8],
+    stamp: Option<i64>,
+    desk: &mut Desk<'_>,
+) -> Result<(), Outcome> {
+    let Desk { lanes, ended, set_cookies, max_response_bytes, clock, .. } = desk;
+    let mut too_large = None;
+    let fed = session.feed(bytes, &mut |event| {
+        let (http2::Event::Status { tag, .. }
+        | http2::Event::Header { tag, .. }
+        | http2::Event::Data { tag, .. }
+        | http2::Event::End { tag }
+        | http2::Event::Reset { tag, .. }
+        | http2::Event::Refused { tag }) = event
+        else {
+            return;
+        };
+        let sent = lanes.get(tag).map_or(NEVER, |r| r.sent);
+        let at = clock.moment(stamp, sent);
+        let Some(request) = lanes.answered(tag, at) else { return };
+        match event {
+            http2::Event::Status { status, .. } => request.status = status,
+            http2::Event::Header { name: b"location", value, .. } => request.location = Some(value.into()),
+            http2::Event::Header { name: b"set-cookie", value, .. } => {
+                if let Some(cookies) = set_cookies {
+                    cookies.push((tag, value.into()));
+                }
+            }
+            http2::Event::Header { .. } | http2::Event::GoAway { .. } => {}
+            http2::Event::Data { bytes, .. } => {
+                request.bytes += bytes as u64;
+                if request.bytes > *max_response_bytes && too_large.is_none() {
+                    too_large = Some(tag);
+                    ended.push(Ended { lane: tag, outcome: Outcome::ResponseTooLarge, at });
+                }
+            }
+            http2::Event::End { .. } => {
+                ended.push(Ended { lane: tag, outcome: Outcome::of_status(request.status), at });
+            }
+            http2::Event::Reset { .. } | http2::Event::Refused { .. } => {
+                ended.push(Ended { lane: tag, outcome: Outcome::StreamReset, at });
+            }
+        }
+    });
+    if let Some(tag) = too_large {
+        session.cancel(tag);
+    }
+    match fed {
+        Ok(()) => Ok(()),
+        Err(http2::Error::HeadTooLarge) => Err(Outcome::HeadTooLarge),
+        Err(_) => Err(Outcome::BadResponse),
+    }
+}
+
+/// A socket to write to.
+struct Out<'a>(&'a OwnedFd);
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        sys::send(self.0, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }

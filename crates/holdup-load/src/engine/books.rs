@@ -1,0 +1,230 @@
+//! What one loop writes down: counts, histograms of the present second, and rows, which are sampled down so that
+//! neither memory nor disk grows with the number of requests. Counts and histograms are of all requests.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Batch;
+use holdup_recording::rows::Request;
+use holdup_recording::writer::RowSink;
+
+use super::lanes::{InFlight, NEVER};
+use super::outcome::Outcome;
+use super::plan::Plan;
+use crate::stats::{Latencies, count};
+
+/// Share of the rows that are kept for failures, which are rare and telling.
+const FAILURES_SHARE: f64 = 0.25;
+
+/// Exact counts of one operation.
+#[derive(Clone)]
+pub struct Tally {
+    /// Requests that were due and have ended or been given up.
+    pub offered: u64,
+    /// Ended so, by outcome.
+    pub outcomes: [u64; Outcome::ALL.len()],
+}
+
+impl Tally {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self { offered: 0, outcomes: [0; Outcome::ALL.len()] }
+    }
+
+    /// Adds another's.
+    pub fn add(&mut self, other: &Self) {
+        self.offered += other.offered;
+        for (mine, theirs) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *mine += theirs;
+        }
+    }
+
+    /// Requests that ended well.
+    pub fn completed(&self) -> u64 {
+        self.outcomes[Outcome::Ok as usize]
+    }
+
+    /// Requests that failed, by kind.
+    pub fn failures(&self) -> BTreeMap<String, u64> {
+        let counts = Outcome::ALL.into_iter().filter(|o| o.is_failure()).map(|o| (o.name(), self.outcomes[o as usize]));
+        counts.filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
+    }
+
+    /// Requests that failed.
+    pub fn failed(&self) -> u64 {
+        Outcome::ALL.into_iter().filter(|o| o.is_failure()).map(|o| self.outcomes[o as usize]).sum()
+    }
+}
+
+/// Keeps every n-th of something, with how many each stands for.
+#[derive(Clone, Copy, Default)]
+struct Sampler {
+    since: u64,
+}
+
+impl Sampler {
+    fn take(&mut self, stride: u64) -> Option<i64> {
+        self.since += 1;
+        (self.since >= stride).then(|| std::mem::take(&mut self.since) as i64)
+    }
+}
+
+/// How many rows a second are kept of one kind of requests (those that ended well, or failures).
+struct Budget {
+    per_second: f64,
+    seen: u64,
+    kept: u64,
+    stride: u64,
+}
+
+impl Budget {
+    fn new(per_second: f64, rate: f64) -> Self {
+        Self { per_second, seen: 0, kept: 0, stride: stride(rate, per_second) }
+    }
+
+    fn next_second(&mut self) {
+        self.stride = stride(self.seen as f64, self.per_second);
+        (self.seen, self.kept) = (0, 0);
+    }
+
+    fn kept_one(&mut self) {
+        self.kept += 1;
+        if self.kept as f64 > 2.0 * self.per_second + 1.0 {
+            self.stride *= 2;
+            self.kept /= 2;
+        }
+    }
+}
+
+fn stride(rate: f64, per_second: f64) -> u64 {
+    // A hair of tolerance: a second that happens to hold one request more than the last is no reason.
+    (rate / per_second * 0.98).ceil().max(1.0) as u64
+}
+
+/// See the module.
+pub struct Books {
+    rows: Option<RowSink>,
+    batch: Batch,
+    unix_offset: i64,
+    /// By operation.
+    pub tallies: Vec<Tally>,
+    latencies: Vec<Latencies>,
+    well: Vec<Sampler>,
+    ill: Vec<Sampler>,
+    budgets: [Budget; 2],
+}
+
+impl Books {
+    /// Of a loop that keeps about `rows_per_second` rows of the `rate` requests it expects a second at first.
+    pub fn new(operations: usize, rows: Option<RowSink>, rows_per_second: f64, rate: f64) -> Self {
+        Self {
+            rows,
+            batch: Batch::default(),
+            unix_offset: 0,
+            tallies: vec![Tally::new(); operations],
+            latencies: (0..operations).map(|_| Latencies::new()).collect(),
+            well: vec![Sampler::default(); operations],
+            ill: vec![Sampler::default(); operations],
+            budgets: [
+                Budget::new(rows_per_second * (1.0 - FAILURES_SHARE), rate),
+                Budget::new(rows_per_second * FAILURES_SHARE, 0.0),
+            ],
+        }
+    }
+
+    /// The wall clock less the monotonic one at the start.
+    pub fn set_unix_offset(&mut self, offset: i64) {
+        self.unix_offset = offset;
+    }
+
+    /// Writes down a request that ended at `at`. `had_lane` is false for one that never got that far.
+    pub fn enter(&mut self, plan: &Plan<'_>, request: &InFlight, outcome: Outcome, at: i64, had_lane: bool) {
+        let operation = request.operation as usize;
+        let tally = &mut self.tallies[operation];
+        tally.offered += 1;
+        tally.outcomes[outcome as usize] += 1;
+        // A failure that comes back at once is counted as an error, never as a fast response.
+        if outcome.is_latency() {
+            let latencies = &mut self.latencies[operation];
+            count(&mut latencies.response, at - request.due);
+            if request.sent != NEVER {
+                count(&mut latencies.service, at - request.sent);
+                count(&mut latencies.send_lag, request.sent - request.ready - request.connect);
+            }
+        }
+        if self.rows.is_none() {
+            return;
+        }
+        let (samplers, budget) = match outcome.is_failure() {
+            false => (&mut self.well, &mut self.budgets[0]),
+            true => (&mut self.ill, &mut self.budgets[1]),
+        };
+        budget.seen += 1;
+        let Some(weight) = samplers[operation].take(budget.stride) else { return };
+        budget.kept_one();
+        let unix = |t: i64| t + self.unix_offset;
+        let moment = |t: i64| (t != NEVER).then_some(unix(t));
+        self.batch.requests.push(Request {
+            operation: plan.operations[operation].clone(),
+            phase: plan.phases[request.phase as usize].clone(),
+            intended_at: unix(request.due),
+            ready_at: had_lane.then_some(unix(request.ready)),
+            sent_at: moment(request.sent),
+            first_byte_at: moment(request.first_byte),
+            done_at: unix(at),
+            outcome: outcome.name().to_owned(),
+            status: (request.status > 0).then_some(i32::from(request.status)),
+            response_bytes: request.bytes as i64,
+            connect_ns: request.connect,
+            trace_id: None,
+            weight,
+        });
+    }
+
+    /// Hands rows over.
+    pub fn hand_over(&mut self) {
+        if let Some(rows) = &self.rows {
+            rows.push(std::mem::take(&mut self.batch));
+        }
+    }
+
+    /// The histograms of the second that ends, by operation; a new second begins.
+    pub fn next_second(&mut self) -> Vec<Latencies> {
+        for budget in &mut self.budgets {
+            budget.next_second();
+        }
+        self.latencies.iter_mut().map(std::mem::take).collect()
+    }
+
+    /// Requests that ended well, and that failed.
+    pub fn ended(&self) -> (u64, u64) {
+        self.tallies.iter().fold((0, 0), |(well, ill), t| (well + t.completed(), ill + t.failed()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stand_for_all_requests_and_their_number_is_bounded() {
+        let mut budget = Budget::new(100.0, 0.0);
+        let mut sampler = Sampler::default();
+        for second in 0..10 {
+            let (mut kept, mut stood_for) = (0, 0);
+            let rate = if second < 5 { 20_000 } else { 90 };
+            for _ in 0..rate {
+                budget.seen += 1;
+                if let Some(weight) = sampler.take(budget.stride) {
+                    budget.kept_one();
+                    kept += 1;
+                    stood_for += weight;
+                }
+            }
+            budget.next_second();
+            // The first second finds its stride by doubling it.
+            assert!(kept <= 1_500 && (second == 0 || kept <= 120), "{kept} rows in second {second}");
+            assert!((stood_for - rate).abs() <= 512, "{stood_for} of {rate}");
+            assert!(second < 6 || kept == 90, "at low rates every request is a row");
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Puts what the loops report together: histograms a second for `latency.hlog`, the generator's own samples, exact
+//! totals, and the live view. It runs beside the loops and gives them no work.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use holdup_recording::hlog::{self, Interval};
+use holdup_recording::rows::Sample;
+use holdup_recording::{Batch, Labels};
+
+use super::books::Tally;
+use super::own::Throttling;
+use super::plan::Plan;
+use super::{LoadError, OperationSummary, Outputs};
+use crate::model::Load;
+use crate::stats::{Latencies, SLICE, Snapshot, histogram};
+
+/// How a loop stands. Counts and times are from its start.
+#[derive(Clone, Copy, Default)]
+pub struct Counters {
+    /// CPU time, nanoseconds.
+    pub cpu_ns: i64,
+    /// Time not asleep, nanoseconds.
+    pub busy_ns: i64,
+    /// Time it could have run and had no CPU, nanoseconds; none where the kernel does not say.
+    pub run_queue_ns: Option<i64>,
+    /// Requests that were due.
+    pub offered: u64,
+    /// Requests that ended well.
+    pub completed: u64,
+    /// Requests that failed.
+    pub failed: u64,
+    /// Requests that found every lane taken when they were due.
+    pub capped: u64,
+    /// Requests on a lane.
+    pub in_flight: usize,
+    /// Requests that wait for a lane.
+    pub waiting: usize,
+    /// Lanes.
+    pub lanes: usize,
+}
+
+/// What a loop says.
+pub enum Report {
+    /// How it stands.
+    Counters {
+        /// Which loop.
+        index: usize,
+        /// Since the start.
+        elapsed: Duration,
+        /// Its counters.
+        counters: Counters,
+    },
+    /// A slice ended.
+    Slice {
+        /// Which loop.
+        index: usize,
+        /// When, nanoseconds of the monotonic clock.
+        at: i64,
+        /// Start of the slice, from the start of the load.
+        from: Duration,
+        /// Its end.
+        to: Duration,
+        /// Histograms by operation.
+        latencies: Vec<Latencies>,
+        /// Its counters.
+        counters: Counters,
+    },
+    /// The loop ended.
+    Ended {
+        /// Which loop.
+        index: usize,
+        /// Exact counts by operation, or why it could not go on.
+        result: Result<Vec<Tally>, LoadError>,
+        /// Whether it was stopped before its end.
+        interrupted: bool,
+    },
+}
+
+struct Slice {
+    to: Duration,
+    latencies: Vec<Latencies>,
+}
+
+/// See the module.
+pub struct Gather<'a> {
+    plan: &'a Plan<'a>,
+    outputs: &'a Outputs,
+    throttling: Throttling,
+    unix_offset: i64,
+    counters: Vec<Counters>,
+    /// Until when each loop's slices are here.
+    reached: Vec<Duration>,
+    /// Slices that not all loops have reported, by their start.
+    open: BTreeMap<Duration, Slice>,
+    totals: Vec<Latencies>,
+    tallies: Vec<Tally>,
+    shown: (Option<f64>, Option<f64>),
+    interrupted: bool,
+}
+
+/// What came of all loops.
+pub struct Gathered {
+    /// Counts and latencies by operation.
+    pub operations: Vec<OperationSummary>,
+    /// CPU time of all loops, nanoseconds.
+    pub cpu_ns: i64,
+    /// Whether one of them was stopped before its end.
+    pub interrupted: bool,
+}
+
+impl<'a> Gather<'a> {
+    /// For `loops` loops.
+    pub fn new(plan: &'a Plan<'a>, outputs: &'a Outputs, loops: usize, unix_offset: i64) -> Self {
+        let operations = plan.operations.len();
+        Self {
+            plan,
+            outputs,
+            throttling: Throttling::of_this_process(),
+            unix_offset,
+            counters: vec![Counters::default(); loops],
+            reached: vec![Duration::ZERO; loops],
+            open: BTreeMap::new(),
+            totals: (0..operations).map(|_| Latencies::new()).collect(),
+            tallies: vec![Tally::new(); operations],
+            shown: (None, None),
+            interrupted: false,
+        }
+    }
+
+    /// Takes reports until the last loop has ended.
+    ///
+    /// # Errors
+    /// The first loop's that could not go on.
+    pub fn run(mut self, reports: &Receiver<Report>) -> Result<Gathered, LoadError> {
+        let mut first_error = None;
+        let mut now = Duration::ZERO;
+        while let Ok(report) = reports.recv() {
+            match report {
+                Report::Counters { index, elapsed, counters } => {
+                    self.counters[index] = counters;
+                    now = now.max(elapsed);
+                }
+                Report::Slice { index, at, from, to, latencies, counters } => {
+                    self.counters[index] = counters;
+                    now = now.max(to);
+                    self.sample(index, at, &latencies);
+                    self.slice(index, from, to, latencies);
+                }
+                Report::Ended { index, result, interrupted } => {
+                    self.interrupted |= interrupted;
+                    self.reached[index] = Duration::MAX;
+                    match result {
+                        Ok(tallies) => self.tallies.iter_mut().zip(&tallies).for_each(|(a, b)| a.add(b)),
+                        Err(error) => {
+                            first_error.get_or_insert(error);
+                        }
+                    }
+                    self.pass_on();
+                }
+            }
+            self.show(now);
+        }
+        if let Some(error) = first_error {
+            return Err(error);
+        }
+        let parts = self.plan.operations.iter().zip(self.tallies).zip(self.totals);
+        Ok(Gathered {
+            operations: parts
+                .map(|((name, tally), latencies)| OperationSummary {
+                    operation: name.clone(),
+                    offered: tally.offered,
+                    completed: tally.completed(),
+                    errors: tally.failed(),
+                    failures: tally.failures(),
+                    latencies,
+                })
+                .collect(),
+            cpu_ns: self.counters.iter().map(|c| c.cpu_ns).sum(),
+            interrupted: self.interrupted,
+        })
+    }
+
+    fn slice(&mut self, index: usize, from: Duration, to: Duration, latencies: Vec<Latencies>) {
+        self.reached[index] = to;
+        match self.open.get_mut(&from) {
+            Some(slice) => {
+                slice.to = slice.to.max(to);
+                slice.latencies.iter_mut().zip(&latencies).for_each(|(a, b)| a.add(b));
+            }
+            None => {
+                self.open.insert(from, Slice { to, latencies });
+            }
+        }
+        self.pass_on();
+    }
+
+    /// Hands on every slice that all loops have reported.
+    fn pass_on(&mut self) {
+        let reached = self.reached.iter().min().copied().unwrap_or_default();
+        while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < reached) {
+            let (from, slice) = entry.remove_entry();
+            let mut all = histogram();
+            for ((total, latencies), name) in self.totals.iter_mut().zip(slice.latencies).zip(&self.plan.operations) {
+                total.add(&latencies);
+                let _ = all.add(&latencies.response);
+                let Some(sender) = &self.outputs.slices else { continue };
+                let length = slice.to.saturating_sub(from);
+                for (part, histogram) in latencies.into_parts() {
+                    if !histogram.is_empty() {
+                        let tag = format!("{}.{part}", hlog::clean(name));
+                        let _ = sender.send(Interval { tag, from, length, histogram });
+                    }
+                }
+            }
+            let ms = |q: f64| (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e6);
+            self.shown = (ms(0.5), ms(0.99));
+        }
+    }
+
+    /// The generator as a suspect: its own CPU, its wait for a CPU, its queue.
+    fn sample(&self, index: usize, at: i64, latencies: &[Latencies]) {
+        let Some(rows) = &self.outputs.rows else { return };
+        let c = &self.counters[index];
+        let seconds = |ns: i64| ns as f64 / 1e9;
+        let mut lag: Histogram<u64> = histogram();
+        latencies.iter().for_each(|l| {
+            let _ = lag.add(&l.send_lag);
+        });
+        let mut values = vec![
+            ("holdup_load_cpu_seconds_total", seconds(c.cpu_ns)),
+            ("holdup_load_busy_seconds_total", seconds(c.busy_ns)),
+            ("holdup_load_requests_offered_total", c.offered as f64),
+            ("holdup_load_requests_completed_total", c.completed as f64),
+            ("holdup_load_requests_failed_total", c.failed as f64),
+            ("holdup_load_requests_capped_total", c.capped as f64),
+            ("holdup_load_requests_in_flight", c.in_flight as f64),
+            ("holdup_load_requests_waiting", c.waiting as f64),
+            ("holdup_load_connections_max", c.lanes as f64),
+        ];
+        values.extend(c.run_queue_ns.map(|ns| ("holdup_load_run_queue_seconds_total", seconds(ns))));
+        if !lag.is_empty() {
+            values.push(("holdup_load_send_lag_p99_seconds", lag.value_at_quantile(0.99) as f64 / 1e9));
+        }
+        let own = Labels::of([("loop", index.to_string())]);
+        let mut samples: Vec<(&str, Labels, f64)> = values.into_iter().map(|(m, v)| (m, own.clone(), v)).collect();
+        if index == 0
+            && let Some(throttled) = self.throttling.read()
+        {
+            samples.push(("holdup_load_throttled_seconds_total", Labels::none(), throttled.seconds));
+            samples.push(("holdup_load_throttled_periods_total", Labels::none(), throttled.periods));
+        }
+        let mut batch = Batch::default();
+        batch.samples.extend(samples.into_iter().map(|(metric, labels, value)| Sample {
+            observed_at: at + self.unix_offset,
+            window_ns: 0,
+            source: "holdup".to_owned(),
+            metric: metric.to_owned(),
+            labels,
+            value,
+        }));
+        rows.push(batch);
+    }
+
+    fn show(&self, elapsed: Duration) {
+        let sum = |f: fn(&Counters) -> u64| self.counters.iter().map(f).sum::<u64>();
+        let is_over = elapsed >= self.plan.scenario.load.length() + SLICE;
+        let (rate, phase) = match &self.plan.scenario.load {
+            Load::Open(schedule) => (schedule.rate_at(elapsed), schedule.phase_at(elapsed)),
+            Load::Closed(_) => (0.0, 0),
+        };
+        let waiting = || "waiting for the last responses".to_owned();
+        self.outputs.live.set(Snapshot {
+            elapsed,
+            phase: if is_over { waiting() } else { self.plan.phases.get(phase).cloned().unwrap_or_else(waiting) },
+            rate: if is_over { 0.0 } else { rate },
+            offered: sum(|c| c.offered),
+            completed: sum(|c| c.completed),
+            errors: sum(|c| c.failed),
+            in_flight: self.counters.iter().map(|c| c.in_flight).sum(),
+            waiting: self.counters.iter().map(|c| c.waiting).sum(),
+            p50_ms: self.shown.0,
+            p99_ms: self.shown.1,
+        });
+    }
+}

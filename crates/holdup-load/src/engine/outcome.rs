@@ -1,0 +1,145 @@
+//! How a request ended.
+
+use std::io;
+
+/// How a request ended. The text is the `outcome` column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Outcome {
+    /// A status below 400.
+    Ok,
+    /// A status of 400 or above.
+    HttpStatus,
+    /// No whole response before the deadline.
+    Timeout,
+    /// The deadline passed before a connection was free.
+    NeverSent,
+    /// The run was stopped while it was under way.
+    Unfinished,
+    /// The name of the target has no address (now).
+    NameUnresolved,
+    /// The connection was refused, or the target can't be reached.
+    ConnectFailed,
+    /// No local port was left for one more connection: a limit of the generator's machine.
+    NoLocalPort,
+    /// The target's certificate does not verify.
+    TlsCertificate,
+    /// TLS failed otherwise.
+    TlsFailed,
+    /// HTTP/2 was asked for and the target does not speak it.
+    Http2Refused,
+    /// The server closed before the response was whole.
+    ConnectionClosed,
+    /// The connection was reset, or broke.
+    ConnectionReset,
+    /// The server reset this request's stream, or refused it (HTTP/2).
+    StreamReset,
+    /// Bytes that are no HTTP response.
+    BadResponse,
+    /// A response head without end.
+    HeadTooLarge,
+    /// A body above the limit.
+    ResponseTooLarge,
+    /// More redirects than allowed.
+    TooManyRedirects,
+}
+
+impl Outcome {
+    /// All of them, in the order of their numbers.
+    pub const ALL: [Outcome; 18] = [
+        Outcome::Ok,
+        Outcome::HttpStatus,
+        Outcome::Timeout,
+        Outcome::NeverSent,
+        Outcome::Unfinished,
+        Outcome::NameUnresolved,
+        Outcome::ConnectFailed,
+        Outcome::NoLocalPort,
+        Outcome::TlsCertificate,
+        Outcome::TlsFailed,
+        Outcome::Http2Refused,
+        Outcome::ConnectionClosed,
+        Outcome::ConnectionReset,
+        Outcome::StreamReset,
+        Outcome::BadResponse,
+        Outcome::HeadTooLarge,
+        Outcome::ResponseTooLarge,
+        Outcome::TooManyRedirects,
+    ];
+
+    /// Whether its time is a response time: it ended well, or had not ended when it was given up.
+    pub fn is_latency(self) -> bool {
+        matches!(self, Outcome::Ok | Outcome::Timeout | Outcome::NeverSent | Outcome::Unfinished)
+    }
+
+    /// Whether it counts as failed. One that a stop cut off is neither good nor bad.
+    pub fn is_failure(self) -> bool {
+        !matches!(self, Outcome::Ok | Outcome::Unfinished)
+    }
+
+    /// As it stands in the table.
+    pub fn name(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::HttpStatus => "http_status",
+            Outcome::Timeout => "timeout",
+            Outcome::NeverSent => "never_sent",
+            Outcome::Unfinished => "unfinished",
+            Outcome::NameUnresolved => "name_unresolved",
+            Outcome::ConnectFailed => "connect_failed",
+            Outcome::NoLocalPort => "no_local_port",
+            Outcome::TlsCertificate => "tls_certificate",
+            Outcome::TlsFailed => "tls_failed",
+            Outcome::Http2Refused => "http2_refused",
+            Outcome::ConnectionClosed => "connection_closed",
+            Outcome::ConnectionReset => "connection_reset",
+            Outcome::StreamReset => "stream_reset",
+            Outcome::BadResponse => "bad_response",
+            Outcome::HeadTooLarge => "head_too_large",
+            Outcome::ResponseTooLarge => "response_too_large",
+            Outcome::TooManyRedirects => "too_many_redirects",
+        }
+    }
+
+    /// What a status means.
+    pub fn of_status(status: u16) -> Self {
+        if status < 400 { Outcome::Ok } else { Outcome::HttpStatus }
+    }
+
+    /// What an error of an open connection means.
+    pub fn of_broken(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Outcome::ConnectionClosed,
+            _ => Outcome::ConnectionReset,
+        }
+    }
+
+    /// What an error of connecting means.
+    pub fn of_connecting(error: &io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::AddrNotAvailable | io::ErrorKind::AddrInUse => Outcome::NoLocalPort,
+            _ => Outcome::ConnectFailed,
+        }
+    }
+
+    /// What an error of TLS means.
+    pub fn of_tls(error: &rustls::Error) -> Self {
+        match error {
+            rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => Outcome::TlsCertificate,
+            _ => Outcome::TlsFailed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_distinct_and_in_order() {
+        for (i, outcome) in Outcome::ALL.into_iter().enumerate() {
+            assert_eq!(outcome as usize, i);
+            assert!(Outcome::ALL[..i].iter().all(|o| o.name() != outcome.name()));
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Makes sure of the target before anything is sent: it resolves, accepts, and, if it speaks TLS, its certificate
+//! verifies and it speaks the version of HTTP that is asked for.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
+use std::time::Duration;
+
+use super::outcome::Outcome;
+use super::tls::{Tls, TlsError};
+use crate::scenario::{HttpVersion, Scenario, Target};
+
+/// How long the target may take to accept the first connection, and to shake hands on it.
+const FIRST_CONNECT: Duration = Duration::from_secs(5);
+
+/// Why the target can't be used.
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    /// The host name has no address.
+    #[error("{host}: the name does not resolve ({why}); --keep-going starts all the same and counts what fails")]
+    NoAddress {
+        /// As it was given.
+        host: String,
+        /// The resolver's words.
+        why: String,
+    },
+    /// Nothing accepts connections there.
+    #[error("{target} does not accept connections ({why}); is the service up, and is that its port?")]
+    Down {
+        /// Host and port.
+        target: String,
+        /// The kernel's words.
+        why: String,
+    },
+    /// Its certificate does not verify.
+    #[error(
+        "the certificate of {target} does not verify ({why}); --tls-ca FILE trusts its authority, --insecure takes any, --keep-going counts it as an error"
+    )]
+    Certificate {
+        /// Host and port.
+        target: String,
+        /// rustls' words.
+        why: String,
+    },
+    /// It accepts connections and no TLS.
+    #[error("{target} does not speak TLS as asked ({why}); is it http:// rather than https://, or another port?")]
+    NoTls {
+        /// Host and port.
+        target: String,
+        /// What was heard.
+        why: String,
+    },
+    /// It does not speak HTTP/2.
+    #[error("{target} does not offer HTTP/2 over TLS; use HTTP/1.1 (http.version: 1.1, or --http 1.1)")]
+    NoHttp2 {
+        /// Host and port.
+        target: String,
+    },
+    /// TLS can't be set up on this side.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+}
+
+/// A target that can be spoken to, as far as is known.
+pub struct Found {
+    /// Its address; none if the name does not resolve and the scenario goes on all the same.
+    pub address: Option<SocketAddr>,
+    /// TLS, if it speaks that.
+    pub tls: Option<Tls>,
+}
+
+/// Makes sure of the target of `scenario`.
+///
+/// # Errors
+/// What stands in the way, unless the scenario goes on all the same.
+pub fn find(scenario: &Scenario) -> Result<Found, TargetError> {
+    let target = &scenario.target;
+    let version = scenario.http.version;
+    let tls = if target.tls { Some(Tls::new(&scenario.http.trust, &target.host, version)?) } else { None };
+    match reach(target, tls.as_ref(), version) {
+        Ok(address) => Ok(Found { address: Some(address), tls }),
+        Err(_) if scenario.generator.keep_going => Ok(Found { address: resolve(target).ok(), tls }),
+        Err(error) => Err(error),
+    }
+}
+
+/// The first address of the target's name.
+///
+/// # Errors
+/// The resolver's.
+pub fn resolve(target: &Target) -> io::Result<SocketAddr> {
+    let mut addresses = (target.host.as_str(), target.port).to_socket_addrs()?;
+    addresses.next().ok_or_else(|| io::Error::other("no address"))
+}
+
+fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<SocketAddr, TargetError> {
+    let no_address = |why: String| TargetError::NoAddress { host: target.host.clone(), why };
+    let addresses: Vec<SocketAddr> =
+        (target.host.as_str(), target.port).to_socket_addrs().map_err(|e| no_address(e.to_string()))?.collect();
+    let mut last = None;
+    for address in &addresses {
+        match TcpStream::connect_timeout(address, FIRST_CONNECT) {
+            Ok(stream) => {
+                if let Some(tls) = tls {
+                    shake_hands(stream, tls, target, version)?;
+                }
+                return Ok(*address);
+            }
+            Err(e) => last = Some(e),
+        }
+    }
+    match last {
+        Some(e) => Err(TargetError::Down { target: format!("{}:{}", target.host, target.port), why: e.to_string() }),
+        None => Err(no_address("no address".to_owned())),
+    }
+}
+
+fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpVersion) -> Result<(), TargetError> {
+    let name = || format!("{}:{}", target.host, target.port);
+    let no_tls = |why: String| TargetError::NoTls { target: name(), why };
+    let of = |error: rustls::Error| match Outcome::of_tls(&error) {
+        Outcome::TlsCertificate => TargetError::Certificate { target: name(), why: error.to_string() },
+        _ if matches!(&error, rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)) => {
+            TargetError::NoHttp2 { target: name() }
+        }
+        _ => no_tls(error.to_string()),
+    };
+    let mut connection = tls.connection().map_err(of)?;
+    let timeouts = stream.set_read_timeout(Some(FIRST_CONNECT)).and(stream.set_write_timeout(Some(FIRST_CONNECT)));
+    timeouts.map_err(|e| no_tls(e.to_string()))?;
+    let mut buffer = [0_u8; 4_096];
+    while connection.is_handshaking() {
+        while connection.wants_write() {
+            connection.write_tls(&mut stream).map_err(|e| no_tls(e.to_string()))?;
+        }
+        let count = match stream.read(&mut buffer) {
+            Ok(0) => return Err(no_tls("it closed the connection".to_owned())),
+            Ok(count) => count,
+            Err(e) => return Err(no_tls(e.to_string())),
+        };
+        let mut bytes = &buffer[..count];
+        while !bytes.is_empty() {
+            connection.read_tls(&mut bytes).map_err(|e| no_tls(e.to_string()))?;
+            connection.process_new_packets().map_err(of)?;
+        }
+    }
+    if version == HttpVersion::Http2 && connection.alpn_protocol() != Some(version.alpn()) {
+        return Err(TargetError::NoHttp2 { target: name() });
+    }
+    connection.send_close_notify();
+    let _ = connection.write_tls(&mut stream).and_then(|_| stream.flush());
+    Ok(())
+}

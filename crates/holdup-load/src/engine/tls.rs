@@ -1,0 +1,141 @@
+//! TLS of the target: which certificates are trusted, and the first hello of each connection.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+
+use crate::scenario::HttpVersion;
+
+/// What can be wrong before anything is sent.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The file of certificates can't be used.
+    #[error("{file}: {why}; expected PEM certificates (-----BEGIN CERTIFICATE-----)")]
+    Certificates {
+        /// As it was given.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The machine has no trusted certificates at all.
+    #[error("this machine has no trusted certificates ({0}); install ca-certificates, or give --tls-ca FILE")]
+    NoRoots(String),
+    /// A host name that can't be in a certificate.
+    #[error("\"{0}\" is neither a host name nor an address that a certificate could be for")]
+    Name(String),
+    /// rustls refused.
+    #[error("failed to set up TLS: {0}")]
+    Setup(#[from] rustls::Error),
+}
+
+/// Which certificates are trusted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Trust {
+    /// Take any certificate.
+    pub insecure: bool,
+    /// Trust those of this PEM file instead of the machine's.
+    pub ca: Option<PathBuf>,
+}
+
+/// Makes the client's side of connections.
+#[derive(Clone)]
+pub struct Tls {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+impl Tls {
+    /// For connections to `host` that will speak `http`.
+    ///
+    /// # Errors
+    /// If there is nothing to trust, or the name is none.
+    pub fn new(trust: &Trust, host: &str, http: HttpVersion) -> Result<Self, TlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder =
+            ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
+        let mut config = if trust.insecure {
+            let any = Arc::new(AnyCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
+        } else {
+            builder.with_root_certificates(roots(trust.ca.as_deref())?).with_no_client_auth()
+        };
+        config.alpn_protocols = vec![http.alpn().to_vec()];
+        // Every connection shakes hands in full, like a user who comes for the first time.
+        config.resumption = Resumption::disabled();
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    /// A new connection's client side.
+    ///
+    /// # Errors
+    /// rustls' own.
+    pub fn connection(&self) -> Result<Box<ClientConnection>, rustls::Error> {
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
+        connection.set_buffer_limit(None);
+        Ok(Box::new(connection))
+    }
+}
+
+fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+    let mut store = RootCertStore::empty();
+    if let Some(path) = file {
+        let wrong = |why: String| TlsError::Certificates { file: path.display().to_string(), why };
+        for certificate in CertificateDer::pem_file_iter(path).map_err(|e| wrong(e.to_string()))? {
+            store.add(certificate.map_err(|e| wrong(e.to_string()))?).map_err(|e| wrong(e.to_string()))?;
+        }
+        return if store.is_empty() { Err(wrong("no certificate in it".to_owned())) } else { Ok(store) };
+    }
+    let found = rustls_native_certs::load_native_certs();
+    store.add_parsable_certificates(found.certs);
+    if store.is_empty() {
+        let why = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
+        return Err(TlsError::NoRoots(why));
+    }
+    Ok(store)
+}
+
+/// For `insecure`: any certificate will do; signatures still have to be right.
+#[derive(Debug)]
+struct AnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
