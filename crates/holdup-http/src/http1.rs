@@ -245,5 +245,4 @@ impl Default for Parser {
 }
 
 #[cfg(test)]
-#[path = "http1/tests.rs"]
 mod tests;

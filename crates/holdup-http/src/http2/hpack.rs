@@ -143,5 +143,4 @@ impl<'a> Rest<'a> {
 }
 
 #[cfg(test)]
-#[path = "hpack/tests.rs"]
 mod tests;

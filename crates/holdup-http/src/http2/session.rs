@@ -214,5 +214,4 @@ impl Session {
 }
 
 #[cfg(test)]
-#[path = "session/tests.rs"]
 mod tests;

@@ -171,3 +171,81 @@ fn put_field(block: &mut Vec<u8>, name: &str, value: &str) {
     }
     put_string(block, value.as_bytes());
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::frame::HEADER_BYTES;
+    use super::super::hpack::unpack;
+    use super::*;
+
+    /// The fields of a template, checking that its frames hold its block.
+    fn fields(template: &Template) -> Vec<String> {
+        let mut rest = template.head();
+        let mut block = Vec::new();
+        let mut kinds = Vec::new();
+        while let Some((header, after)) = rest.split_first_chunk::<HEADER_BYTES>() {
+            let header = FrameHeader::read(header);
+            assert!(header.length < MAX_PAYLOAD && header.stream == 0);
+            kinds.push(header.kind);
+            block.extend_from_slice(&after[..header.length]);
+            rest = &after[header.length..];
+            assert_eq!(header.has(flag::END_HEADERS), rest.is_empty());
+        }
+        assert!(rest.is_empty() && block == template.block);
+        assert_eq!(kinds[0], kind::HEADERS);
+        assert!(kinds[1..].iter().all(|&kind| kind == kind::CONTINUATION));
+        let mut fields = Vec::new();
+        unpack(&block, &mut Vec::new(), |name, value| {
+            fields.push(format!("{} = {}", String::from_utf8_lossy(name), String::from_utf8_lossy(value)));
+        })
+        .expect("a good block");
+        fields
+    }
+
+    const GET: Request<'_> =
+        Request { method: "GET", scheme: "https", authority: "a.example:81", path: "/x", headers: &[], body: None };
+
+    #[test]
+    fn what_is_missing_is_added() {
+        let agent = format!("user-agent = {USER_AGENT}");
+        let begin = [":method = GET", ":scheme = https", ":authority = a.example:81", ":path = /x", &agent];
+        assert_eq!(fields(&Template::new(&GET)), begin);
+        let put = Template::new(&Request { method: "PUT", scheme: "http", path: "/", body: Some(b"abc"), ..GET });
+        let all = [":method = PUT", ":scheme = http", begin[2], ":path = /", begin[4], "content-length = 3"];
+        assert_eq!(fields(&put), all);
+        assert!(put.whole().ends_with(b"abc") && put.whole().len() == put.head().len() + HEADER_BYTES + 3);
+    }
+
+    #[test]
+    fn what_is_given_is_made_fit() {
+        let given = [
+            ("Host", "b.example"),
+            ("Connection", "close"),
+            ("Transfer-Encoding", "chunked"),
+            ("TE", "gzip"),
+            ("TE", "trailers"),
+            ("User-Agent", "me"),
+            ("Content-Length", "0"),
+            ("X-Y", "Z"),
+            ("Cookie", "a=b"),
+        ];
+        let headers = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let template = Template::new(&Request { method: "POST", headers: &headers, ..GET });
+        let begin = [":method = POST", ":scheme = https", ":authority = b.example"];
+        let end = ["te = trailers", "user-agent = me", "content-length = 0", "x-y = Z", "cookie = a=b"];
+        assert_eq!(fields(&template), [&begin[..], &[":path = /x"], &end].concat());
+        let other = template.with_path("/other?z").with_extra(&[("Cookie", "c=d"), ("Upgrade", "no")]);
+        assert_eq!(fields(&other), [&begin[..], &[":path = /other?z"], &end, &["cookie = c=d"]].concat());
+        assert_eq!(fields(&other.with_path("/")).len(), 10);
+    }
+
+    #[test]
+    fn a_large_head_goes_on() {
+        let value = "v".repeat(MAX_PAYLOAD);
+        let template = Template::new(&GET).with_extra(&[("a", &value), ("b", &value)]);
+        assert_eq!(fields(&template)[5..], [format!("a = {value}"), format!("b = {value}")]);
+        let large = Template::new(&Request { method: "POST", body: Some(&[0; MAX_PAYLOAD + 1]), ..GET });
+        assert_eq!(large.whole(), large.head());
+        assert!(FrameHeader::read(large.head().first_chunk().expect("a header")).flags & flag::END_STREAM == 0);
+    }
+}

@@ -182,9 +182,7 @@ impl Session {
             self.reading = Reading::Body { stream, left, padding, last };
             return Ok(());
         }
-        if !last {
-            self.idle_frame()?;
-        }
+        self.idle_frame()?;
         self.end_body(stream, padding, last, sink)
     }
 
