@@ -5,24 +5,42 @@ use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
 use crate::rules::timing;
-use crate::signals::client::{mean, service_ms};
+use crate::signals::complaint;
 use crate::signals::latency::{self, Origin};
+use crate::signals::operations::{self, Operation};
 use crate::signals::view::Index;
-use crate::signals::{ClientView, Complaint, Missing, View, Window};
+use crate::signals::{ClientView, Complaint, Missing, Validity, View, WarmUp, Window};
 
 /// A smaller excess than this is no delay that anybody could feel or measure across processes.
 const LEAST_EXCESS_MS: f64 = 1.0;
+
+/// If the generator was the limit in this share (0-1) of what is to be explained, or more, then what was measured is
+/// more about it than about the service.
+pub(crate) const SPOILED: f64 = 0.5;
+
+/// Columns of requests that every use of them needs.
+const COLUMNS: &[&str] = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
 
 /// Everything rules may look at.
 pub struct Case<'a> {
     /// The recording.
     pub recording: &'a Recording,
-    /// The client's seconds, or what stands for them.
+    /// The client's seconds, or what stands for them; without those of the warm-up.
     pub client: ClientView,
     /// Who measured response time.
     pub origin: Origin,
+    /// What each operation came to.
+    pub operations: Vec<Operation>,
+    /// What of the load's start is left out.
+    pub warm_up: WarmUp,
+    /// Whether the generator was fit to measure.
+    pub validity: Validity,
     /// What there is to explain, if anything.
     pub complaint: Option<Complaint>,
+    /// Share (0-1) of what there is to explain, or of the load if there is nothing, that the generator spoiled.
+    pub limited_ratio: f64,
+    /// Stretches of the complaint's window that are no part of it.
+    pub left_out: Vec<Window>,
     index: Index,
     whole: Window,
 }
@@ -32,21 +50,49 @@ impl<'a> Case<'a> {
     pub fn new(recording: &'a Recording, window: Option<Window>) -> Self {
         let manifest = &recording.manifest;
         let whole = window.unwrap_or(Window { from: manifest.started_at, to: manifest.ended_at.unwrap_or(i64::MAX) });
-        let columns = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
-        let requests: Vec<Request> = recording
-            .tables
-            .requests
-            .with_columns(columns)
-            .unwrap_or_default()
-            .iter()
-            .filter(|r| window.is_none_or(|w| w.contains(r.intended_at)))
-            .cloned()
-            .collect();
+        let rows = recording.tables.requests.with_columns(COLUMNS).unwrap_or_default();
+        let requests: Vec<&Request> =
+            rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
         let index = Index::of(&recording.tables.samples.rows);
-        let (client, origin) = latency::best(&requests, &index, whole);
-        let complaint =
-            Complaint::find(&client, &requests, manifest).map(|c| Complaint { text: origin.qualify(&c.text), ..c });
-        Self { recording, client, origin, complaint, index, whole }
+        let (mut client, origin) = latency::best(&requests, &index, whole);
+        // Who asks for a part of the run wants to see just that.
+        let warm_up = WarmUp::of(manifest, &requests, window.is_none());
+        client.seconds.retain(|s| s.window.from >= warm_up.measured_from());
+        let operations = operations::of(recording, &requests, window, warm_up.measured_from());
+        let validity = Validity::of(manifest, &index, &requests, whole);
+
+        let find = |client: &ClientView| {
+            let complaint = Complaint::find(client, &operations, manifest)?;
+            Some(Complaint { text: origin.qualify(&complaint.text), ..complaint })
+        };
+        let mut found = find(&client);
+        let explained = found.as_ref().map_or(whole, |c| c.slow);
+        let mut limited_ratio = validity.spoiled_ratio(explained);
+        let mut left_out = Vec::new();
+        if found.is_some() && limited_ratio > 0.0 && limited_ratio < SPOILED {
+            let limited: Vec<Window> = validity.spoiled().collect();
+            let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
+            let mut rest = client.clone();
+            rest.seconds.retain(|s| !overlaps(s.window));
+            match find(&rest).filter(|_| complaint::is_any_degraded(&rest, manifest)) {
+                Some(complaint) => (found, left_out) = (Some(complaint), limited),
+                // All that there was to complain about is the generator's.
+                None => limited_ratio = 1.0,
+            }
+        }
+        Self {
+            recording,
+            client,
+            origin,
+            operations,
+            warm_up,
+            validity,
+            complaint: found,
+            limited_ratio,
+            left_out,
+            index,
+            whole,
+        }
     }
 
     /// The degraded stretch until the last of its requests had ended, or all of the recording if nothing is
@@ -72,12 +118,15 @@ impl<'a> Case<'a> {
         self.whole
     }
 
-    /// Requests that were due in the degraded stretch.
+    /// Requests that were due in the degraded stretch, without those of seconds that are left out.
     ///
     /// # Errors
     /// If requests, or one of the columns every use of them needs, were not recorded.
     pub fn slow_requests(&self) -> Result<Vec<&'a Request>, Missing> {
-        self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))
+        let mut rows = self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))?;
+        let measured_from = self.warm_up.measured_from();
+        rows.retain(|r| r.intended_at >= measured_from && !self.left_out.iter().any(|w| w.contains(r.intended_at)));
+        Ok(rows)
     }
 
     /// Requests that were due in `window`.
@@ -86,8 +135,7 @@ impl<'a> Case<'a> {
     /// As [`Self::slow_requests`].
     pub fn requests_in(&self, window: Window) -> Result<Vec<&'a Request>, Missing> {
         let enable = "put the load on with holdup run";
-        let columns = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
-        let rows = self.recording.tables.requests.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        let rows = self.recording.tables.requests.with_columns(COLUMNS).map_err(|what| Missing::new(what, enable))?;
         if rows.is_empty() {
             return Err(Missing::new("requests", enable));
         }
@@ -109,7 +157,8 @@ impl<'a> Case<'a> {
             return Ok(counted.delta);
         }
         let rows = self.requests_in(Window { from: i64::MIN, to: i64::MAX })?;
-        Ok(rows.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at)).count() as f64)
+        let ended = rows.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at));
+        Ok(ended.map(|r| r.count()).sum::<u64>() as f64)
     }
 
     /// Most requests that were due in any second of the degraded stretch, per second.
@@ -117,14 +166,6 @@ impl<'a> Case<'a> {
         let window = self.complaint.as_ref().map_or(self.whole, |c| c.slow);
         let seconds = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
         seconds.map(|s| s.offered as f64 / s.window.seconds().max(1e-9)).fold(0.0, f64::max)
-    }
-
-    /// Mean service time of the requests of `window`, milliseconds.
-    ///
-    /// # Errors
-    /// As [`Self::slow_requests`].
-    pub fn service_mean_ms(&self, window: Window) -> Result<Option<f64>, Missing> {
-        Ok(mean(self.requests_in(window)?.into_iter().filter_map(service_ms)))
     }
 
     /// Milliseconds to explain of a mean slow request; 0 if there is no complaint.

@@ -1,20 +1,16 @@
 //! From rules' outcomes to one answer: ranked by the milliseconds they explain, linked into root, contributor
 //! and symptom, with a culprit only where the evidence carries it.
 
-use std::collections::BTreeMap;
+use holdup_recording::Recording;
 
-use holdup_recording::{Recording, RunState};
-
-use crate::case::Case;
+use crate::case::{Case, SPOILED};
 use crate::ledger::ledger;
+use crate::load::{self, LoadReport};
 use crate::rules::{self, Outcome, Rule};
-use crate::signals::Window;
-use crate::signals::client::{client_queue_ms, failed, is_latency, mean, response_ms, send_lag_ms, service_ms};
 use crate::signals::disturbance::{DISTURBED, Disturbance};
-use crate::verdict::{
-    Answer, Cleared, CoverageEntry, Diagnosis, Finding, LoadReport, NotJudged, OperationReport, Percentiles, Role,
-    Span, round,
-};
+use crate::signals::validity::{self, Label};
+use crate::signals::{Window, complaint};
+use crate::verdict::{Answer, Cleared, CoverageEntry, Diagnosis, Finding, NotJudged, Role, Span, round};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -94,30 +90,7 @@ impl Judged {
         }
         let culprit = findings.iter().find(|f| f.role == Role::Root && f.explains_ratio >= CULPRIT_RATIO);
         let disturbance = Disturbance::find(&case.view(case.whole()));
-        let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
-        let (verdict, headline) = match (&case.complaint, culprit) {
-            (None, _) if case.client.seconds.is_empty() => {
-                (Answer::Undecided, "Nothing here measured response time, so there is nothing to explain.".to_owned())
-            }
-            (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}.", met(case))),
-            (Some(_), _) if disturbed => (
-                Answer::Undecided,
-                format!("{}: what was measured then is not the service's. Run it again.", capital(&disturbance.text())),
-            ),
-            (Some(c), Some(f)) => (
-                Answer::Found,
-                format!(
-                    "{}: it explains {:.0} of the {:.0} ms by which a mean request was too slow.",
-                    f.title,
-                    f.explains_ms.min(c.excess_ms()),
-                    c.excess_ms()
-                ),
-            ),
-            (Some(c), None) => {
-                let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
-                (Answer::Undecided, format!("{what}, and no cause that was looked at explains it."))
-            }
-        };
+        let (verdict, headline) = answer(case, culprit, &disturbance);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
         let span = |w: Window| Span {
@@ -131,26 +104,110 @@ impl Judged {
         {
             evidence.window = evidence.at.filter(|w| w.to < i64::MAX).map(span);
         }
-        let generator_limited = findings.iter().any(|f| f.cause == rules::load_generator_limit::RULE.cause);
+        let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
+        let load = load::report(case, &found, missed(case));
         Diagnosis {
             verdict,
             culprit,
             headline,
-            complaint: case.complaint.as_ref().map(|c| c.text.clone()),
+            complaint: case.complaint.as_ref().map(|c| c.text.clone() + &left_out(case)),
             episode: case.complaint.as_ref().map(|c| span(c.slow)),
             findings,
             cleared: self.cleared,
             not_judged: self.not_judged,
             ledger: ledger(case),
-            load: LoadReport { disturbed: disturbance.text(), ..load_report(case, generator_limited) },
+            load: LoadReport { disturbed: disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
         }
     }
 }
 
+/// The kind of answer and its sentence.
+fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance) -> (Answer, String) {
+    if case.client.seconds.is_empty() {
+        return (Answer::Undecided, "Nothing here measured response time, so there is nothing to explain.".to_owned());
+    }
+    let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
+    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
+    match (&case.complaint, culprit) {
+        (Some(_), _) if disturbed => {
+            let what = capital(&disturbance.text().unwrap_or_default());
+            (Answer::Undecided, format!("{what}: what was measured then is not the service's. Run it again."))
+        }
+        // Where all of the load was put on and nothing is wrong, the generator's delay only hides how good it is.
+        (complaint, _)
+            if case.limited_ratio >= SPOILED && !is_generator && (complaint.is_some() || !case.validity.is_put_on) =>
+        {
+            (Answer::Undecided, limited(case))
+        }
+        (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
+        (Some(c), Some(f)) => (
+            Answer::Found,
+            format!(
+                "{}: it explains {:.0} of the {:.0} ms by which a mean request was too slow.",
+                f.title,
+                f.explains_ms.min(c.excess_ms()),
+                c.excess_ms()
+            ),
+        ),
+        (Some(c), None) => {
+            let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
+            (Answer::Undecided, format!("{what}, and no cause that was looked at explains it."))
+        }
+    }
+}
+
+/// That the generator was the limit, why, and what to do.
+fn limited(case: &Case<'_>) -> String {
+    let reasons = case.validity.sentences().into_iter().filter(|(limit, ..)| limit.is_generators());
+    let why: Vec<String> = reasons.map(|(.., text)| text).collect();
+    let whose = match &case.complaint {
+        Some(_) => "what was slow then is not known to be the service",
+        None => "what was achieved is its own limit, and the service may carry more",
+    };
+    let fix = case.validity.fixes().into_iter().next().map_or_else(String::new, |fix| format!(" {}", fix.text));
+    format!("The load generator could not keep up, so {whose}: {}.{fix}", why.join("; "))
+}
+
+/// What a healthy verdict does not say: that the service carries no more than this, or is no faster.
+fn caveat(case: &Case<'_>) -> String {
+    let validity = &case.validity;
+    let limited = validity.spoiled().map(|w| w.seconds()).fold(0.0, |sum, s| sum + s);
+    let (of_limited, capped) = (validity::seconds(limited), validity.seconds(Label::Capped));
+    match () {
+        () if limited > 0.0 && validity.is_put_on => {
+            format!("; but for {of_limited} s response times hold a delay of the load generator's own")
+        }
+        () if limited > 0.0 => format!(
+            "; but for {of_limited} s the load generator could not keep up, so the rate it achieved is its own limit and not the service's"
+        ),
+        () if capped > 0.0 => format!(
+            "; but for {} s the limit of {} requests in flight bound, so the rate it achieved is no limit of the service",
+            validity::seconds(capped),
+            validity.connections
+        ),
+        () => String::new(),
+    }
+}
+
+/// `; 3 s in which the generator could not keep up are left out`, if so.
+fn left_out(case: &Case<'_>) -> String {
+    let seconds = case.left_out.iter().fold(0.0, |sum, w| sum + w.seconds());
+    if seconds <= 0.0 {
+        return String::new();
+    }
+    format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
+}
+
+/// Objectives that were missed, in words.
+fn missed(case: &Case<'_>) -> Vec<String> {
+    let thresholds = case.recording.manifest.load.iter().flat_map(|l| &l.thresholds);
+    thresholds.filter_map(|t| complaint::missed(t, &case.operations)).collect()
+}
+
 /// The text as the beginning of a sentence.
-fn capital(text: &Option<String>) -> String {
-    let mut letters = text.as_deref().unwrap_or_default().chars();
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
@@ -159,48 +216,4 @@ fn met(case: &Case<'_>) -> String {
     let thresholds = case.recording.manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
     let texts: Vec<&str> = thresholds.iter().map(|t| t.text.as_str()).collect();
     if texts.is_empty() { String::new() } else { format!(": every objective was met ({})", texts.join(", ")) }
-}
-
-fn load_report(case: &Case<'_>, generator_limited: bool) -> LoadReport {
-    let Ok(requests) = case.requests_in(case.whole()) else { return LoadReport::default() };
-    let mut names: Vec<&str> = Vec::new();
-    for request in &requests {
-        if !names.contains(&request.operation.as_str()) {
-            names.push(&request.operation);
-        }
-    }
-    let first = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
-    // Rates are over the schedule, or as far as it got; completions that came after its end count, over the
-    // longer time they took.
-    let manifest = &case.recording.manifest;
-    let last_intended = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
-    let planned = manifest.phases.last().map_or(last_intended, |p| p.to).min(case.whole().to);
-    let scheduled = if manifest.state == RunState::Complete { planned } else { last_intended } - first;
-    let offered_s = scheduled.max(1_000_000) as f64 / 1e9;
-    let operations = names
-        .into_iter()
-        .map(|name| {
-            let mine: Vec<_> = requests.iter().copied().filter(|r| r.operation == name).collect();
-            let completed = mine.iter().filter(|r| r.outcome == "ok").count() as u64;
-            let last = mine.iter().map(|r| r.done_at).max().unwrap_or(first);
-            let achieved_s = ((last - first) as f64 / 1e9).max(offered_s);
-            let mut errors_by_kind = BTreeMap::new();
-            for request in mine.iter().filter(|r| failed(r)) {
-                *errors_by_kind.entry(request.outcome.clone()).or_insert(0) += 1;
-            }
-            OperationReport {
-                operation: name.to_owned(),
-                offered: round(mine.len() as f64 / offered_s, 3),
-                achieved: round(completed as f64 / achieved_s, 3),
-                completed,
-                errors: errors_by_kind.values().sum(),
-                errors_by_kind,
-                response_ms: Percentiles::of(mine.iter().filter(|r| is_latency(r)).map(|r| response_ms(r))),
-                service_ms: Percentiles::of(mine.iter().filter(|r| is_latency(r)).filter_map(|r| service_ms(r))),
-                send_lag_ms: Percentiles::of(mine.iter().filter_map(|r| send_lag_ms(r))),
-            }
-        })
-        .collect();
-    let capped = mean(requests.iter().map(|r| if client_queue_ms(r) > 1.0 { 1.0 } else { 0.0 })).unwrap_or(0.0);
-    LoadReport { operations, generator_limited, capped_ratio: round(capped, 4), disturbed: None }
 }

@@ -15,7 +15,8 @@ use serde::{Deserialize, Serialize};
 use crate::case::Case;
 use crate::rules::timing;
 use crate::signals::View;
-use crate::signals::client::{client_queue_ms, is_latency, mean, response_ms, send_lag_ms, service_ms};
+use crate::signals::client::{client_queue_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms};
+use crate::signals::distribution::mean_of;
 use crate::verdict::round;
 
 /// One operation and band.
@@ -26,7 +27,7 @@ pub struct LedgerRow {
     /// `all`, or a band of response-time percentiles: `p0-50`, `p50-90`, `p90-99`, `p99-100`.
     pub band: String,
     /// Requests in it.
-    pub requests: usize,
+    pub requests: u64,
     /// Mean response time, milliseconds.
     pub response_ms: f64,
     /// Its parts, in the order in which a request meets them.
@@ -70,9 +71,17 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
         let mut mine: Vec<&Request> =
             requests.iter().copied().filter(|r| r.operation == operation && is_latency(r)).collect();
         mine.sort_by(|a, b| response_ms(a).total_cmp(&response_ms(b)));
+        // Up to each row, how many requests they stand for.
+        let mut until = vec![0; mine.len()];
+        mine.iter().zip(&mut until).fold(0, |below, (row, until)| {
+            *until = below + row.count();
+            *until
+        });
+        let all = until.last().copied().unwrap_or(0) as f64;
         for (band, from, to) in BANDS {
-            let n = mine.len() as f64;
-            let slice = &mine[(from * n).floor() as usize..(to * n).ceil() as usize];
+            let begin = until.partition_point(|n| *n as f64 <= (from * all).floor());
+            let end = until.partition_point(|n| (*n as f64) < (to * all).ceil());
+            let slice = &mine[begin..(end + 1).min(mine.len())];
             if !slice.is_empty() {
                 rows.push(row(operation, band, slice, cpu_ms, &parts));
             }
@@ -88,7 +97,7 @@ fn row(
     cpu_ms: Option<f64>,
     measured: &[(&'static str, Intervals)],
 ) -> LedgerRow {
-    let exact = |f: fn(&Request) -> f64| mean(requests.iter().map(|r| f(r))).unwrap_or(0.0);
+    let exact = |f: fn(&Request) -> f64| mean_over(requests.iter().copied(), |r| Some(f(r))).unwrap_or(0.0);
     let mut parts = vec![
         ("client_queue", exact(client_queue_ms), 0.0),
         ("connect", exact(|r| r.connect_ns as f64 / 1e6), 0.0),
@@ -96,13 +105,13 @@ fn row(
     ];
     for (name, intervals) in measured {
         // A request that never reached the service has no part in what the service measured.
-        let found: Vec<(f64, f64)> =
-            requests.iter().map(|r| service_ms(r).map_or((0.0, 0.0), |ms| intervals.part_of(r.done_at, ms))).collect();
-        let value = mean(found.iter().map(|(v, _)| *v)).unwrap_or(0.0);
-        parts.push((name, value, mean(found.iter().map(|(_, e)| *e)).unwrap_or(0.0)));
+        let of = |r: &Request| service_ms(r).map_or((0.0, 0.0), |ms| intervals.part_of(r.done_at, ms));
+        let found: Vec<((f64, f64), u64)> = requests.iter().map(|r| (of(r), r.count())).collect();
+        let value = mean_of(found.iter().map(|((value, _), n)| (*value, *n))).unwrap_or(0.0);
+        parts.push((name, value, mean_of(found.iter().map(|((_, error), n)| (*error, *n))).unwrap_or(0.0)));
     }
     if let Some(cpu_ms) = cpu_ms {
-        let sent = mean(requests.iter().map(|r| f64::from(r.sent_at.is_some()))).unwrap_or(0.0);
+        let sent = exact(|r| f64::from(r.sent_at.is_some()));
         parts.push(("app_cpu", cpu_ms * sent, 0.0));
     }
     let response = exact(response_ms);
@@ -110,7 +119,7 @@ fn row(
     LedgerRow {
         operation: operation.to_owned(),
         band: band.to_owned(),
-        requests: requests.len(),
+        requests: requests.iter().map(|r| r.count()).sum(),
         response_ms: round(response, 3),
         parts: parts
             .into_iter()
@@ -173,13 +182,14 @@ struct Served {
 fn measured(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     let view = case.slow();
     let Ok(requests) = case.requests_in(case.whole()) else { return Vec::new() };
-    let mut ended: Vec<(i64, f64)> = requests.iter().filter_map(|r| Some((r.done_at, service_ms(r)?))).collect();
-    ended.sort_by_key(|(at, _)| *at);
+    let mut ended: Vec<(i64, f64, u64)> =
+        requests.iter().filter_map(|r| Some((r.done_at, service_ms(r)?, r.count()))).collect();
+    ended.sort_by_key(|(at, ..)| *at);
     let served: Vec<Served> = growth(&view, &format!("{}_count", timing::HTTP_SERVER))
         .into_iter()
         .filter_map(|((from, to), requests)| {
-            let mine = &ended[ended.partition_point(|(at, _)| *at < from)..ended.partition_point(|(at, _)| *at < to)];
-            let service_ms = mean(mine.iter().map(|(_, ms)| *ms)).filter(|_| requests > 0.0)?;
+            let mine = &ended[ended.partition_point(|(at, ..)| *at < from)..ended.partition_point(|(at, ..)| *at < to)];
+            let service_ms = mean_of(mine.iter().map(|(_, ms, n)| (*ms, *n))).filter(|_| requests > 0.0)?;
             Some(Served { from, to, requests, service_ms })
         })
         .collect();

@@ -12,6 +12,7 @@ pub mod case;
 pub mod compare;
 mod judge;
 pub mod ledger;
+mod load;
 pub mod rules;
 pub mod signals;
 pub mod verdict;

@@ -1,15 +1,15 @@
 //! The answer as data: what the terminal, the report and `--json` show (`docs/schema/verdict.schema.json`).
 //! How it comes about is `judge`'s.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::manifest::{Coverage, CoverageState};
 use holdup_recording::{Labels, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::LedgerRow;
+pub use crate::load::{
+    LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
+};
 use crate::signals::Window;
-use crate::signals::client::quantile;
 
 /// Holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,67 +226,6 @@ pub struct NotJudged {
     pub missing: String,
     /// What would bring it.
     pub enable: String,
-}
-
-/// Percentiles in milliseconds; all empty if nothing was measured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Percentiles {
-    /// Median.
-    pub p50: Option<f64>,
-    /// 90th percentile.
-    pub p90: Option<f64>,
-    /// 99th percentile.
-    pub p99: Option<f64>,
-    /// 99.9th percentile.
-    pub p999: Option<f64>,
-    /// Greatest.
-    pub max: Option<f64>,
-}
-
-impl Percentiles {
-    /// Of any values in milliseconds.
-    pub fn of(values: impl Iterator<Item = f64>) -> Self {
-        let mut values: Vec<f64> = values.collect();
-        values.sort_by(f64::total_cmp);
-        let q = |q| quantile(&values, q);
-        Self { p50: q(0.5), p90: q(0.9), p99: q(0.99), p999: q(0.999), max: q(1.0) }
-    }
-}
-
-/// What one operation came to.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct OperationReport {
-    /// Its name.
-    pub operation: String,
-    /// Intended starts per second.
-    pub offered: f64,
-    /// Completions per second.
-    pub achieved: f64,
-    /// Requests that ended well.
-    pub completed: u64,
-    /// Requests that failed.
-    pub errors: u64,
-    /// Failures by kind.
-    pub errors_by_kind: BTreeMap<String, u64>,
-    /// From the intended start, unfinished ones at their age.
-    pub response_ms: Percentiles,
-    /// From the send.
-    pub service_ms: Percentiles,
-    /// The generator's own delay.
-    pub send_lag_ms: Percentiles,
-}
-
-/// What the generator did and saw.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct LoadReport {
-    /// A row each.
-    pub operations: Vec<OperationReport>,
-    /// Whether the generator was the limit: numbers of this run are then not the service's.
-    pub generator_limited: bool,
-    /// Share (0-1) of requests that were due while every connection was busy.
-    pub capped_ratio: f64,
-    /// What kept this machine from running at all meanwhile, in words; none if nothing did.
-    pub disturbed: Option<String>,
 }
 
 /// What a source could say.

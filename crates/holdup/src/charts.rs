@@ -282,11 +282,12 @@ impl Plot<'_> {
         let second = |at: i64| first + (at - first) / 1_000_000_000 * 1_000_000_000;
         for request in requests {
             if let Some(counts) = by_second.get_mut(&second(request.intended_at)) {
-                counts[0] += 1.0;
+                counts[0] += request.count() as f64;
             }
             if let Some(counts) = by_second.get_mut(&second(request.done_at)) {
-                counts[1] += f64::from(request.outcome == "ok");
-                counts[2] += f64::from(failed(request));
+                let count = request.count() as f64;
+                counts[1] += if request.outcome == "ok" { count } else { 0.0 };
+                counts[2] += if failed(request) { count } else { 0.0 };
             }
         }
         ["offered", "achieved", "errors"]

@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare::{Change, Comparison};
 use holdup_diagnose::verdict::{Answer, Finding, LoadReport, Role};
+use holdup_recording::manifest::Model;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -94,6 +95,34 @@ fn load(out: &mut String, load: &LoadReport) {
             ms(o.response_ms.p99),
             ms(o.response_ms.max)
         );
+    }
+    if let Some(text) = &load.validity.text {
+        let model = if load.model == Some(Model::Closed) { "closed model" } else { "open model" };
+        let protocol = load.protocol.as_ref().map_or_else(String::new, |p| format!(", {p}"));
+        let loops = if load.loops > 1 { format!(", {} loops", load.loops) } else { String::new() };
+        let shard = load.shard.as_ref().map_or_else(String::new, |s| format!(", shard {s} of the schedule"));
+        dim(out, &format!("load: {model}{protocol}{loops}{shard}; {text}"));
+    }
+    for reason in &load.validity.reasons {
+        wrap(out, "  - ", &reason.text);
+    }
+    if load.model == Some(Model::Closed) {
+        dim(out, CLOSED);
+    }
+    if let Some(text) = &load.warm_up.text {
+        dim(out, &format!("warm-up: {text}; counts are of the whole run"));
+    }
+}
+
+/// What a closed model can't show.
+const CLOSED: &str = "closed model: a slow service is asked less, so response times leave out the waits of users who would have come meanwhile";
+
+/// Writes `text` dimmed, broken as [`wrap`] does.
+fn dim(out: &mut String, text: &str) {
+    let mut lines = String::new();
+    wrap(&mut lines, "", text);
+    for line in lines.lines() {
+        let _ = writeln!(out, "{DIM}{line}{DIM:#}");
     }
 }
 

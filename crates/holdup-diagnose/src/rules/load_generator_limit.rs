@@ -1,11 +1,13 @@
 //! The load generator itself is the limit: its numbers are then not the service's.
 
 use holdup_recording::Labels;
+use holdup_recording::rows::Request;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
-use crate::case::Case;
-use crate::signals::Missing;
-use crate::signals::client::{client_queue_ms, mean, quantile, send_lag_ms, service_ms};
+use crate::case::{Case, SPOILED};
+use crate::signals::client::{client_queue_ms, distribution, mean_over, send_lag_ms, service_ms};
+use crate::signals::validity::{Label, Limit};
+use crate::signals::{Missing, Window};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// A service whose requests take this many times the time of its fastest ones is slow itself; that its slow
@@ -19,11 +21,11 @@ pub const RULE: Rule = Rule {
         title: "The load generator is the limit",
         what: "The machine or process that puts the load on can't keep up: it sends late, or its cap on requests in flight binds while the service still answers as fast as ever.",
         hurts: "Every number of the run is then about the generator. A knee found this way is the knee of the wrong system.",
-        needs: "Request rows with intended start, moment a connection was free, and send. holdup's own runs have them.",
-        predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time stays what it is without load.",
+        needs: "Request rows with intended start, moment a connection was free, and send; for the reason, the generator's own samples (busy time, run-queue wait, CPU quota). holdup's own runs have them.",
+        predicts: "Send lag (from connection free to sent) is a large part of response time; or requests wait for a free connection while service time stays what it is without load. Its loop never sleeps, waits for a CPU, or its CPU cgroup is out of quota.",
         clears: "Send lag is a small share of what requests are too slow by, and where requests waited for a connection, the service itself had become slower.",
         looks_like: "A slow service: it too makes requests wait for the generator's connections, but its service time grows. A closed-model generator never shows the difference.",
-        fix: "More connections (load.connections), more or other machines for the generator, fewer processes beside it.",
+        fix: "More connections (load.connections); another core (--loops, --cpus), a larger CPU quota, fewer processes beside it; its schedule split over machines (--shard).",
         prove: "Run again: send lag is a small share of response time and requests find a free connection.",
         references: "G. Tene, How NOT to Measure Latency (coordinated omission); J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961.",
     },
@@ -33,12 +35,9 @@ pub const RULE: Rule = Rule {
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let requests = case.slow_requests()?;
     let window = case.slow().window;
-    let lag = mean(requests.iter().filter_map(|r| send_lag_ms(r))).unwrap_or(0.0);
-    let queued = mean(requests.iter().map(|r| client_queue_ms(r))).unwrap_or(0.0);
-    let service = mean(requests.iter().filter_map(|r| service_ms(r))).unwrap_or(0.0);
-    let mut unloaded: Vec<f64> = case.requests_in(case.whole())?.iter().filter_map(|r| service_ms(r)).collect();
-    unloaded.sort_by(f64::total_cmp);
-    let unloaded = quantile(&unloaded, 0.05).unwrap_or(0.0);
+    let over = |of: fn(&Request) -> Option<f64>| mean_over(requests.iter().copied(), of).unwrap_or(0.0);
+    let (lag, queued, service) = (over(send_lag_ms), over(|r| Some(client_queue_ms(r))), over(service_ms));
+    let unloaded = distribution(case.requests_in(case.whole())?, service_ms).quantile(0.05).unwrap_or(0.0);
     let connections = case.recording.manifest.load.as_ref().map_or(0, |l| l.connections);
 
     let evidence = |column: &str, observed: String, expected: &str, text: String| {
@@ -46,20 +45,30 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     };
     let lag_text = format!("holdup sent each request {} after it could, on average", ms(lag));
     let late = evidence("sent_at", ms(lag), "a small share of the delay", lag_text);
-    let mut own = Vec::new();
-    if let Ok(cpu) = case.slow().counter("holdup_load_cpu_seconds_total", &[], "holdup run") {
-        let text = format!("its loop used {} of one core", percent(cpu.rate()));
-        own.push(cpu.evidence(percent(cpu.rate()), "below 100 %", text));
-    }
+    let own = own_account(case);
 
+    // A loop without room makes its own queue: it frees connections late.
+    let full = case.limited_ratio >= SPOILED && case.share(lag + queued) >= MATTERS && {
+        let limits = case.validity.limits();
+        limits.iter().any(|(_, r)| matches!(r.limit, Limit::Busy | Limit::Throttled))
+    };
     let capped = case.share(queued) >= MATTERS && service < SERVICE_SLOWED * unloaded;
-    let (explains_ms, mut evidence, fix) = if case.share(lag) >= MATTERS {
-        let fix = Fix {
-            text: "Give the generator a core of its own, or split the load over machines.".to_owned(),
-            command: None,
-            risk: None,
-        };
-        (lag, vec![late], fix)
+    let (explains_ms, mut evidence, fixes) = if full || case.share(lag) >= MATTERS {
+        let mut fixes = case.validity.fixes();
+        if fixes.is_empty() {
+            fixes.push(Fix {
+                text: "Give the generator a core of its own, or split the load over machines.".to_owned(),
+                command: None,
+                risk: None,
+            });
+        }
+        let queue = evidence(
+            "ready_at",
+            ms(queued),
+            "0 ms",
+            format!("requests waited {} for a connection that it had not freed", ms(queued)),
+        );
+        if full && queued > lag { (lag + queued, vec![queue, late], fixes) } else { (lag, vec![late], fixes) }
     } else if capped {
         let text = format!(
             "requests waited {} for one of {connections} connections while the service took {}, as ever ({} at its fastest)",
@@ -74,10 +83,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             command: None,
             risk: None,
         };
-        (queued, vec![evidence("ready_at", ms(queued), "0 ms", text)], fix)
+        (queued, vec![evidence("ready_at", ms(queued), "0 ms", text)], vec![fix])
     } else {
-        let mut cleared = vec![late];
-        cleared.extend(own);
+        let mut cleared = own;
+        cleared.push(late);
         if queued > 1.0 {
             let text = format!(
                 "requests waited {} for one of {connections} connections because the service held each for {}, {:.0} times its fastest",
@@ -94,9 +103,51 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights: vec![0.95],
-        fixes: vec![fix],
-        prove: "Run the same scenario again: send lag and the wait for a connection are gone from the ledger."
+        fixes,
+        prove: "Run the same scenario again: every slice is valid, and send lag and the wait for a connection are gone from the ledger."
             .to_owned(),
         role: Role::Root,
     }))
+}
+
+/// What the generator says of itself, loop by loop, and every limit of its own that bound.
+fn own_account(case: &Case<'_>) -> Vec<Evidence> {
+    let view = case.slow();
+    let mut own = Vec::new();
+    let loops = view.label_values("holdup_load_cpu_seconds_total", "loop");
+    let several = loops.len() > 1;
+    for name in &loops {
+        let pair = [("loop", name.as_str())];
+        let labels: &[(&str, &str)] = if name.is_empty() { &[] } else { &pair };
+        let read = |metric: &str| view.counter(metric, labels, "holdup run").ok();
+        let share = |metric: &str| read(metric).map(|c| format!("{}", percent(c.rate())));
+        if let Some(cpu) = read("holdup_load_cpu_seconds_total") {
+            let which = if several { format!("loop {name}") } else { "its loop".to_owned() };
+            let awake = share("holdup_load_busy_seconds_total")
+                .map_or_else(String::new, |s| format!(", was awake for {s} of the time"));
+            let waited = share("holdup_load_run_queue_seconds_total")
+                .map_or_else(String::new, |s| format!(", waited for a CPU for {s}"));
+            let text = format!("{which} used {} of one core{awake}{waited}", percent(cpu.rate()));
+            own.push(cpu.evidence(percent(cpu.rate()), "below 100 %", text));
+        }
+    }
+    for (limit, _, text) in case.validity.sentences() {
+        let Some(window) = case.validity.windows(Label::GeneratorLimited).reduce(|a, b| Window { to: b.to, ..a })
+        else {
+            break;
+        };
+        let evidence = |table: &str, column: &str, labels: Labels| {
+            Evidence::new(table, column, labels, window, "", "", text.clone())
+        };
+        let sample = |metric: &str| evidence("samples", "value", Labels::of([("metric", metric)]));
+        own.push(match limit {
+            Limit::Busy => sample("holdup_load_busy_seconds_total"),
+            Limit::RunQueue => sample("holdup_load_run_queue_seconds_total"),
+            Limit::Throttled => sample("holdup_load_throttled_seconds_total"),
+            Limit::SendLag => evidence("requests", "sent_at", Labels::none()),
+            Limit::LocalPorts => evidence("requests", "outcome", Labels::none()),
+            Limit::InFlight => continue,
+        });
+    }
+    own
 }

@@ -17,7 +17,7 @@ pub mod workload_spike;
 
 use crate::case::Case;
 use crate::signals::Missing;
-use crate::signals::client::{client_queue_ms, mean};
+use crate::signals::client::{client_queue_ms, mean_over};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// Every rule, in the order in which a request meets the resource.
@@ -140,7 +140,8 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) {
         found[longest].1.explains_ms += found[pool].1.explains_ms;
     }
     let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
-    let waited = case.slow_requests().ok().and_then(|rows| mean(rows.into_iter().map(client_queue_ms))).unwrap_or(0.0);
+    let waited =
+        case.slow_requests().ok().and_then(|rows| mean_over(rows, |r| Some(client_queue_ms(r)))).unwrap_or(0.0);
     let inside_service = case.excess_ms() - waited;
     if !generator && waited > 0.0 && inside_service > 0.0 {
         for (_, finding) in found.iter_mut() {

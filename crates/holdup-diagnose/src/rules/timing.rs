@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 
 use crate::case::Case;
-use crate::signals::client::{mean, quantile};
-use crate::signals::{Mean, Missing, View};
+use crate::signals::{Distribution, Mean, Missing, View};
 use crate::verdict::Evidence;
 
 /// Histogram of the app's database calls, as OpenTelemetry names it.
@@ -110,9 +109,8 @@ fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<ByDigest<'a>, Missin
 pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Missing> {
     let by_digest = by_digest(view, completed)?;
     let digest = by_digest.iter().max_by_key(|(_, e)| e.len()).map_or("", |(digest, _)| *digest).to_owned();
-    let mut durations: Vec<f64> = by_digest.into_values().flatten().map(|(_, ms)| ms).collect();
-    durations.sort_by(f64::total_cmp);
-    let q = |q| quantile(&durations, q).unwrap_or(0.0);
+    let durations = Distribution::of(by_digest.into_values().flatten().map(|(_, ms)| (ms, 1)));
+    let q = |q| durations.quantile(q).unwrap_or(0.0);
     let (p50_ms, p99_ms) = (q(0.5), q(0.99));
     let evidence = Evidence::new(
         "statements",
@@ -123,6 +121,6 @@ pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Mi
         String::new(),
         String::new(),
     );
-    let mean_ms = mean(durations.iter().copied()).unwrap_or(0.0);
-    Ok(ServerTiming { count: durations.len(), mean_ms, p50_ms, p99_ms, evidence })
+    let mean_ms = durations.mean().unwrap_or(0.0);
+    Ok(ServerTiming { count: durations.count() as usize, mean_ms, p50_ms, p99_ms, evidence })
 }

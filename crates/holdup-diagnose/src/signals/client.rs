@@ -4,6 +4,7 @@
 use holdup_recording::rows::Request;
 
 use super::Window;
+use super::distribution::{Distribution, mean_of};
 
 /// One second of requests, by intended start.
 #[derive(Clone, Debug, PartialEq)]
@@ -11,30 +12,34 @@ pub struct Second {
     /// The second.
     pub window: Window,
     /// Requests that were due.
-    pub offered: usize,
+    pub offered: u64,
     /// Requests that failed.
-    pub errors: usize,
-    /// Response times in milliseconds, ascending: see [`is_latency`].
-    pub response_ms: Vec<f64>,
+    pub errors: u64,
+    /// Response times in milliseconds: see [`is_latency`].
+    pub response_ms: Distribution,
 }
 
 impl Second {
     /// Percentile `q` (0-1) of response time, milliseconds.
     pub fn quantile(&self, q: f64) -> Option<f64> {
-        quantile(&self.response_ms, q)
+        self.response_ms.quantile(q)
     }
 }
 
-/// Percentile `q` (0-1) of ascending `values`: the smallest value that at least a share `q` does not exceed.
-pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
-    let rank = (q * values.len() as f64).ceil().max(1.0) as usize;
-    values.get(rank.min(values.len()).checked_sub(1)?).copied()
+/// Mean of `value` over the requests that `rows` stand for and that have one; none of nothing.
+pub fn mean_over<'r>(
+    rows: impl IntoIterator<Item = &'r Request>,
+    value: impl Fn(&Request) -> Option<f64>,
+) -> Option<f64> {
+    mean_of(rows.into_iter().filter_map(|row| Some((value(row)?, row.count()))))
 }
 
-/// Mean; none of nothing.
-pub fn mean(values: impl IntoIterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.into_iter().fold((0.0, 0_usize), |(s, n), v| (s + v, n + 1));
-    (count > 0).then(|| sum / count as f64)
+/// How `value` is distributed over the requests that `rows` stand for and that have one.
+pub fn distribution<'r>(
+    rows: impl IntoIterator<Item = &'r Request>,
+    value: impl Fn(&Request) -> Option<f64>,
+) -> Distribution {
+    Distribution::of(rows.into_iter().filter_map(|row| Some((value(row)?, row.count()))))
 }
 
 /// Response time of a request, milliseconds: from the intended start, unfinished ones at their age.
@@ -68,6 +73,8 @@ pub fn is_latency(request: &Request) -> bool {
     matches!(request.outcome.as_str(), "ok" | "timeout" | "never_sent" | "unfinished")
 }
 
+const SECOND_NS: i64 = 1_000_000_000;
+
 /// Requests by second.
 #[derive(Clone, Debug, Default)]
 pub struct ClientView {
@@ -77,30 +84,32 @@ pub struct ClientView {
 
 impl ClientView {
     /// Groups `requests` by second.
-    pub fn of(requests: &[Request]) -> Self {
-        let Some(first) = requests.iter().map(|r| r.intended_at).min() else { return Self::default() };
-        let last = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
-        let count = (last - first) / 1_000_000_000 + 1;
-        let mut seconds: Vec<Second> = (0..count)
-            .map(|i| Second {
-                window: Window { from: first + i * 1_000_000_000, to: first + (i + 1) * 1_000_000_000 },
-                offered: 0,
-                errors: 0,
-                response_ms: Vec::new(),
-            })
-            .collect();
+    pub fn of<'r>(requests: impl IntoIterator<Item = &'r Request> + Clone) -> Self {
+        let bounds = requests.clone().into_iter().map(|r| r.intended_at);
+        let Some((first, last)) =
+            bounds.fold(None, |b, at| b.map_or(Some((at, at)), |(a, z): (i64, i64)| Some((a.min(at), z.max(at)))))
+        else {
+            return Self::default();
+        };
+        let count = (last - first) / SECOND_NS + 1;
+        let mut counts = vec![(0, 0); count as usize];
+        let mut times: Vec<Vec<(f64, u64)>> = vec![Vec::new(); count as usize];
         for request in requests {
-            let second = &mut seconds[((request.intended_at - first) / 1_000_000_000) as usize];
-            second.offered += 1;
-            second.errors += usize::from(failed(request));
+            let second = ((request.intended_at - first) / SECOND_NS) as usize;
+            counts[second].0 += request.count();
+            counts[second].1 += if failed(request) { request.count() } else { 0 };
             if is_latency(request) {
-                second.response_ms.push(response_ms(request));
+                times[second].push((response_ms(request), request.count()));
             }
         }
-        for second in &mut seconds {
-            second.response_ms.sort_by(f64::total_cmp);
-        }
-        Self { seconds }
+        let window = |i: i64| Window { from: first + i * SECOND_NS, to: first + (i + 1) * SECOND_NS };
+        let seconds = (0..count).zip(counts).zip(times).map(|((i, (offered, errors)), times)| Second {
+            window: window(i),
+            offered,
+            errors,
+            response_ms: Distribution::of(times),
+        });
+        Self { seconds: seconds.collect() }
     }
 }
 
@@ -109,25 +118,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_of_values_that_occurred() {
-        let values: Vec<f64> = (1..=100).map(f64::from).collect();
-        assert_eq!(
-            (quantile(&values, 0.99), quantile(&values, 0.5), quantile(&[], 0.5)),
-            (Some(99.0), Some(50.0), None)
-        );
-    }
-
-    #[test]
     fn a_fast_failure_is_no_fast_response_and_a_timeout_is_a_slow_one() {
         let request =
             |outcome: &str, ms: i64| Request { done_at: ms * 1_000_000, outcome: outcome.into(), ..Request::default() };
-        let view = ClientView::of(&[
-            request("ok", 40),
-            request("http_status", 1),
-            request("timeout", 900),
-            request("unfinished", 5),
-        ]);
-        assert_eq!(view.seconds[0].response_ms, [5.0, 40.0, 900.0]);
+        let rows = [request("ok", 40), request("http_status", 1), request("timeout", 900), request("unfinished", 5)];
+        let view = ClientView::of(&rows);
+        assert_eq!(view.seconds[0].response_ms, Distribution::of([(5.0, 1), (40.0, 1), (900.0, 1)]));
         assert_eq!((view.seconds[0].offered, view.seconds[0].errors), (4, 2));
+    }
+
+    #[test]
+    fn a_row_counts_as_often_as_it_stands_for() {
+        let row = |outcome: &str, ms: i64, weight: i64| Request {
+            done_at: ms * 1_000_000,
+            outcome: outcome.into(),
+            weight,
+            ..Request::default()
+        };
+        let rows = [row("ok", 10, 90), row("ok", 50, 9), row("timeout", 900, 0), row("http_status", 1, 20)];
+        let second = &ClientView::of(&rows).seconds[0];
+        assert_eq!((second.offered, second.errors), (120, 21));
+        assert_eq!(
+            (second.quantile(0.9), second.quantile(0.99), second.quantile(1.0)),
+            (Some(10.0), Some(50.0), Some(900.0))
+        );
+        assert_eq!(mean_over(&rows, |r| is_latency(r).then(|| response_ms(r))), Some(22.5));
     }
 }

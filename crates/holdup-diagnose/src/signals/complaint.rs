@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::manifest::{Manifest, Threshold};
-use holdup_recording::rows::Request;
 
 use super::Window;
-use super::client::{ClientView, Second, failed, is_latency, mean, quantile, response_ms};
+use super::client::{ClientView, Second};
+use super::distribution::Distribution;
+use super::operations::Operation;
 use crate::rules::{ms, thousands};
 
 /// Response time that counts as slow if the scenario has no objective: about a second is the limit for a
@@ -25,7 +26,7 @@ const DEGRADED_AT_LEAST_MS: f64 = 50.0;
 const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
 
 /// A second with fewer requests than this says little about percentiles; it is judged by its slowest.
-const FEW: usize = 10;
+const FEW: u64 = 10;
 
 /// A calm stretch shorter than this is no yardstick.
 pub const CALM_SECONDS: usize = 2;
@@ -55,43 +56,49 @@ impl Complaint {
         if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
     }
 
-    /// Finds what there is to complain about in `view`, whose requests are `requests`, or none. With objectives
-    /// it is their word that counts; without, the recording's own.
-    pub fn find(view: &ClientView, requests: &[Request], manifest: &Manifest) -> Option<Self> {
+    /// Finds what there is to complain about in `view`, whose requests came to `operations`, or none. With
+    /// objectives it is their word that counts; without, the recording's own.
+    pub fn find(view: &ClientView, operations: &[Operation], manifest: &Manifest) -> Option<Self> {
         let seconds = &view.seconds;
         let thresholds = manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
         let reference = calm_median(seconds);
         let degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, thresholds, reference)).collect();
         let missed: Vec<(String, bool)> =
-            thresholds.iter().filter_map(|t| Some((missed(t, requests)?, t.metric != "errors"))).collect();
+            thresholds.iter().filter_map(|t| Some((missed(t, operations)?, t.metric != "errors"))).collect();
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().map(|(text, _)| text.as_str()).collect();
             (texts.join("; "), missed.iter().any(|(_, slow)| *slow))
         } else if thresholds.is_empty() && is_sustained(seconds, &degraded) {
-            what_rose(seconds, reference, requests)
+            what_rose(seconds, reference, operations)
         } else {
             return None;
         };
         let first = degraded.iter().position(|d| *d).unwrap_or(0);
         let last = degraded.iter().rposition(|d| *d).unwrap_or(seconds.len().checked_sub(1)?);
-        let times = |part: &[Second]| -> Vec<f64> { part.iter().flat_map(|s| s.response_ms.iter().copied()).collect() };
-        let mut slow = times(&seconds[first..=last]);
-        slow.sort_by(f64::total_cmp);
-        let calm = longest_calm(&degraded);
+        let times = |part: &[Second]| Distribution::merged(part.iter().map(|s| &s.response_ms));
+        let slow = times(&seconds[first..=last]);
+        let calm = longest_calm(seconds, &degraded);
         Some(Self {
             text,
             is_slow,
             slow: Window { from: seconds[first].window.from, to: seconds[last].window.to },
             calm: calm.map(|(a, b)| Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }),
-            slow_mean_ms: mean(slow.iter().copied()).unwrap_or(0.0),
-            calm_mean_ms: calm.and_then(|(a, b)| mean(times(&seconds[a..b]))).unwrap_or(0.0),
-            slow_p99_ms: quantile(&slow, 0.99).unwrap_or(0.0),
+            slow_mean_ms: slow.mean().unwrap_or(0.0),
+            calm_mean_ms: calm.and_then(|(a, b)| times(&seconds[a..b]).mean()).unwrap_or(0.0),
+            slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
         })
     }
 }
 
+/// Whether any second of `view` is degraded.
+pub fn is_any_degraded(view: &ClientView, manifest: &Manifest) -> bool {
+    let thresholds = manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
+    let reference = calm_median(&view.seconds);
+    view.seconds.iter().any(|s| is_degraded(s, thresholds, reference))
+}
+
 /// What became worse in words, and whether it is response time.
-fn what_rose(seconds: &[Second], reference: Option<f64>, requests: &[Request]) -> (String, bool) {
+fn what_rose(seconds: &[Second], reference: Option<f64>, operations: &[Operation]) -> (String, bool) {
     let mut parts = Vec::new();
     let slow = seconds.iter().any(|s| is_slow(s, reference));
     if slow {
@@ -100,35 +107,34 @@ fn what_rose(seconds: &[Second], reference: Option<f64>, requests: &[Request]) -
         parts.push(format!("response time rose to a median of {} in its worst second{calm}", ms(worst)));
     }
     if seconds.iter().any(too_many_errors) {
-        parts.push(failures(requests));
+        parts.push(failures(operations));
     }
     (parts.join("; ") + " (no objective was given)", slow)
 }
 
 /// First quartile of the seconds' medians, milliseconds.
 fn calm_median(seconds: &[Second]) -> Option<f64> {
-    let mut medians: Vec<f64> = seconds.iter().filter_map(|s| s.quantile(0.5)).collect();
-    medians.sort_by(f64::total_cmp);
-    quantile(&medians, 0.25)
+    Distribution::of(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
 }
 
 /// Two degraded seconds in a row, or one in which a tenth of all requests began.
 fn is_sustained(seconds: &[Second], degraded: &[bool]) -> bool {
-    let all: usize = seconds.iter().map(|s| s.offered).sum();
+    let all: u64 = seconds.iter().map(|s| s.offered).sum();
     degraded.windows(2).any(|pair| pair[0] && pair[1])
         || seconds.iter().zip(degraded).any(|(s, d)| *d && s.offered * 10 >= all)
 }
 
-/// The longest run of calm seconds as indices, if long enough.
-fn longest_calm(degraded: &[bool]) -> Option<(usize, usize)> {
+/// The longest run of calm seconds as indices, if long enough. Seconds that were left out in between end a run.
+fn longest_calm(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)> {
     let mut best: Option<(usize, usize)> = None;
     let mut from = 0;
-    for i in 0..=degraded.len() {
-        if i == degraded.len() || degraded[i] {
-            if best.is_none_or(|(a, b)| i - from > b - a) {
-                best = Some((from, i));
+    for i in 0..=seconds.len() {
+        let apart = i > 0 && seconds.get(i).is_some_and(|s| s.window.from > seconds[i - 1].window.to);
+        if i == seconds.len() || degraded[i] || apart {
+            if best.is_none_or(|(a, b)| i.saturating_sub(from) > b - a) {
+                best = Some((from.min(i), i));
             }
-            from = i + 1;
+            from = if i < seconds.len() && !degraded[i] { i } else { i + 1 };
         }
     }
     best.filter(|(a, b)| b - a >= CALM_SECONDS)
@@ -154,7 +160,7 @@ fn is_degraded(second: &Second, thresholds: &[Threshold], reference: Option<f64>
         "errors" => {
             second.offered > 0 && second.errors as f64 >= t.below.max(f64::MIN_POSITIVE) * second.offered as f64
         }
-        "mean" => mean(second.response_ms.iter().copied()).is_some_and(|m| m >= t.below),
+        "mean" => second.response_ms.mean().is_some_and(|m| m >= t.below),
         metric => {
             let q = if second.offered < FEW { 1.0 } else { quantile_of(metric) };
             second.quantile(q).is_some_and(|ms| ms >= t.below)
@@ -163,20 +169,20 @@ fn is_degraded(second: &Second, thresholds: &[Threshold], reference: Option<f64>
 }
 
 /// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
-fn failures<'r>(requests: impl IntoIterator<Item = &'r Request>) -> String {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = 0;
-    for request in requests {
-        all += 1;
-        if failed(request) {
-            *kinds.entry(&request.outcome).or_default() += 1;
+    for operation in operations {
+        all += operation.offered;
+        for (kind, count) in &operation.errors {
+            *kinds.entry(kind).or_default() += count;
         }
     }
-    let mut kinds: Vec<(&str, usize)> = kinds.into_iter().collect();
+    let mut kinds: Vec<(&str, u64)> = kinds.into_iter().collect();
     kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let bad: usize = kinds.iter().map(|(_, n)| n).sum();
+    let bad: u64 = kinds.iter().map(|(_, n)| n).sum();
     let named: Vec<String> = kinds.iter().map(|(kind, n)| format!("{} {kind}", thousands(*n as f64))).collect();
-    format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(f64::from(all)), named.join(", "))
+    format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(all as f64), named.join(", "))
 }
 
 /// The percentile (0-1) that a metric name stands for.
@@ -192,19 +198,17 @@ fn quantile_of(metric: &str) -> f64 {
 }
 
 /// Says how `threshold` was missed over all its requests, or none if it was met.
-pub fn missed(threshold: &Threshold, requests: &[Request]) -> Option<String> {
+pub fn missed(threshold: &Threshold, operations: &[Operation]) -> Option<String> {
     let of = threshold.operation.as_deref();
-    let mine: Vec<&Request> = requests.iter().filter(|r| of.is_none_or(|o| r.operation == o)).collect();
+    let mine = || operations.iter().filter(|o| of.is_none_or(|name| o.name == name));
     let objective = &threshold.text;
     if threshold.metric == "errors" {
-        let bad = mine.iter().filter(|r| failed(r)).count() as f64;
-        let is_missed = bad > 0.0 && bad >= threshold.below * mine.len() as f64;
-        return is_missed.then(|| format!("{}, the objective is {objective}", failures(mine)));
+        let (bad, all) = mine().fold((0, 0), |(bad, all), o| (bad + o.failed(), all + o.offered));
+        let is_missed = bad > 0 && bad as f64 >= threshold.below * all as f64;
+        return is_missed.then(|| format!("{}, the objective is {objective}", failures(mine())));
     }
-    let mut values: Vec<f64> = mine.iter().filter(|r| is_latency(r)).map(|r| response_ms(r)).collect();
-    values.sort_by(f64::total_cmp);
-    let value =
-        if threshold.metric == "mean" { mean(values)? } else { quantile(&values, quantile_of(&threshold.metric))? };
+    let times = Distribution::merged(mine().map(|o| &o.response_ms));
+    let value = if threshold.metric == "mean" { times.mean() } else { times.quantile(quantile_of(&threshold.metric)) }?;
     let name = of.map_or_else(|| threshold.metric.clone(), |o| format!("{o} {}", threshold.metric));
     (value >= threshold.below).then(|| format!("{name} was {}, the objective is {objective}", ms(value)))
 }
@@ -212,8 +216,10 @@ pub fn missed(threshold: &Threshold, requests: &[Request]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use holdup_recording::manifest::{Host, LoadFacts};
+    use holdup_recording::rows::Request;
 
     use super::*;
+    use crate::signals::operations;
 
     /// `rate` requests a second for `seconds`, each as slow as `ms` says for its second.
     fn requests(rate: i64, seconds: i64, ms: impl Fn(i64) -> f64) -> Vec<Request> {
@@ -230,6 +236,10 @@ mod tests {
             .collect()
     }
 
+    fn find(rows: &[Request], manifest: &Manifest) -> Option<Complaint> {
+        Complaint::find(&ClientView::of(rows), &operations::of_rows(rows, i64::MIN), manifest)
+    }
+
     fn manifest(threshold: Option<Threshold>) -> Manifest {
         let mut manifest = Manifest::starting("t", 0, Host::default());
         manifest.load = Some(LoadFacts { thresholds: threshold.into_iter().collect(), ..LoadFacts::default() });
@@ -239,7 +249,7 @@ mod tests {
     #[test]
     fn a_knee_is_found_without_being_told() {
         let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
-        let complaint = Complaint::find(&ClientView::of(&rows), &rows, &manifest(None)).unwrap();
+        let complaint = find(&rows, &manifest(None)).unwrap();
         assert_eq!((complaint.slow.from, complaint.slow.to), (8_000_000_000, 12_000_000_000));
         assert_eq!(complaint.calm.map(|c| c.to), Some(8_000_000_000));
         assert!((complaint.excess_ms() - 880.0).abs() < 1.0);
@@ -249,7 +259,7 @@ mod tests {
     fn steady_and_noisy_are_no_complaint() {
         for ms in [|_| 20.0, |s: i64| if s % 4 == 0 { 45.0 } else { 20.0 }] {
             let rows = requests(50, 12, ms);
-            assert_eq!(Complaint::find(&ClientView::of(&rows), &rows, &manifest(None)), None);
+            assert_eq!(find(&rows, &manifest(None)), None);
         }
     }
 
@@ -258,10 +268,19 @@ mod tests {
         let threshold =
             |below| Threshold { text: format!("p99 < {below}ms"), metric: "p99".into(), below, operation: None };
         let rows = requests(50, 12, |_| 300.0);
-        assert_eq!(Complaint::find(&ClientView::of(&rows), &rows, &manifest(Some(threshold(400.0)))), None);
-        let complaint = Complaint::find(&ClientView::of(&rows), &rows, &manifest(Some(threshold(200.0)))).unwrap();
+        assert_eq!(find(&rows, &manifest(Some(threshold(400.0)))), None);
+        let complaint = find(&rows, &manifest(Some(threshold(200.0)))).unwrap();
         assert_eq!(complaint.text, "p99 was 300 ms, the objective is p99 < 200ms");
         assert_eq!(complaint.calm, None);
+    }
+
+    #[test]
+    fn seconds_that_are_left_out_are_in_no_calm_stretch() {
+        let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
+        let mut view = ClientView::of(&rows);
+        view.seconds.remove(2);
+        let complaint = Complaint::find(&view, &[], &manifest(None)).unwrap();
+        assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
     }
 
     #[test]
@@ -270,7 +289,7 @@ mod tests {
         for row in &mut rows {
             row.outcome = "http_status".into();
         }
-        let complaint = Complaint::find(&ClientView::of(&rows), &rows, &manifest(None)).unwrap();
+        let complaint = find(&rows, &manifest(None)).unwrap();
         assert_eq!(complaint.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
         assert_eq!((complaint.is_slow, complaint.excess_ms()), (false, 0.0));
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::view::Index;
 use super::{View, Window};
 
 /// From this share (0-1) of an interval's CPU time on, stolen time is a disturbance: half of the time the CPUs
@@ -22,25 +23,9 @@ pub struct Disturbance {
 impl Disturbance {
     /// Finds them in what `view` shows; none if CPU time was not recorded.
     pub fn find(view: &View<'_>) -> Self {
-        let mut all: BTreeMap<i64, f64> = BTreeMap::new();
-        let mut stolen: BTreeMap<i64, f64> = BTreeMap::new();
-        for ((_, labels), series) in view.index.series("system_cpu_time_seconds_total", &[]) {
-            for &(at, value) in series {
-                *all.entry(at).or_default() += value;
-                if labels.get("cpu_mode") == Some("steal") {
-                    *stolen.entry(at).or_default() += value;
-                }
-            }
-        }
-        let instants: Vec<(i64, f64)> = all.into_iter().collect();
-        let intervals = instants.windows(2).filter_map(|pair| {
-            let ((from, before), (to, after)) = (pair[0], pair[1]);
-            let taken = stolen.get(&to)? - stolen.get(&from)?;
-            let share = taken / (after - before);
-            let window = Window { from, to };
-            (after > before && share >= STOLEN && view.window.contains(from + (to - from) / 2))
-                .then_some((window, share))
-        });
+        let taken = taken(view.index).into_iter();
+        let intervals =
+            taken.filter(|(w, share)| *share >= STOLEN && view.window.contains(w.from + (w.to - w.from) / 2));
         Self { intervals: intervals.collect() }
     }
 
@@ -62,6 +47,35 @@ impl Disturbance {
             )
         })
     }
+}
+
+/// Share (0-1) of this machine's CPU time that was stolen in each interval between samples.
+fn taken(index: &Index) -> Vec<(Window, f64)> {
+    let mut all: BTreeMap<i64, f64> = BTreeMap::new();
+    let mut stolen: BTreeMap<i64, f64> = BTreeMap::new();
+    for ((_, labels), series) in index.series("system_cpu_time_seconds_total", &[]) {
+        for &(at, value) in series {
+            *all.entry(at).or_default() += value;
+            if labels.get("cpu_mode") == Some("steal") {
+                *stolen.entry(at).or_default() += value;
+            }
+        }
+    }
+    let instants: Vec<(i64, f64)> = all.into_iter().collect();
+    let intervals = instants.windows(2).filter_map(|pair| {
+        let ((from, before), (to, after)) = (pair[0], pair[1]);
+        let share = (stolen.get(&to)? - stolen.get(&from)?) / (after - before);
+        (after > before).then_some((Window { from, to }, share))
+    });
+    intervals.collect()
+}
+
+/// Share (0-1) of this machine's CPU time that was stolen in `window`; none if it was not recorded.
+pub(crate) fn stolen(index: &Index, window: Window) -> Option<f64> {
+    let overlap = |w: &Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
+    let (sum, time) =
+        taken(index).iter().fold((0.0, 0.0), |(s, t), (w, share)| (s + share * overlap(w), t + overlap(w)));
+    (time > 0.0).then(|| sum / time)
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use holdup_recording::rows::Request;
 
 use super::Window;
 use super::client::{ClientView, Second};
+use super::distribution::Distribution;
 use super::view::Index;
 use crate::rules::timing;
 
@@ -36,13 +37,10 @@ impl Origin {
     }
 }
 
-/// Values that stand for one interval of a histogram: enough for its 99th percentile.
-const VALUES_AN_INTERVAL: f64 = 1_000.0;
-
 /// The best account there is of `whole`.
-pub(crate) fn best(requests: &[Request], index: &Index, whole: Window) -> (ClientView, Origin) {
+pub(crate) fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView, Origin) {
     if !requests.is_empty() {
-        return (ClientView::of(requests), Origin::Client);
+        return (ClientView::of(requests.iter().copied()), Origin::Client);
     }
     let app = from_histogram(index, whole);
     if !app.seconds.is_empty() {
@@ -73,20 +71,13 @@ fn from_histogram(index: &Index, whole: Window) -> ClientView {
             let upper = f64::from_bits(*bits);
             let cumulative = total - before.get(bits).copied().unwrap_or(0.0);
             let middle = if upper.is_infinite() { lower } else { (lower.max(upper / 2.0) * upper).sqrt() };
-            counts.push((middle, (cumulative - below).max(0.0)));
+            counts.push((middle, (cumulative - below).max(0.0).round() as u64));
             below = cumulative.max(below);
             lower = upper;
         }
-        let offered: f64 = counts.iter().map(|(_, n)| n).sum();
-        let scale = (VALUES_AN_INTERVAL / offered.max(1.0)).min(1.0);
-        let response_ms =
-            counts.iter().flat_map(|(ms, n)| std::iter::repeat_n(*ms, (n * scale).ceil() as usize)).collect();
-        (offered > 0.0).then_some(Second {
-            window: Window { from: *from, to: *to },
-            offered: offered as usize,
-            errors: 0,
-            response_ms,
-        })
+        let response_ms = Distribution::of(counts);
+        let window = Window { from: *from, to: *to };
+        (!response_ms.is_empty()).then(|| Second { window, offered: response_ms.count(), errors: 0, response_ms })
     });
     ClientView { seconds: seconds.collect() }
 }
@@ -118,8 +109,9 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
             let mean_waiting = seen.iter().sum::<f64>() / seen.len() as f64;
             let ms = mean_waiting / (statements / ((to - from) as f64 / 1e9)) * 1e3;
             // The value stands for as many statements, so that a mean over intervals is Little's law over all of them.
-            let response_ms = vec![ms; statements.min(VALUES_AN_INTERVAL) as usize];
-            seconds.push(Second { window: Window { from, to }, offered: statements as usize, errors: 0, response_ms });
+            let offered = statements as u64;
+            let response_ms = Distribution::of([(ms, offered)]);
+            seconds.push(Second { window: Window { from, to }, offered, errors: 0, response_ms });
         }
     }
     ClientView { seconds }
@@ -168,6 +160,6 @@ mod tests {
         }
         let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
-        assert_eq!(view.seconds[0].response_ms, [500.0; 100]);
+        assert_eq!(view.seconds[0].response_ms, Distribution::of([(500.0, 100)]));
     }
 }

@@ -2,13 +2,20 @@
 
 pub mod client;
 pub mod complaint;
+pub mod distribution;
 pub mod disturbance;
 pub mod latency;
+pub mod operations;
+pub mod validity;
 pub mod view;
+pub mod warm_up;
 
 pub use client::ClientView;
 pub use complaint::Complaint;
+pub use distribution::Distribution;
+pub use validity::Validity;
 pub use view::{Counter, Gauge, Mean, View};
+pub use warm_up::WarmUp;
 
 /// A fact that a rule needs and the recording does not have. It makes the rule's outcome `NotJudged`.
 #[derive(Clone, Debug, PartialEq, Eq)]

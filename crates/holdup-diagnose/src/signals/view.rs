@@ -230,6 +230,15 @@ impl<'a> View<'a> {
         sources
     }
 
+    /// Values of label `name` of `metric` in order; an empty one for series without it.
+    pub fn label_values(&self, metric: &str, name: &str) -> Vec<String> {
+        let series = self.index.series(metric, &[]);
+        let mut values: Vec<String> = series.map(|((_, l), _)| l.get(name).unwrap_or_default().to_owned()).collect();
+        values.sort_unstable();
+        values.dedup();
+        values
+    }
+
     /// Sampled sessions in the window.
     ///
     /// # Errors

@@ -4,7 +4,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdup_collect::watch;
-use holdup_diagnose::signals::complaint::missed;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{self, Operation, Scenario, Target};
@@ -144,8 +143,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }
-    let requests = &recorded.recording.tables.requests.rows;
-    let missed: Vec<String> = scenario.thresholds.iter().filter_map(|t| missed(t, requests)).collect();
+    let missed = &diagnosis.load.objectives_missed;
     if !missed.is_empty() {
         return Err(Failure::No(format!("objective missed: {}", missed.join("; "))));
     }

@@ -1,0 +1,239 @@
+//! What the generator did and saw, as the verdict says it: the demand, what of it may be trusted, and each operation.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::RunState;
+use holdup_recording::manifest::Model;
+use serde::{Deserialize, Serialize};
+
+use crate::case::{Case, SPOILED};
+use crate::rules::load_generator_limit;
+use crate::signals::client::{client_queue_ms, mean_over};
+use crate::signals::operations::Operation;
+use crate::signals::validity::{Label, Limit};
+use crate::signals::{Distribution, Validity, WarmUp};
+use crate::verdict::round;
+
+/// A request that waited longer than this (milliseconds) for a connection of the generator found none free.
+const FOUND_FREE_MS: f64 = 1.0;
+
+/// What the generator did and saw.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LoadReport {
+    /// Who decided when the next request was due; none if no load was put on.
+    pub model: Option<Model>,
+    /// Protocol, e.g. `http/1.1`; none if it was not recorded.
+    pub protocol: Option<String>,
+    /// Loops (threads) that put the load on.
+    pub loops: u32,
+    /// This process's part of the schedule, e.g. `2/5`, if it was not all of it.
+    pub shard: Option<String>,
+    /// How long requests were due, seconds.
+    pub duration_s: f64,
+    /// Intended starts per second, of all operations.
+    pub offered_rate: f64,
+    /// Completions per second, of all operations.
+    pub achieved_rate: f64,
+    /// How far the generator's seconds may be trusted.
+    pub validity: ValidityReport,
+    /// What of the start is left out of response times.
+    pub warm_up: WarmUpReport,
+    /// A row each.
+    pub operations: Vec<OperationReport>,
+    /// Whether the generator was the limit: numbers of this run are then not the service's.
+    pub generator_limited: bool,
+    /// Share (0-1) of requests that were due while every connection was busy.
+    pub capped_ratio: f64,
+    /// Objectives that were missed, in words.
+    pub objectives_missed: Vec<String>,
+    /// What kept this machine from running at all meanwhile, in words; none if nothing did.
+    pub disturbed: Option<String>,
+}
+
+/// How far the generator's seconds may be trusted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ValidityReport {
+    /// Seconds in which it did what it was asked to.
+    pub valid_s: f64,
+    /// Seconds in which its limit of requests in flight bound: what was achieved then is no limit of the service.
+    pub capped_s: f64,
+    /// Seconds in which it could not keep up: what was measured then is not the service's alone.
+    pub generator_limited_s: f64,
+    /// Seconds without the samples that would tell.
+    pub not_judged_s: f64,
+    /// All of it in a phrase; none without a load.
+    pub text: Option<String>,
+    /// Limits that bound.
+    pub reasons: Vec<ReasonReport>,
+    /// Stretches of the load by label.
+    pub slices: Vec<SliceReport>,
+}
+
+/// A limit of the generator that bound.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReasonReport {
+    /// Which.
+    pub limit: Limit,
+    /// For how many seconds.
+    pub seconds: f64,
+    /// In words, with its figure.
+    pub text: String,
+}
+
+/// A stretch of the load.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SliceReport {
+    /// Start, seconds from the beginning of the recording.
+    pub from_s: f64,
+    /// End, seconds from the beginning of the recording.
+    pub to_s: f64,
+    /// How far it may be trusted.
+    pub label: Label,
+}
+
+/// What of the load's start is left out of response times. Counts are of the whole run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct WarmUpReport {
+    /// How much, seconds.
+    pub seconds: f64,
+    /// Whether it was found in the response times, and not asked for.
+    pub detected: bool,
+    /// In words; none if there is nothing to say.
+    pub text: Option<String>,
+}
+
+/// What one operation came to.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct OperationReport {
+    /// Its name.
+    pub operation: String,
+    /// Intended starts per second.
+    pub offered: f64,
+    /// Completions per second.
+    pub achieved: f64,
+    /// Requests that were due.
+    pub due: u64,
+    /// Requests that ended well.
+    pub completed: u64,
+    /// Requests that failed.
+    pub errors: u64,
+    /// Failures by kind.
+    pub errors_by_kind: BTreeMap<String, u64>,
+    /// From the intended start, unfinished ones at their age.
+    pub response_ms: Percentiles,
+    /// From the send.
+    pub service_ms: Percentiles,
+    /// The generator's own delay.
+    pub send_lag_ms: Percentiles,
+}
+
+/// Percentiles in milliseconds; all empty if nothing was measured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Percentiles {
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// 99.9th percentile.
+    pub p999: Option<f64>,
+    /// Greatest.
+    pub max: Option<f64>,
+}
+
+impl Percentiles {
+    /// Of values in milliseconds.
+    pub fn of(values: &Distribution) -> Self {
+        let q = |q| values.quantile(q);
+        let (p50, p90, p95) = (q(0.5), q(0.9), q(0.95));
+        let mean = values.mean().map(|mean| round(mean, 6));
+        Self { mean, p50, p90, p95, p99: q(0.99), p999: q(0.999), max: values.max() }
+    }
+}
+
+/// The load section of `case`, in which `found` are the causes that were found.
+pub(crate) fn report(case: &Case<'_>, found: &[&str], objectives_missed: Vec<String>) -> LoadReport {
+    let (manifest, whole) = (&case.recording.manifest, case.whole());
+    let Ok(requests) = case.requests_in(whole) else { return LoadReport::default() };
+    let first_due = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
+    let first = manifest.phases.first().map_or(first_due, |p| p.from.max(whole.from).min(first_due));
+    // Rates are over the schedule, or as far as it got; completions that came after its end count, over the
+    // longer time they took.
+    let last_due = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
+    let planned = manifest.phases.last().map_or(last_due, |p| p.to).min(whole.to);
+    let end = if manifest.state == RunState::Complete { planned } else { last_due };
+    let offered_s = (end - first).max(1_000_000) as f64 / 1e9;
+    let until = |last: Option<i64>| last.map_or(offered_s, |last| ((last - first) as f64 / 1e9).max(offered_s));
+    let operations = case.operations.iter().map(|operation| {
+        let mine = requests.iter().filter(|r| r.operation == operation.name);
+        operation_report(operation, offered_s, until(mine.map(|r| r.done_at).max()))
+    });
+    let (due, completed) = case.operations.iter().fold((0, 0), |(d, c), o| (d + o.offered, c + o.completed));
+    let capped = mean_over(requests.iter().copied(), |r| Some(f64::from(client_queue_ms(r) > FOUND_FREE_MS)));
+    let load = manifest.load.as_ref();
+    LoadReport {
+        model: load.map(|l| l.model),
+        protocol: load.map(|l| l.protocol.clone()).filter(|p| !p.is_empty()),
+        loops: load.map_or(0, |l| l.loops).max(case.validity.loops as u32),
+        shard: load.and_then(|l| l.shard.clone()),
+        duration_s: round(offered_s, 3),
+        offered_rate: round(due as f64 / offered_s, 3),
+        achieved_rate: round(completed as f64 / until(requests.iter().map(|r| r.done_at).max()), 3),
+        validity: validity_report(&case.validity, manifest.started_at),
+        warm_up: warm_up_report(&case.warm_up),
+        operations: operations.collect(),
+        generator_limited: found.contains(&load_generator_limit::RULE.cause) || case.limited_ratio >= SPOILED,
+        capped_ratio: round(capped.unwrap_or(0.0), 4),
+        objectives_missed,
+        disturbed: None,
+    }
+}
+
+fn operation_report(operation: &Operation, offered_s: f64, achieved_s: f64) -> OperationReport {
+    OperationReport {
+        operation: operation.name.clone(),
+        offered: round(operation.offered as f64 / offered_s, 3),
+        achieved: round(operation.completed as f64 / achieved_s, 3),
+        due: operation.offered,
+        completed: operation.completed,
+        errors: operation.failed(),
+        errors_by_kind: operation.errors.clone(),
+        response_ms: Percentiles::of(&operation.response_ms),
+        service_ms: Percentiles::of(&operation.service_ms),
+        send_lag_ms: Percentiles::of(&operation.send_lag_ms),
+    }
+}
+
+fn validity_report(validity: &Validity, started_at: i64) -> ValidityReport {
+    let seconds = |label| round(validity.seconds(label), 3);
+    let at = |t: i64| round((t - started_at) as f64 / 1e9, 3);
+    let mut slices: Vec<SliceReport> = Vec::new();
+    for slice in &validity.slices {
+        match slices.last_mut().filter(|last| last.label == slice.label) {
+            Some(last) => last.to_s = at(slice.window.to),
+            None => {
+                let (from_s, to_s) = (at(slice.window.from), at(slice.window.to));
+                slices.push(SliceReport { from_s, to_s, label: slice.label });
+            }
+        }
+    }
+    let reasons = validity.sentences().into_iter();
+    ValidityReport {
+        valid_s: seconds(Label::Valid),
+        capped_s: seconds(Label::Capped),
+        generator_limited_s: seconds(Label::GeneratorLimited),
+        not_judged_s: seconds(Label::NotJudged),
+        text: validity.text(),
+        reasons: reasons.map(|(limit, s, text)| ReasonReport { limit, seconds: round(s, 3), text }).collect(),
+        slices,
+    }
+}
+
+fn warm_up_report(warm_up: &WarmUp) -> WarmUpReport {
+    WarmUpReport { seconds: round(warm_up.seconds(), 3), detected: warm_up.detected, text: warm_up.text.clone() }
+}
