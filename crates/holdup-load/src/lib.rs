@@ -2,11 +2,12 @@
 //! under test; response time counts from the intended start.
 //!
 //! - [`yaml`], [`scenario`]: what to send, read from a file or from flags.
-//! - [`model`]: how much; [`schedule`]: when each request is due, as a pure function.
+//! - [`model`]: how much; [`schedule`]: when each request is due, as a pure function; [`access_log`]: as it once was.
 //! - [`engine`]: the loop that sends them and writes down what happened; [`http`] knows the protocol and
 //!   nothing of time.
 //! - [`stats`]: histograms and the live snapshot.
 
+pub mod access_log;
 pub mod engine;
 pub mod model;
 pub mod scenario;

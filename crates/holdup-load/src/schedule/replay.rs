@@ -1,4 +1,9 @@
 //! The arrivals of a recorded log: when each request came, and which of the distinct requests it was.
+//!
+//! Whoever sends them looks at [`super::Arrival::request`]. If it is there, it counts [`Replay::requests`]: that method
+//! and path are sent, without a body, as the scenario's operation number [`ReplayedRequest::operation`], whose header
+//! fields go with it. If it is not, the scenario has operations of its own, only the timing is the log's, and weights
+//! decide as in any other schedule.
 
 use std::sync::Arc;
 
@@ -6,9 +11,9 @@ use std::sync::Arc;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplayedRequest {
     /// `GET`, `HEAD`, …
-    pub method: String,
+    pub method: &'static str,
     /// Path and query as they are sent.
-    pub path: String,
+    pub path: Arc<str>,
     /// Index into [`Replay::operations`], which are the scenario's operations in their order.
     pub operation: u32,
 }
@@ -21,6 +26,8 @@ pub struct Replay {
     pub requests: Arc<[ReplayedRequest]>,
     /// Names of the groups of requests. Empty if only the timing is replayed.
     pub operations: Vec<String>,
+    /// What a user should know of how the log was read: what was left out, sorted, or spread.
+    pub notes: Vec<String>,
     /// When each arrival is due, nanoseconds from the first, ascending.
     times: Vec<u64>,
     /// Which request each is; empty if only the timing is replayed.
@@ -28,10 +35,21 @@ pub struct Replay {
 }
 
 impl Replay {
+    /// A log's arrivals in order, and what was asked for at each (nothing if only the timing counts).
+    pub fn new(
+        times: Vec<u64>,
+        which: Vec<u32>,
+        requests: Arc<[ReplayedRequest]>,
+        operations: Vec<String>,
+        notes: Vec<String>,
+    ) -> Self {
+        Self { requests, operations, notes, times, which }
+    }
+
     /// Only the timing: nanoseconds from the start, in any order.
     pub fn of_times(mut times: Vec<u64>) -> Self {
         times.sort_unstable();
-        Self { requests: Arc::new([]), operations: Vec::new(), times, which: Vec::new() }
+        Self::new(times, Vec::new(), Arc::new([]), Vec::new(), Vec::new())
     }
 
     pub(super) fn arrival(&self, number: u64) -> Option<(u64, Option<u32>)> {

@@ -1,0 +1,320 @@
+//! One JSON object a line, as nginx, Caddy, Traefik, Envoy or an application's own middleware write it: the moment
+//! and the request are found by their usual names.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::request::{self, Request};
+use super::{Entry, time};
+
+/// Keys of the moment, in lower case without `_`, `-`, `.` and `@`; the first that holds one is taken.
+const TIME: [&str; 13] = [
+    "startutc",
+    "starttime",
+    "msec",
+    "timestamp",
+    "ts",
+    "time",
+    "timeiso8601",
+    "timelocal",
+    "datetime",
+    "date",
+    "eventtime",
+    "receivedat",
+    "t",
+];
+
+/// Keys of the whole request line.
+const LINE: [&str; 2] = ["request", "requestline"];
+
+const METHOD: [&str; 6] = ["method", "requestmethod", "httpmethod", "httprequestmethod", "reqmethod", "verb"];
+
+/// Keys of the path, the first of which is taken.
+const TARGET: [&str; 11] = [
+    "requesturi",
+    "uri",
+    "url",
+    "original",
+    "urloriginal",
+    "path",
+    "requestpath",
+    "urlpath",
+    "requesturl",
+    "target",
+    "originalurl",
+];
+
+const QUERY: [&str; 3] = ["querystring", "query", "args"];
+
+/// Keys of objects that are looked into.
+const NESTED: [&str; 5] = ["request", "req", "http", "httprequest", "url"];
+
+/// How deep they are looked into: `http.request.method`.
+const DEPTH: u8 = 3;
+
+/// Numbers below are no moments but durations: 1973.
+const EARLIEST: f64 = 1e8;
+
+/// # Errors
+/// What is wrong with it.
+pub(super) fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
+    let mut fields = Fields::default();
+    let mut json = serde_json::Deserializer::from_slice(line);
+    let object = json.deserialize_map(Object { fields: &mut fields, depth: 0 });
+    object.and_then(|()| json.end()).map_err(|_| "it is not one JSON object")?;
+    let (_, at) =
+        fields.time.ok_or("no moment under time, timestamp, ts, @timestamp, time_iso8601, msec or the like")?;
+    let by_line = fields.line.as_deref().and_then(|line| request::line(line.as_bytes()));
+    let request = match (by_line, &fields.method, &fields.target) {
+        (Some(request), ..) => Some(request),
+        (None, Some(method), Some((_, target))) => {
+            let query = fields.query.as_deref().unwrap_or_default().trim_start_matches('?');
+            let joined =
+                if query.is_empty() || target.contains('?') { target.clone() } else { format!("{target}?{query}") };
+            request::request(method.as_bytes(), joined.as_bytes()).map(Request::into_owned)
+        }
+        _ => None,
+    };
+    Ok(Entry { at, request: request.map(Request::into_owned) })
+}
+
+/// What was found so far; with a rank, the lowest wins.
+#[derive(Default)]
+struct Fields {
+    time: Option<(usize, i64)>,
+    line: Option<String>,
+    method: Option<String>,
+    target: Option<(usize, String)>,
+    query: Option<String>,
+}
+
+/// What a key can mean.
+#[derive(Clone, Copy, Default)]
+struct Key {
+    time: Option<usize>,
+    line: bool,
+    method: bool,
+    target: Option<usize>,
+    query: bool,
+    nested: bool,
+}
+
+impl Key {
+    fn of(text: &str) -> Self {
+        // The longest known key has 17 characters.
+        let mut buffer = [0; 20];
+        let mut length = 0;
+        for byte in text.bytes().filter(|b| !b"_-.@".contains(b)) {
+            let Some(place) = buffer.get_mut(length) else { return Self::default() };
+            *place = byte.to_ascii_lowercase();
+            length += 1;
+        }
+        let name = &buffer[..length];
+        let rank = |keys: &[&str]| keys.iter().position(|k| k.as_bytes() == name);
+        Self {
+            time: rank(&TIME),
+            line: rank(&LINE).is_some(),
+            method: rank(&METHOD).is_some(),
+            target: rank(&TARGET),
+            query: rank(&QUERY).is_some(),
+            nested: rank(&NESTED).is_some(),
+        }
+    }
+}
+
+impl Fields {
+    fn moment(&mut self, key: Key, depth: u8, at: Option<i64>) {
+        if let (Some(rank), Some(at), 0) = (key.time, at, depth)
+            && self.time.is_none_or(|(best, _)| rank < best)
+        {
+            self.time = Some((rank, at));
+        }
+    }
+
+    fn text(&mut self, key: Key, depth: u8, text: &str) {
+        if key.time.is_some() {
+            self.moment(key, depth, time::parse(text));
+        }
+        if key.line && self.line.is_none() {
+            self.line = Some(text.to_owned());
+        }
+        if key.method && self.method.is_none() {
+            self.method = Some(text.to_owned());
+        }
+        if key.query && self.query.is_none() {
+            self.query = Some(text.to_owned());
+        }
+        if let Some(rank) = key.target
+            && self.target.as_ref().is_none_or(|(best, _)| rank < *best)
+        {
+            self.target = Some((rank, text.to_owned()));
+        }
+    }
+}
+
+struct Object<'a> {
+    fields: &'a mut Fields,
+    depth: u8,
+}
+
+impl<'de> Visitor<'de> for Object<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(key) = map.next_key_seed(KeySeed)? {
+            map.next_value_seed(Value { fields: self.fields, key, depth: self.depth })?;
+        }
+        Ok(())
+    }
+}
+
+struct KeySeed;
+
+impl<'de> DeserializeSeed<'de> for KeySeed {
+    type Value = Key;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Key, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for KeySeed {
+    type Value = Key;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Key, E> {
+        Ok(Key::of(text))
+    }
+}
+
+struct Value<'a> {
+    fields: &'a mut Fields,
+    key: Key,
+    depth: u8,
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<(), E> {
+        self.fields.text(self.key, self.depth, text);
+        Ok(())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<(), E> {
+        if number as f64 >= EARLIEST {
+            // As text, because a floating-point number would lose the last digits of nanoseconds.
+            self.fields.moment(self.key, self.depth, time::parse(&number.to_string()));
+        }
+        Ok(())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<(), E> {
+        if number >= EARLIEST {
+            self.fields.moment(self.key, self.depth, time::epoch(number));
+        }
+        Ok(())
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        if self.key.nested && self.depth + 1 < DEPTH {
+            return Object { fields: self.fields, depth: self.depth + 1 }.visit_map(map);
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> (i64, Option<String>) {
+        let entry = parse(line.as_bytes()).unwrap_or_else(|why| panic!("{line}: {why}"));
+        (entry.at / 1_000_000, entry.request.map(|r| format!("{} {}", r.method, r.path)))
+    }
+
+    #[test]
+    fn servers_logs() {
+        let ms = 971_211_336_000;
+        for (line, expected) in [
+            // nginx
+            (
+                r#"{"time_local":"10/Oct/2000:13:55:36 -0700","request":"GET /a?b=1 HTTP/1.1","request_time":0.003}"#,
+                "GET /a?b=1",
+            ),
+            (r#"{"msec":"971211336.000","time":0.25,"request_method":"HEAD","uri":"/a","args":"b=1"}"#, "HEAD /a?b=1"),
+            // Caddy
+            (
+                r#"{"level":"info","ts":971211336.0,"request":{"method":"GET","uri":"/x","headers":{"uri":["no"]}}}"#,
+                "GET /x",
+            ),
+            // Traefik
+            (
+                r#"{"StartUTC":"2000-10-10T20:55:36Z","time":"2000-10-10T20:55:39Z","RequestMethod":"POST","RequestPath":"/p"}"#,
+                "POST /p",
+            ),
+            // Elastic Common Schema
+            (
+                r#"{"@timestamp":"2000-10-10T20:55:36.000Z","http":{"request":{"method":"GET"}},"url":{"path":"/u","query":"q=1"}}"#,
+                "GET /u?q=1",
+            ),
+            // Google Cloud, Express
+            (
+                r#"{"timestamp":971211336000,"httpRequest":{"requestMethod":"GET","requestUrl":"https://h/x?y"}}"#,
+                "GET /x?y",
+            ),
+            (r#"{"req":{"method":"GET","url":"/n"},"time":971211336000000000}"#, "GET /n"),
+        ] {
+            assert_eq!(parsed(line), (ms, Some(expected.to_owned())), "{line}");
+        }
+        assert_eq!(parsed(r#"{"ts":971211336,"msg":"started"}"#), (ms, None));
+    }
+
+    #[test]
+    fn what_is_wrong() {
+        let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+        for line in ["", "{", "[]", "5", "{}", r#"{"time":"soon"}"#, r#"{"time":3.5}"#, r#"{"ts":971211336} x"#, &deep]
+        {
+            assert!(parse(line.as_bytes()).is_err(), "{line:.40}");
+        }
+        assert!(parse(b"{\"ts\":971211336,\"uri\":\"\xff\"}").is_err());
+    }
+}

@@ -1,0 +1,122 @@
+//! A logged request as one that can be sent: a known method, and a path that can stand in a request line.
+
+use std::borrow::Cow;
+
+/// Methods that can be sent without knowing more than a log says, or at all.
+pub const METHODS: [&str; 7] = ["GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE"];
+
+/// Longest path that is sent: what servers take by default (Apache `LimitRequestLine`, nginx
+/// `large_client_header_buffers`: 8 KiB for the line).
+const MAX_PATH: usize = 8_000;
+
+/// A request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Request<'a> {
+    pub method: &'static str,
+    /// Path and query: printable ASCII that begins with `/`.
+    pub path: Cow<'a, str>,
+}
+
+impl Request<'_> {
+    pub fn into_owned(self) -> Request<'static> {
+        Request { method: self.method, path: Cow::Owned(self.path.into_owned()) }
+    }
+}
+
+/// Of a request line, `GET /path HTTP/1.1`; none if it can't be sent.
+pub(super) fn line(text: &[u8]) -> Option<Request<'_>> {
+    let blank = text.iter().position(|&b| b == b' ')?;
+    let (name, rest) = (&text[..blank], &text[blank + 1..]);
+    let rest = match rest.iter().rposition(|&b| b == b' ') {
+        Some(last) if rest[last + 1..].starts_with(b"HTTP/") => &rest[..last],
+        _ => rest,
+    };
+    request(name, rest)
+}
+
+/// Of a method and a path or an address; none if it can't be sent.
+pub(super) fn request<'a>(method: &[u8], target: &'a [u8]) -> Option<Request<'a>> {
+    let method = METHODS.into_iter().find(|m| m.as_bytes().eq_ignore_ascii_case(method))?;
+    let path = path_of(target.trim_ascii())?;
+    if path.len() > MAX_PATH {
+        return None;
+    }
+    let plain = |b: &u8| b.is_ascii_graphic() && !matches!(b, b'"' | b'#' | b'<' | b'>');
+    let path = match std::str::from_utf8(path) {
+        Ok(text) if path.iter().all(plain) => Cow::Borrowed(text),
+        _ => Cow::Owned(
+            path.iter().map(|b| if plain(b) { (*b as char).to_string() } else { format!("%{b:02X}") }).collect(),
+        ),
+    };
+    Some(Request { method, path })
+}
+
+/// Without `scheme://host` and without a fragment.
+fn path_of(target: &[u8]) -> Option<&[u8]> {
+    let scheme = target.windows(3).take(12).position(|w| w == b"://");
+    let path = match scheme {
+        Some(at) if !target.starts_with(b"/") => {
+            let rest = &target[at + 3..];
+            rest.iter().position(|&b| b == b'/').map_or(&b"/"[..], |slash| &rest[slash..])
+        }
+        _ => target,
+    };
+    let path = path.split(|&b| b == b'#').next().unwrap_or(path);
+    path.starts_with(b"/").then_some(path)
+}
+
+/// What a path is an instance of: without its query, and with what looks like a key of something replaced by `{id}`.
+pub(super) fn pattern(path: &str) -> String {
+    let path = path.split('?').next().unwrap_or(path);
+    let parts: Vec<&str> = path.split('/').map(|part| if is_id(part) { "{id}" } else { part }).collect();
+    parts.join("/")
+}
+
+/// Digits, a UUID, a long hexadecimal number, or letters and digits mixed at length, with an extension or without.
+fn is_id(part: &str) -> bool {
+    let stem = part.split('.').next().unwrap_or(part);
+    let digits = stem.bytes().filter(u8::is_ascii_digit).count();
+    let joined = stem.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'));
+    let hex = stem.bytes().filter(|&b| b != b'-').all(|b| b.is_ascii_hexdigit());
+    if digits == 0 || !joined {
+        return false;
+    }
+    let all_digits = stem.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'-' | b'_'));
+    all_digits || hex && stem.len() >= 8 || stem.len() >= 16 && digits >= 4
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("/users/42?x=1", "/users/{id}"),
+            ("/users/42/orders/7.json", "/users/{id}/orders/{id}"),
+            ("/a/550e8400-e29b-41d4-a716-446655440000", "/a/{id}"),
+            ("/blob/deadbeef01", "/blob/{id}"),
+            ("/2024-05-01/news", "/{id}/news"),
+            ("/s/dQw4w9WgXcQ1234567", "/s/{id}"),
+            ("/api/v2/search", "/api/v2/search"),
+            ("/css/main.css", "/css/main.css"),
+            ("/feedface", "/feedface"),
+            ("/very-long-slug-without-any-number", "/very-long-slug-without-any-number"),
+        ] {
+            assert_eq!(pattern(path), expected);
+        }
+    }
+
+    #[test]
+    fn addresses_and_fragments() {
+        let path = |target: &str| request(b"get", target.as_bytes()).map(|r| r.path.into_owned());
+        assert_eq!(path("https://h:8/a?b#c").unwrap(), "/a?b");
+        assert_eq!(path("http://h").unwrap(), "/");
+        assert_eq!(path("/r?u=http://x/").unwrap(), "/r?u=http://x/");
+        assert_eq!(path("/a\r\nX: y").unwrap(), "/a%0D%0AX:%20y");
+        assert_eq!(path("relative"), None);
+        assert_eq!(path(&format!("/{}", "x".repeat(9_000))), None);
+        assert_eq!(request(b"PURGE", b"/"), None);
+    }
+}
