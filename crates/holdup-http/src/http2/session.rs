@@ -20,8 +20,8 @@ const WINDOW: u32 = 1 << 30;
 /// The connection's window before it is raised (RFC 9113, section 6.9.2).
 const DEFAULT_WINDOW: u32 = 65_535;
 
-/// Streams to open before the server has said how many it takes; it should take no fewer (section 6.5.2).
-const STREAMS_BEFORE_SETTINGS: u32 = 100;
+/// Streams to open before the server has said how many it takes: what is too many is refused, so the first asks.
+const STREAMS_BEFORE_SETTINGS: u32 = 1;
 
 /// The highest number of a stream.
 const LAST_STREAM: u32 = (1 << 31) - 1;
@@ -109,8 +109,8 @@ impl Session {
         }
     }
 
-    /// Streams that can be opened now: none once the server said GOAWAY or the session failed, at most 100 open
-    /// ones before the server's settings are there.
+    /// Streams that can be opened now: none once the server said GOAWAY or the session failed, and only one before
+    /// the server's settings are there, which it sends as the connection begins: see [`Session::settled`].
     #[inline]
     #[must_use]
     pub fn room(&self) -> u32 {
@@ -120,6 +120,13 @@ impl Session {
         let left = (LAST_STREAM - self.next_stream) / 2 + 1;
         let allowed = self.max_streams.min(self.allowed_streams);
         allowed.saturating_sub(self.streams.count() as u32).min(left)
+    }
+
+    /// Whether the server's settings are there.
+    #[inline]
+    #[must_use]
+    pub fn settled(&self) -> bool {
+        self.settled
     }
 
     /// Streams that are open.

@@ -53,6 +53,7 @@ fn data(stream: u32, flags: u8, bytes: usize) -> Vec<u8> {
 /// A session with `count` requests sent, tagged 100, 101, ..., and its bytes taken.
 fn session(count: u32) -> Session {
     let mut session = Session::new(config());
+    session.allowed_streams = u32::MAX;
     for tag in 100..100 + count {
         assert!(session.send(&template(None), tag));
     }
@@ -154,6 +155,7 @@ const OK: (&str, &str) = (":status", "200");
 #[test]
 fn what_a_session_begins_with() {
     let mut session = Session::new(config());
+    session.allowed_streams = u32::MAX;
     assert!(session.output().starts_with(PREFACE));
     let frames = written(&mut session);
     assert_eq!(
@@ -408,14 +410,15 @@ fn goaway_tells_whom_to_send_again() {
 #[test]
 fn room_is_what_both_sides_allow() {
     let mut session = Session::new(Config { max_streams: 1_000, wanted: WANTED });
-    assert_eq!(session.room(), 100, "before the server's settings");
-    for tag in 0..100 {
+    let feed = |session: &mut Session, bytes: &[u8]| session.feed(bytes, &mut |_| ()).expect("fine");
+    assert_eq!((session.room(), session.settled()), (1, false), "before the server's settings");
+    assert!(session.send(&template(None), 0));
+    assert!(session.room() == 0 && !session.send(&template(None), 1));
+    feed(&mut session, &settings(&[]));
+    assert_eq!((session.room(), session.settled()), (999, true));
+    for tag in 1..100 {
         assert!(session.send(&template(None), tag));
     }
-    assert!(session.room() == 0 && !session.send(&template(None), 100));
-    let feed = |session: &mut Session, bytes: &[u8]| session.feed(bytes, &mut |_| ()).expect("fine");
-    feed(&mut session, &settings(&[]));
-    assert_eq!(session.room(), 900);
     feed(&mut session, &settings(&[(setting::MAX_CONCURRENT_STREAMS, 101)]));
     assert_eq!(session.room(), 1);
     feed(&mut session, &settings(&[(setting::MAX_CONCURRENT_STREAMS, 50)]));
