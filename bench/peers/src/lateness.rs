@@ -94,7 +94,7 @@ fn burst(sorted: &[u64]) -> u64 {
 /// where it lies among those that the stop held up; the rest take the service time.
 pub fn frozen_quantile_ms(quantile: f64, seconds: f64, stop_seconds: f64) -> Option<f64> {
     let after = seconds * (1.0 - quantile);
-    (after < stop_seconds).then(|| (stop_seconds - after) * 1e3)
+    (after < stop_seconds).then_some((stop_seconds - after) * 1e3)
 }
 
 #[cfg(test)]

@@ -75,10 +75,10 @@ impl Running {
         command.args(arguments).current_dir(dir).stdin(Stdio::null()).stdout(file(stdout)?).stderr(file(stderr)?);
         command.process_group(0);
         // SAFETY: prctl is safe to call between fork and exec. The signal comes when the starting thread ends: there
-        // is only one.
+        // is only one. SIGTERM, because a killed nginx would leave its worker behind.
         unsafe {
             command.pre_exec(|| {
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as libc::c_ulong) != 0 {
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM as libc::c_ulong) != 0 {
                     return Err(io::Error::last_os_error());
                 }
                 Ok(())
@@ -172,7 +172,8 @@ impl Drop for Running {
         }
         self.signal(libc::SIGTERM);
         if !self.ended_within(END_WITHIN).unwrap_or(false) {
-            self.signal(libc::SIGKILL);
+            // SAFETY: the group was made for it, and it is not waited for yet.
+            unsafe { libc::kill(-self.pid, libc::SIGKILL) };
         }
         let _ = self.reap();
     }

@@ -75,7 +75,8 @@ pub struct Run {
     pub disturbed: bool,
     /// The command, as run from the root of the checkout.
     pub command: String,
-    /// The server's.
+    /// The server's; empty after the entrant's first run, whose command it repeats.
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub server_command: String,
     /// Why there are no figures, if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -198,8 +199,11 @@ impl Cleaner {
     }
 }
 
-/// Cuts a text to `most` bytes: its beginning and its end are kept. Carriage returns, which draw progress, end lines.
+/// Cuts a text to `most` bytes: its beginning and its end are kept. JSON loses its indentation; carriage returns, which
+/// draw progress, end lines.
 pub fn cut(text: &str, most: usize) -> String {
+    let json = serde_json::from_str::<serde_json::Value>(text).map(|value| value.to_string());
+    let text = json.as_deref().unwrap_or(text);
     let lines: Vec<&str> = text.split(['\n', '\r']).map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let text = lines.join("\n");
     if text.len() <= most {
@@ -256,6 +260,7 @@ mod tests {
     #[test]
     fn texts_are_cut_and_clean() {
         assert_eq!(cut("a\r\n\nb  \n", 100), "a\nb");
+        assert_eq!(cut("{\n  \"b\": 1,\n  \"a\": 2\n}\n", 100), "{\"b\":1,\"a\":2}");
         let short = cut(&"é".repeat(1000), 90);
         assert!(short.contains("bytes left out") && short.len() < 130, "{short}");
         let cleaner = Cleaner { root: "/r/main".into(), home: Some("/h/x".into()) };

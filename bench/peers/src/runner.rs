@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use crate::host::Ticks;
 use crate::lateness::{self, Arrivals};
@@ -33,8 +33,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 /// When memory is looked at for the idle scenario.
 const RESIDENT_AT_SECONDS: f64 = 10.0;
 
-/// All raw texts together are at most this.
+/// All raw texts together are at most this, as long as runs are not repeated.
 const RAW_BYTES_MOST: usize = 120_000;
+
+/// Most of it that a run of the first round gets: enough for all that most tools say.
+const RAW_BYTES_FIRST: usize = 1_500;
 
 /// Everything that runs have in common.
 #[derive(Debug)]
@@ -58,8 +61,12 @@ impl Bench {
     /// Ctrl-C, or nothing can be written. A tool that fails is a result.
     pub fn run(&self, scenarios: &[Scenario], rounds: u32, results: &mut Results) -> Result<()> {
         let of = |scenario: &Scenario| rounds.min(scenario.rounds_most);
-        let runs: usize = scenarios.iter().map(|scenario| self.present(scenario).len() * of(scenario) as usize).sum();
-        let raw_bytes = (RAW_BYTES_MOST / runs.max(1)).clamp(150, 3_000);
+        let runs = |of: &dyn Fn(&Scenario) -> u32| -> usize {
+            scenarios.iter().map(|scenario| self.present(scenario).len() * of(scenario) as usize).sum()
+        };
+        let (first, all) = (runs(&|_| 1), runs(&of));
+        let later = RAW_BYTES_MOST.saturating_sub(first * RAW_BYTES_FIRST) / (all - first).max(1);
+        let later = later.min(RAW_BYTES_FIRST);
         // Scenarios that are gone through once a round, rather than rounds of one scenario after those of another:
         // a slow hour of the machine then falls on all of them.
         for round in 1..=rounds {
@@ -68,6 +75,7 @@ impl Bench {
                 let mut entrants = self.present(scenario);
                 let first = (round - 1) as usize % entrants.len().max(1);
                 entrants.rotate_left(first);
+                let raw_bytes = if round == 1 { RAW_BYTES_FIRST } else { later };
                 for (entrant, place) in entrants.into_iter().zip(1..) {
                     self.until_undisturbed(scenario, entrant, (round, place), raw_bytes, results)?;
                 }
@@ -113,6 +121,9 @@ impl Bench {
             self.keep_raw(&run, &raw, raw_bytes)?;
             println!("   {}", line(&run));
             let disturbed = run.disturbed;
+            if round > 1 || attempt > 1 {
+                run.server_command.clear();
+            }
             results.runs.push(run);
             if !disturbed {
                 break;
@@ -155,10 +166,14 @@ impl Bench {
             scratch: self.scratch.clone(),
             program: found.program.clone(),
         };
-        run.reported = (tool.read)(&output).with_context(|| match ended.code {
-            Some(0) => "its report can't be read".to_owned(),
-            Some(code) => format!("it ended with exit code {code}"),
-            None => "a signal ended it".to_owned(),
+        run.reported = (tool.read)(&output).map_err(|error| {
+            let said = fs::read_to_string(&stderr).unwrap_or_default();
+            let said = said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it gave no reason");
+            match ended.code {
+                Some(0) => error.context("its report can't be read"),
+                Some(code) => anyhow!("it ended with exit code {code}: {said}"),
+                None => anyhow!("a signal ended it: {said}"),
+            }
         })?;
         if scenario.is_stamped() && tool.paces {
             run.arrivals = arrivals(&self.root.join(stamps), demand.rate)?;

@@ -9,10 +9,13 @@ use clap::Args;
 
 use crate::results::{About, Results};
 use crate::runner::Bench;
-use crate::scenarios::{self, GROUPS, Scenario, Size};
+use crate::scenarios::{self, GROUPS, SERVER_CPU, Scenario, Size};
 use crate::servers::{Kind, Programs};
 use crate::tools::{self, install};
-use crate::{host, process, report};
+use crate::{host, process, report, system};
+
+/// Files that a tool opens beside its connections, at most.
+const FILES_BESIDE: u64 = 200;
 
 /// What to run.
 #[derive(Args, Clone, Debug)]
@@ -68,11 +71,22 @@ pub fn run(options: &Options) -> Result<()> {
     if scenarios.is_empty() {
         bail!("nothing is left to run");
     }
+    let files = system::raise_open_files();
+    scenarios.retain(|scenario| {
+        let enough = files > u64::from(scenario.demand.connections) + FILES_BESIDE;
+        if !enough {
+            let why = format!("the limit on open files is {files}; raise it with ulimit -n");
+            absent(&mut results, &scenario.name, &why);
+        }
+        enough
+    });
     results.host = host;
     results.scenarios = scenarios.iter().map(about).collect();
     let raw = bench.out.join("raw");
     fs::create_dir_all(&raw).with_context(|| format!("failed to make {}", raw.display()))?;
 
+    // What it takes to watch a tool is the server's core's, not the tool's.
+    system::pin_thread(SERVER_CPU)?;
     let rounds = if options.quick { 1 } else { options.rounds };
     println!("   {} scenarios, about {} minutes", scenarios.len(), minutes(&scenarios, rounds));
     let done = bench.run(&scenarios, rounds, &mut results);

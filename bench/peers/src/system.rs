@@ -79,6 +79,19 @@ pub fn pin_thread(cpu: usize) -> Result<()> {
     Ok(())
 }
 
+/// Lets this process and those it starts open as many files as it may, and returns how many that is.
+pub fn raise_open_files() -> u64 {
+    // SAFETY: both calls get a valid rlimit.
+    unsafe {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) != 0 {
+            return 0;
+        }
+        let raised = libc::rlimit { rlim_cur: limit.rlim_max, ..limit };
+        if libc::setrlimit(libc::RLIMIT_NOFILE, &raw const raised) == 0 { limit.rlim_max } else { limit.rlim_cur }
+    }
+}
+
 /// Keeps SIGTERM and SIGINT from ending this thread and those it starts.
 pub fn block_end_signals() -> Result<()> {
     // SAFETY: the set is filled by the call before it is used.

@@ -12,6 +12,9 @@ use super::Tool;
 /// Where built tools are kept, from the root of the checkout.
 const KEPT_IN: &str = "target/bench/tools";
 
+/// Where crates are built meanwhile.
+const BUILT_IN: &str = "target/bench/build";
+
 /// Names the holdup to measure in place of `target/release/holdup`.
 pub const HOLDUP_VARIABLE: &str = "HOLDUP_BENCH_BIN";
 
@@ -132,8 +135,10 @@ fn cargo(root: &Path, name: &str) -> Result<Found> {
         let mut install = Command::new(cargo);
         // --locked: with what its author tested, and with what builds on this compiler.
         install.args(["install", "--locked", name, "--root"]).arg(&kept);
-        install.arg("--target-dir").arg(root.join("target/bench/build"));
+        install.arg("--target-dir").arg(root.join(BUILT_IN));
         log(&mut install, root, name)?;
+        // Hundreds of megabytes that nobody needs again.
+        let _ = fs::remove_dir_all(root.join(BUILT_IN));
     }
     let version = first_line(Command::new(&built).arg("--version")).unwrap_or_default();
     Ok(Found { program: format!("{KEPT_IN}/bin/{name}"), version })
