@@ -4,6 +4,7 @@
 pub mod generator;
 pub mod http;
 mod load;
+pub mod profile;
 
 use std::time::Duration;
 
@@ -202,8 +203,11 @@ impl Scenario {
         let load = map.need("load")?;
         let keys: Vec<&str> = load::KEYS.into_iter().chain(["connections", "timeout", "pace", "open_all"]).collect();
         let load_map = load.map(&keys)?;
-        let operations: Vec<Operation> =
-            map.need("operations")?.list().iter().map(operation).collect::<Result<_, _>>()?;
+        let section = load::parse(load, &keys, file, map.get("operations").is_some())?;
+        let operations: Vec<Operation> = match map.get("operations") {
+            None if !section.operations.is_empty() => section.operations,
+            _ => map.need("operations")?.list().iter().map(operation).collect::<Result<_, _>>()?,
+        };
         if operations.is_empty() {
             return Err(map.need("operations")?.error("there must be at least one operation"));
         }
@@ -221,7 +225,7 @@ impl Scenario {
         Ok(Self {
             name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
             target,
-            load: load::parse(load, &keys)?,
+            load: section.load,
             connections: load_map
                 .get("connections")
                 .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
@@ -229,7 +233,7 @@ impl Scenario {
             operations,
             thresholds,
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
-            warm_up: WarmUp::default(),
+            warm_up: section.warm_up,
             shard: Share::WHOLE,
             start_at: None,
             http: map.get("http").map_or(Ok(Http::default()), Http::parse)?,
@@ -238,7 +242,10 @@ impl Scenario {
                 open_all: http::flag(load_map.get("open_all"))?,
                 ..Generator::default()
             },
-            text: Some(text.to_owned()),
+            text: Some(match section.remark {
+                Some(remark) => format!("{}\n# {remark}\n", text.trim_end()),
+                None => text.to_owned(),
+            }),
         })
     }
 }
@@ -387,7 +394,7 @@ watch: [host]
             (
                 "  connections: 20",
                 "  rate: 5",
-                "s.yaml:4: load: \"rate\", \"steps\" and \"ramp\" exclude each other; keep one",
+                "s.yaml:4: load: \"rate\" and \"steps\" exclude each other; keep one",
             ),
             (
                 "every: 10s",

@@ -144,13 +144,6 @@ impl Schedule {
         Arrivals::new(self.clone(), share)
     }
 
-    /// When the `k`-th request (from 0) is due, from the start, and in which stretch; none after the last.
-    pub fn due(&self, k: u64) -> Option<(Duration, usize)> {
-        let one = Share { index: u32::try_from(k).ok()?, of: u32::MAX };
-        let arrival = self.arrivals(one).next()?;
-        Some((Duration::from_nanos(arrival.due_ns as u64), arrival.phase as usize))
-    }
-
     /// How long it takes.
     pub fn length(&self) -> Duration {
         Duration::from_nanos(self.inner.curve.length_ns())
@@ -163,6 +156,14 @@ impl Schedule {
             Timing::Even => self.inner.curve.area().div_ceil(REQUEST) as u64,
             Timing::Poisson { .. } => *self.inner.total.get_or_init(|| self.arrivals(Share::WHOLE).count() as u64),
             Timing::Replay(replay) => replay.len() as u64,
+        }
+    }
+
+    /// The highest rate there is, requests per second. Of a replayed log: its fullest second.
+    pub fn peak_rate(&self) -> f64 {
+        match &self.inner.timing {
+            Timing::Even | Timing::Poisson { .. } => self.inner.curve.peak_rate(),
+            Timing::Replay(replay) => replay.peak_rate(),
         }
     }
 

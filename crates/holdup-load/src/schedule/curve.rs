@@ -116,6 +116,12 @@ impl Curve {
         index.min(self.segments.len().saturating_sub(1))
     }
 
+    /// Requests per second at the highest point.
+    pub fn peak_rate(&self) -> f64 {
+        let pieces = self.segments.iter().flat_map(|s| s.pieces.iter());
+        pieces.map(|p| p.rate_from.max(p.rate_to)).max().unwrap_or(0) as f64 / 1e6
+    }
+
     /// Requests per second at a time; 0 at the end and beyond.
     pub fn rate_at(&self, at_ns: u64) -> f64 {
         let Some(segment) = self.segments.get(self.segment_at(at_ns)) else { return 0.0 };

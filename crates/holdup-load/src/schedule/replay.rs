@@ -61,6 +61,12 @@ impl Replay {
         self.times.len()
     }
 
+    /// Most arrivals in one of the seconds from the start.
+    pub(super) fn peak_rate(&self) -> f64 {
+        let seconds = self.times.chunk_by(|a, b| a / 1_000_000_000 == b / 1_000_000_000);
+        seconds.map(<[u64]>::len).max().unwrap_or(0) as f64
+    }
+
     /// Arrivals in the second around `at_ns`.
     pub(super) fn rate_at(&self, at_ns: u64) -> f64 {
         let until = |t: u64| self.times.partition_point(|&due| due < t);

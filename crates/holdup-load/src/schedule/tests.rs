@@ -106,7 +106,7 @@ fn a_sine_swings_and_its_periods_are_exact() {
 #[test]
 fn nothing_drifts_in_a_day() {
     let day = 86_400 * S;
-    for (rate, gap_ns) in [(20_000.0, 50_000), (7.0, 0), (333.333, 0)] {
+    for (rate, gap_ns) in [(20_000.0, 50_000), (7.0, 0), (33_333.333, 0)] {
         let schedule = Schedule::constant(rate, day);
         let millionths = (rate * 1e6) as u128;
         let total = (millionths * day.as_nanos()).div_ceil(1_000_000_000_000_000);
@@ -122,9 +122,10 @@ fn nothing_drifts_in_a_day() {
         }
         assert_eq!(seen, share.count(schedule.total()));
     }
-    let slow = Schedule::constant(333.333, day);
+    // And one that is walked request by request.
+    let slow = Schedule::constant(33.333, day);
     let last = slow.arrivals(Share::WHOLE).last().unwrap();
-    assert_eq!(last.due_ns as u128, u128::from(last.number) * 1_000_000_000_000_000 / 333_333_000);
+    assert_eq!(last.due_ns as u128, u128::from(last.number) * 1_000_000_000_000_000 / 33_333_000);
     assert_eq!(last.number, slow.total() - 1);
 }
 
@@ -204,6 +205,14 @@ fn rates_and_phases_beyond_the_end() {
         assert_eq!(schedule.rate_at(after), 0.0, "{name}");
         assert!(schedule.stretches().iter().map(|s| s.length).sum::<Duration>() == schedule.length(), "{name}");
     }
+}
+
+#[test]
+fn the_peak_is_the_highest_point() {
+    assert_eq!(Schedule::sine(1_000.0, 600.0, 4 * S, 10 * S).peak_rate(), 1_600.0);
+    assert_eq!(mixed().poisson(1).peak_rate(), 999.9);
+    let log = Replay::of_times(vec![0, 900_000_000, 1_000_000_000, 1_100_000_000, 1_200_000_000]);
+    assert_eq!(Schedule::replayed(log, "r".into(), 2 * S).peak_rate(), 3.0);
 }
 
 /// Rates and lengths at the ends of what a scenario may ask for.

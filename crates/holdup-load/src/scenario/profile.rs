@@ -1,0 +1,122 @@
+//! Shapes of load as a user asks for them, in a file or by flags: what makes no sense is said here, once for both.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::Operation;
+use crate::access_log::{self, Options};
+use crate::schedule::Schedule;
+
+/// Most phases of a load.
+pub const MAX_PHASES: usize = 10_000;
+
+/// Seed of Poisson arrivals if nobody says: always the same, so that two runs get the same arrivals.
+pub const DEFAULT_SEED: u64 = 1;
+
+/// Methods of a replayed log's requests that are sent if nobody says: those that change nothing (RFC 9110, 9.2.1).
+pub const REPLAYED_METHODS: [&str; 2] = ["GET", "HEAD"];
+
+/// How much faster or slower than it was recorded a log may be replayed.
+pub const SPEED: std::ops::RangeInclusive<f64> = 0.001..=10_000.0;
+
+/// Steps between two rates.
+///
+/// # Errors
+/// If they are too many.
+pub fn steps(from: f64, to: f64, step: f64, every: Duration) -> Result<Schedule, String> {
+    if (to - from).abs() / step >= MAX_PHASES as f64 {
+        return Err(format!("more than {MAX_PHASES} steps; make \"step\" greater"));
+    }
+    Ok(Schedule::steps(from, to, step, every))
+}
+
+/// An even change of the rate.
+///
+/// # Errors
+/// If nothing would be sent.
+pub fn ramp(from: f64, to: f64, length: Duration) -> Result<Schedule, String> {
+    if from + to <= 0.0 {
+        return Err("from 0 to 0 nothing is sent".to_owned());
+    }
+    Ok(Schedule::ramp(from, to, length))
+}
+
+/// A rate, for a while another one, and the first again.
+///
+/// # Errors
+/// If the spike is not within the load, or is none.
+pub fn spike(base: f64, peak: f64, at: Duration, lasting: Duration, length: Duration) -> Result<Schedule, String> {
+    if base == peak {
+        return Err(format!("base and peak are both {base}; use \"rate\""));
+    }
+    if at + lasting > length {
+        let end = (at + lasting).as_secs_f64();
+        let whole = length.as_secs_f64();
+        return Err(format!("the spike ends at {end}s and the load at {whole}s; make the duration longer"));
+    }
+    Ok(Schedule::spike(base, peak, at, lasting, length))
+}
+
+/// A rate that swings around its mean.
+///
+/// # Errors
+/// If it would go below 0, or has too many periods.
+pub fn sine(mean: f64, amplitude: f64, period: Duration, length: Duration) -> Result<Schedule, String> {
+    if amplitude > mean {
+        return Err(format!("an amplitude of {amplitude} takes the rate below 0; at most the mean, {mean}"));
+    }
+    if length.as_secs_f64() / period.as_secs_f64() > MAX_PHASES as f64 {
+        return Err(format!("more than {MAX_PHASES} periods; make \"period\" longer"));
+    }
+    Ok(Schedule::sine(mean, amplitude, period, length))
+}
+
+/// The arrivals of an access log, and its operations if its own requests are to be sent.
+///
+/// # Errors
+/// If it can't be read or is no log.
+pub fn replay(file: &Path, options: &Options) -> Result<(Schedule, Vec<Operation>), String> {
+    let log = access_log::read(file, options).map_err(|e| e.to_string())?;
+    let name = file.file_name().map_or_else(|| file.display().to_string(), |name| name.to_string_lossy().into_owned());
+    let speed = if options.speed == 1.0 { String::new() } else { format!(", {} times as fast", options.speed) };
+    Ok((Schedule::replayed(log.replay, format!("replay of {name}{speed}"), log.length), log.operations))
+}
+
+/// Reads the name of a method whose requests are to be replayed.
+///
+/// # Errors
+/// A message that says what there is.
+pub fn method(name: &str) -> Result<&'static str, String> {
+    let known = access_log::METHODS;
+    known
+        .into_iter()
+        .find(|m| m.eq_ignore_ascii_case(name.trim()))
+        .ok_or_else(|| format!("\"{name}\" is not a method that can be replayed; there are {}", known.join(", ")))
+}
+
+/// Reads `auto`, `none` or a duration.
+///
+/// # Errors
+/// A message that says what is accepted.
+pub fn warm_up(text: &str) -> Result<super::WarmUp, String> {
+    match text {
+        "auto" => Ok(super::WarmUp::Detect),
+        "none" => Ok(super::WarmUp::None),
+        _ => {
+            crate::yaml::parse_duration(text).map(super::WarmUp::For).map_err(|why| format!("{why}; or auto, or none"))
+        }
+    }
+}
+
+/// # Errors
+/// If nothing of a load that long would be left.
+pub fn check_warm_up(warm_up: super::WarmUp, length: Duration) -> Result<(), String> {
+    match warm_up {
+        super::WarmUp::For(warm_up) if warm_up >= length => Err(format!(
+            "a warm-up of {}s leaves nothing of a load of {}s",
+            warm_up.as_secs_f64(),
+            length.as_secs_f64()
+        )),
+        _ => Ok(()),
+    }
+}
