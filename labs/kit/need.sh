@@ -10,6 +10,7 @@ PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 program() {
     case $1 in
     mariadb-server) echo mariadbd ;;
+    nginx-light) echo nginx ;;
     *) echo "$1" ;;
     esac
 }

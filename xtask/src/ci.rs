@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Result;
 
 use crate::steps::{cargo, command, run as run_command, step};
-use crate::{docs, setup, tidy};
+use crate::{docs, fuzz, setup, tidy};
 
 /// The whole pass.
 pub fn run(root: &Path) -> Result<()> {
@@ -32,6 +32,7 @@ pub fn run(root: &Path) -> Result<()> {
         tests.env("CI", "1");
         run_command(tests)
     })?;
+    step("fuzz", "mend what the input above breaks, then keep it in fuzz/seeds/", || fuzz::run(root, fuzz::SECONDS))?;
     println!("== all fine, {:.0} s", begun.elapsed().as_secs_f64());
     Ok(())
 }

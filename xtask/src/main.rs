@@ -4,6 +4,7 @@
 mod bench;
 mod ci;
 mod docs;
+mod fuzz;
 mod new;
 mod setup;
 mod steps;
@@ -12,11 +13,12 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "\
 cargo xtask ci                    what CI runs, in order; stops at the first failure
-cargo xtask setup                 only what the tests need: MariaDB, Python's readers, Node
+cargo xtask setup                 only what the tests need: MariaDB, nginx, Python's readers, Node, cargo-fuzz
+cargo xtask fuzz [--seconds N]    only the fuzzers, each for N seconds
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
@@ -40,6 +42,8 @@ fn run(words: &[&str]) -> Result<()> {
     match words {
         ["ci"] => ci::run(&root),
         ["setup"] => setup::run(&root).map(|_| ()),
+        ["fuzz"] => fuzz::run(&root, fuzz::SECONDS),
+        ["fuzz", "--seconds", seconds] => fuzz::run(&root, seconds.parse().context("--seconds takes a whole number")?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => docs::write(&root),
         ["docs", "--check"] => docs::check(&root),

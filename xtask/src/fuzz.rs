@@ -1,0 +1,108 @@
+//! Lets fuzzers loose on what reads the bytes of strangers. The targets and their seeds are in `fuzz/`; what is
+//! built and found goes to `target/fuzz/`. An input that was found to do harm becomes a seed once it is mended.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+
+use crate::setup;
+use crate::steps::{ask, command, run as run_command};
+
+/// Each a binary of `fuzz/`, with seeds of its name.
+const TARGETS: [&str; 3] = ["http1_response", "http2_session", "hpack"];
+
+/// Seconds for each target unless told.
+pub const SECONDS: u32 = 20;
+
+/// Memory that the fuzzer itself and its corpus take is far below; an input that needs more is a find.
+const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=32", "-timeout=10"];
+
+/// Builds all targets and runs each for `seconds`; says how often each was executed.
+pub fn run(root: &Path, seconds: u32) -> Result<()> {
+    let binaries = build(root)?;
+    for target in TARGETS {
+        let executions = fuzz(root, &binaries.join(target), target, seconds)?;
+        println!("   {target}: {executions} executions in {seconds} s, no find");
+    }
+    Ok(())
+}
+
+/// Builds the targets; the folder they are in.
+fn build(root: &Path) -> Result<PathBuf> {
+    let tool = setup::cargo_fuzz(root)?;
+    // It needs a compiler flag that only nightly takes without being told to.
+    let nightly = ask(command(root, "rustup", &["run", "nightly", "rustc", "--version"])).is_some();
+    let with_compiler = |mut command: Command| {
+        // The cargo that started us would else be the one that builds.
+        command.env_remove("CARGO").env_remove("RUSTC");
+        if nightly {
+            command.env("RUSTUP_TOOLCHAIN", "nightly")
+        } else {
+            command.env("RUSTC_BOOTSTRAP", "1")
+        };
+        command
+    };
+    let version = ask(with_compiler(command(root, "rustc", &["-vV"]))).context("could not ask rustc for its host")?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc names no host")?;
+    let arguments = ["build", "--fuzz-dir", "fuzz", "--target-dir", "target/fuzz", "--target", host];
+    run_command(with_compiler(command(root, tool, &arguments)))
+        .context("could not build the fuzz targets; besides Rust they need a C++ compiler (g++ or clang++)")?;
+    Ok(root.join("target/fuzz").join(host).join("release"))
+}
+
+/// Runs one target; how many inputs it was executed with.
+fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32) -> Result<u64> {
+    let corpus = format!("target/fuzz/corpus/{target}");
+    let finds = format!("target/fuzz/finds/{target}/");
+    for folder in [&corpus, &finds] {
+        fs::create_dir_all(root.join(folder)).with_context(|| format!("failed to create {folder}"))?;
+    }
+    let seeds = format!("fuzz/seeds/{target}");
+    let time = format!("-max_total_time={seconds}");
+    let prefix = format!("-artifact_prefix={finds}");
+    let mut arguments = vec![time.as_str(), &prefix, "-print_final_stats=1", &corpus, &seeds];
+    arguments.extend(LIMITS);
+    let output = command(root, binary, &arguments).output().with_context(|| format!("could not start {target}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if !output.status.success() {
+        let lines: Vec<&str> = said.lines().collect();
+        println!("{}", lines[lines.len().saturating_sub(80)..].join("\n"));
+        bail!("{target} found an input that does harm, see above; it is kept in {finds}");
+    }
+    executions(&said).filter(|&count| count > 0).ok_or_else(|| anyhow!("{target} ran, but executed nothing"))
+}
+
+/// From the statistics that libFuzzer ends with.
+fn executions(said: &str) -> Option<u64> {
+    let count = said.lines().find_map(|line| line.strip_prefix("stat::number_of_executed_units:"))?;
+    count.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_fuzzer_says() {
+        assert_eq!(executions("Done\nstat::number_of_executed_units: 4711\nstat::x: 1\n"), Some(4711));
+        assert_eq!(executions("INFO: no statistics"), None);
+    }
+
+    #[test]
+    fn each_target_has_a_file_and_seeds() {
+        let fuzz = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fuzz");
+        let mut files: Vec<String> = fs::read_dir(fuzz.join("fuzz_targets"))
+            .expect("targets")
+            .map(|entry| entry.expect("an entry").path().file_stem().expect("a name").to_string_lossy().into_owned())
+            .collect();
+        files.sort();
+        let mut listed = TARGETS.map(str::to_owned);
+        listed.sort();
+        assert_eq!(files, listed);
+        for target in TARGETS {
+            assert!(fs::read_dir(fuzz.join("seeds").join(target)).expect("seeds").count() > 0, "{target}");
+        }
+    }
+}
