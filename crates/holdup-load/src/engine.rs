@@ -9,6 +9,7 @@
 //! [`books`] are what is written down.
 
 mod books;
+mod clock;
 mod connection;
 mod cookies;
 mod gather;
@@ -27,7 +28,6 @@ use std::sync::{Barrier, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use holdup_recording::clock;
 use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::Phase;
 use holdup_recording::writer::RowSink;
@@ -197,7 +197,7 @@ impl<'a> Engine<'a> {
             let connected_in = is_ahead.then(|| Duration::from_nanos((sys::monotonic_ns() - connecting) as u64));
             wait_until(scenario.start_at, stop);
             let started = sys::monotonic_ns();
-            let unix_offset = clock::now_ns() - started;
+            let unix_offset = holdup_recording::clock::now_ns() - started;
             let _ = start.set((started, unix_offset));
             go.wait();
             let gathered = Gather::new(&plan, &outputs, loops, unix_offset).run(&inbox);
@@ -255,7 +255,7 @@ fn wait_until(moment: Option<i64>, stop: &AtomicBool) {
     while let Some(moment) = moment
         && !stop.load(Ordering::Relaxed)
     {
-        let left = moment - clock::now_ns();
+        let left = moment - holdup_recording::clock::now_ns();
         if left <= 0 {
             break;
         }

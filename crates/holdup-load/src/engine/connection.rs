@@ -1,6 +1,8 @@
 //! One connection: a socket, TLS if the target speaks it, and HTTP/1.1 or HTTP/2 upon that. It moves bytes
 //! and says what ended; when and why is the loop's business.
 
+mod taking;
+
 use std::io::{self, BufRead as _, ErrorKind, Write};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -8,8 +10,10 @@ use std::os::fd::OwnedFd;
 use holdup_http::{Wanted, http1, http2};
 use rustls::ClientConnection;
 
+use self::taking::finish_http1;
+use super::clock::Clock;
 use super::cookies::Cookies;
-use super::lanes::{InFlight, Lanes, NEVER};
+use super::lanes::{Lanes, NEVER};
 use super::outcome::Outcome;
 use super::plan::Form;
 use super::tls::Tls;
@@ -70,43 +74,6 @@ pub struct Desk<'a> {
     pub memo: &'a mut http1::HeadMemo,
 }
 
-/// Wall clock and monotonic clock held together.
-#[derive(Default)]
-pub struct Clock {
-    offset: i64,
-    read_at: i64,
-}
-
-/// The offset is read again after this long: a slewed clock drifts by at most 500 ppm (adjtimex), 5 us.
-const CLOCK_STALE_NS: i64 = 10_000_000;
-
-impl Clock {
-    /// Reads both clocks again if the last time was long ago. `now` is the monotonic clock's.
-    pub fn refresh(&mut self, now: i64) {
-        if now - self.read_at > CLOCK_STALE_NS {
-            self.offset = sys::wall_ns() - sys::monotonic_ns();
-            self.read_at = now;
-        }
-    }
-
-    /// When something was received that could not have come before `earliest`. A stamp that can't be right,
-    /// because the wall clock jumped, is not believed.
-    fn moment(&self, stamp: Option<i64>, earliest: i64) -> i64 {
-        let slack = CLOCK_STALE_NS / 2;
-        match stamp.map(|s| s - self.offset) {
-            Some(at) if at >= earliest => {
-                if at <= self.read_at + 2 * CLOCK_STALE_NS {
-                    at
-                } else {
-                    sys::monotonic_ns().min(at).max(earliest)
-                }
-            }
-            Some(at) if at >= earliest - slack => earliest,
-            _ => sys::monotonic_ns(),
-        }
-    }
-}
-
 enum Speech {
     Http1(http1::Parser),
     Http2(Box<http2::Session>),
@@ -125,6 +92,8 @@ pub struct Connection {
     written: usize,
     is_written: bool,
     reusable: bool,
+    /// Lanes out of use because the server allows no more streams now; a request may wait on one.
+    pub spare: Vec<u32>,
     /// The cookies of the user who has this connection.
     pub cookies: Option<Box<Cookies>>,
 }
@@ -149,6 +118,7 @@ impl Connection {
             written: 0,
             is_written: true,
             reusable: true,
+            spare: Vec::new(),
             cookies: None,
         }
     }
@@ -211,6 +181,7 @@ impl Connection {
         self.stage = Stage::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.written = 0;
+        self.spare.clear();
     }
 
     /// Whether further requests can be sent on it.
@@ -413,39 +384,6 @@ impl Connection {
         Ok(())
     }
 
-    /// Hands bytes of the protocol to its parser.
-    fn take(&mut self, bytes: &[u8], stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
-        match &mut self.speech {
-            Speech::Http1(parser) => {
-                let sent = desk.lanes.get(self.lane).map_or(NEVER, |r| r.sent);
-                if sent == NEVER {
-                    // Nothing was asked: the server talks out of turn.
-                    return Err(Outcome::BadResponse);
-                }
-                let at = desk.clock.moment(stamp, sent);
-                let Some(request) = desk.lanes.answered(self.lane, at) else { return Ok(()) };
-                request.bytes += bytes.len() as u64;
-                match parser.feed_with(bytes, desk.memo) {
-                    Ok(http1::Progress::More) => {
-                        request.status = parser.status();
-                        let expected = parser.expected_body().unwrap_or(0).max(parser.body_bytes());
-                        if expected > desk.max_response_bytes { Err(Outcome::ResponseTooLarge) } else { Ok(()) }
-                    }
-                    Ok(http1::Progress::Done { used }) => {
-                        // Bytes after the response belong to no request, and the rest of a request that was answered
-                        // before it was sent to no other: such a connection is out of step.
-                        self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
-                        finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
-                        Ok(())
-                    }
-                    Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
-                    Err(_) => Err(Outcome::BadResponse),
-                }
-            }
-            Speech::Http2(session) => take_http2(session, bytes, stamp, desk),
-        }
-    }
-
     fn peer_closed(&mut self, desk: &mut Desk<'_>) -> Received {
         if let Speech::Http1(parser) = &self.speech
             && parser.closed()
@@ -460,80 +398,6 @@ impl Connection {
         }
         let handshaking = matches!(self.stage, Stage::Handshaking(_));
         Received::Broken(if handshaking { Outcome::TlsFailed } else { Outcome::ConnectionClosed })
-    }
-}
-
-fn finish_http1(
-    parser: &http1::Parser,
-    lane: u32,
-    request: &mut InFlight,
-    at: i64,
-    set_cookies: &mut Option<&mut Vec<(u32, Box<[u8]>)>>,
-    ended: &mut Vec<Ended>,
-) {
-    request.status = parser.status();
-    let head = parser.head();
-    if head.location.is_some() {
-        request.location.clone_from(&head.location);
-    }
-    if let Some(cookies) = set_cookies {
-        cookies.extend(head.set_cookie.iter().map(|c| (lane, c.clone())));
-    }
-    ended.push(Ended { lane, outcome: Outcome::of_status(request.status), at });
-}
-
-fn take_http2(
-    session: &mut http2::Session,
-    bytes: &[u8],
-    stamp: Option<i64>,
-    desk: &mut Desk<'_>,
-) -> Result<(), Outcome> {
-    let Desk { lanes, ended, set_cookies, max_response_bytes, clock, .. } = desk;
-    let mut too_large = None;
-    let fed = session.feed(bytes, &mut |event| {
-        let (http2::Event::Status { tag, .. }
-        | http2::Event::Header { tag, .. }
-        | http2::Event::Data { tag, .. }
-        | http2::Event::End { tag }
-        | http2::Event::Reset { tag, .. }
-        | http2::Event::Refused { tag }) = event
-        else {
-            return;
-        };
-        let sent = lanes.get(tag).map_or(NEVER, |r| r.sent);
-        let at = clock.moment(stamp, sent);
-        let Some(request) = lanes.answered(tag, at) else { return };
-        match event {
-            http2::Event::Status { status, .. } => request.status = status,
-            http2::Event::Header { name: b"location", value, .. } => request.location = Some(value.into()),
-            http2::Event::Header { name: b"set-cookie", value, .. } => {
-                if let Some(cookies) = set_cookies {
-                    cookies.push((tag, value.into()));
-                }
-            }
-            http2::Event::Header { .. } | http2::Event::GoAway { .. } => {}
-            http2::Event::Data { bytes, .. } => {
-                request.bytes += bytes as u64;
-                if request.bytes > *max_response_bytes && too_large.is_none() {
-                    too_large = Some(tag);
-                    ended.push(Ended { lane: tag, outcome: Outcome::ResponseTooLarge, at });
-                }
-            }
-            http2::Event::End { .. } => {
-                ended.push(Ended { lane: tag, outcome: Outcome::of_status(request.status), at });
-            }
-            http2::Event::Reset { .. } | http2::Event::Refused { .. } => {
-                ended.push(Ended { lane: tag, outcome: Outcome::StreamReset, at });
-            }
-        }
-    });
-    if let Some(tag) = too_large {
-        session.cancel(tag);
-    }
-    match fed {
-        Ok(()) => Ok(()),
-        Err(http2::Error::HeadTooLarge) => Err(Outcome::HeadTooLarge),
-        Err(_) => Err(Outcome::BadResponse),
     }
 }
 

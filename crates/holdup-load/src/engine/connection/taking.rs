@@ -1,0 +1,116 @@
+//! What the bytes of a response mean for the request they answer, in either version of the protocol.
+
+use holdup_http::{http1, http2};
+
+use super::{Connection, Desk, Ended, Speech};
+use crate::engine::lanes::{InFlight, NEVER};
+use crate::engine::outcome::Outcome;
+
+impl Connection {
+    /// Hands bytes of the protocol to its parser.
+    pub(super) fn take(&mut self, bytes: &[u8], stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
+        match &mut self.speech {
+            Speech::Http1(parser) => {
+                let sent = desk.lanes.get(self.lane).map_or(NEVER, |r| r.sent);
+                if sent == NEVER {
+                    // Nothing was asked: the server talks out of turn.
+                    return Err(Outcome::BadResponse);
+                }
+                let at = desk.clock.moment(stamp, sent);
+                let Some(request) = desk.lanes.answered(self.lane, at) else { return Ok(()) };
+                request.bytes += bytes.len() as u64;
+                match parser.feed_with(bytes, desk.memo) {
+                    Ok(http1::Progress::More) => {
+                        request.status = parser.status();
+                        let expected = parser.expected_body().unwrap_or(0).max(parser.body_bytes());
+                        if expected > desk.max_response_bytes { Err(Outcome::ResponseTooLarge) } else { Ok(()) }
+                    }
+                    Ok(http1::Progress::Done { used }) => {
+                        // Bytes after the response belong to no request, and the rest of a request that was answered
+                        // before it was sent to no other: such a connection is out of step.
+                        self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
+                        finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
+                        Ok(())
+                    }
+                    Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
+                    Err(_) => Err(Outcome::BadResponse),
+                }
+            }
+            Speech::Http2(session) => take_http2(session, bytes, stamp, desk),
+        }
+    }
+}
+
+pub(super) fn finish_http1(
+    parser: &http1::Parser,
+    lane: u32,
+    request: &mut InFlight,
+    at: i64,
+    set_cookies: &mut Option<&mut Vec<(u32, Box<[u8]>)>>,
+    ended: &mut Vec<Ended>,
+) {
+    request.status = parser.status();
+    let head = parser.head();
+    if head.location.is_some() {
+        request.location.clone_from(&head.location);
+    }
+    if let Some(cookies) = set_cookies {
+        cookies.extend(head.set_cookie.iter().map(|c| (lane, c.clone())));
+    }
+    ended.push(Ended { lane, outcome: Outcome::of_status(request.status), at });
+}
+
+fn take_http2(
+    session: &mut http2::Session,
+    bytes: &[u8],
+    stamp: Option<i64>,
+    desk: &mut Desk<'_>,
+) -> Result<(), Outcome> {
+    let Desk { lanes, ended, set_cookies, max_response_bytes, clock, .. } = desk;
+    let mut too_large = None;
+    let fed = session.feed(bytes, &mut |event| {
+        let (http2::Event::Status { tag, .. }
+        | http2::Event::Header { tag, .. }
+        | http2::Event::Data { tag, .. }
+        | http2::Event::End { tag }
+        | http2::Event::Reset { tag, .. }
+        | http2::Event::Refused { tag }) = event
+        else {
+            return;
+        };
+        let sent = lanes.get(tag).map_or(NEVER, |r| r.sent);
+        let at = clock.moment(stamp, sent);
+        let Some(request) = lanes.answered(tag, at) else { return };
+        match event {
+            http2::Event::Status { status, .. } => request.status = status,
+            http2::Event::Header { name: b"location", value, .. } => request.location = Some(value.into()),
+            http2::Event::Header { name: b"set-cookie", value, .. } => {
+                if let Some(cookies) = set_cookies {
+                    cookies.push((tag, value.into()));
+                }
+            }
+            http2::Event::Header { .. } | http2::Event::GoAway { .. } => {}
+            http2::Event::Data { bytes, .. } => {
+                request.bytes += bytes as u64;
+                if request.bytes > *max_response_bytes && too_large.is_none() {
+                    too_large = Some(tag);
+                    ended.push(Ended { lane: tag, outcome: Outcome::ResponseTooLarge, at });
+                }
+            }
+            http2::Event::End { .. } => {
+                ended.push(Ended { lane: tag, outcome: Outcome::of_status(request.status), at });
+            }
+            http2::Event::Reset { .. } | http2::Event::Refused { .. } => {
+                ended.push(Ended { lane: tag, outcome: Outcome::StreamReset, at });
+            }
+        }
+    });
+    if let Some(tag) = too_large {
+        session.cancel(tag);
+    }
+    match fed {
+        Ok(()) => Ok(()),
+        Err(http2::Error::HeadTooLarge) => Err(Outcome::HeadTooLarge),
+        Err(_) => Err(Outcome::BadResponse),
+    }
+}

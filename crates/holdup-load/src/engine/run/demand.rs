@@ -1,0 +1,194 @@
+//! When requests come about: by the schedule, or because a user has thought enough. Times are nanoseconds of the
+//! monotonic clock.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::iter::Peekable;
+
+use crate::model::Load;
+use crate::schedule::{Arrival, Arrivals, Share};
+
+/// See the module.
+pub enum Demand {
+    /// An open model.
+    Open(Due),
+    /// A closed model.
+    Closed(Users),
+}
+
+/// The schedule twice: up to what is due, and up to what has been given a lane or given up. What lies between them
+/// waits, and takes no memory.
+pub struct Due {
+    due: Peekable<Arrivals>,
+    next: Peekable<Arrivals>,
+    started: i64,
+    /// Requests that wait.
+    pub waiting: u64,
+}
+
+/// Users who each wait for a response, and then think.
+pub struct Users {
+    /// Until when, and on which lane.
+    thinking: BinaryHeap<Reverse<(i64, u32)>>,
+    /// How long, nanoseconds.
+    pub think_ns: i64,
+    /// When they stop asking.
+    pub until: i64,
+    share: Share,
+    made: u64,
+}
+
+impl Demand {
+    /// The part of `load` that is `share`.
+    pub fn new(load: &Load, share: Share) -> Self {
+        match load {
+            Load::Open(schedule) => Self::Open(Due {
+                due: schedule.arrivals(share).peekable(),
+                next: schedule.arrivals(share).peekable(),
+                started: 0,
+                waiting: 0,
+            }),
+            Load::Closed(closed) => Self::Closed(Users {
+                thinking: BinaryHeap::new(),
+                think_ns: closed.think.as_nanos() as i64,
+                until: closed.length.as_nanos() as i64,
+                share,
+                made: 0,
+            }),
+        }
+    }
+
+    /// It starts, with this many lanes.
+    pub fn start(&mut self, started: i64, lanes: u32) {
+        match self {
+            Self::Open(due) => due.started = started,
+            Self::Closed(users) => {
+                users.until += started;
+                users.thinking.extend((0..lanes).map(|lane| Reverse((started, lane))));
+            }
+        }
+    }
+
+    /// Whether it is a closed model.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed(_))
+    }
+
+    /// Requests that are due and have no lane.
+    pub fn waiting(&self) -> u64 {
+        match self {
+            Self::Open(due) => due.waiting,
+            Self::Closed(_) => 0,
+        }
+    }
+
+    /// When something is due by itself: a request, or giving one up that has waited for `timeout_ns`.
+    pub fn next_moment(&mut self, timeout_ns: i64) -> i64 {
+        match self {
+            Self::Open(due) => {
+                let comes = due.due.peek().map_or(i64::MAX, |a| due.started + a.due_ns);
+                due.oldest().map_or(comes, |oldest| comes.min(oldest + timeout_ns))
+            }
+            Self::Closed(users) => {
+                let next = users.thinking.peek().map_or(i64::MAX, |Reverse((due, _))| *due);
+                if next < users.until { next } else { i64::MAX }
+            }
+        }
+    }
+
+    /// Whether nothing comes any more, and nothing waits.
+    pub fn is_over(&mut self, now: i64) -> bool {
+        match self {
+            Self::Open(due) => due.waiting == 0 && due.due.peek().is_none(),
+            Self::Closed(users) => now >= users.until,
+        }
+    }
+}
+
+impl Due {
+    /// Takes what has become due; how many.
+    pub fn admit(&mut self, now: i64) -> u64 {
+        let before = self.waiting;
+        while self.due.next_if(|a| self.started + a.due_ns <= now).is_some() {
+            self.waiting += 1;
+        }
+        self.waiting - before
+    }
+
+    /// When the request that has waited for the longest was due.
+    pub fn oldest(&mut self) -> Option<i64> {
+        if self.waiting == 0 {
+            return None;
+        }
+        self.next.peek().map(|a| self.started + a.due_ns)
+    }
+
+    /// The request that has waited for the longest, and when it was due.
+    pub fn take(&mut self) -> Option<(Arrival, i64)> {
+        if self.waiting == 0 {
+            return None;
+        }
+        let arrival = self.next.next()?;
+        self.waiting -= 1;
+        Some((arrival, self.started + arrival.due_ns))
+    }
+}
+
+impl Users {
+    /// The user whose thinking ends first, if that is by `now`, and when it did.
+    pub fn next(&mut self, now: i64) -> Option<(i64, u32)> {
+        let Reverse((due, lane)) =
+            *self.thinking.peek().filter(|Reverse((due, _))| *due <= now && *due < self.until)?;
+        self.thinking.pop();
+        Some((due, lane))
+    }
+
+    /// The user of a lane thinks until `due`.
+    pub fn think(&mut self, lane: u32, due: i64) {
+        self.thinking.push(Reverse((due, lane)));
+    }
+
+    /// Number of the next request, which is unique among all shares.
+    pub fn number(&mut self) -> u64 {
+        self.made += 1;
+        u64::from(self.share.index) + (self.made - 1) * u64::from(self.share.of)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::model::Closed;
+    use crate::schedule::Schedule;
+
+    #[test]
+    fn what_is_due_waits_in_order_and_is_given_up_by_age() {
+        let load = Load::Open(Schedule::constant(10.0, Duration::from_secs(1)));
+        let mut demand = Demand::new(&load, Share::WHOLE);
+        demand.start(1_000, 4);
+        let Demand::Open(due) = &mut demand else { panic!("it is open") };
+        assert_eq!((due.admit(250_001_000), due.oldest(), due.waiting), (3, Some(1_000), 3));
+        assert_eq!(due.take().map(|(a, at)| (a.number, at)), Some((0, 1_000)));
+        assert_eq!(due.oldest(), Some(100_001_000));
+        assert_eq!(demand.next_moment(50_000_000), 150_001_000, "the second is given up before the fourth comes");
+        assert_eq!(demand.next_moment(500_000_000), 300_001_000);
+        assert!(!demand.is_over(i64::MAX));
+    }
+
+    #[test]
+    fn users_think_and_stop_at_the_end() {
+        let closed = Closed { users: 2, think: Duration::from_nanos(30), length: Duration::from_nanos(100) };
+        let mut demand = Demand::new(&Load::Closed(closed), Share { index: 1, of: 3 });
+        demand.start(1_000, 2);
+        assert_eq!(demand.next_moment(1), 1_000);
+        let Demand::Closed(users) = &mut demand else { panic!("it is closed") };
+        assert_eq!((users.next(999), users.next(1_000), users.next(1_000)), (None, Some((1_000, 0)), Some((1_000, 1))));
+        assert_eq!((users.number(), users.number()), (1, 4));
+        users.think(0, 1_050);
+        users.think(1, 1_100);
+        assert_eq!((users.next(5_000), users.next(5_000)), (Some((1_050, 0)), None));
+        assert!(demand.is_over(1_100) && demand.next_moment(1) == i64::MAX);
+    }
+}

@@ -1,0 +1,147 @@
+//! Which request is next, and which lane it gets: requests that are due, users who have thought, and those that
+//! are given up because they got no lane in time.
+
+use super::Loop;
+use super::demand::Demand;
+use crate::engine::connection::Stage;
+use crate::engine::lanes::InFlight;
+use crate::engine::outcome::Outcome;
+use crate::engine::plan::Plan;
+use crate::sys::monotonic_ns;
+
+impl Loop<'_> {
+    /// Takes what is due; users who have thought enough ask.
+    pub(super) fn admit(&mut self, now: i64) {
+        match &mut self.demand {
+            Demand::Open(due) => self.admitted += due.admit(now),
+            Demand::Closed(_) => {
+                while let Some((due, lane)) = self.next_user(now) {
+                    self.ask(lane, due);
+                }
+            }
+        }
+    }
+
+    fn next_user(&mut self, now: i64) -> Option<(i64, u32)> {
+        let Demand::Closed(users) = &mut self.demand else { return None };
+        users.next(now)
+    }
+
+    /// A user's next request, due at `due`.
+    pub(super) fn ask(&mut self, lane: u32, due: i64) {
+        let Demand::Closed(users) = &mut self.demand else { return };
+        let request = self.plan.turns.of(users.number());
+        self.admitted += 1;
+        let operation = self.plan.requests[request as usize].operation;
+        self.place(lane, InFlight::new(request, operation, 0, due, due));
+    }
+
+    /// Gives waiting requests to lanes, oldest first.
+    pub(super) fn dispatch(&mut self) {
+        while self.demand.waiting() > 0 {
+            let Some(lane) = self.free_lane() else { break };
+            let Some(mut request) = self.take_next() else { break };
+            // A lane that was freed after a request was due made it wait only if no other was free then; else it is
+            // the loop that came late, which is send lag.
+            let taken = self.admitted - self.demand.waiting();
+            if taken <= self.looked_at {
+                request.ready = request.due.max(self.lanes.free_since(lane));
+            }
+            self.place(lane, request);
+        }
+        self.flush();
+    }
+
+    /// The request that has waited for the longest; its lane is taken to have been free when it was due.
+    fn take_next(&mut self) -> Option<InFlight> {
+        let Demand::Open(due) = &mut self.demand else { return None };
+        let (arrival, at) = due.take()?;
+        let request = arrival.request.unwrap_or_else(|| self.plan.turns.of(arrival.number));
+        let operation = self.plan.requests[request as usize].operation;
+        Some(InFlight::new(request, operation, arrival.phase, at, at))
+    }
+
+    /// Requests that wait now although every lane was offered to them found all taken when they were due.
+    pub(super) fn count_capped(&mut self) {
+        let waiting_from = self.admitted - self.demand.waiting();
+        self.capped += self.admitted - self.looked_at.max(waiting_from);
+        self.looked_at = self.admitted;
+    }
+
+    /// A lane that is free, if there is one: on an open connection, else on one that is to be opened.
+    fn free_lane(&mut self) -> Option<u32> {
+        loop {
+            let entry = if self.in_turn { self.idle.pop_front() } else { self.idle.pop_back() };
+            let Some((lane, generation)) = entry else { break };
+            let connection = &mut self.connections[self.lanes.connection(lane) as usize];
+            if connection.generation() != generation || !connection.is_reusable() {
+                continue;
+            }
+            if connection.has_room() {
+                return Some(lane);
+            }
+            // The server allows fewer streams now than there are lanes.
+            connection.spare.push(lane);
+        }
+        self.vacant.last().map(|&connection| self.lanes.of(connection).start)
+    }
+
+    /// Puts a request on a free lane and sends it, or opens the connection first.
+    fn place(&mut self, lane: u32, mut request: InFlight) {
+        let now = monotonic_ns();
+        request.deadline = now + self.timeout_ns;
+        let index = self.lanes.connection(lane);
+        let connection = &self.connections[index as usize];
+        if let Some(cookies) = &connection.cookies {
+            let prepared = &self.plan.requests[request.request as usize];
+            request.instead = cookies.header(&prepared.path).map(|c| Box::new(Plan::with_cookies(prepared, &c)));
+        }
+        self.lanes.begin(lane, request);
+        match connection.stage() {
+            Stage::Open => self.launch(lane, now),
+            Stage::Closed => self.open(index, now),
+            Stage::Connecting(_) | Stage::Handshaking(_) => {}
+        }
+    }
+
+    /// Ends what has passed its deadline.
+    pub(super) fn expire(&mut self, now: i64) {
+        while let Some((lane, _)) = self.lanes.oldest().filter(|(_, deadline)| *deadline <= now) {
+            let index = self.lanes.connection(lane);
+            // One that never got connected (a full accept queue drops its SYN) has waited as long as any other.
+            if self.connections[index as usize].cancel(lane) {
+                self.unflushed.push(index);
+                self.finish(lane, Outcome::Timeout, now);
+            } else {
+                self.retire(index, Outcome::Timeout);
+            }
+        }
+        while self.oldest_waiting().is_some_and(|due| due + self.timeout_ns <= now) {
+            self.give_up_next(Outcome::NeverSent, now);
+        }
+    }
+
+    fn oldest_waiting(&mut self) -> Option<i64> {
+        let Demand::Open(due) = &mut self.demand else { return None };
+        due.oldest()
+    }
+
+    fn give_up_next(&mut self, outcome: Outcome, now: i64) {
+        if let Some(request) = self.take_next() {
+            self.books.enter(self.plan, &InFlight { ready: now, ..request }, outcome, now, false);
+        }
+    }
+
+    /// Ends everything, because the run was stopped.
+    pub(super) fn abandon(&mut self) {
+        let now = monotonic_ns();
+        for lane in 0..self.lanes.count() as u32 {
+            if let Some(request) = self.lanes.end(lane, now) {
+                self.books.enter(self.plan, &request, Outcome::Unfinished, now, true);
+            }
+        }
+        while self.demand.waiting() > 0 {
+            self.give_up_next(Outcome::Unfinished, now);
+        }
+    }
+}

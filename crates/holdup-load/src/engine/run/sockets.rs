@@ -1,0 +1,234 @@
+//! What happens to connections: they are opened, written to, read from, and closed.
+
+use std::sync::PoisonError;
+
+use super::Loop;
+use crate::engine::connection::{Desk, Ended, Received, Stage};
+use crate::engine::lanes::NEVER;
+use crate::engine::outcome::Outcome;
+use crate::engine::plan::{Form, Prepared};
+use crate::sys::{Ready, monotonic_ns};
+
+impl Loop<'_> {
+    /// Sends the request of a lane whose connection is open.
+    pub(super) fn launch(&mut self, lane: u32, now: i64) {
+        let index = self.lanes.connection(lane);
+        let Some(request) = self.lanes.get_mut(lane) else { return };
+        if self.is_http2 && !self.connections[index as usize].has_room() {
+            return self.connections[index as usize].spare.push(lane);
+        }
+        if request.sent == NEVER {
+            request.sent = now;
+        }
+        let prepared: &Prepared = request.instead.as_deref().unwrap_or(&self.plan.requests[request.request as usize]);
+        let connection = &mut self.connections[index as usize];
+        if let Err(outcome) = connection.start(lane, &prepared.form, prepared.is_head, self.wanted) {
+            return self.retire(index, outcome);
+        }
+        if self.is_http2 && self.unflushed.last() != Some(&index) {
+            self.unflushed.push(index);
+        }
+    }
+
+    /// Writes what HTTP/2 sessions have collected.
+    pub(super) fn flush(&mut self) {
+        while let Some(index) = self.unflushed.pop() {
+            if let Err(outcome) = self.connections[index as usize].flush_session() {
+                self.retire(index, outcome);
+            }
+        }
+    }
+
+    pub(super) fn open(&mut self, index: u32, now: i64) {
+        // It is the last, or near to it: what was closed last is opened first.
+        if let Some(at) = self.vacant.iter().rposition(|&c| c == index) {
+            self.vacant.remove(at);
+        }
+        let connection = &mut self.connections[index as usize];
+        let token = u64::from(connection.generation()) << 32 | u64::from(index);
+        let address = *self.plan.address.read().unwrap_or_else(PoisonError::into_inner);
+        let result = address.ok_or(Outcome::NameUnresolved).and_then(|address| {
+            connection.connect(&address, &self.epoll, token, now).map_err(|e| Outcome::of_connecting(&e))
+        });
+        match result {
+            Ok(()) => self.connecting += 1,
+            Err(outcome) => {
+                self.vacate(index);
+                self.retire(index, outcome);
+            }
+        }
+    }
+
+    /// Sees to `count` sockets that became ready, and to what was left from the last time.
+    pub(super) fn serve(&mut self, count: usize) {
+        for i in 0..count {
+            self.on_ready(self.epoll.ready(i));
+        }
+        if !self.more.is_empty() {
+            for index in std::mem::take(&mut self.more) {
+                // What there is may be followed by the end: it is looked for.
+                self.read(index, true);
+            }
+        }
+        self.flush();
+    }
+
+    pub(super) fn on_ready(&mut self, event: Ready) {
+        let index = event.token as u32;
+        let connection = &mut self.connections[index as usize];
+        if connection.generation() != (event.token >> 32) as u32 {
+            return;
+        }
+        let stage = connection.stage();
+        if let Stage::Connecting(_) = stage {
+            match connection.connected(self.plan.tls.as_ref(), self.plan.scenario.http.streams, self.wanted) {
+                Ok(true) => self.opened(index, stage),
+                Ok(false) => {}
+                Err(outcome) => return self.retire(index, outcome),
+            }
+        } else if event.writable && !event.readable {
+            return self.write_on(index);
+        }
+        if event.readable {
+            self.read(index, event.closed);
+        }
+        if event.writable {
+            self.write_on(index);
+        }
+    }
+
+    /// A socket took less than there was to send, and has room now.
+    fn write_on(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        let lane = self.lanes.of(index).start;
+        let result = match (connection.stage(), self.lanes.get(lane)) {
+            (Stage::Closed | Stage::Connecting(_), _) => Ok(()),
+            (Stage::Open, Some(request)) if request.sent != NEVER => {
+                let own = &self.plan.requests[request.request as usize];
+                match &request.instead.as_deref().unwrap_or(own).form {
+                    Form::Http1(bytes) => connection.write(bytes),
+                    Form::Http2(_) => connection.flush_session(),
+                }
+            }
+            _ => connection.flush_session().and_then(|()| connection.push_out()),
+        };
+        if let Err(outcome) = result {
+            self.retire(index, outcome);
+        }
+    }
+
+    /// A connection can be used: the request that waited for it goes out, its other lanes are free.
+    fn opened(&mut self, index: u32, stage: Stage) {
+        self.connecting -= 1;
+        let now = monotonic_ns();
+        let generation = self.connections[index as usize].generation();
+        for lane in self.lanes.of(index) {
+            if let Some(request) = self.lanes.get_mut(lane) {
+                if let Stage::Connecting(since) | Stage::Handshaking(since) = stage
+                    && request.sent == NEVER
+                {
+                    request.connect += now - since.max(request.ready);
+                }
+                self.launch(lane, now);
+            } else if !self.demand.is_closed() {
+                self.idle.push_back((lane, generation));
+            }
+        }
+    }
+
+    pub(super) fn read(&mut self, index: u32, to_end: bool) {
+        let stage = self.connections[index as usize].stage();
+        let mut desk = Desk {
+            buffer: &mut self.buffer,
+            lanes: &mut self.lanes,
+            ended: &mut self.ended,
+            set_cookies: self.wanted.set_cookie.then_some(&mut self.set_cookies),
+            max_response_bytes: self.plan.scenario.http.max_response_bytes,
+            clock: &self.clock,
+            memo: &mut self.memo,
+        };
+        let received = self.connections[index as usize].receive(&mut desk, to_end);
+        let connection = &self.connections[index as usize];
+        if matches!(stage, Stage::Handshaking(_)) && connection.stage() == Stage::Open {
+            self.opened(index, stage);
+        }
+        if self.wanted.set_cookie {
+            self.keep_cookies(index);
+        }
+        let is_reusable = self.connections[index as usize].is_reusable();
+        if !self.ended.is_empty() {
+            if matches!(received, Received::Broken(_)) || !self.is_http2 && !is_reusable {
+                self.close(index);
+            }
+            let mut ended = std::mem::take(&mut self.ended);
+            for Ended { lane, outcome, at } in ended.drain(..) {
+                self.finish(lane, outcome, at);
+            }
+            self.ended = ended;
+        }
+        if self.is_http2 {
+            self.use_spare(index);
+        }
+        match received {
+            Received::All if !is_reusable && self.is_unused(index) => self.retire(index, Outcome::ConnectionClosed),
+            // An answer of the protocol itself may be due: a settings or window frame.
+            Received::All if self.is_http2 => self.unflushed.push(index),
+            Received::All => {}
+            Received::Some => self.more.push(index),
+            Received::Broken(outcome) => self.retire(index, outcome),
+        }
+    }
+
+    /// Lanes that were out of use because the server allowed no more streams: those for which there is room now.
+    fn use_spare(&mut self, index: u32) {
+        while self.connections[index as usize].has_room()
+            && let Some(lane) = self.connections[index as usize].spare.pop()
+        {
+            match self.lanes.get_mut(lane) {
+                Some(request) if request.sent == NEVER => {
+                    let now = monotonic_ns();
+                    request.ready = now;
+                    self.launch(lane, now);
+                }
+                Some(_) => {}
+                None if self.demand.is_closed() => {}
+                None => self.idle.push_back((lane, self.connections[index as usize].generation())),
+            }
+        }
+    }
+
+    fn is_unused(&self, index: u32) -> bool {
+        self.lanes.of(index).all(|lane| self.lanes.get(lane).is_none())
+    }
+
+    /// Closes a connection. Requests on it stay.
+    pub(super) fn close(&mut self, index: u32) {
+        let connection = &mut self.connections[index as usize];
+        match connection.stage() {
+            Stage::Closed => return,
+            Stage::Connecting(_) | Stage::Handshaking(_) => self.connecting -= 1,
+            Stage::Open => {}
+        }
+        connection.close();
+        self.vacate(index);
+    }
+
+    /// A slot has no connection: in an open model any request may open one, in a closed one its own users do.
+    fn vacate(&mut self, index: u32) {
+        if !self.demand.is_closed() {
+            self.vacant.push(index);
+        }
+    }
+
+    /// Closes a connection that is of no use any more; requests still on it ended so.
+    pub(super) fn retire(&mut self, index: u32, outcome: Outcome) {
+        self.close(index);
+        let now = monotonic_ns();
+        for lane in self.lanes.of(index) {
+            if let Some(request) = self.lanes.end(lane, now) {
+                self.books.enter(self.plan, &request, outcome, now, true);
+                self.release(lane, outcome, now);
+            }
+        }
+    }
+}
