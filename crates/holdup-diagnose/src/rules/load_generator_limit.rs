@@ -120,7 +120,7 @@ fn own_account(case: &Case<'_>) -> Vec<Evidence> {
         let pair = [("loop", name.as_str())];
         let labels: &[(&str, &str)] = if name.is_empty() { &[] } else { &pair };
         let read = |metric: &str| view.counter(metric, labels, "holdup run").ok();
-        let share = |metric: &str| read(metric).map(|c| format!("{}", percent(c.rate())));
+        let share = |metric: &str| read(metric).map(|c| percent(c.rate()));
         if let Some(cpu) = read("holdup_load_cpu_seconds_total") {
             let which = if several { format!("loop {name}") } else { "its loop".to_owned() };
             let awake = share("holdup_load_busy_seconds_total")

@@ -70,12 +70,16 @@ fn taken(index: &Index) -> Vec<(Window, f64)> {
     intervals.collect()
 }
 
-/// Share (0-1) of this machine's CPU time that was stolen in `window`; none if it was not recorded.
-pub(crate) fn stolen(index: &Index, window: Window) -> Option<f64> {
-    let overlap = |w: &Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
-    let (sum, time) =
-        taken(index).iter().fold((0.0, 0.0), |(s, t), (w, share)| (s + share * overlap(w), t + overlap(w)));
-    (time > 0.0).then(|| sum / time)
+/// Greatest share (0-1) of this machine's CPU time that was stolen in any of `windows`; none if it was not recorded.
+pub(crate) fn stolen(index: &Index, windows: impl IntoIterator<Item = Window>) -> Option<f64> {
+    let taken = taken(index);
+    let share_in = |window: Window| {
+        let overlap = |w: &Window| (w.to.min(window.to) - w.from.max(window.from)).max(0) as f64;
+        let parts = taken.iter().map(|(w, share)| (share * overlap(w), overlap(w)));
+        let (stolen, time) = parts.fold((0.0, 0.0), |(s, t), (stolen, time)| (s + stolen, t + time));
+        (time > 0.0).then(|| stolen / time)
+    };
+    windows.into_iter().filter_map(share_in).reduce(f64::max)
 }
 
 #[cfg(test)]

@@ -40,8 +40,11 @@ impl Operation {
 /// Operations of `requests` of `recording`, in the scenario's order: all of it, or what was due in `window`. Times
 /// are those from `measured_from` (nanoseconds since the Unix epoch) on.
 pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, measured_from: i64) -> Vec<Operation> {
-    let mut operations = of_rows(requests.iter().copied(), measured_from);
-    let Some(load) = recording.manifest.load.as_ref().filter(|_| window.is_none()) else { return operations };
+    let groups = by_operation(requests.iter().copied());
+    let Some(load) = recording.manifest.load.as_ref().filter(|_| window.is_none()) else {
+        return groups.iter().map(|(name, rows)| timed(counted(name, rows), rows, measured_from)).collect();
+    };
+    let mut operations: Vec<Operation> = groups.iter().map(|(name, rows)| counted(name, rows)).collect();
     for totals in &load.totals {
         let at = operations.iter().position(|o| o.name == totals.operation).unwrap_or_else(|| {
             operations.push(Operation { name: totals.operation.clone(), ..Operation::default() });
@@ -60,17 +63,30 @@ pub fn of(recording: &Recording, requests: &[&Request], window: Option<Window>, 
         by_tag.entry(&slice.tag).or_default().push(slice);
     }
     let tags: Vec<String> = operations.iter().map(|o| hlog::clean(&o.name)).collect();
-    for (i, operation) in operations.iter_mut().enumerate() {
+    let timed = operations.into_iter().enumerate().map(|(i, operation)| {
         // Two names that are one tag are told apart in the rows only.
-        if tags.iter().filter(|tag| **tag == tags[i]).count() == 1 {
-            from_histograms(operation, &tags[i], &by_tag);
+        let is_alone = tags.iter().filter(|tag| **tag == tags[i]).count() == 1;
+        let times = if is_alone { Times::of_histograms(&tags[i], &by_tag) } else { None };
+        match times {
+            Some(Times { response_ms, service_ms, send_lag_ms }) => {
+                Operation { response_ms, service_ms, send_lag_ms, ..operation }
+            }
+            None => {
+                let rows = groups.iter().find(|(name, _)| *name == operation.name).map_or(&[][..], |(_, rows)| rows);
+                timed(operation, rows, measured_from)
+            }
         }
-    }
-    operations
+    });
+    timed.collect()
 }
 
 /// Operations of `rows` alone.
 pub fn of_rows<'r>(rows: impl IntoIterator<Item = &'r Request>, measured_from: i64) -> Vec<Operation> {
+    by_operation(rows).iter().map(|(name, rows)| timed(counted(name, rows), rows, measured_from)).collect()
+}
+
+/// Rows by operation, in order of appearance.
+fn by_operation<'r>(rows: impl IntoIterator<Item = &'r Request>) -> Vec<(&'r str, Vec<&'r Request>)> {
     let mut groups: Vec<(&str, Vec<&Request>)> = Vec::new();
     for row in rows {
         match groups.iter_mut().find(|(name, _)| *name == row.operation) {
@@ -78,35 +94,55 @@ pub fn of_rows<'r>(rows: impl IntoIterator<Item = &'r Request>, measured_from: i
             None => groups.push((&row.operation, vec![row])),
         }
     }
-    let operations = groups.into_iter().map(|(name, rows)| {
-        let mut operation = Operation { name: name.to_owned(), ..Operation::default() };
-        for row in &rows {
-            operation.offered += row.count();
-            if row.outcome == "ok" {
-                operation.completed += row.count();
-            } else if failed(row) {
-                *operation.errors.entry(row.outcome.clone()).or_default() += row.count();
-            }
-        }
-        let measured = rows.into_iter().filter(|r| r.intended_at >= measured_from && is_latency(r));
-        operation.response_ms = distribution(measured.clone(), |r| Some(response_ms(r)));
-        operation.service_ms = distribution(measured.clone(), service_ms);
-        operation.send_lag_ms = distribution(measured, send_lag_ms);
-        operation
-    });
-    operations.collect()
+    groups
 }
 
-/// Takes an operation's times from its histograms, if there are any and all of them can be read.
-fn from_histograms(operation: &mut Operation, tag: &str, by_tag: &HashMap<&str, Vec<&hlog::Slice>>) {
-    let times = |kind: &str| -> Option<Distribution> {
-        let Some(slices) = by_tag.get(format!("{tag}.{kind}").as_str()) else { return Some(Distribution::default()) };
-        let sum = hlog::merged(slices.iter().copied())?;
-        Some(Distribution::of(sum.iter_recorded().map(|v| (v.value_iterated_to() as f64 / 1e6, v.count_at_value()))))
-    };
-    if let (Some(response), Some(service), Some(send_lag)) = (times("response"), times("service"), times("send_lag"))
-        && !response.is_empty()
-    {
-        (operation.response_ms, operation.service_ms, operation.send_lag_ms) = (response, service, send_lag);
+/// An operation with what its rows count.
+fn counted(name: &str, rows: &[&Request]) -> Operation {
+    let mut operation = Operation { name: name.to_owned(), ..Operation::default() };
+    for row in rows {
+        operation.offered += row.count();
+        if row.outcome == "ok" {
+            operation.completed += row.count();
+        } else if failed(row) {
+            *operation.errors.entry(row.outcome.clone()).or_default() += row.count();
+        }
+    }
+    operation
+}
+
+/// An operation with the times of its rows.
+fn timed(operation: Operation, rows: &[&Request], measured_from: i64) -> Operation {
+    let measured = || rows.iter().copied().filter(|r| r.intended_at >= measured_from && is_latency(r));
+    Operation {
+        response_ms: distribution(measured(), |r| Some(response_ms(r))),
+        service_ms: distribution(measured(), service_ms),
+        send_lag_ms: distribution(measured(), send_lag_ms),
+        ..operation
     }
 }
+
+struct Times {
+    response_ms: Distribution,
+    service_ms: Distribution,
+    send_lag_ms: Distribution,
+}
+
+impl Times {
+    /// An operation's times from its histograms, if there are any and all of them can be read.
+    fn of_histograms(tag: &str, by_tag: &HashMap<&str, Vec<&hlog::Slice>>) -> Option<Self> {
+        let times = |kind: &str| -> Option<Distribution> {
+            let Some(slices) = by_tag.get(format!("{tag}.{kind}").as_str()) else {
+                return Some(Distribution::default());
+            };
+            let sum = hlog::merged(slices.iter().copied())?;
+            let values = sum.iter_recorded().map(|v| (v.value_iterated_to() as f64 / 1e6, v.count_at_value()));
+            Some(Distribution::of(values))
+        };
+        let (response_ms, service_ms, send_lag_ms) = (times("response")?, times("service")?, times("send_lag")?);
+        (!response_ms.is_empty()).then_some(Self { response_ms, service_ms, send_lag_ms })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -106,9 +106,9 @@ impl Loop {
             }
         }
         let Some(&end) = points.iter().map(|(at, _)| at).rev().find(|at| **at > span.from) else { return Vec::new() };
-        let end = end.min(span.to);
-        // The last samples come when the last response does: of the schedule there is less.
-        while edges.last().is_some_and(|last| *last > end - REST_NS) && edges.len() > 1 {
+        // The last samples come when the last response does, or just before the schedule ends.
+        let end = if end > span.to - REST_NS { span.to } else { end };
+        while edges.len() > 1 && edges.last().is_some_and(|last| *last > end - REST_NS) {
             edges.pop();
         }
         if edges.last().is_some_and(|last| *last < end) {
