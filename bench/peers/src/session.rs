@@ -91,6 +91,11 @@ pub fn run(options: &Options) -> Result<()> {
     println!("   {} scenarios, about {} minutes", scenarios.len(), minutes(&scenarios, rounds));
     let done = bench.run(&scenarios, rounds, &mut results);
     let _ = fs::remove_dir_all(bench.root.join(&bench.scratch));
+    if results.runs.is_empty() {
+        // Only folders that are empty are taken away.
+        let _ = fs::remove_dir(&raw).and_then(|()| fs::remove_dir(&bench.out));
+        return done;
+    }
     // What was measured before an interrupt is kept.
     results.write(&bench.out)?;
     report(&bench.out)?;
