@@ -157,7 +157,8 @@ pub struct Operation {
     pub weight: u32,
 }
 
-const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
+/// Methods a scenario can send, as its keys.
+pub const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
 
 impl Scenario {
     /// A scenario in which everything else is as if a file did not mention it.
@@ -391,11 +392,7 @@ watch: [host]
                 "  connections: 0",
                 "s.yaml:6: load.connections: 0 is out of range: connections, from 1 to 60000",
             ),
-            (
-                "  connections: 20",
-                "  rate: 5",
-                "s.yaml:4: load: \"rate\" and \"steps\" exclude each other; keep one",
-            ),
+            ("  connections: 20", "  rate: 5", "s.yaml:4: load: \"rate\" and \"steps\" exclude each other; keep one"),
             (
                 "every: 10s",
                 "every: 10",

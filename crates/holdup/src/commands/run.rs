@@ -6,9 +6,10 @@ use std::time::Duration;
 use holdup_collect::watch;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
-use holdup_load::scenario::{self, Operation, Scenario, Target};
-use holdup_load::schedule::Schedule;
+use holdup_load::scenario::{self, Scenario, Target};
 
+use super::http_args::HttpArgs;
+use super::load_args::{self, LoadArgs};
 use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -21,10 +22,15 @@ Examples:
   holdup run scenario.yaml
   holdup run --url http://127.0.0.1:8080/search --rate 500 --duration 20s --connections 50
   holdup run --url http://127.0.0.1:8080/ --steps 50:300:50 --watch host --watch pid:4711
+  holdup run --url http://127.0.0.1:8080/ --spike 50:500:10s:5s --duration 30s --poisson
+  holdup run --url http://127.0.0.1:8080 --replay access.log --speed 2 --duration 10m
+  holdup run --url http://127.0.0.1:8080/ --closed --connections 64 --think 200ms --duration 1m
+  holdup run --url https://127.0.0.1:8443/ --rate 200 --http 2 --streams 10 --insecure -H 'Accept: text/html'
+  holdup run scenario.yaml --shard 2/5 --start-at 2030-01-31T12:00:00Z
   holdup run scenario.yaml --threshold 'p99 < 500ms' --fail-on-finding --json -o recordings/nightly
 
 Without a source to watch, this host is watched if the service is on it.
-Response time counts from the intended start of each request: the load never waits for the service.
+Response time counts from the intended start of each request: the load never waits for the service, but with --closed.
 A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD.")]
 pub struct Args {
     /// Scenario file
@@ -35,23 +41,13 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// Requests per second
-    #[arg(long, value_name = "N", requires = "url", value_parser = rate)]
-    rate: Option<f64>,
+    #[command(flatten)]
+    load: LoadArgs,
 
-    /// Rates in steps, each --duration long: FROM:TO:STEP
-    #[arg(long, value_name = "FROM:TO:STEP", requires = "url", conflicts_with_all = ["rate", "ramp"])]
-    steps: Option<String>,
+    #[command(flatten)]
+    http: HttpArgs,
 
-    /// A rate that changes evenly over --duration: FROM:TO
-    #[arg(long, value_name = "FROM:TO", requires = "url", conflicts_with = "rate")]
-    ramp: Option<String>,
-
-    /// How long (of each step, with --steps)
-    #[arg(long, value_name = "DURATION", default_value = "10s", requires = "url", value_parser = duration)]
-    duration: Duration,
-
-    /// Most requests in flight [default: the scenario's, or 50]
+    /// Most requests in flight; in a closed model, its users [default: the scenario's, or 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(scenario::MAX_CONNECTIONS)))]
     connections: Option<u32>,
 
@@ -82,15 +78,6 @@ pub struct Args {
     output: Output,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let value: f64 = text.parse().map_err(|_| "requests per second, e.g. 500".to_owned())?;
-    if value > 0.0 && value <= scenario::MAX_RATE {
-        Ok(value)
-    } else {
-        Err(format!("above 0 and at most {}", scenario::MAX_RATE))
-    }
-}
-
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut scenario = match &args.scenario {
         Some(path) => {
@@ -100,7 +87,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
         None => quick(&args)?,
     };
-    scenario.connections = args.connections.unwrap_or(scenario.connections);
+    if let Some(connections) = args.connections {
+        scenario.connections = connections;
+        if let Load::Closed(closed) = &mut scenario.load {
+            closed.users = connections;
+        }
+    }
+    args.load.apply(&mut scenario)?;
     scenario.timeout = args.timeout.unwrap_or(scenario.timeout);
     for text in &args.thresholds {
         let threshold = scenario::parse_threshold(text, &scenario.operations);
@@ -113,18 +106,23 @@ pub fn run(args: Args) -> Result<(), Failure> {
         // A service on this machine: its CPUs and disks are suspects that cost nothing to look at.
         scenario.watch.push("host".to_owned());
     }
+    let is_alone = scenario.watch.is_empty();
+    args.http.apply(&mut scenario, is_alone)?;
     if args.check {
         for address in &scenario.watch {
             watch::collector(address, &watch::Options { partial: args.sampling.partial }).map_err(Failure::unusable)?;
         }
-        let names: Vec<&str> = scenario.operations.iter().map(|o| o.name.as_str()).collect();
-        let length = scenario.load.length().as_secs_f64();
-        let much = match &scenario.load {
-            Load::Open(schedule) => format!("{} requests", schedule.total()),
-            Load::Closed(closed) => format!("{} users", closed.users),
-        };
-        outln!("fine: {much} over {length:.0} s ({})", names.join(", "));
+        for line in load_args::describe(&scenario) {
+            outln!("{line}");
+        }
         return Ok(());
+    }
+    if let Load::Open(schedule) = &scenario.load
+        && !args.output.quiet
+    {
+        for note in schedule.replay().iter().flat_map(|replay| &replay.notes) {
+            errln!("{note}");
+        }
     }
     let stop = session::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, Some(scenario.load.length()));
@@ -159,37 +157,14 @@ fn quick(args: &Args) -> Result<Scenario, Failure> {
     let bad = |why: String| Failure::Unusable(format!("--url: {why}"));
     let (target, path) = Target::parse(url).map_err(bad)?;
     scenario::check_path(&path).map_err(bad)?;
-    let schedule = match (args.rate, &args.steps, &args.ramp) {
-        (Some(rate), ..) => Schedule::constant(rate, args.duration),
-        (_, Some(steps), _) => match *rates(steps, 3, "--steps FROM:TO:STEP")? {
-            [from, to, step] if (to - from).abs() / step <= 10_000.0 => Schedule::steps(from, to, step, args.duration),
-            _ => return Err(Failure::Unusable("--steps: more than 10,000 steps".to_owned())),
-        },
-        (_, _, Some(ramp)) => match *rates(ramp, 2, "--ramp FROM:TO")? {
-            [from, to] => Schedule::ramp(from, to, args.duration),
-            _ => unreachable!("rates() gave two"),
-        },
-        _ => return Err(Failure::Unusable("say how much: --rate 500, --steps 50:300:50 or --ramp 10:500".to_owned())),
-    };
-    if args.duration.is_zero() {
-        return Err(Failure::Unusable("--duration must be longer than 0s".to_owned()));
+    let mut demand = args.load.demand(args.connections)?;
+    if args.load.is_replay() {
+        if path != "/" {
+            return Err(bad(format!("with --replay the paths are the log's; use {}", target.url())));
+        }
+    } else {
+        demand.operations.push(args.http.operation(path));
     }
-    let operation = Operation {
-        name: scenario::without_query(&path).to_owned(),
-        method: "GET".to_owned(),
-        path,
-        headers: Vec::new(),
-        body: None,
-        weight: 1,
-    };
-    Ok(Scenario::new("run", target, Load::Open(schedule), vec![operation]))
-}
-
-fn rates(text: &str, count: usize, form: &str) -> Result<Vec<f64>, Failure> {
-    let values: Result<Vec<f64>, String> = text.split(':').map(rate).collect();
-    match values {
-        Ok(values) if values.len() == count => Ok(values),
-        Ok(_) => Err(Failure::Unusable(format!("\"{text}\": expected {form}"))),
-        Err(why) => Err(Failure::Unusable(format!("\"{text}\": expected {form}: {why}"))),
-    }
+    let text = format!("target: {}\n{}", target.url(), demand.text);
+    Ok(Scenario { text: Some(text), ..Scenario::new("run", target, demand.load, demand.operations) })
 }

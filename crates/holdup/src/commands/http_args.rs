@@ -1,0 +1,158 @@
+//! The flags that say how requests are sent and how the generator makes them. What they mean is the library's.
+
+use std::path::PathBuf;
+
+use holdup_load::model::Load;
+use holdup_load::scenario::http::{MAX_STREAMS, parse_bytes};
+use holdup_load::scenario::{self, HttpVersion, Operation, Pace, Scenario};
+
+use crate::failure::Failure;
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "How requests are sent")]
+pub struct HttpArgs {
+    /// Header of the quick form's request; repeatable, e.g. 'Authorization: Bearer …'
+    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE", requires = "url", value_parser = header)]
+    headers: Vec<(String, String)>,
+
+    /// Method of the quick form's request [default: GET, or POST with --body]
+    #[arg(long, value_name = "METHOD", requires = "url", conflicts_with = "replay", value_parser = method)]
+    method: Option<String>,
+
+    /// Body of the quick form's request
+    #[arg(long, value_name = "TEXT", requires = "url", conflicts_with = "replay")]
+    body: Option<String>,
+
+    /// Version of HTTP: 1.1 or 2 (over TLS by ALPN, else with prior knowledge) [default: the scenario's, or 1.1]
+    #[arg(long, value_name = "VERSION", value_parser = HttpVersion::parse)]
+    http: Option<HttpVersion>,
+
+    /// Requests in flight on each HTTP/2 connection [default: the scenario's, or 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_STREAMS)))]
+    streams: Option<u32>,
+
+    /// Follow at most so many redirects within the target; 0 takes them as responses [default: the scenario's, or 10]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
+    redirects: Option<u32>,
+
+    /// Keep cookies: each connection is a user of its own
+    #[arg(long)]
+    cookies: bool,
+
+    /// Ask for compressed responses; they are counted as they come, not unpacked
+    #[arg(long)]
+    compression: bool,
+
+    /// Give a response up that is larger, e.g. 10MB [default: the scenario's, or 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
+    max_response: Option<u64>,
+
+    /// Trust the certificates of this PEM file instead of the machine's
+    #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
+    tls_ca: Option<PathBuf>,
+
+    /// Take any certificate
+    #[arg(long)]
+    insecure: bool,
+
+    #[command(flatten)]
+    generator: GeneratorArgs,
+}
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "How the load is made")]
+struct GeneratorArgs {
+    /// How often the generator wakes at most: precise, every 50 us, or economy, every 250 us, for less CPU at high
+    /// rates [default: the scenario's, or precise]
+    #[arg(long, value_name = "PACE", value_parser = Pace::parse)]
+    pace: Option<Pace>,
+
+    /// Open all connections before the first request, and use them in turn
+    #[arg(long)]
+    open_all: bool,
+
+    /// Threads that make the load [default: as many as the rate needs]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
+    loops: Option<u32>,
+
+    /// Pin them to these CPUs, one each, e.g. 2,3
+    #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "loops")]
+    cpus: Vec<usize>,
+
+    /// Most request rows to record; above, they are a sample, while counts and histograms stay exact
+    /// [default: 100000, or 20000 with --no-collect]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    rows: Option<u64>,
+
+    /// Start even if the target can't be reached; its failures are counted
+    #[arg(long)]
+    keep_going: bool,
+}
+
+/// Rows kept when nothing else is recorded that they could be held against.
+const ROWS_ALONE: u64 = 20_000;
+
+impl HttpArgs {
+    /// The quick form's request for `path`.
+    pub fn operation(&self, path: String) -> Operation {
+        let given = self.method.clone();
+        Operation {
+            name: scenario::without_query(&path).to_owned(),
+            method: given.unwrap_or_else(|| if self.body.is_some() { "POST" } else { "GET" }.to_owned()),
+            path,
+            headers: self.headers.clone(),
+            body: self.body.clone(),
+            weight: 1,
+        }
+    }
+
+    /// Overrides what `scenario` says by what was given; `is_alone` if nothing is watched.
+    pub fn apply(&self, scenario: &mut Scenario, is_alone: bool) -> Result<(), Failure> {
+        let http = &mut scenario.http;
+        http.version = self.http.unwrap_or(http.version);
+        http.streams = self.streams.unwrap_or(http.streams);
+        http.redirects = self.redirects.unwrap_or(http.redirects);
+        http.cookies |= self.cookies;
+        http.compression |= self.compression;
+        http.max_response_bytes = self.max_response.unwrap_or(http.max_response_bytes);
+        if self.insecure || self.tls_ca.is_some() {
+            (http.trust.insecure, http.trust.ca) = (self.insecure, self.tls_ca.clone());
+        }
+        if http.streams > 1 && http.version == HttpVersion::Http1 {
+            return Err(Failure::Unusable(
+                "--streams: HTTP/1.1 has one request at a time on a connection; add --http 2".to_owned(),
+            ));
+        }
+        let given = &self.generator;
+        let generator = &mut scenario.generator;
+        generator.pace = given.pace.unwrap_or(generator.pace);
+        generator.open_all |= given.open_all;
+        generator.loops = given.loops.or(generator.loops);
+        generator.cpus.extend(&given.cpus);
+        generator.rows = given.rows.or(is_alone.then_some(ROWS_ALONE));
+        generator.keep_going |= given.keep_going;
+        let most = scenario::MAX_CONNECTIONS * MAX_STREAMS.min(100);
+        if scenario.lanes() > most && matches!(scenario.load, Load::Open(_)) {
+            return Err(Failure::Unusable(format!(
+                "--connections times --streams is more than {most} requests in flight"
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once(':').ok_or_else(|| format!("\"{text}\" is not NAME: VALUE"))?;
+    let (name, value) = (name.trim(), value.trim());
+    scenario::check_header(name, value)?;
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+fn method(text: &str) -> Result<String, String> {
+    let upper = text.to_uppercase();
+    if scenario::METHODS.contains(&upper.to_lowercase().as_str()) {
+        Ok(upper)
+    } else {
+        Err(format!("\"{text}\" is not one of {}", scenario::METHODS.join(", ").to_uppercase()))
+    }
+}
