@@ -138,6 +138,14 @@ impl Schedule {
         }
     }
 
+    /// The seed of Poisson arrivals; none if they follow from the rates alone or from a log.
+    pub fn seed(&self) -> Option<u64> {
+        match self.inner.timing {
+            Timing::Poisson { seed } => Some(seed),
+            Timing::Even | Timing::Replay(_) => None,
+        }
+    }
+
     /// The arrivals of `share` in order. All shares together are exactly [`Share::WHOLE`], to the nanosecond; `due_ns`
     /// never decreases. Poisson arrivals of the other shares have to be gone through on the way.
     pub fn arrivals(&self, share: Share) -> Arrivals {

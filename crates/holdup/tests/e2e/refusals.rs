@@ -57,7 +57,7 @@ fn arguments() {
     refused(dir.path(), &["watch", "--for=1s", "--watch", "pid:4194304999"], &["4194304999"]);
     refused(dir.path(), &with(&["--connexions=5"]), &["--connexions", "--connections"]);
     refused(dir.path(), &["run", "--url", "127.0.0.1:80", "--rate=1"], &["http://127.0.0.1:80"]);
-    refused(dir.path(), &["run", "--url", "https://127.0.0.1/", "--rate=1"], &["https is not supported"]);
+    refused(dir.path(), &["run", "--url", "ftp://127.0.0.1/", "--rate=1"], &["unknown scheme", "http://"]);
     refused(dir.path(), &["run", "--url", "http://127.0.0.1/", "--rate=-5"], &["--rate"]);
     refused(dir.path(), &["run", "--url", "http://127.0.0.1/"], &["--rate 500"]);
     refused(dir.path(), &["watch", "--for=1s"], &["--watch"]);
@@ -79,7 +79,7 @@ fn scenarios() {
     scenario(&good.replace("  - get:", "  - git:"), &[":6:", "\"git\"", "did you mean \"get\"?"]);
     scenario(&format!("{good}wach: host\n"), &[":7:", "\"wach\"", "did you mean \"watch\"?"]);
     scenario(&good.replace("rate: 5", "rate: fast"), &[":3:", "requests per second", "fast"]);
-    scenario(&good.replace("  rate: 5\n", ""), &[":2:", "\"rate\", \"steps\" or \"ramp\""]);
+    scenario(&good.replace("  rate: 5\n", ""), &[":2:", "\"rate\", \"steps\", \"ramp\""]);
     scenario("load: [1, 2\n", &[".yaml:"]);
     scenario("", &["empty"]);
     refused(dir.path(), &["run", "missing.yaml"], &["missing.yaml", "No such file"]);
