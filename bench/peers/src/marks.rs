@@ -144,18 +144,16 @@ fn rest(results: &Results) -> Vec<Mark> {
     let twice = ("holdup, 2 loops on cores 0 and 1", "holdup, 1 loop on core 0");
     let tls = |scenario: &str, base: &str| ratio(results, scenario, ("holdup", base), Run::cpu_us);
     vec![
-        Mark::judged("two cores: at least 1.8 x one core's answers", ratio(results, "cores", twice, answers), 2, |x| {
-            x >= 1.8
-        }),
+        Mark::judged(
+            "two cores: at least 1.8 x one core's answers",
+            ratio(results, "cores", twice, |run| Some(run.answers_per_second)),
+            2,
+            |x| x >= 1.8,
+        ),
         Mark::most("TLS, HTTP/1.1: at most 1.3 x h2load's CPU time", 1.3, tls("tls", "h2load --h1"), 3),
         Mark::most("HTTP/2, 1 stream: at most 1.3 x h2load's CPU time", 1.3, tls("h2-1", "h2load"), 3),
         Mark::most("HTTP/2, 10 streams: at most 1.3 x h2load's CPU time", 1.3, tls("h2-10", "h2load"), 3),
     ]
-}
-
-/// Completed requests a second of the run's own time.
-pub fn answers(run: &Run) -> Option<f64> {
-    (run.wall_seconds > 0.0).then(|| run.reported.completed as f64 / run.wall_seconds)
 }
 
 #[cfg(test)]

@@ -83,6 +83,9 @@ pub struct Run {
     pub failed: Option<String>,
     /// From the tool's start to its end.
     pub wall_seconds: f64,
+    /// Completed requests a second: of the load's length in the closed model, which ends when it is over, else of the
+    /// time from the tool's start to its end, because a tool that can't keep a rate goes on for longer.
+    pub answers_per_second: f64,
     /// CPU time of the tool's process tree.
     pub user_seconds: f64,
     /// The same in the kernel.

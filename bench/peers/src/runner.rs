@@ -159,7 +159,7 @@ impl Bench {
         let stopped = server.stop()?;
 
         take(run, &ended);
-        run.server_cpu_seconds = stopped.cpu.user_seconds + stopped.cpu.system_seconds;
+        run.server_cpu_seconds = ((stopped.cpu.user_seconds + stopped.cpu.system_seconds) * 1e6).round() / 1e6;
         run.seen = stopped.seen;
         let output = Output {
             stdout: fs::read_to_string(&stdout).unwrap_or_default(),
@@ -175,6 +175,9 @@ impl Bench {
                 None => anyhow!("a signal ended it: {said}"),
             }
         })?;
+        let is_open = demand.rate.is_some() && tool.paces;
+        let seconds = if is_open { run.wall_seconds } else { demand.seconds.into() };
+        run.answers_per_second = (run.reported.completed as f64 / seconds * 10.0).round() / 10.0;
         if scenario.is_stamped() && tool.paces {
             run.arrivals = arrivals(&self.root.join(stamps), demand.rate)?;
         }
@@ -230,9 +233,8 @@ fn line(run: &Run) -> String {
     if let Some(why) = &run.failed {
         return format!("{line} failed: {why}");
     }
-    let rate = run.reported.completed as f64 / run.wall_seconds.max(1e-9);
-    line +=
-        &format!("{:>9} answers {rate:>8.0}/s {:>7.2} us each", run.reported.completed, run.cpu_us().unwrap_or(0.0));
+    let (completed, rate) = (run.reported.completed, run.answers_per_second);
+    line += &format!("{completed:>9} answers {rate:>8.0}/s {:>7.2} us each", run.cpu_us().unwrap_or(0.0));
     if let Some(p99_ms) = run.reported.p99_ms {
         line += &format!("  p99 {p99_ms:.2} ms");
     }

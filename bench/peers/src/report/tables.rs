@@ -4,7 +4,6 @@ use std::fmt::{self, Write as _};
 
 use crate::figures::{Spread, over_rounds, ratio};
 use crate::lateness::frozen_quantile_ms;
-use crate::marks::answers;
 use crate::results::{About, Results, Run};
 
 /// A column: its heading, its figure, its decimals.
@@ -13,13 +12,14 @@ type Column = (&'static str, fn(&Run) -> Option<f64>, usize);
 const CPU: Column = ("CPU us a request", Run::cpu_us, 2);
 const SERVER_CPU: Column = ("server's CPU us", Run::server_cpu_us, 1);
 const MEMORY: Column = ("memory MB", |run| Some(run.resident_most_bytes as f64 / 1e6), 1);
-const ANSWERS: Column = ("answers/s", answers, 0);
+const ANSWERS: Column = ("answers/s", |run| Some(run.answers_per_second), 0);
+const TOOK: Column = ("took s", |run| Some(run.wall_seconds), 1);
 const ERRORS: Column = ("errors", |run| Some(run.reported.errors as f64), 0);
 const P50: Column = ("says p50 ms", |run| run.reported.p50_ms, 2);
 const P99: Column = ("says p99 ms", |run| run.reported.p99_ms, 2);
 const MAX: Column = ("says max ms", |run| run.reported.max_ms, 1);
 
-const CLOSED: &[Column] = &[ANSWERS, P50, P99, MAX, SERVER_CPU, MEMORY, ERRORS];
+const CLOSED: &[Column] = &[ANSWERS, TOOK, P50, P99, MAX, SERVER_CPU, MEMORY, ERRORS];
 
 const OPEN: &[Column] = &[
     ("late p50 ms", |run| Some(run.arrivals.as_ref()?.late_p50_ms), 3),
@@ -30,6 +30,7 @@ const OPEN: &[Column] = &[
     ("variation of gaps", |run| Some(run.arrivals.as_ref()?.gaps_variation), 2),
     ("most in 1 ms", |run| Some(run.arrivals.as_ref()?.burst_most as f64), 0),
     ANSWERS,
+    TOOK,
     P50,
     P99,
     SERVER_CPU,
