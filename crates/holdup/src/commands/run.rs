@@ -41,12 +41,6 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    #[command(flatten)]
-    load: LoadArgs,
-
-    #[command(flatten)]
-    http: HttpArgs,
-
     /// Most requests in flight; in a closed model, its users [default: the scenario's, or 50]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(scenario::MAX_CONNECTIONS)))]
     connections: Option<u32>,
@@ -76,6 +70,13 @@ pub struct Args {
 
     #[command(flatten)]
     output: Output,
+
+    // Last, because clap puts everything that follows under their headings.
+    #[command(flatten)]
+    load: LoadArgs,
+
+    #[command(flatten)]
+    http: HttpArgs,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -162,6 +163,8 @@ fn quick(args: &Args) -> Result<Scenario, Failure> {
         if path != "/" {
             return Err(bad(format!("with --replay the paths are the log's; use {}", target.url())));
         }
+        let given = args.http.operation(path);
+        demand.operations.iter_mut().for_each(|operation| operation.headers.clone_from(&given.headers));
     } else {
         demand.operations.push(args.http.operation(path));
     }
