@@ -159,14 +159,15 @@ fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance)
 
 /// That the generator was the limit, why, and what to do.
 fn limited(case: &Case<'_>) -> String {
-    let reasons = case.validity.sentences().into_iter().filter(|(limit, ..)| limit.is_generators());
-    let why: Vec<String> = reasons.map(|(.., text)| text).collect();
+    // The first is the cause of the others, if one is.
+    let reason = case.validity.sentences().into_iter().find(|(limit, ..)| limit.is_generators());
     let whose = match &case.complaint {
         Some(_) => "what was slow then is not known to be the service",
         None => "what was achieved is its own limit, and the service may carry more",
     };
     let fix = case.validity.fixes().into_iter().next().map_or_else(String::new, |fix| format!(" {}", fix.text));
-    format!("The load generator could not keep up, so {whose}: {}.{fix}", why.join("; "))
+    let why = reason.map_or_else(String::new, |(.., text)| format!(": {text}"));
+    format!("The load generator could not keep up, so {whose}{why}.{fix}")
 }
 
 /// What a healthy verdict does not say: that the service carries no more than this, or is no faster.

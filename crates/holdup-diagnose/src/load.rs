@@ -12,7 +12,7 @@ use crate::signals::client::{client_queue_ms, mean_over};
 use crate::signals::operations::Operation;
 use crate::signals::validity::{Label, Limit};
 use crate::signals::{Distribution, Validity, WarmUp};
-use crate::verdict::round;
+use crate::verdict::{Fix, round};
 
 /// A request that waited longer than this (milliseconds) for a connection of the generator found none free.
 const FOUND_FREE_MS: f64 = 1.0;
@@ -63,8 +63,10 @@ pub struct ValidityReport {
     pub not_judged_s: f64,
     /// All of it in a phrase; none without a load.
     pub text: Option<String>,
-    /// Limits that bound.
+    /// Limits that bound, reasons before what follows from them.
     pub reasons: Vec<ReasonReport>,
+    /// What to do about a generator that could not keep up, if that changed what was measured.
+    pub fixes: Vec<Fix>,
     /// Stretches of the load by label.
     pub slices: Vec<SliceReport>,
 }
@@ -230,6 +232,7 @@ fn validity_report(validity: &Validity, started_at: i64) -> ValidityReport {
         not_judged_s: seconds(Label::NotJudged),
         text: validity.text(),
         reasons: reasons.map(|(limit, s, text)| ReasonReport { limit, seconds: round(s, 3), text }).collect(),
+        fixes: if validity.spoiled().next().is_some() { validity.fixes() } else { Vec::new() },
         slices,
     }
 }

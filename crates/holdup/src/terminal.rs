@@ -106,6 +106,10 @@ fn load(out: &mut String, load: &LoadReport) {
     for reason in &load.validity.reasons {
         wrap(out, "  - ", &reason.text);
     }
+    for fix in &load.validity.fixes {
+        let command = fix.command.as_ref().map_or_else(String::new, |c| format!(" {c}"));
+        wrap(out, "  > ", &format!("{}{command}", fix.text));
+    }
     if load.model == Some(Model::Closed) {
         dim(out, CLOSED);
     }

@@ -76,20 +76,20 @@ pub enum Label {
     GeneratorLimited,
 }
 
-/// In what a slice is not valid.
+/// In what a slice is not valid; reasons before what follows from them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Limit {
-    /// A loop never sleeps and falls behind.
-    Busy,
-    /// Requests are sent late.
-    SendLag,
-    /// A loop waits for a CPU.
-    RunQueue,
     /// The CPU cgroup is out of quota.
     Throttled,
+    /// A loop waits for a CPU.
+    RunQueue,
+    /// A loop never sleeps and falls behind.
+    Busy,
     /// Connections find no local port.
     LocalPorts,
+    /// Requests are sent late.
+    SendLag,
     /// Requests find every connection busy.
     InFlight,
 }
@@ -157,7 +157,7 @@ impl Validity {
         let Some(span) = span(manifest, requests, whole) else { return Self::default() };
         let begun = manifest.phases.first().map_or(span.from, |p| p.from);
         let loops = Loop::all(index, begun);
-        let process = Reading::of(index, "holdup_load_throttled_seconds_total", begun);
+        let process = Reading::of(index, "holdup_load_throttled_seconds_total");
         let mut rows: Vec<&Request> = requests.to_vec();
         rows.sort_unstable_by_key(|r| r.intended_at);
         let quantum_ms = load.wake_quantum_ns as f64 / 1e6;
@@ -213,11 +213,12 @@ impl Validity {
         (self.spoiled().map(overlap).sum::<f64>() + 0.0) / all.max(1.0)
     }
 
-    /// Limits that bound anywhere, with the seconds in which they did and the greatest reason.
+    /// Limits that bound anywhere, with the seconds in which they did and the greatest reason. Connections that a
+    /// generator frees too late are no limit of their own.
     pub fn limits(&self) -> Vec<(f64, Reason)> {
         let mut all: Vec<(f64, Reason)> = Vec::new();
         for slice in &self.slices {
-            for reason in &slice.reasons {
+            for reason in slice.reasons.iter().filter(|r| r.limit.is_generators() || !slice.spoils) {
                 match all.iter_mut().find(|(_, r)| r.limit == reason.limit) {
                     Some((seconds, greatest)) => {
                         *seconds += slice.window.seconds();

@@ -136,7 +136,7 @@ impl Judging<'_> {
 
     /// See [`Validity::connections_wanted`].
     pub fn wanted(&self, validity: &Validity) -> Option<f64> {
-        let capped = |slice: &&Slice| slice.reasons.iter().any(|r| r.limit == Limit::InFlight);
+        let capped = |slice: &&Slice| !slice.spoils && slice.reasons.iter().any(|r| r.limit == Limit::InFlight);
         let windows: Vec<Window> = validity.slices.iter().filter(capped).map(|s| s.window).collect();
         let rows = || windows.iter().flat_map(|w| self.due_in(*w)).copied();
         let p99_s = distribution(rows(), |r| Some(response_ms(r) / 1e3)).quantile(0.99)?;

@@ -1,5 +1,4 @@
-//! The generator's own samples, a loop at a time: what its counters grew by in a slice. Counters stand at zero when
-//! the load begins. Recordings from before there were several loops have samples without the label of one.
+//! The generator's own samples, a loop at a time: what its counters grew by in a slice. Recordings from before there were several loops have samples without the label of one.
 
 use crate::signals::Window;
 use crate::signals::view::Index;
@@ -14,14 +13,16 @@ const REST_NS: i64 = 500_000_000;
 pub struct Reading(Vec<(i64, f64)>);
 
 impl Reading {
-    /// The reading of a metric of all of the process; none if it was not recorded.
-    pub fn of(index: &Index, metric: &str, begun: i64) -> Option<Self> {
-        Self::labelled(index, metric, None, begun)
+    /// The reading of a counter of all of the process, which was there before the load; none if it was not recorded.
+    pub fn of(index: &Index, metric: &str) -> Option<Self> {
+        let (_, samples) = index.series(metric, &[]).next()?;
+        Some(Self(samples.clone()))
     }
 
-    fn labelled(index: &Index, metric: &str, label: Option<&str>, begun: i64) -> Option<Self> {
+    /// The reading of a metric of the loop with `label`, whose counters stand at zero when the load begins.
+    fn of_loop(index: &Index, metric: &str, label: Option<&str>, begun: i64) -> Option<Self> {
         let mut series = index.series(metric, &[]).filter(|((_, labels), _)| labels.get("loop") == label);
-        let samples = series.next()?.1;
+        let (_, samples) = series.next()?;
         let mut points = Vec::with_capacity(samples.len() + 1);
         if samples.first()?.0 > begun && metric.ends_with("_total") {
             points.push((begun, 0.0));
@@ -78,7 +79,7 @@ impl Loop {
         let labels: Vec<Option<String>> =
             labels.map(|((_, labels), _)| labels.get("loop").map(str::to_owned)).collect();
         let loops = labels.into_iter().map(|label| {
-            let read = |metric: &str| Reading::labelled(index, metric, label.as_deref(), begun);
+            let read = |metric: &str| Reading::of_loop(index, metric, label.as_deref(), begun);
             Self {
                 cpu: read("holdup_load_cpu_seconds_total"),
                 busy: read("holdup_load_busy_seconds_total"),
