@@ -17,10 +17,10 @@ const PREFIX: &[u8] = b"HTTP/1.";
 pub(super) struct Facts {
     pub status: u16,
     pub keep_alive: bool,
-    length: Option<u64>,
+    pub length: Option<u64>,
     coding: Coding,
     /// It has a `Location` or `Set-Cookie`.
-    has_wanted: bool,
+    pub has_wanted: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,40 +42,6 @@ impl Facts {
             (Coding::Chunked, _) => Body::chunked(),
             (Coding::None, Some(length)) => Body::Sized(length),
             _ => Body::UntilClose,
-        }
-    }
-}
-
-/// The last head seen, and what it said: the same bytes again are recognised instead of parsed.
-#[derive(Debug, Default)]
-pub struct HeadMemo {
-    bytes: Vec<u8>,
-    facts: Option<Facts>,
-}
-
-/// Larger heads are not kept.
-const MAX_MEMO_BYTES: usize = 2 * 1024;
-
-impl HeadMemo {
-    /// A memo without a head.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Length and facts of the head that `bytes` begin with, if it is the one kept and nothing in it is wanted.
-    /// The one kept ends with its blank line, so that having it as a prefix is having it whole.
-    #[inline]
-    pub(super) fn recall(&self, bytes: &[u8], wanted: Wanted) -> Option<(usize, Facts)> {
-        let facts = self.facts.filter(|facts| !(facts.has_wanted && wanted.any()))?;
-        bytes.starts_with(&self.bytes).then_some((self.bytes.len(), facts))
-    }
-
-    pub(super) fn keep(&mut self, head: &[u8], facts: Facts) {
-        if head.len() <= MAX_MEMO_BYTES {
-            self.bytes.clear();
-            self.bytes.extend_from_slice(head);
-            self.facts = Some(facts);
         }
     }
 }
