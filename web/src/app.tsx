@@ -6,7 +6,7 @@ import type { ComponentChildren } from "preact";
 import { TimeAxis } from "./axis.ts";
 import { duration, instant, percent, words } from "./format.ts";
 import { chartElement, fromHash, toHash } from "./link.ts";
-import type { Report, Run } from "./model.ts";
+import type { Report, Run, Slice } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
@@ -116,6 +116,7 @@ function Headline({ run }: { run: Run }) {
 function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: TimeAxis; follow(hash: string): void }) {
   const v = run.verdict;
   const charts = useMemo(() => new Set(run.charts.map((c) => c.id)), [run]);
+  const shaded = useMemo(() => shades(run), [run]);
   const order = useMemo(() => ledgerParts(report.runs.flatMap((r) => r.verdict.ledger)), [report]);
   const others = report.runs.filter((r) => r !== run);
   const link = { run: run.name, charts, follow };
@@ -141,7 +142,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         <Section id="not-judged" title="Not judged" note="could not be seen in this run"><NotJudgedList items={v.not_judged} /></Section>
       )}
       {run.charts.length > 0 && (
-        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} axis={axis} others={others} /></Section>
+        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
       )}
       {v.coverage.length > 0 && <Section id="coverage" title="What was watched" note=""><CoverageTable coverage={v.coverage} /></Section>}
     </div>
@@ -160,6 +161,15 @@ function Section({ id, title, note, wide, children }: { id: string; title: strin
 const known = (runs: Run[], name: string | undefined): string | undefined => runs.find((r) => r.name === name)?.name;
 
 const calm = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+/** Stretches of which the charts say that they are not the service's alone. */
+function shades(run: Run): Slice[] {
+  const { validity, warm_up } = run.verdict.load;
+  const wrong = validity.slices.filter((s) => s.label === "capped" || s.label === "generator_limited");
+  const start = run.phases[0]?.from_s ?? 0;
+  const warm: Slice[] = warm_up.seconds > 0 ? [{ from_s: start, to_s: start + warm_up.seconds, label: "warm_up" }] : [];
+  return [...warm, ...wrong];
+}
 
 /** From the run's start to its end, and further where a chart goes further. */
 function extent(run: Run): { from: number; to: number } {

@@ -96,16 +96,40 @@ export interface LedgerPart {
 }
 
 export interface Quantiles {
+  mean: number | null;
   p50: number | null;
   p90: number | null;
+  p95: number | null;
   p99: number | null;
   p999: number | null;
   max: number | null;
 }
 
 export interface Load {
+  /** null without a load */
+  model: "open" | "closed" | null;
+  protocol: string | null;
+  loops: number;
+  shard: string | null;
+  validity: Validity;
+  warm_up: { seconds: number; text: string | null };
   operations: LoadOperation[];
   generator_limited: boolean;
+}
+
+export interface Validity {
+  /** all of it in a phrase; null without a load */
+  text: string | null;
+  reasons: { text: string }[];
+  fixes: Fix[];
+  slices: Slice[];
+}
+
+/** A stretch of the load, and how far its generator may be trusted there. */
+export interface Slice {
+  from_s: number;
+  to_s: number;
+  label: "valid" | "capped" | "generator_limited" | "not_judged" | "warm_up";
 }
 
 export interface LoadOperation {
@@ -190,6 +214,12 @@ function series(item: Loose): Loose {
   return { ...item, x_s: x, y: x.map((_, i) => (typeof y[i] === "number" ? y[i] : null)) };
 }
 
+function validity(value: unknown): Loose {
+  const v = object(value);
+  const bounded = (s: Loose) => typeof s.from_s === "number" && typeof s.to_s === "number";
+  return { ...v, reasons: list(v.reasons), fixes: list(v.fixes), slices: list<Loose>(v.slices).filter(bounded) };
+}
+
 function verdict(value: unknown): Loose {
   const v = object(value);
   const load = object(v.load);
@@ -199,7 +229,7 @@ function verdict(value: unknown): Loose {
     cleared: list(v.cleared, evidenced),
     not_judged: list(v.not_judged),
     ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
-    load: { ...load, operations: list(load.operations) },
+    load: { ...load, operations: list(load.operations), validity: validity(load.validity), warm_up: object(load.warm_up) },
     coverage: list(v.coverage),
   };
 }

@@ -11,6 +11,8 @@ export interface Theme {
   band: string;
   mark: string;
   markEdge: string;
+  /** by label of a slice */
+  shades: Record<string, string>;
 }
 
 export function readTheme(): Theme {
@@ -23,6 +25,7 @@ export function readTheme(): Theme {
     band: get("--band"),
     mark: get("--mark"),
     markEdge: get("--mark-edge"),
+    shades: { warm_up: get("--shade-warm-up"), capped: get("--shade-capped"), generator_limited: get("--shade-limited") },
   };
 }
 

@@ -9,7 +9,7 @@ const xs = Array.from({ length: N }, (_, i) => Math.round((i + 0.5) * (SPAN / N)
 const rate = (t) => [60, 120, 180, 240, 240][Math.min(4, Math.floor(t / 3))];
 const phases = [60, 120, 180, 240].map((r, i) => ({ name: ["warm up", "step 1", "step 2", "past the knee"][i], from_s: i * 3, to_s: i === 3 ? SPAN : (i + 1) * 3, rate_from: r, rate_to: r }));
 const series = (name, f, style = "line") => ({ name, x_s: xs, y: xs.map((t) => f(t)), style });
-const q = (p50, p90, p99, p999, max) => ({ p50, p90, p99, p999, max });
+const q = (p50, p90, p99, p999, max) => ({ mean: (p50 + p90) / 2, p50, p90, p95: (p90 + p99) / 2, p99, p999, max });
 
 function charts(bad) {
   const over = (t) => (bad && t > 6 ? (t - 6) / 9 : 0);
@@ -81,11 +81,19 @@ const run = (name, bad) => ({
     load: { operations: [
       { operation: "GET /orders", offered: 132, achieved: bad ? 104.2 : 131.8, errors: bad ? 11 : 0, response_ms: bad ? q(214, 806, 893, 1104, 1162) : q(4.1, 6.9, 11.2, 17.8, 19.4), service_ms: bad ? q(213, 805, 892, 1103, 1161) : q(4, 6.8, 11, 17.6, 19.2), send_lag_ms: q(0.06, 0.12, 0.31, 0.7, 1.1) },
       { operation: "POST /orders", offered: 28, achieved: bad ? 22.4 : 27.9, errors: bad ? 3 : 0, response_ms: bad ? q(241, 829, 917, 1121, 1168) : q(6.7, 9.9, 16.3, 22, 24), service_ms: bad ? q(240, 828, 916, 1120, 1167) : q(6.6, 9.8, 16.1, 21.8, 23.9), send_lag_ms: q(0.06, 0.13, 0.33, 0.8, 1.2) },
-    ], generator_limited: false },
+    ], generator_limited: false, model: "open", protocol: "http/1.1", loops: 1, shard: null, validity: validity(bad),
+    warm_up: bad ? { seconds: 0, detected: false, text: null } : { seconds: 1.2, detected: true, text: "the first 1.2 s are left out of response times as warm-up: a median of 9.10 ms, against 4.20 ms after" } },
     coverage,
   },
   phases, charts: charts(bad),
 });
+
+function validity(bad) {
+  const slices = [{ from_s: 0, to_s: 12, label: "valid" }, { from_s: 12, to_s: 15, label: "capped" }];
+  const text = "the in-flight limit of 200 bound in 3 of 15 s: the achieved rate there is no limit of the service; to find one raise --connections to about 220 (Little's law: offered rate x p99 of response time)";
+  if (bad) return { text: "12 of 15 s valid, 3 s capped", reasons: [{ limit: "in_flight", seconds: 3, text }], fixes: [], slices };
+  return { text: "all 15 s valid", reasons: [], fixes: [], slices: [{ from_s: 0, to_s: 15, label: "valid" }] };
+}
 
 const sample = {
   holdup: "0.1.0", title: "demo: a service with a too small connection pool", runs: [run("faulty", true), run("fixed", false)],

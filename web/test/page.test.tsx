@@ -102,3 +102,27 @@ test("a nearly empty model still gives a page", () => {
   assert.match(show(readReport('{"holdup":"0.1.0","title":"t","runs":[{"name":"a","verdict":{"verdict":"undecided","headline":"Too little was seen."}}]}')).textContent ?? "", /Too little was seen/);
   assert.match(show(readReport('{"runs":[]}')).textContent ?? "", /holds no run/);
 });
+
+test("how the load was put on is said, in a phrase if all is well and with reasons if not", () => {
+  const report = readReport(sample);
+  const faulty = show(report);
+  assert.match(faulty.querySelector(".generator")?.textContent ?? "", /open model, http\/1\.1: 12 of 15 s valid, 3 s capped.*raise --connections to about 220/);
+  assert.match(faulty.querySelector(".shades")?.textContent ?? "", /capped: the limit of requests in flight bound/);
+  report.runs.shift();
+  const fixed = show(report);
+  assert.match(fixed.querySelector(".generator")?.textContent ?? "", /all 15 s valid.*Warm-up: the first 1\.2 s.*Counts are of the whole run/);
+  assert.equal(fixed.querySelectorAll(".generator li").length, 0);
+  report.runs[0]!.verdict.load.model = "closed";
+  assert.match(show(report).querySelector(".generator")?.textContent ?? "", /leave out the waits of users/);
+});
+
+test("a load without these facts still shows its table", () => {
+  const report = JSON.parse(sample) as { runs: { verdict: { load: Record<string, unknown> } }[] };
+  for (const run of report.runs) {
+    delete run.verdict.load.validity;
+    delete run.verdict.load.warm_up;
+  }
+  const root = show(readReport(JSON.stringify(report)));
+  assert.ok(root.querySelector("table.load"));
+  assert.equal(root.querySelectorAll(".shades").length, 0);
+});

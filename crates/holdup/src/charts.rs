@@ -34,6 +34,10 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("statements", "", "statements"),
     ("sessions", "", "sessions"),
     ("samples", "holdup_load_requests_offered", "rate"),
+    ("samples", "holdup_load_busy_", "generator_time"),
+    ("samples", "holdup_load_cpu_", "generator_time"),
+    ("samples", "holdup_load_run_queue_", "generator_time"),
+    ("samples", "holdup_load_throttled_", "generator_time"),
     ("samples", "holdup_load_", "generator"),
     ("samples", "db_client_connection_", "pool"),
     ("samples", "db_client_operation_", "app"),
@@ -81,6 +85,13 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
                 ("in flight", "holdup_load_requests_in_flight", &[]),
                 ("waiting for a connection", "holdup_load_requests_waiting", &[]),
             ]),
+        },
+        Chart {
+            id: "generator_time",
+            title: "The generator's own time",
+            unit: "ratio",
+            log: false,
+            series: plot.own_time(),
         },
         Chart {
             id: "pool",
@@ -252,6 +263,22 @@ impl Plot<'_> {
                 )
             })
             .collect()
+    }
+
+    /// Which share of its time each loop of the generator was awake, waited for a CPU, or had no quota.
+    fn own_time(&self) -> Vec<Series> {
+        let mut all = Vec::new();
+        for (what, metric) in [("awake", "busy"), ("waiting for a CPU", "run_queue"), ("out of quota", "throttled")] {
+            let metric = format!("holdup_load_{metric}_seconds_total");
+            for ((_, labels), series) in self.samples(&metric, &[]) {
+                let of_loop = holdup_recording::Labels::from(labels.as_str());
+                let name = of_loop.get("loop").map_or_else(|| what.to_owned(), |l| format!("{what}, loop {l}"));
+                let growth = series.windows(2).filter(|pair| pair[1].0 > pair[0].0 && pair[1].1 >= pair[0].1);
+                let points = growth.map(|p| (p[1].0, Some((p[1].1 - p[0].1) / ((p[1].0 - p[0].0) as f64 / 1e9))));
+                all.push(self.series(&name, points.collect()));
+            }
+        }
+        all
     }
 
     fn cpu(&self) -> Vec<Series> {

@@ -6,7 +6,7 @@ import { align } from "../align.ts";
 import type { TimeAxis } from "../axis.ts";
 import { clock, inUnit, num, unitName } from "../format.ts";
 import { chartElement } from "../link.ts";
-import type { Chart, Phase, Run, Series } from "../model.ts";
+import type { Chart, Phase, Run, Series, Slice } from "../model.ts";
 import { onThemeChange, seriesDash, seriesVar } from "../theme.ts";
 import { Plot, PLOT_HEIGHT } from "./plot.ts";
 import { Ruler } from "./ruler.tsx";
@@ -14,12 +14,14 @@ import { Ruler } from "./ruler.tsx";
 interface ChartsProps {
   charts: Chart[];
   phases: Phase[];
+  /** stretches to shade */
+  shades: Slice[];
   axis: TimeAxis;
   /** runs whose curves can be laid, pale, under this one's; their clocks all start at zero */
   others: Run[];
 }
 
-export function Charts({ charts, phases, axis, others }: ChartsProps) {
+export function Charts({ charts, phases, shades, axis, others }: ChartsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const [behind, setBehind] = useState<Run | null>(null);
@@ -40,24 +42,37 @@ export function Charts({ charts, phases, axis, others }: ChartsProps) {
           </button>
         ))}
       </Ruler>
+      {shades.length > 0 && (
+        <p class="soft small shades">
+          Shaded:
+          {SHADES.filter(([label]) => shades.some((s) => s.label === label)).map(([label, text]) => <span key={label}><i class={`shade ${label}`} /> {text}</span>)}
+        </p>
+      )}
       {charts.map((chart) => (
-        <Figure key={chart.id} chart={chart} phases={phases} axis={axis} width={width} ghosts={behind?.charts.find((c) => c.id === chart.id)?.series} />
+        <Figure key={chart.id} chart={chart} phases={phases} shades={shades} axis={axis} width={width} ghosts={behind?.charts.find((c) => c.id === chart.id)?.series} />
       ))}
     </div>
   );
 }
+
+const SHADES = [
+  ["warm_up", "warm-up, left out of response times"],
+  ["capped", "capped: the limit of requests in flight bound"],
+  ["generator_limited", "the load generator could not keep up"],
+] as const;
 
 const LATENCY = /^(ns|us|µs|ms|s|seconds|milliseconds)$/;
 
 interface FigureProps {
   chart: Chart;
   phases: Phase[];
+  shades: Slice[];
   axis: TimeAxis;
   width: number;
   ghosts: Series[] | undefined;
 }
 
-function Figure({ chart, phases, axis, width, ghosts }: FigureProps) {
+function Figure({ chart, phases, shades, axis, width, ghosts }: FigureProps) {
   const canvas = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const values = useRef<(HTMLElement | null)[]>([]);
@@ -81,7 +96,7 @@ function Figure({ chart, phases, axis, width, ghosts }: FigureProps) {
         const cell = values.current[i];
         if (cell) cell.textContent = inUnit(v, chart.unit);
       });
-    const drawn = new Plot(chart, phases, axis, { log, hidden, ghosts: ghosts ?? [], onValues }, box);
+    const drawn = new Plot(chart, phases, shades, axis, { log, hidden, ghosts: ghosts ?? [], onValues }, box);
     plot.current = drawn;
     const leave = onThemeChange(() => drawn.recolour());
     return () => {
@@ -89,7 +104,7 @@ function Figure({ chart, phases, axis, width, ghosts }: FigureProps) {
       plot.current = null;
       drawn.destroy();
     };
-  }, [chart, phases, axis, log, ghosts]);
+  }, [chart, phases, shades, axis, log, ghosts]);
 
   useEffect(() => plot.current?.resize(width), [width]);
 

@@ -1,11 +1,11 @@
-// One chart on the shared time axis: a thin wrapper around uPlot, without a framework. It owns the canvas: phases as
-// bands, the marked window, gaps, zoom by drag. The legend, title and keys are the component's (charts.tsx).
+// One chart on the shared time axis: a thin wrapper around uPlot, without a framework. It owns the canvas: phases and
+// shaded stretches as bands, the marked window, gaps, zoom by drag. The legend, title and keys are the component's (charts.tsx).
 
 import uPlot from "uplot";
 import { align, highest, logFloor, lonely, valueAt, type Aligned } from "../align.ts";
 import type { TimeAxis } from "../axis.ts";
 import { inUnit } from "../format.ts";
-import type { Chart, Phase, Series } from "../model.ts";
+import type { Chart, Phase, Series, Slice } from "../model.ts";
 import { readTheme, seriesDash, SERIES_COLOURS, type Theme } from "../theme.ts";
 
 /** Left and right of every plot, in CSS pixels; the ruler keeps the same, so that all of them line up. */
@@ -33,6 +33,7 @@ export class Plot {
   constructor(
     private readonly chart: Chart,
     private readonly phases: Phase[],
+    private readonly shades: Slice[],
     private readonly axis: TimeAxis,
     private readonly options: PlotOptions,
     box: HTMLElement,
@@ -139,6 +140,7 @@ export class Plot {
         drawClear: [
           (u) => {
             this.drawPhases(u);
+            for (const s of this.shades) this.fill(u, s.from_s, s.to_s, this.theme.shades[s.label] ?? null, null);
             this.drawMark(u);
           },
         ],

@@ -47,11 +47,12 @@ export function LoadTable({ load }: { load: Load }) {
   return (
     <>
       {load.generator_limited && <p class="warn">The load generator itself was a limit in this run: its delays are part of the response times.</p>}
+      <Generator load={load} />
       <div class="scroll">
         <table class="load">
           <thead>
             <tr><th>Operation</th><th class="n">Offered /s</th><th class="n">Achieved /s</th><th class="n">Errors</th><th>Time, ms</th>
-              <th class="n">p50</th><th class="n">p90</th><th class="n">p99</th><th class="n">p99.9</th><th class="n">max</th></tr>
+              <th class="n">mean</th><th class="n">p50</th><th class="n">p90</th><th class="n">p95</th><th class="n">p99</th><th class="n">p99.9</th><th class="n">max</th></tr>
           </thead>
           <tbody>
             {load.operations.flatMap((o, i) => kinds.map(([name, key], k) => {
@@ -63,7 +64,7 @@ export function LoadTable({ load }: { load: Load }) {
                     <td class="n" rowSpan={3}>{num(o.offered)}</td><td class="n" rowSpan={3}>{num(o.achieved)}</td><td class="n" rowSpan={3}>{num(o.errors)}</td>
                   </>}
                   <td>{name}</td>
-                  {[q.p50, q.p90, q.p99, q.p999, q.max].map((v, c) => <td key={c} class="n">{num(v)}</td>)}
+                  {[q.mean, q.p50, q.p90, q.p95, q.p99, q.p999, q.max].map((v, c) => <td key={c} class="n">{num(v)}</td>)}
                 </tr>
               );
             }))}
@@ -72,6 +73,27 @@ export function LoadTable({ load }: { load: Load }) {
       </div>
       <p class="soft small">Response time counts from when a request was due, service time from when it was sent; send lag is the generator’s own delay.</p>
     </>
+  );
+}
+
+/** How the load was put on, and how far that may be trusted. */
+function Generator({ load }: { load: Load }) {
+  const { validity: v, warm_up: w } = load;
+  const how = [`${load.model ?? "open"} model`, load.protocol, load.loops > 1 ? `${load.loops} loops` : null, load.shard ? `shard ${load.shard} of the schedule` : null];
+  return (
+    <div class="generator">
+      {v.text && <p>{how.filter(Boolean).join(", ")}: {v.text}.</p>}
+      {v.reasons.length + v.fixes.length > 0 && (
+        <ul>
+          {v.reasons.map((r, i) => <li key={i}>{r.text}</li>)}
+          {v.fixes.map((f, i) => <li key={`f${i}`} class="soft">{f.text} {f.command && <code>{f.command}</code>}</li>)}
+        </ul>
+      )}
+      {load.model === "closed" && (
+        <p class="soft small">In a closed model a slow service is asked less: response times leave out the waits of users who would have come meanwhile.</p>
+      )}
+      {w.text && <p>Warm-up: {w.text}. Counts are of the whole run.</p>}
+    </div>
   );
 }
 
