@@ -184,10 +184,11 @@ impl Bench {
         Ok(self.said())
     }
 
-    /// What the tool of the last run printed.
+    /// What is kept of what the tool of the last run said.
     fn said(&self) -> String {
         let read = |name: &str| fs::read_to_string(self.root.join(&self.scratch).join(name)).unwrap_or_default();
-        let (stdout, stderr) = (read("tool.out"), read("tool.err"));
+        let report = read(tools::REPORT);
+        let (stdout, stderr) = (if report.is_empty() { read("tool.out") } else { report }, read("tool.err"));
         if stderr.trim().is_empty() { stdout } else { format!("{stdout}\n[stderr]\n{stderr}") }
     }
 

@@ -1,10 +1,12 @@
 //! holdup itself, through the command line that everybody has.
 
+use std::fs;
+
 use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::install::Source;
-use super::{Ask, Output, Reported, Tool};
+use super::{Ask, Output, REPORT, Reported, Tool};
 
 /// The tool.
 pub const TOOL: Tool = Tool { name: "holdup", source: Source::Ours, paces: true, arguments, read };
@@ -25,6 +27,8 @@ fn arguments(ask: &Ask) -> Result<Vec<String>> {
 
 fn read(output: &Output) -> Result<Reported> {
     let said: Value = serde_json::from_str(&output.stdout).context("failed to read its JSON")?;
+    // The rest is its verdict, which is long.
+    fs::write(output.scratch.join(REPORT), said["load"].to_string())?;
     let operations = said["load"]["operations"].as_array().context("its JSON has no load.operations")?;
     let mut reported = Reported::default();
     for operation in operations {
@@ -52,9 +56,12 @@ mod tests {
         let stdout = r#"{"load":{"operations":[{"operation":"GET /","offered":100,"completed":97,"errors":{"timeout":2,
             "reset":1},"response_ms":{"p50":1.2,"p99":1800.5,"p999":1980,"max":2000.1},
             "send_lag_ms":{"p99":0.11}}]}}"#;
-        let output = Output { stdout: stdout.into(), ..super::super::tests_output() };
+        let dir = tempfile::tempdir().unwrap();
+        let scratch = dir.path().to_owned();
+        let output = Output { stdout: stdout.into(), scratch, ..super::super::tests_output() };
         let reported = read(&output).unwrap();
         assert_eq!((reported.completed, reported.errors), (97, 3));
         assert_eq!((reported.p99_ms, reported.send_lag_p99_ms), (Some(1800.5), Some(0.11)));
+        assert!(fs::read_to_string(dir.path().join(REPORT)).unwrap().starts_with(r#"{"operations":[{"#));
     }
 }

@@ -18,6 +18,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
+/// What is kept of a tool's report, where that is not simply all that it printed.
+pub const REPORT: &str = "report";
+
 /// A load generator.
 #[derive(Debug)]
 pub struct Tool {
@@ -94,7 +97,7 @@ impl Ask<'_> {
 pub struct Output {
     /// Its standard output.
     pub stdout: String,
-    /// Its folder.
+    /// Its folder. A file [`REPORT`] that is written there is kept in place of what it printed.
     pub scratch: PathBuf,
     /// The program, for tools that make their report in a second step.
     pub program: String,

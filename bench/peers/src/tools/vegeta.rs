@@ -8,7 +8,7 @@ use anyhow::{Context as _, Result};
 use serde_json::Value;
 
 use super::install::Source;
-use super::{Ask, Output, Reported, Tool};
+use super::{Ask, Output, REPORT, Reported, Tool};
 
 /// The tool.
 pub const TOOL: Tool = Tool {
@@ -38,6 +38,7 @@ fn read(output: &Output) -> Result<Reported> {
     let mut report = Command::new(&output.program);
     report.args(["report", "-type=json"]).arg(results);
     let made = report.output().context("failed to start vegeta report")?;
+    fs::write(output.scratch.join(REPORT), &made.stdout)?;
     reported(&made.stdout)
 }
 
