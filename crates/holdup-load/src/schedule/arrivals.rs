@@ -37,7 +37,7 @@ struct Place {
 impl Place {
     /// Before the first piece.
     fn new() -> Self {
-        let now = Piece { from_ns: 0, length_ns: 0, rate_from: 0, rate_to: 0, before: 0 };
+        let now = Piece::new(0, 0, 0, 0, 0);
         Self { segment: 0, piece: 0, now, start_ns: 0, before: 0, end: 0 }
     }
 

@@ -14,6 +14,14 @@ pub(super) fn millionths(rate: f64) -> u64 {
     (rate * 1e6).round() as u64
 }
 
+/// As a floating-point number. In two halves, which is several times as fast as the conversion of all 128 bits, and
+/// monotonic too: each half's conversion is, and so is their sum.
+#[inline]
+fn real(area: u128) -> f64 {
+    const HIGH: f64 = 18_446_744_073_709_551_616.0;
+    (area >> 64) as u64 as f64 * HIGH + area as u64 as f64
+}
+
 /// A piece in which the rate changes linearly.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Piece {
@@ -25,9 +33,17 @@ pub(super) struct Piece {
     pub rate_to: u64,
     /// The integral from the start of its segment to its own.
     pub before: u128,
+    /// Change of the rate, millionths a nanosecond; or if there is none, nanoseconds for a unit of the integral.
+    factor: f64,
 }
 
 impl Piece {
+    pub fn new(from_ns: u64, length_ns: u64, rate_from: u64, rate_to: u64, before: u128) -> Self {
+        let (from, to) = (rate_from as f64, rate_to as f64);
+        let factor = if rate_from == rate_to { 0.5 / from } else { (to - from) / length_ns as f64 };
+        Self { from_ns, length_ns, rate_from, rate_to, before, factor }
+    }
+
     pub fn area(&self) -> u128 {
         (u128::from(self.rate_from) + u128::from(self.rate_to)) * u128::from(self.length_ns)
     }
@@ -37,15 +53,16 @@ impl Piece {
     #[inline]
     pub fn moment(&self, area: u128) -> u64 {
         let (from, to) = (self.rate_from as f64, self.rate_to as f64);
-        let slope = (to - from) / self.length_ns as f64;
+        let slope = self.factor;
         let moment = if self.rate_from == self.rate_to {
-            (area as f64 / (2.0 * from)) as u64
+            (real(area) * self.factor) as u64
         } else if slope < 0.0 {
             // Solves 2 from t + slope t² = area. The form with the root below does not cancel.
-            (area as f64 / (from + (from * from + slope * area as f64).max(0.0).sqrt())) as u64
+            let area = real(area);
+            (area / (from + (from * from + slope * area).max(0.0).sqrt())) as u64
         } else {
             // A rise, seen from its end, is a fall.
-            let rest = (self.area() - area.min(self.area())) as f64;
+            let rest = real(self.area().saturating_sub(area));
             let back = rest / (to + (to * to - slope * rest).max(0.0).sqrt());
             self.length_ns.saturating_sub(back.ceil() as u64)
         };
@@ -137,7 +154,7 @@ pub(super) fn pieces(parts: impl IntoIterator<Item = (u64, u64, u64)>) -> Arc<[P
     parts
         .into_iter()
         .map(|(length_ns, rate_from, rate_to)| {
-            let piece = Piece { from_ns, length_ns, rate_from, rate_to, before };
+            let piece = Piece::new(from_ns, length_ns, rate_from, rate_to, before);
             from_ns += length_ns;
             before += piece.area();
             piece
