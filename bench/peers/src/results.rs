@@ -121,6 +121,14 @@ impl Run {
         self.each(self.server_cpu_seconds)
     }
 
+    /// Requests that the responder saw over those that the tool says of (answered, failed), less one. Both stop counting
+    /// within a request a connection of each other; more than that is somebody's error.
+    pub fn unsaid_ratio(&self) -> Option<f64> {
+        let said = self.reported.completed + self.reported.errors;
+        let seen = self.seen.as_ref()?.requests;
+        (self.failed.is_none() && said > 0).then(|| seen as f64 / said as f64 - 1.0)
+    }
+
     fn each(&self, seconds: f64) -> Option<f64> {
         (self.failed.is_none() && self.reported.completed > 0).then(|| seconds * 1e6 / self.reported.completed as f64)
     }

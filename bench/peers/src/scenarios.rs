@@ -184,9 +184,9 @@ fn idle(size: Size) -> Scenario {
 }
 
 fn cores(size: Size) -> Scenario {
-    let mut one = entrant("holdup, 1 loop on core 0", "holdup", &["--loops", "1", "--cpus", "0"]);
+    let mut one = entrant("holdup, 1 loop on core 0", "holdup", &["--cpus", "0"]);
     one.cpus = (vec![0], vec![0]);
-    let mut two = entrant("holdup, 2 loops on cores 0 and 1", "holdup", &["--loops", "2", "--cpus", "0,1"]);
+    let mut two = entrant("holdup, 2 loops on cores 0 and 1", "holdup", &["--cpus", "0,1"]);
     two.cpus = (vec![0, 1], vec![0, 1]);
     Scenario {
         name: "cores".to_owned(),

@@ -62,6 +62,9 @@ const IDLE: &[Column] = &[
     ERRORS,
 ];
 
+/// Difference of a tool's count from the server's that is said.
+const UNSAID_MOST: f64 = 0.02;
+
 /// The table of a scenario, the runs that failed, and who won.
 pub fn write(text: &mut String, results: &Results, about: &About) -> fmt::Result {
     let (columns, compared): (&[Column], Option<Column>) = match about.group.as_str() {
@@ -112,6 +115,7 @@ fn arithmetic(about: &About, columns: usize) -> String {
     format!("| {} |{}", cells.join(" | "), " |".repeat(rest))
 }
 
+/// What went wrong, or doesn't add up.
 fn failures(text: &mut String, results: &Results, about: &About) -> fmt::Result {
     let mut lines: Vec<String> = Vec::new();
     for run in results.runs.iter().filter(|run| run.scenario == about.name) {
@@ -120,6 +124,13 @@ fn failures(text: &mut String, results: &Results, about: &About) -> fmt::Result 
             if !lines.contains(&line) {
                 lines.push(line);
             }
+        }
+    }
+    for entrant in results.entrants(&about.name) {
+        let Some(unsaid) = over_rounds(results, &about.name, entrant, Run::unsaid_ratio) else { continue };
+        if unsaid.median.abs() > UNSAID_MOST {
+            let percent = unsaid.median * 100.0;
+            lines.push(format!("{entrant}: the server saw {percent:+.1} % requests beside those that it counts"));
         }
     }
     if !lines.is_empty() {
