@@ -79,6 +79,15 @@ enum Speech {
     Http2(Box<http2::Session>),
 }
 
+impl Speech {
+    fn version(&self) -> HttpVersion {
+        match self {
+            Self::Http1(_) => HttpVersion::Http1,
+            Self::Http2(_) => HttpVersion::Http2,
+        }
+    }
+}
+
 /// A slot for a connection.
 pub struct Connection {
     socket: Option<OwnedFd>,
@@ -165,7 +174,7 @@ impl Connection {
                 Ok(true)
             }
             Some(tls) => {
-                self.tls = Some(tls.connection().map_err(|e| Outcome::of_tls(&e))?);
+                self.tls = Some(tls.connection().map_err(|e| Outcome::of_tls(&e, self.speech.version()))?);
                 self.stage = Stage::Handshaking(since);
                 self.push_out()?;
                 Ok(false)
@@ -361,7 +370,7 @@ impl Connection {
     ) -> Result<(), Outcome> {
         while !bytes.is_empty() {
             tls.read_tls(&mut bytes).map_err(|_| Outcome::TlsFailed)?;
-            let state = tls.process_new_packets().map_err(|e| Outcome::of_tls(&e))?;
+            let state = tls.process_new_packets().map_err(|e| Outcome::of_tls(&e, self.speech.version()))?;
             if matches!(self.stage, Stage::Handshaking(_)) && !tls.is_handshaking() {
                 if matches!(self.speech, Speech::Http2(_)) && tls.alpn_protocol() != Some(HttpVersion::Http2.alpn()) {
                     return Err(Outcome::Http2Refused);

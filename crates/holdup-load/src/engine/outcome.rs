@@ -2,6 +2,10 @@
 
 use std::io;
 
+use rustls::AlertDescription;
+
+use crate::scenario::HttpVersion;
+
 /// How a request ended. The text is the `outcome` column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -122,10 +126,13 @@ impl Outcome {
         }
     }
 
-    /// What an error of TLS means.
-    pub fn of_tls(error: &rustls::Error) -> Self {
+    /// What an error of TLS means where `version` was asked for.
+    pub fn of_tls(error: &rustls::Error, version: HttpVersion) -> Self {
         match error {
             rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => Outcome::TlsCertificate,
+            rustls::Error::AlertReceived(AlertDescription::NoApplicationProtocol) if version == HttpVersion::Http2 => {
+                Outcome::Http2Refused
+            }
             _ => Outcome::TlsFailed,
         }
     }

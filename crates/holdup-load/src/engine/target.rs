@@ -55,6 +55,12 @@ pub enum TargetError {
         /// Host and port.
         target: String,
     },
+    /// It speaks nothing but HTTP/2, or something else again.
+    #[error("{target} does not offer HTTP/1.1 over TLS; try HTTP/2 (http.version: 2, or --http 2)")]
+    NoHttp1 {
+        /// Host and port.
+        target: String,
+    },
     /// TLS can't be set up on this side.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -117,10 +123,11 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
 fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpVersion) -> Result<(), TargetError> {
     let name = || format!("{}:{}", target.host, target.port);
     let no_tls = |why: String| TargetError::NoTls { target: name(), why };
-    let of = |error: rustls::Error| match Outcome::of_tls(&error) {
+    let of = |error: rustls::Error| match Outcome::of_tls(&error, version) {
         Outcome::TlsCertificate => TargetError::Certificate { target: name(), why: error.to_string() },
+        Outcome::Http2Refused => TargetError::NoHttp2 { target: name() },
         _ if matches!(&error, rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)) => {
-            TargetError::NoHttp2 { target: name() }
+            TargetError::NoHttp1 { target: name() }
         }
         _ => no_tls(error.to_string()),
     };

@@ -19,12 +19,13 @@ impl Connection {
                 let at = desk.clock.moment(stamp, sent);
                 let Some(request) = desk.lanes.answered(self.lane, at) else { return Ok(()) };
                 request.bytes += bytes.len() as u64;
-                match parser.feed_with(bytes, desk.memo) {
-                    Ok(http1::Progress::More) => {
-                        request.status = parser.status();
-                        let expected = parser.expected_body().unwrap_or(0).max(parser.body_bytes());
-                        if expected > desk.max_response_bytes { Err(Outcome::ResponseTooLarge) } else { Ok(()) }
-                    }
+                let progress = parser.feed_with(bytes, desk.memo);
+                request.status = parser.status();
+                if parser.expected_body().unwrap_or(0).max(parser.body_bytes()) > desk.max_response_bytes {
+                    return Err(Outcome::ResponseTooLarge);
+                }
+                match progress {
+                    Ok(http1::Progress::More) => Ok(()),
                     Ok(http1::Progress::Done { used }) => {
                         // Bytes after the response belong to no request, and the rest of a request that was answered
                         // before it was sent to no other: such a connection is out of step.

@@ -1,82 +1,14 @@
-//! The engine against real sockets: whatever the server does, every request that was due is accounted for,
-//! at its age, under its own kind of outcome.
+//! What every user sees of the engine: requests are sent when they are due, wait when they must, and fail by name.
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::net::TcpListener;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use holdup_load::engine::{Engine, Outputs, Summary};
-use holdup_load::scenario::Scenario;
-use holdup_load::stats::Live;
-use holdup_recording::manifest::Host;
-use holdup_recording::rows::Request;
-use holdup_recording::{Manifest, Recorder, Recording, RunState};
-
-const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
-
-/// A server that hands each connection to `serve` on a thread of its own; its port.
-fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port();
-    let serve = Arc::new(serve);
-    thread::spawn(move || {
-        for stream in listener.incoming().map_while(Result::ok) {
-            let serve = Arc::clone(&serve);
-            thread::spawn(move || serve(stream));
-        }
-    });
-    port
-}
-
-/// Answers each request with `response` after `delay()`, until the client goes.
-fn answer(mut stream: TcpStream, response: &[u8], delay: impl Fn()) {
-    let mut buffer = [0; 4_096];
-    while stream.read(&mut buffer).is_ok_and(|n| n > 0) {
-        delay();
-        if stream.write_all(response).is_err() {
-            return;
-        }
-    }
-}
-
-fn load(port: u16, load: &str, stop_after: Option<Duration>) -> (Summary, Vec<Request>) {
-    let text = format!("target: http://127.0.0.1:{port}\nload: {{{load}}}\noperations: [{{name: op, get: /}}]\n");
-    let scenario = Scenario::parse(&text, "test.yaml").unwrap();
-    let root = tempfile::tempdir().unwrap();
-    let dir = root.path().join("r");
-    let manifest = Manifest::starting("test", 0, Host::default());
-    let recorder = Recorder::create(&dir, &manifest).unwrap();
-    let stop = Arc::new(AtomicBool::new(false));
-    if let Some(after) = stop_after {
-        let stop = Arc::clone(&stop);
-        thread::spawn(move || {
-            thread::sleep(after);
-            stop.store(true, Ordering::Relaxed);
-        });
-    }
-    let outputs = Outputs { rows: Some(recorder.sink()), slices: None, live: Live::default() };
-    let summary = Engine::prepare(&scenario).unwrap().run(outputs, &stop).unwrap();
-    recorder.finish(manifest, RunState::Complete).unwrap();
-    let rows = Recording::open(&dir).unwrap().tables.requests.rows;
-    assert_eq!(summary.operations[0].offered, rows.len() as u64, "every request that was due is a row");
-    (summary, rows)
-}
-
-fn outcomes(rows: &[Request]) -> BTreeMap<&str, usize> {
-    let mut counts = BTreeMap::new();
-    for row in rows {
-        *counts.entry(row.outcome.as_str()).or_default() += 1;
-    }
-    counts
-}
-
-fn age_ms(row: &Request) -> f64 {
-    (row.done_at - row.intended_at) as f64 / 1e6
-}
+use crate::play::{age_ms, load, outcomes};
+use crate::servers::http1::{OK, answer};
+use crate::servers::server;
 
 #[test]
 fn all_is_well() {

@@ -1,0 +1,10 @@
+//! The engine against real sockets: servers that are slow, wrong or hostile, and a real nginx. Whatever they do, every
+//! request that was due is accounted for, at its age, under its own kind of outcome, and the run ends in time.
+//!
+//! One binary, so that it links once. [`play`] runs a scenario, [`servers`] are what it runs against.
+
+mod hostile;
+mod hostile_tls;
+mod outcomes;
+mod play;
+mod servers;

@@ -1,0 +1,147 @@
+//! Runs a scenario and checks what holds for every run: each request that was due is accounted for once.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use holdup_load::engine::{Engine, OperationSummary, Outputs, Summary};
+use holdup_load::model::Load;
+use holdup_load::scenario::Scenario;
+use holdup_load::stats::Live;
+use holdup_recording::manifest::Host;
+use holdup_recording::rows::Request;
+use holdup_recording::{Manifest, Recorder, Recording, RunState};
+
+/// What came of a run.
+pub struct Played {
+    pub summary: Summary,
+    /// Request rows in the order of their recording.
+    pub rows: Vec<Request>,
+    /// From the start to the last answer, as the caller sees it.
+    pub took: Duration,
+}
+
+/// `load` in the form of the scenario's section, against `/` of a server in clear text.
+pub fn load(port: u16, load: &str, stop_after: Option<Duration>) -> (Summary, Vec<Request>) {
+    let played = play(&scenario(&format!("http://127.0.0.1:{port}"), load, ""), stop_after);
+    (played.summary, played.rows)
+}
+
+/// One operation, `/`, with further sections in `more`, which come first.
+pub fn scenario(target: &str, load: &str, more: &str) -> Scenario {
+    let operations = if more.contains("operations:") { "" } else { "operations: [{name: op, get: /}]\n" };
+    let text = format!("target: {target}\nload: {{{load}}}\n{more}\n{operations}");
+    Scenario::parse(&text, "test.yaml").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+/// The same against a target that can't be reached at first.
+pub fn keep_going(mut scenario: Scenario) -> Scenario {
+    scenario.generator.keep_going = true;
+    scenario
+}
+
+pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let manifest = Manifest::starting("test", 0, Host::default());
+    let recorder = Recorder::create(&dir, &manifest).unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    if let Some(after) = stop_after {
+        let stop = Arc::clone(&stop);
+        thread::spawn(move || {
+            thread::sleep(after);
+            stop.store(true, Ordering::Relaxed);
+        });
+    }
+    let outputs = Outputs { rows: Some(recorder.sink()), slices: None, live: Live::default() };
+    let engine = Engine::prepare(scenario).unwrap_or_else(|e| panic!("{e}"));
+    let begun = Instant::now();
+    let summary = engine.run(outputs, &stop).unwrap_or_else(|e| panic!("{e}"));
+    let took = begun.elapsed();
+    recorder.finish(manifest, RunState::Complete).unwrap();
+    let rows = Recording::open(&dir).unwrap().tables.requests.rows;
+    let played = Played { summary, rows, took };
+    played.check(scenario);
+    played
+}
+
+impl Played {
+    /// What holds whatever the server does.
+    fn check(&self, scenario: &Scenario) {
+        for operation in &self.summary.operations {
+            let of_it: Vec<&Request> = self.rows.iter().filter(|r| r.operation == operation.operation).collect();
+            let weight = |outcome: &str| of_it.iter().filter(|r| r.outcome == outcome).map(|r| r.weight).sum::<i64>();
+            let unfinished = operation.offered - operation.completed - operation.errors;
+            assert!(
+                self.summary.interrupted || unfinished == 0,
+                "{}: {unfinished} without an end",
+                operation.operation
+            );
+            assert_eq!(operation.failures.values().sum::<u64>(), operation.errors, "each failure is of one kind");
+            if scenario.generator.rows.is_none() {
+                let counted: i64 = of_it.iter().map(|r| r.weight).sum();
+                assert_eq!(counted as u64, operation.offered, "every request that was due is a row");
+                assert_eq!(weight("ok") as u64, operation.completed);
+                for (kind, count) in &operation.failures {
+                    assert_eq!(weight(kind) as u64, *count, "{kind}");
+                }
+            }
+            let given_up = |kind: &str| operation.failures.get(kind).copied().unwrap_or(0);
+            let latencies = operation.completed + given_up("timeout") + given_up("never_sent") + unfinished;
+            assert_eq!(operation.latencies.response.len(), latencies, "whatever took time is in the response times");
+        }
+        if let (Load::Open(schedule), false) = (&scenario.load, self.summary.interrupted) {
+            assert_eq!(self.offered(), schedule.arrivals(scenario.shard).count() as u64, "what was due was offered");
+        }
+        for row in &self.rows {
+            let order = [Some(row.intended_at), row.sent_at, row.first_byte_at, Some(row.done_at)];
+            assert!(order.iter().flatten().is_sorted(), "{row:?}");
+        }
+    }
+
+    /// Requests that were due.
+    pub fn offered(&self) -> u64 {
+        self.summary.operations.iter().map(|o| o.offered).sum()
+    }
+
+    /// How they ended.
+    pub fn outcomes(&self) -> BTreeMap<String, u64> {
+        let mut counts = BTreeMap::new();
+        for operation in &self.summary.operations {
+            if operation.completed > 0 {
+                *counts.entry("ok".to_owned()).or_default() += operation.completed;
+            }
+            for (kind, count) in &operation.failures {
+                *counts.entry(kind.clone()).or_default() += count;
+            }
+        }
+        counts
+    }
+
+    /// All ended so, and there was at least one.
+    pub fn all(&self, outcome: &str) {
+        let counts = self.outcomes();
+        assert!(counts.len() == 1 && counts.contains_key(outcome), "not all {outcome}: {counts:?}");
+    }
+
+    /// The only operation.
+    pub fn operation(&self) -> &OperationSummary {
+        &self.summary.operations[0]
+    }
+}
+
+/// Rows by how they ended.
+pub fn outcomes(rows: &[Request]) -> BTreeMap<&str, usize> {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        *counts.entry(row.outcome.as_str()).or_default() += 1;
+    }
+    counts
+}
+
+/// Response time from when it was due.
+pub fn age_ms(row: &Request) -> f64 {
+    (row.done_at - row.intended_at) as f64 / 1e6
+}

@@ -1,0 +1,61 @@
+//! TLS on the server's side, with a certificate of its own for 127.0.0.1 and localhost.
+
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+use rustls::crypto::ring;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tempfile::TempDir;
+
+use super::server;
+
+struct Identity {
+    certificate: CertificateDer<'static>,
+    key: Vec<u8>,
+    dir: TempDir,
+}
+
+/// One for all tests.
+fn identity() -> &'static Identity {
+    static IDENTITY: OnceLock<Identity> = OnceLock::new();
+    IDENTITY.get_or_init(|| {
+        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+        let made = rcgen::generate_simple_self_signed(names).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("cert.pem"), made.cert.pem()).unwrap();
+        std::fs::write(dir.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
+        Identity { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der(), dir }
+    })
+}
+
+/// The PEM file of the certificate, which verifies itself.
+pub fn certificate_file() -> PathBuf {
+    identity().dir.path().join("cert.pem")
+}
+
+/// The scenario's `http` section that trusts it, with `more` in it.
+pub fn trusting(more: &str) -> String {
+    format!("http: {{{more}{}tls: {{ca: {}}}}}", if more.is_empty() { "" } else { ", " }, certificate_file().display())
+}
+
+pub type Stream = StreamOwned<ServerConnection, TcpStream>;
+
+/// A server that speaks TLS and agrees on one of `protocols` (`h2`, `http/1.1`) or, if that is empty, on none.
+pub fn tls_server(protocols: &[&str], serve: impl Fn(Stream) + Send + Sync + 'static) -> u16 {
+    let identity = identity();
+    let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(identity.key.clone()));
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![identity.certificate.clone()], key)
+        .unwrap();
+    config.alpn_protocols = protocols.iter().map(|p| p.as_bytes().to_vec()).collect();
+    let config = Arc::new(config);
+    server(move |stream| {
+        let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+        serve(StreamOwned::new(connection, stream));
+    })
+}
