@@ -6,7 +6,7 @@ use std::io::Write as _;
 use anstyle::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare::{Change, Comparison};
-use holdup_diagnose::verdict::{Answer, Finding, LoadReport, Role};
+use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
 const BOLD: Style = Style::new().bold();
@@ -58,7 +58,7 @@ pub fn verdict(d: &Diagnosis) -> String {
     if let (Some(disturbed), true) = (&d.load.disturbed, d.verdict != Answer::Undecided) {
         wrap(&mut out, "", &format!("But {disturbed}; what was measured then is not the service's."));
     }
-    load(&mut out, &d.load);
+    load(&mut out, d);
     for finding in &d.findings {
         describe(&mut out, finding);
     }
@@ -81,7 +81,8 @@ pub fn verdict(d: &Diagnosis) -> String {
     out
 }
 
-fn load(out: &mut String, load: &LoadReport) {
+fn load(out: &mut String, d: &Diagnosis) {
+    let load = &d.load;
     for o in &load.operations {
         let ms = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
         let _ = writeln!(
@@ -103,12 +104,15 @@ fn load(out: &mut String, load: &LoadReport) {
         let shard = load.shard.as_ref().map_or_else(String::new, |s| format!(", shard {s} of the schedule"));
         dim(out, &format!("load: {model}{protocol}{loops}{shard}; {text}"));
     }
-    for reason in &load.validity.reasons {
-        wrap(out, "  - ", &reason.text);
-    }
-    for fix in &load.validity.fixes {
-        let command = fix.command.as_ref().map_or_else(String::new, |c| format!(" {c}"));
-        wrap(out, "  > ", &format!("{}{command}", fix.text));
+    // As a finding the generator has its reasons and what to do below.
+    if d.findings.iter().all(|f| f.cause != GENERATOR) {
+        for reason in &load.validity.reasons {
+            wrap(out, "  - ", &reason.text);
+        }
+        for fix in &load.validity.fixes {
+            let command = fix.command.as_ref().map_or_else(String::new, |c| format!(" {c}"));
+            wrap(out, "  > ", &format!("{}{command}", fix.text));
+        }
     }
     if load.model == Some(Model::Closed) {
         dim(out, CLOSED);
@@ -117,6 +121,9 @@ fn load(out: &mut String, load: &LoadReport) {
         dim(out, &format!("warm-up: {text}; counts are of the whole run"));
     }
 }
+
+/// The cause that is about the generator.
+const GENERATOR: &str = "load_generator_limit";
 
 /// What a closed model can't show.
 const CLOSED: &str = "closed model: a slow service is asked less, so response times leave out the waits of users who would have come meanwhile";

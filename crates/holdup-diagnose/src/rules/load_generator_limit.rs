@@ -3,16 +3,12 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
-use crate::signals::client::{client_queue_ms, distribution, mean_over, send_lag_ms, service_ms};
+use crate::signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use crate::signals::validity::{Label, Limit};
 use crate::signals::{Missing, Window};
 use crate::verdict::{Evidence, Fix, Role};
-
-/// A service whose requests take this many times the time of its fastest ones is slow itself; that its slow
-/// requests then use up the generator's connections is its doing, not the generator's.
-const SERVICE_SLOWED: f64 = 2.0;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -37,7 +33,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let window = case.slow().window;
     let over = |of: fn(&Request) -> Option<f64>| mean_over(requests.iter().copied(), of).unwrap_or(0.0);
     let (lag, queued, service) = (over(send_lag_ms), over(|r| Some(client_queue_ms(r))), over(service_ms));
-    let unloaded = distribution(case.requests_in(case.whole())?, service_ms).quantile(0.05).unwrap_or(0.0);
+    let unloaded = unloaded_ms(case.requests_in(case.whole())?);
     let connections = case.recording.manifest.load.as_ref().map_or(0, |l| l.connections);
 
     let evidence = |column: &str, observed: String, expected: &str, text: String| {
@@ -47,12 +43,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let late = evidence("sent_at", ms(lag), "a small share of the delay", lag_text);
     let own = own_account(case);
 
-    // A loop without room makes its own queue: it frees connections late.
-    let full = case.limited_ratio >= SPOILED && case.share(lag + queued) >= MATTERS && {
-        let limits = case.validity.limits();
-        limits.iter().any(|(_, r)| matches!(r.limit, Limit::Busy | Limit::Throttled))
-    };
-    let capped = case.share(queued) >= MATTERS && service < SERVICE_SLOWED * unloaded;
+    let slowed = service >= SERVICE_SLOWED * unloaded;
+    // A loop that can't keep up makes a queue of its own: it frees connections late.
+    let full = case.limited_ratio >= SPOILED
+        && case.share(lag + queued) >= MATTERS
+        && (!slowed || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
+    let capped = case.share(queued) >= MATTERS && !slowed;
     let (explains_ms, mut evidence, fixes) = if full || case.share(lag) >= MATTERS {
         let mut fixes = case.validity.fixes();
         if fixes.is_empty() {

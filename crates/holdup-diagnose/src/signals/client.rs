@@ -62,6 +62,12 @@ pub fn client_queue_ms(request: &Request) -> f64 {
     (request.ready_at.unwrap_or(request.done_at) - request.intended_at).max(0) as f64 / 1e6
 }
 
+/// What the service takes for a request when it has nothing else to do, milliseconds: the 5th percentile of service
+/// time. The fastest of all may be one that had nothing to do.
+pub fn unloaded_ms<'r>(requests: impl IntoIterator<Item = &'r Request>) -> f64 {
+    distribution(requests, service_ms).quantile(0.05).unwrap_or(0.0)
+}
+
 /// Whether it failed. Unfinished requests of a stopped run are neither good nor bad.
 pub fn failed(request: &Request) -> bool {
     !matches!(request.outcome.as_str(), "ok" | "unfinished")

@@ -16,6 +16,7 @@ use holdup_recording::rows::Request;
 use serde::{Deserialize, Serialize};
 
 use super::Window;
+use super::client;
 use super::disturbance;
 use super::view::Index;
 use judging::Judging;
@@ -167,6 +168,7 @@ impl Validity {
             rows: &rows,
             closed: load.model == Model::Closed,
             lag_ms: LAG_MS.max(LAG_QUANTA * quantum_ms),
+            unloaded_ms: client::unloaded_ms(requests.iter().copied()),
         };
         let slices = judging.slices(span);
         let mut validity = Self {

@@ -7,9 +7,11 @@ use super::{
     BUSY, CAPPED, FOUND_FREE_MS, KEPT_UP, Label, Limit, NO_LOCAL_PORT, PORTS, RUN_QUEUE, Reason, Slice, THROTTLED,
     Validity,
 };
-use crate::rules::MATTERS;
+use crate::rules::{MATTERS, SERVICE_SLOWED};
 use crate::signals::Window;
-use crate::signals::client::{client_queue_ms, distribution, is_latency, response_ms, send_lag_ms};
+use crate::signals::client::{
+    client_queue_ms, distribution, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
+};
 
 /// What slices are judged by.
 pub struct Judging<'a> {
@@ -23,6 +25,8 @@ pub struct Judging<'a> {
     pub closed: bool,
     /// Send lag that a slice may have, milliseconds.
     pub lag_ms: f64,
+    /// What the service takes for a request when it has nothing else to do, milliseconds.
+    pub unloaded_ms: f64,
 }
 
 impl Judging<'_> {
@@ -121,12 +125,20 @@ impl Judging<'_> {
         if self.closed || reasons.iter().any(|r| matches!(r.limit, Limit::Busy | Limit::LocalPorts)) {
             return true;
         }
-        let lag = distribution(rows.iter().copied(), send_lag_ms);
-        let response = distribution(rows.iter().copied(), |r| is_latency(r).then(|| response_ms(r)));
-        let matters = |lag: Option<f64>, response: Option<f64>| {
-            lag.zip(response).is_none_or(|(lag, response)| lag >= MATTERS * response)
+        // Connections run out where a generator frees them late, but where the service holds them for long too. Then
+        // its own time says so.
+        let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
+        let slowed = service >= SERVICE_SLOWED * self.unloaded_ms;
+        let own = |r: &Request| {
+            let queue = if slowed { 0.0 } else { client_queue_ms(r) };
+            is_latency(r).then(|| queue + send_lag_ms(r).unwrap_or(0.0))
         };
-        matters(lag.mean(), response.mean()) || matters(lag.quantile(0.99), response.quantile(0.99))
+        let own = distribution(rows.iter().copied(), own);
+        let response = distribution(rows.iter().copied(), |r| is_latency(r).then(|| response_ms(r)));
+        let matters = |own: Option<f64>, response: Option<f64>| {
+            own.zip(response).is_none_or(|(own, response)| own >= MATTERS * response)
+        };
+        matters(own.mean(), response.mean()) || matters(own.quantile(0.99), response.quantile(0.99))
     }
 
     fn due_in(&self, window: Window) -> &[&Request] {

@@ -173,6 +173,23 @@ fn a_limit_spoils_by_its_size() {
 }
 
 #[test]
+fn a_queue_before_connections_that_are_freed_late_is_the_generators() {
+    let mut made = Made::of(Some(1), one(Second { throttled: 0.8, capped: 90.0, ended: 50.0, ..FINE }));
+    for row in made.rows.iter_mut().filter(|r| r.intended_at / S == 3) {
+        row.ready_at = Some(row.intended_at + S);
+        row.sent_at = row.ready_at;
+        row.done_at += S;
+    }
+    let spoiled = made.judge();
+    assert!(spoiled.slices[3].spoils);
+    let named: Vec<Limit> = spoiled.limits().into_iter().map(|(_, r)| r.limit).collect();
+    assert_eq!(named, [Limit::Throttled], "more connections would not help");
+    // A service that holds each for three seconds makes that queue itself.
+    made.rows.iter_mut().filter(|r| r.intended_at / S == 3).for_each(|r| r.done_at += 3 * S);
+    assert!(!made.judge().slices[3].spoils);
+}
+
+#[test]
 fn a_closed_model_is_limited_by_a_loop_that_never_sleeps() {
     let mut made = Made::of(Some(1), one(Second { busy: 0.97, capped: 50.0, ..FINE }));
     made.manifest.load.as_mut().unwrap().model = Model::Closed;

@@ -121,7 +121,8 @@ impl Validity {
                 None,
             ));
         }
-        if has(Limit::RunQueue) || self.stolen.is_some() {
+        // What is out of quota waits for a CPU as well.
+        if has(Limit::RunQueue) && !has(Limit::Throttled) || self.stolen.is_some() {
             fixes.push(fix(
                 "Run fewer processes beside the generator, or keep CPUs for it.".to_owned(),
                 Some("holdup run --cpus 0,1 …"),
