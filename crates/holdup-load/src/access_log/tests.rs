@@ -126,7 +126,7 @@ fn hostile_lines_do_no_harm() {
         (state >> 33) as usize % below.max(1)
     };
     let mut readable = 0;
-    for _ in 0..30_000 {
+    for _ in 0..10_000 {
         let mut bytes = seeds[random(seeds.len())].clone().into_bytes();
         for _ in 0..random(4) {
             let at = random(bytes.len());
@@ -152,5 +152,5 @@ fn hostile_lines_do_no_harm() {
             }
         }
     }
-    assert!(readable > 10_000, "{readable}");
+    assert!(readable > 3_000, "{readable}");
 }

@@ -3,6 +3,7 @@
 //! operations that IEEE 754 defines to the last bit. (The `ln` of a C library is none of them.)
 
 use std::f64::consts::{LN_2, SQRT_2};
+use std::sync::Arc;
 
 use super::curve::REQUEST;
 
@@ -12,7 +13,7 @@ use super::curve::REQUEST;
 pub(super) struct Exponentials {
     counter: u64,
     /// Of numbers from 1 to 2 in equal cells: the reciprocal of the middle, and its logarithm.
-    cells: [(f64, f64); CELLS],
+    cells: Arc<[(f64, f64); CELLS]>,
 }
 
 const CELLS: usize = 64;
@@ -22,7 +23,8 @@ const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 impl Exponentials {
     pub fn new(seed: u64) -> Self {
         let middle = |i: usize| 1.0 + (i as f64 + 0.5) / CELLS as f64;
-        Self { counter: seed, cells: std::array::from_fn(|i| (1.0 / middle(i), ln(middle(i)))) }
+        let cells = std::array::from_fn(|i| (1.0 / middle(i), ln(middle(i))));
+        Self { counter: seed, cells: Arc::new(cells) }
     }
 
     fn bits(&mut self) -> u64 {
