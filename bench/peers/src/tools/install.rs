@@ -153,21 +153,8 @@ fn go(root: &Path, module: &str, version: &str, program: &str) -> Result<Found> 
         }
         println!("   Go proxy -> {KEPT_IN}: {module}@{version} (some minutes, once)");
         let mut build = Command::new("go");
-        build.env("CGO_ENABLED", "0").env("GOFLAGS", "-mod=mod").env("GOBIN", &kept);
-        if version == "latest" {
-            build.args(["install", &format!("{module}@latest")]);
-            log(&mut build, root, program)?;
-        } else {
-            // In a module of its own, a version needs nothing from the proxy but itself; `go install` wants the list of
-            // all versions as well, which not every proxy has.
-            let folder = kept.join(format!("{program}-module"));
-            fs::create_dir_all(&folder)?;
-            fs::write(folder.join("go.mod"), format!("module peers\n\ngo 1.24\n\nrequire {module} {version}\n"))?;
-            build.arg("build").arg("-o").arg(&built).arg(module);
-            log(&mut build, &folder, program).inspect_err(|_| {
-                let _ = fs::remove_file(&built);
-            })?;
-        }
+        build.env("CGO_ENABLED", "0").env("GOBIN", &kept).args(["install", &format!("{module}@{version}")]);
+        log(&mut build, root, program)?;
     }
     let mut about = Command::new("go");
     let output = about.args(["version", "-m"]).arg(&built).output();

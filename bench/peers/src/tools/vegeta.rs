@@ -13,7 +13,7 @@ use super::{Ask, Output, REPORT, Reported, Tool};
 /// The tool.
 pub const TOOL: Tool = Tool {
     name: "vegeta",
-    source: Source::Go { module: "github.com/tsenart/vegeta/v12", version: "v12.12.0", program: "vegeta" },
+    source: Source::Go { module: "github.com/tsenart/vegeta/v12", version: "latest", program: "vegeta" },
     paces: true,
     arguments,
     read,
