@@ -38,6 +38,18 @@ pub struct Diagnosis {
     pub coverage: Vec<CoverageEntry>,
 }
 
+impl Diagnosis {
+    /// What kept this run from measuring the service: a machine that was not there, or a generator that could not keep
+    /// up. None if nothing did.
+    pub fn spoiled(&self) -> Option<String> {
+        let limited = self.load.generator_limited.then(|| {
+            let reason = self.load.validity.reasons.first().map(|r| r.text.clone());
+            reason.unwrap_or_else(|| "the load generator was the limit".to_owned())
+        });
+        self.load.disturbed.clone().or(limited)
+    }
+}
+
 /// The kind of answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

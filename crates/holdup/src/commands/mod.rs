@@ -105,11 +105,11 @@ fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
     reported.map(|()| diagnosis)
 }
 
-/// Times a demonstration is played again because this machine was not there.
+/// Times a demonstration is played again because this machine was not there, or not fit.
 const PLAYED_AGAIN: u32 = 2;
 
 /// Records with `play` into `dir` and judges it. What is to be shown is known beforehand here, so a run that a
-/// hypervisor disturbed and that does not show it (`shows`) is kept beside and played again, which is said.
+/// hypervisor or the generator itself spoiled and that does not show it (`shows`) is kept beside and played again, which is said.
 fn demonstrate(
     dir: &Path,
     say: &dyn Fn(&str),
@@ -125,10 +125,10 @@ fn demonstrate(
         }
         recorded.whole()?;
         let diagnosis = diagnose(&recorded.recording, None);
-        match &diagnosis.load.disturbed {
-            Some(disturbed) if attempt <= PLAYED_AGAIN && !shows(&diagnosis) => {
+        match diagnosis.spoiled() {
+            Some(spoiled) if attempt <= PLAYED_AGAIN && !shows(&diagnosis) => {
                 let aside = dir.with_extension(format!("disturbed-{attempt}"));
-                say(&format!("{disturbed}: that run is kept in {}, and once more", aside.display()));
+                say(&format!("{spoiled}: that run is kept in {}, and once more", aside.display()));
                 std::fs::rename(dir, &aside).map_err(Failure::unusable)?;
                 attempt += 1;
             }
