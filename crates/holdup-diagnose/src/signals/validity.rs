@@ -41,6 +41,10 @@ const LAG_MS: f64 = 5.0;
 /// Wake quanta of the loop that its send lag may take: arrivals within one quantum wait for its end, a tail some more.
 const LAG_QUANTA: f64 = 20.0;
 
+/// Requests of a slice that are late at least for its lag to count: of a hundred a second the 99th percentile is the
+/// latest one, and one late wake-up is chance.
+const LATE: u64 = 3;
+
 /// Share (0-1) of a slice that a loop could run and waited for a CPU, from which on others on this machine decide when it sends.
 const RUN_QUEUE: f64 = 0.15;
 

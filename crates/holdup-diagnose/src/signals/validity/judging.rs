@@ -4,8 +4,8 @@ use holdup_recording::rows::Request;
 
 use super::reading::{Loop, Reading};
 use super::{
-    BUSY, CAPPED, FOUND_FREE_MS, KEPT_UP, Label, Limit, NO_LOCAL_PORT, PORTS, RUN_QUEUE, Reason, Slice, THROTTLED,
-    Validity,
+    BUSY, CAPPED, FOUND_FREE_MS, KEPT_UP, LATE, Label, Limit, NO_LOCAL_PORT, PORTS, RUN_QUEUE, Reason, Slice,
+    THROTTLED, Validity,
 };
 use crate::rules::{MATTERS, SERVICE_SLOWED};
 use crate::signals::Window;
@@ -59,6 +59,8 @@ impl Judging<'_> {
             (Some(capped), Some(offered)) => Some(capped / offered.max(1.0)),
             _ => share_of(rows, |r| client_queue_ms(r) > FOUND_FREE_MS),
         };
+        let late = rows.iter().filter(|r| send_lag_ms(r).is_some_and(|ms| ms > self.lag_ms));
+        let several_late = rows.is_empty() || late.map(|r| r.count()).sum::<u64>() >= LATE;
         let behind = self.is_behind(window) || capped.is_some_and(|c| c >= CAPPED);
         for one in self.loops {
             let name = || one.label.clone();
@@ -73,7 +75,7 @@ impl Judging<'_> {
                 reasons.push(Reason { limit: Limit::RunQueue, value: value.min(1.0), in_loop: name() });
             }
             let lag = one.lag.as_ref().map(|r| r.greatest(window) * 1e3);
-            if let Some(value) = lag.filter(|ms| *ms > self.lag_ms) {
+            if let Some(value) = lag.filter(|ms| *ms > self.lag_ms && several_late) {
                 reasons.push(Reason { limit: Limit::SendLag, value, in_loop: name() });
             }
         }
@@ -81,7 +83,7 @@ impl Judging<'_> {
             // A generator that did not sum it up: the rows hold the same.
             let lag = distribution(rows.iter().copied(), send_lag_ms).quantile(0.99);
             judged &= lag.is_some() || rows.is_empty() && offered == Some(0.0);
-            if let Some(value) = lag.filter(|ms| *ms > self.lag_ms) {
+            if let Some(value) = lag.filter(|ms| *ms > self.lag_ms && several_late) {
                 reasons.push(Reason { limit: Limit::SendLag, value, in_loop: String::new() });
             }
         }

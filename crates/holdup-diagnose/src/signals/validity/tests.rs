@@ -199,6 +199,16 @@ fn a_closed_model_is_limited_by_a_loop_that_never_sleeps() {
 }
 
 #[test]
+fn one_late_request_is_chance() {
+    let mut made = Made::of(Some(1), one(Second { lag_ms: 20.0, ..FINE }));
+    let mut fourth: Vec<&mut Request> = made.rows.iter_mut().filter(|r| r.intended_at / S == 3).collect();
+    fourth.iter_mut().skip(2).for_each(|r| r.sent_at = r.ready_at);
+    assert_eq!(limits(&made.judge()), []);
+    made.rows.iter_mut().filter(|r| r.intended_at / S == 3).for_each(|r| r.weight = 2);
+    assert_eq!(limits(&made.judge()), [Limit::SendLag], "two rows that stand for four");
+}
+
+#[test]
 fn a_slower_pace_is_allowed_more_lag() {
     let mut made = Made::of(Some(1), one(Second { lag_ms: 7.0, ..FINE }));
     made.manifest.load.as_mut().unwrap().wake_quantum_ns = 500_000;

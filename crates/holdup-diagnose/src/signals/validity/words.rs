@@ -147,7 +147,12 @@ impl Validity {
                 ));
             }
         }
-        if limits.iter().any(|l| l.is_generators()) {
+        if fixes.is_empty() && has(Limit::SendLag) {
+            fixes.push(fix(
+                "Nothing that the generator counts explains it: it was woken late. Run it on CPUs of its own; watching the host tells whether a hypervisor took them.".to_owned(),
+                Some("holdup run --watch host …"),
+            ));
+        } else if !fixes.is_empty() {
             fixes.push(fix(
                 "Split the load over two machines: each takes its exact part of the schedule.".to_owned(),
                 Some("holdup run --shard 1/2 …"),
