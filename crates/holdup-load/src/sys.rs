@@ -158,8 +158,18 @@ impl Epoll {
         let (fd, events, room) = (self.fd.as_raw_fd(), self.events.as_mut_ptr(), self.events.len() as libc::c_int);
         if timeout.is_zero() || !self.has_pwait2 {
             let milliseconds = timeout.as_millis().min(i32::MAX as u128) as libc::c_int;
-            // SAFETY: `events` has `room` entries.
-            return i64::from(unsafe { libc::epoll_wait(fd, events, room, milliseconds) });
+            // SAFETY: `events` has `room` entries, no signal mask is given.
+            return unsafe {
+                libc::syscall(
+                    libc::SYS_epoll_pwait,
+                    fd,
+                    events,
+                    room,
+                    milliseconds,
+                    std::ptr::null::<libc::sigset_t>(),
+                    0_usize,
+                )
+            };
         }
         let time = libc::timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
         // SAFETY: `events` has `room` entries, `time` lives through the call, no signal mask is given.
@@ -183,8 +193,20 @@ impl Epoll {
 /// # Errors
 /// The kernel's, `WouldBlock` among them.
 pub fn send(socket: &OwnedFd, bytes: &[u8]) -> io::Result<usize> {
-    // SAFETY: `bytes` is valid for its length; a closed peer is an error, not a signal.
-    let count = unsafe { libc::send(socket.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), libc::MSG_NOSIGNAL) };
+    let none = std::ptr::null::<libc::c_void>();
+    // SAFETY: `bytes` is valid for its length, no address is given; a closed peer is an error, not a signal. The bare
+    // system call, because the C library's is a cancellation point, which no thread of ours needs and every call pays.
+    let count = unsafe {
+        libc::syscall(
+            libc::SYS_sendto,
+            socket.as_raw_fd(),
+            bytes.as_ptr(),
+            bytes.len(),
+            libc::MSG_NOSIGNAL,
+            none,
+            0_usize,
+        )
+    };
     if count < 0 { Err(io::Error::last_os_error()) } else { Ok(count as usize) }
 }
 
@@ -204,7 +226,7 @@ pub fn receive(socket: &OwnedFd, buffer: &mut [u8]) -> io::Result<(usize, Option
         header.msg_iovlen = 1;
         header.msg_control = control.as_mut_ptr().cast();
         header.msg_controllen = size_of_val(&control);
-        (libc::recvmsg(socket.as_raw_fd(), &raw mut header, 0), header)
+        (libc::syscall(libc::SYS_recvmsg, socket.as_raw_fd(), &raw mut header, 0_usize), header)
     };
     if count < 0 {
         return Err(io::Error::last_os_error());
