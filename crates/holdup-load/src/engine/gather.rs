@@ -16,6 +16,7 @@ use super::plan::Plan;
 use super::{LoadError, OperationSummary, Outputs};
 use crate::model::Load;
 use crate::stats::{Latencies, SLICE, Snapshot, histogram};
+use crate::sys;
 
 /// How a loop stands. Counts and times are from its start.
 #[derive(Clone, Copy, Default)]
@@ -34,6 +35,8 @@ pub struct Counters {
     pub failed: u64,
     /// Requests that found every lane taken when they were due.
     pub capped: u64,
+    /// Requests that were sent a second time.
+    pub resent: u64,
     /// Requests on a lane.
     pub in_flight: usize,
     /// Requests that wait for a lane.
@@ -135,6 +138,7 @@ impl<'a> Gather<'a> {
     /// # Errors
     /// The first loop's that could not go on.
     pub fn run(mut self, reports: &Receiver<Report>) -> Result<Gathered, LoadError> {
+        self.sample_throttling(sys::monotonic_ns());
         let mut first_error = None;
         let mut now = Duration::ZERO;
         while let Ok(report) = reports.recv() {
@@ -222,7 +226,6 @@ impl<'a> Gather<'a> {
 
     /// The generator as a suspect: its own CPU, its wait for a CPU, its queue.
     fn sample(&self, index: usize, at: i64, latencies: &[Latencies]) {
-        let Some(rows) = &self.outputs.rows else { return };
         let c = &self.counters[index];
         let seconds = |ns: i64| ns as f64 / 1e9;
         let mut lag: Histogram<u64> = histogram();
@@ -236,6 +239,7 @@ impl<'a> Gather<'a> {
             ("holdup_load_requests_completed_total", c.completed as f64),
             ("holdup_load_requests_failed_total", c.failed as f64),
             ("holdup_load_requests_capped_total", c.capped as f64),
+            ("holdup_load_requests_resent_total", c.resent as f64),
             ("holdup_load_requests_in_flight", c.in_flight as f64),
             ("holdup_load_requests_waiting", c.waiting as f64),
             ("holdup_load_connections_max", c.lanes as f64),
@@ -245,13 +249,24 @@ impl<'a> Gather<'a> {
             values.push(("holdup_load_send_lag_p99_seconds", lag.value_at_quantile(0.99) as f64 / 1e9));
         }
         let own = Labels::of([("loop", index.to_string())]);
-        let mut samples: Vec<(&str, Labels, f64)> = values.into_iter().map(|(m, v)| (m, own.clone(), v)).collect();
-        if index == 0
-            && let Some(throttled) = self.throttling.read()
-        {
-            samples.push(("holdup_load_throttled_seconds_total", Labels::none(), throttled.seconds));
-            samples.push(("holdup_load_throttled_periods_total", Labels::none(), throttled.periods));
+        self.push(at, values.into_iter().map(|(metric, value)| (metric, own.clone(), value)).collect());
+        if index == 0 {
+            self.sample_throttling(at);
         }
+    }
+
+    /// Once before the first second as well: the group may have been throttled for days.
+    fn sample_throttling(&self, at: i64) {
+        let Some(throttled) = self.throttling.read() else { return };
+        let values = [
+            ("holdup_load_throttled_seconds_total", throttled.seconds),
+            ("holdup_load_throttled_periods_total", throttled.periods),
+        ];
+        self.push(at, values.into_iter().map(|(metric, value)| (metric, Labels::none(), value)).collect());
+    }
+
+    fn push(&self, at: i64, samples: Vec<(&str, Labels, f64)>) {
+        let Some(rows) = &self.outputs.rows else { return };
         let mut batch = Batch::default();
         batch.samples.extend(samples.into_iter().map(|(metric, labels, value)| Sample {
             observed_at: at + self.unix_offset,
