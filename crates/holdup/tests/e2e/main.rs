@@ -8,6 +8,7 @@ mod cut;
 mod demo;
 mod freeze;
 mod full_disk;
+mod generator;
 mod lab;
 mod mariadb;
 mod program;
