@@ -1,9 +1,10 @@
 //! One connection: a socket, TLS if the target speaks it, and HTTP/1.1 or HTTP/2 upon that. It moves bytes
 //! and says what ended; when and why is the loop's business.
 
+mod giving;
 mod taking;
 
-use std::io::{self, BufRead as _, ErrorKind, Write};
+use std::io::{self, BufRead as _, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 
@@ -13,7 +14,7 @@ use rustls::ClientConnection;
 use self::taking::finish_http1;
 use super::clock::Clock;
 use super::cookies::Cookies;
-use super::lanes::{Lanes, NEVER};
+use super::lanes::{InFlight, Lanes};
 use super::outcome::Outcome;
 use super::plan::Form;
 use super::tls::Tls;
@@ -44,6 +45,19 @@ pub struct Ended {
     pub outcome: Outcome,
     /// When its last byte arrived.
     pub at: i64,
+    /// Whether to send it again instead.
+    pub again: Again,
+}
+
+/// Whether a request may be sent again that the server says it has not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It has, or does not say.
+    No,
+    /// It refused it: it may do so again.
+    Once,
+    /// It is leaving a connection on which it has answered others: the next is as good as that was.
+    Always,
 }
 
 /// What reading led to.
@@ -56,6 +70,9 @@ pub enum Received {
     Broken(Outcome),
 }
 
+/// Values of `Set-Cookie` headers, each with the lane of the request that it answered.
+pub type SetCookies = Vec<(u32, Box<[u8]>)>;
+
 /// What the loop lends a connection while it reads.
 pub struct Desk<'a> {
     /// Where bytes are read to.
@@ -65,13 +82,13 @@ pub struct Desk<'a> {
     /// Requests that ended.
     pub ended: &'a mut Vec<Ended>,
     /// `Set-Cookie` headers by lane, if cookies are kept.
-    pub set_cookies: Option<&'a mut Vec<(u32, Box<[u8]>)>>,
+    pub set_cookies: Option<&'a mut SetCookies>,
     /// Most bytes of a body.
     pub max_response_bytes: u64,
     /// Turns the kernel's time stamps into moments.
     pub clock: &'a Clock,
-    /// The last response head, which the next is likely to equal.
-    pub memo: &'a mut http1::HeadMemo,
+    /// The last response head of each operation, which the next is likely to equal.
+    pub memos: &'a mut [http1::HeadMemo],
 }
 
 enum Speech {
@@ -101,6 +118,13 @@ pub struct Connection {
     written: usize,
     is_written: bool,
     reusable: bool,
+    /// HTTP/1: a request is out, and a byte of its response has arrived.
+    is_asked: bool,
+    is_answering: bool,
+    /// A response has been received on it.
+    has_answered: bool,
+    /// A write found it reset; what had arrived before can still be read.
+    is_reset: bool,
     /// Lanes out of use because the server allows no more streams now; a request may wait on one.
     pub spare: Vec<u32>,
     /// The cookies of the user who has this connection.
@@ -127,6 +151,10 @@ impl Connection {
             written: 0,
             is_written: true,
             reusable: true,
+            is_asked: false,
+            is_answering: false,
+            has_answered: false,
+            is_reset: false,
             spare: Vec::new(),
             cookies: None,
         }
@@ -190,6 +218,9 @@ impl Connection {
         self.stage = Stage::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.written = 0;
+        self.is_asked = false;
+        self.has_answered = false;
+        self.is_reset = false;
         self.spare.clear();
     }
 
@@ -202,12 +233,23 @@ impl Connection {
         }
     }
 
-    /// Whether one more request can be sent now.
-    pub fn has_room(&self) -> bool {
+    /// How many more requests can be sent now.
+    pub fn room(&self) -> u32 {
         match &self.speech {
-            Speech::Http1(_) => true,
-            Speech::Http2(session) => session.room() > 0,
+            Speech::Http1(_) => 1,
+            Speech::Http2(session) => session.room(),
         }
+    }
+
+    /// Whether a request that it broke under may be sent again on another: it had answered before, so that it is most
+    /// likely to have been closed as idle while the request was on its way, and there is no byte of a response.
+    /// RFC 9110, section 9.2.2, allows it for requests that change nothing, and for those that never left.
+    pub fn may_repeat(&self, request: &InFlight, method: &str) -> bool {
+        let (is_untouched, is_unsent) = match &self.speech {
+            Speech::Http1(_) => (!self.is_answering, self.is_asked && self.written == 0),
+            Speech::Http2(_) => (request.status == 0, request.is_waiting),
+        };
+        self.has_answered && is_untouched && (is_unsent || matches!(method, "GET" | "HEAD"))
     }
 
     /// Begins to send the request of `lane`. HTTP/2 collects frames until [`Self::flush_session`].
@@ -220,6 +262,8 @@ impl Connection {
                 parser.begin(is_head, wanted);
                 self.written = 0;
                 self.is_written = false;
+                self.is_asked = true;
+                self.is_answering = false;
                 self.write(bytes)
             }
             (Speech::Http2(session), Form::Http2(template)) => {
@@ -233,85 +277,13 @@ impl Connection {
         }
     }
 
-    /// Writes as much of an HTTP/1 request as goes.
-    ///
-    /// # Errors
-    /// How the connection broke.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Outcome> {
-        if let Some(tls) = &mut self.tls {
-            if self.written < bytes.len() {
-                tls.writer().write_all(&bytes[self.written..]).map_err(|_| Outcome::TlsFailed)?;
-                self.written = bytes.len();
-                self.is_written = true;
-            }
-            return self.push_out();
-        }
-        let Some(socket) = &self.socket else { return Ok(()) };
-        while self.written < bytes.len() {
-            match sys::send(socket, &bytes[self.written..]) {
-                Ok(count) => self.written += count,
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                // The server may have answered before it closed: what it said is still to be read.
-                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
-                Err(e) => return Err(Outcome::of_broken(&e)),
-            }
-        }
-        self.is_written = true;
-        Ok(())
-    }
-
-    /// Writes as much of what HTTP/2 has to say as goes.
-    ///
-    /// # Errors
-    /// How the connection broke.
-    pub fn flush_session(&mut self) -> Result<(), Outcome> {
-        let Speech::Http2(session) = &mut self.speech else { return Ok(()) };
-        if let Some(tls) = &mut self.tls {
-            let bytes = session.output();
-            if !bytes.is_empty() {
-                tls.writer().write_all(bytes).map_err(|_| Outcome::TlsFailed)?;
-                let count = bytes.len();
-                session.consumed(count);
-            }
-            return self.push_out();
-        }
-        let Some(socket) = &self.socket else { return Ok(()) };
-        while !session.output().is_empty() {
-            match sys::send(socket, session.output()) {
-                Ok(count) => session.consumed(count),
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
-                Err(e) => return Err(Outcome::of_broken(&e)),
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes as much of what TLS has to say as goes.
-    ///
-    /// # Errors
-    /// How the connection broke.
-    pub fn push_out(&mut self) -> Result<(), Outcome> {
-        let (Some(tls), Some(socket)) = (&mut self.tls, &self.socket) else { return Ok(()) };
-        while tls.wants_write() {
-            match tls.write_tls(&mut Out(socket)) {
-                Ok(_) => {}
-                Err(e) if e.kind() == ErrorKind::WouldBlock => return Ok(()),
-                Err(e) if e.kind() == ErrorKind::BrokenPipe => return Ok(()),
-                Err(e) => return Err(Outcome::of_broken(&e)),
-            }
-        }
-        Ok(())
-    }
-
     /// Gives up the request of `lane` and keeps the connection, if the protocol can do that.
     pub fn cancel(&mut self, lane: u32) -> bool {
         match &mut self.speech {
             Speech::Http1(_) => false,
             Speech::Http2(session) => {
                 session.cancel(lane);
+                self.spare.retain(|waiting| *waiting != lane);
                 self.stage == Stage::Open
             }
         }
@@ -358,7 +330,7 @@ impl Connection {
         self.tls = Some(tls);
         result?;
         // Answers of the handshake, and of a close.
-        self.push_out()
+        self.push_out().map(|_| ())
     }
 
     fn decrypt(
@@ -396,29 +368,21 @@ impl Connection {
     fn peer_closed(&mut self, desk: &mut Desk<'_>) -> Received {
         if let Speech::Http1(parser) = &self.speech
             && parser.closed()
+            && self.is_asked
+            && self.is_answering
             && let Some(request) = desk.lanes.get_mut(self.lane)
-            && request.first_byte != NEVER
         {
             // The regular end of a response without a length.
             self.reusable = false;
+            self.is_asked = false;
             let at = sys::monotonic_ns();
             finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
             return Received::All;
         }
-        let handshaking = matches!(self.stage, Stage::Handshaking(_));
-        Received::Broken(if handshaking { Outcome::TlsFailed } else { Outcome::ConnectionClosed })
-    }
-}
-
-/// A socket to write to.
-struct Out<'a>(&'a OwnedFd);
-
-impl Write for Out<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        sys::send(self.0, bytes)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        Received::Broken(match self.stage {
+            Stage::Handshaking(_) => Outcome::TlsFailed,
+            _ if self.is_reset => Outcome::ConnectionReset,
+            _ => Outcome::ConnectionClosed,
+        })
     }
 }

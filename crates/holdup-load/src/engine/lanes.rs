@@ -36,6 +36,10 @@ pub struct InFlight {
     pub deadline: i64,
     /// Bytes of the response so far.
     pub bytes: u64,
+    /// It has a lane on an open connection whose server allows no more streams now.
+    pub is_waiting: bool,
+    /// It has been sent a second time, which is not done again.
+    pub is_resent: bool,
     /// Status of the response, 0 before it is known.
     pub status: u16,
     /// Where a redirect points to.
@@ -119,6 +123,11 @@ impl Lanes {
         self.free_since[lane as usize]
     }
 
+    /// A free lane could not be used before `at`.
+    pub fn free_from(&mut self, lane: u32, at: i64) {
+        self.free_since[lane as usize] = at;
+    }
+
     /// Puts a request on a free lane. Its deadline must not be before that of any other.
     pub fn begin(&mut self, lane: u32, request: InFlight) {
         debug_assert!(self.requests[lane as usize].is_none());
@@ -182,6 +191,8 @@ impl InFlight {
             first_byte: NEVER,
             deadline: i64::MAX,
             bytes: 0,
+            is_waiting: false,
+            is_resent: false,
             status: 0,
             location: None,
             instead: None,

@@ -21,6 +21,8 @@ pub struct Prepared {
     pub method: String,
     /// Path and query, for redirects and cookies.
     pub path: String,
+    /// It has a body, which a redirect may repeat.
+    pub has_body: bool,
     /// Its bytes.
     pub form: Form,
 }
@@ -80,7 +82,7 @@ impl<'a> Plan<'a> {
         plan.requests = match replayed {
             Some(log) => {
                 let distinct = log.requests.iter();
-                distinct.map(|r| plan.own(r.operation, &r.method, &r.path, r.method != "HEAD")).collect()
+                distinct.map(|r| plan.own(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
             }
             None => {
                 let operations = scenario.operations.iter().enumerate();
@@ -103,7 +105,8 @@ impl<'a> Plan<'a> {
             HttpVersion::Http1 => Form::Http1(http1::request_bytes(&request, true)),
             HttpVersion::Http2 => Form::Http2(http2::Template::new(&request)),
         };
-        Prepared { operation, is_head: method == "HEAD", method: method.to_owned(), path: path.to_owned(), form }
+        let (method, path, has_body) = (method.to_owned(), path.to_owned(), body.is_some());
+        Prepared { operation, is_head: method == "HEAD", method, path, has_body, form }
     }
 
     /// Where `request`, which was answered with `status` and `location`, is to be sent on to; none if that is no
@@ -115,7 +118,7 @@ impl<'a> Plan<'a> {
         let path = self.origin.resolve(&request.path, std::str::from_utf8(location).ok()?)?;
         let repeats = matches!(status, 307 | 308);
         let method = if repeats || request.is_head { request.method.as_str() } else { "GET" };
-        Some(self.own(request.operation, method, &path, repeats))
+        Some(self.own(request.operation, method, &path, repeats && request.has_body))
     }
 
     /// `request` with a `Cookie` header.

@@ -19,7 +19,7 @@ use self::demand::Demand;
 use super::LoadError;
 use super::books::Books;
 use super::clock::Clock;
-use super::connection::{Connection, Ended};
+use super::connection::{Connection, Ended, SetCookies};
 use super::gather::{Counters, Report};
 use super::lanes::Lanes;
 use super::plan::Plan;
@@ -95,12 +95,15 @@ pub struct Loop<'a> {
     admitted: u64,
     looked_at: u64,
     capped: u64,
+    /// Requests that were sent a second time, because the first went to a connection that was being closed.
+    resent: u64,
     /// Connections with something left to read, and HTTP/2 sessions with something to write.
     more: Vec<u32>,
     unflushed: Vec<u32>,
     ended: Vec<Ended>,
-    set_cookies: Vec<(u32, Box<[u8]>)>,
-    memo: HeadMemo,
+    set_cookies: SetCookies,
+    /// The last response head of each operation, which the next is likely to equal.
+    memos: Vec<HeadMemo>,
     buffer: Vec<u8>,
     started: i64,
     slice_from: i64,
@@ -135,11 +138,12 @@ impl<'a> Loop<'a> {
             admitted: 0,
             looked_at: 0,
             capped: 0,
+            resent: 0,
             more: Vec::new(),
             unflushed: Vec::new(),
             ended: Vec::new(),
             set_cookies: Vec::new(),
-            memo: HeadMemo::new(),
+            memos: plan.operations.iter().map(|_| HeadMemo::new()).collect(),
             buffer: vec![0; READ_BUFFER],
             started: 0,
             slice_from: 0,
@@ -289,6 +293,7 @@ impl<'a> Loop<'a> {
             completed,
             failed,
             capped: self.capped,
+            resent: self.resent,
             in_flight: self.lanes.in_flight(),
             waiting: self.demand.waiting() as usize,
             lanes: self.lanes.count(),

@@ -4,7 +4,9 @@
 //! One binary, so that it links once. [`play`] runs a scenario, [`servers`] are what it runs against.
 
 mod hostile;
+mod hostile_http2;
 mod hostile_tls;
+mod keep_alive;
 mod outcomes;
 mod play;
 mod servers;

@@ -1,6 +1,7 @@
 //! What the engine is run against: little servers of the tests' own, each connection on a thread.
 
 pub mod http1;
+pub mod http2;
 pub mod tls;
 
 use std::net::{TcpListener, TcpStream};

@@ -2,7 +2,7 @@
 
 use holdup_http::{http1, http2};
 
-use super::{Connection, Desk, Ended, Speech};
+use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
 use crate::engine::lanes::{InFlight, NEVER};
 use crate::engine::outcome::Outcome;
 
@@ -11,15 +11,16 @@ impl Connection {
     pub(super) fn take(&mut self, bytes: &[u8], stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
         match &mut self.speech {
             Speech::Http1(parser) => {
-                let sent = desk.lanes.get(self.lane).map_or(NEVER, |r| r.sent);
-                if sent == NEVER {
-                    // Nothing was asked: the server talks out of turn.
+                if !self.is_asked {
+                    // The server talks out of turn.
                     return Err(Outcome::BadResponse);
                 }
+                self.is_answering = true;
+                let sent = desk.lanes.get(self.lane).map_or(NEVER, |r| r.sent);
                 let at = desk.clock.moment(stamp, sent);
                 let Some(request) = desk.lanes.answered(self.lane, at) else { return Ok(()) };
                 request.bytes += bytes.len() as u64;
-                let progress = parser.feed_with(bytes, desk.memo);
+                let progress = parser.feed_with(bytes, &mut desk.memos[request.operation as usize]);
                 request.status = parser.status();
                 if parser.expected_body().unwrap_or(0).max(parser.body_bytes()) > desk.max_response_bytes {
                     return Err(Outcome::ResponseTooLarge);
@@ -30,6 +31,8 @@ impl Connection {
                         // Bytes after the response belong to no request, and the rest of a request that was answered
                         // before it was sent to no other: such a connection is out of step.
                         self.reusable = parser.keep_alive() && used == bytes.len() && self.is_written;
+                        self.is_asked = false;
+                        self.has_answered = true;
                         finish_http1(parser, self.lane, request, at, &mut desk.set_cookies, desk.ended);
                         Ok(())
                     }
@@ -37,7 +40,7 @@ impl Connection {
                     Err(_) => Err(Outcome::BadResponse),
                 }
             }
-            Speech::Http2(session) => take_http2(session, bytes, stamp, desk),
+            Speech::Http2(session) => take_http2(session, bytes, stamp, desk, &mut self.has_answered),
         }
     }
 }
@@ -47,7 +50,7 @@ pub(super) fn finish_http1(
     lane: u32,
     request: &mut InFlight,
     at: i64,
-    set_cookies: &mut Option<&mut Vec<(u32, Box<[u8]>)>>,
+    set_cookies: &mut Option<&mut SetCookies>,
     ended: &mut Vec<Ended>,
 ) {
     request.status = parser.status();
@@ -58,17 +61,21 @@ pub(super) fn finish_http1(
     if let Some(cookies) = set_cookies {
         cookies.extend(head.set_cookie.iter().map(|c| (lane, c.clone())));
     }
-    ended.push(Ended { lane, outcome: Outcome::of_status(request.status), at });
+    ended.push(Ended { lane, outcome: Outcome::of_status(request.status), at, again: Again::No });
 }
+
+/// The server refused the stream before it did anything for it (RFC 9113, section 8.7).
+const REFUSED_STREAM: u32 = 7;
 
 fn take_http2(
     session: &mut http2::Session,
     bytes: &[u8],
     stamp: Option<i64>,
     desk: &mut Desk<'_>,
+    has_answered: &mut bool,
 ) -> Result<(), Outcome> {
     let Desk { lanes, ended, set_cookies, max_response_bytes, clock, .. } = desk;
-    let mut too_large = None;
+    let mut too_large: Vec<u32> = Vec::new();
     let fed = session.feed(bytes, &mut |event| {
         let (http2::Event::Status { tag, .. }
         | http2::Event::Header { tag, .. }
@@ -79,9 +86,20 @@ fn take_http2(
         else {
             return;
         };
+        if too_large.contains(&tag) {
+            // It has ended; what else came with it is for nobody.
+            return;
+        }
         let sent = lanes.get(tag).map_or(NEVER, |r| r.sent);
         let at = clock.moment(stamp, sent);
-        let Some(request) = lanes.answered(tag, at) else { return };
+        let again = match event {
+            http2::Event::Refused { .. } if *has_answered => Again::Always,
+            http2::Event::Refused { .. } | http2::Event::Reset { code: REFUSED_STREAM, .. } => Again::Once,
+            _ => Again::No,
+        };
+        let request = if again == Again::No { lanes.answered(tag, at) } else { lanes.get_mut(tag) };
+        let Some(request) = request else { return };
+        let mut end = |outcome| ended.push(Ended { lane: tag, outcome, at, again });
         match event {
             http2::Event::Status { status, .. } => request.status = status,
             http2::Event::Header { name: b"location", value, .. } => request.location = Some(value.into()),
@@ -93,20 +111,19 @@ fn take_http2(
             http2::Event::Header { .. } | http2::Event::GoAway { .. } => {}
             http2::Event::Data { bytes, .. } => {
                 request.bytes += bytes as u64;
-                if request.bytes > *max_response_bytes && too_large.is_none() {
-                    too_large = Some(tag);
-                    ended.push(Ended { lane: tag, outcome: Outcome::ResponseTooLarge, at });
+                if request.bytes > *max_response_bytes {
+                    too_large.push(tag);
+                    end(Outcome::ResponseTooLarge);
                 }
             }
             http2::Event::End { .. } => {
-                ended.push(Ended { lane: tag, outcome: Outcome::of_status(request.status), at });
+                *has_answered = true;
+                end(Outcome::of_status(request.status));
             }
-            http2::Event::Reset { .. } | http2::Event::Refused { .. } => {
-                ended.push(Ended { lane: tag, outcome: Outcome::StreamReset, at });
-            }
+            http2::Event::Reset { .. } | http2::Event::Refused { .. } => end(Outcome::StreamReset),
         }
     });
-    if let Some(tag) = too_large {
+    for tag in too_large {
         session.cancel(tag);
     }
     match fed {

@@ -9,6 +9,7 @@ use crate::model::Load;
 use crate::schedule::{Arrival, Arrivals, Share};
 
 /// See the module.
+#[expect(clippy::large_enum_variant, reason = "there is one a loop")]
 pub enum Demand {
     /// An open model.
     Open(Due),

@@ -3,7 +3,6 @@
 
 use super::Loop;
 use super::demand::Demand;
-use crate::engine::connection::Stage;
 use crate::engine::lanes::InFlight;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Plan;
@@ -77,7 +76,7 @@ impl Loop<'_> {
             if connection.generation() != generation || !connection.is_reusable() {
                 continue;
             }
-            if connection.has_room() {
+            if connection.room() > 0 {
                 return Some(lane);
             }
             // The server allows fewer streams now than there are lanes.
@@ -97,11 +96,7 @@ impl Loop<'_> {
             request.instead = cookies.header(&prepared.path).map(|c| Box::new(Plan::with_cookies(prepared, &c)));
         }
         self.lanes.begin(lane, request);
-        match connection.stage() {
-            Stage::Open => self.launch(lane, now),
-            Stage::Closed => self.open(index, now),
-            Stage::Connecting(_) | Stage::Handshaking(_) => {}
-        }
+        self.go(lane, now);
     }
 
     /// Ends what has passed its deadline.
@@ -112,6 +107,7 @@ impl Loop<'_> {
             if self.connections[index as usize].cancel(lane) {
                 self.unflushed.push(index);
                 self.finish(lane, Outcome::Timeout, now);
+                self.use_spare(index);
             } else {
                 self.retire(index, Outcome::Timeout);
             }

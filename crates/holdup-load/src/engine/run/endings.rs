@@ -2,7 +2,7 @@
 
 use super::Loop;
 use super::demand::Demand;
-use crate::engine::connection::Stage;
+use crate::engine::connection::{Again, Ended, Stage};
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Plan, Prepared};
 use crate::sys::monotonic_ns;
@@ -18,6 +18,20 @@ impl Loop<'_> {
             let path = &request.instead.as_deref().unwrap_or(own).path;
             self.connections[index as usize].cookies.get_or_insert_default().take(&header, path);
         }
+    }
+
+    /// A response is whole, or will never be. A request that the server has not looked at is sent again.
+    pub(super) fn conclude(&mut self, ended: &Ended) {
+        let Ended { lane, outcome, at, again } = *ended;
+        if again != Again::No
+            && let Some(request) = self.lanes.get_mut(lane)
+            && (again == Again::Always || !request.is_resent)
+        {
+            request.is_resent |= again == Again::Once;
+            self.resent += 1;
+            return self.go(lane, monotonic_ns());
+        }
+        self.finish(lane, outcome, at);
     }
 
     /// A request ended at `at`; unless it leads on to another place, its lane is free.
@@ -49,17 +63,21 @@ impl Loop<'_> {
             Some(cookies) => Plan::with_cookies(&next, &cookies),
             None => next,
         };
-        let stage = connection.stage();
         if let Some(request) = self.lanes.get_mut(lane) {
             request.hops += 1;
             request.status = 0;
             request.instead = Some(Box::new(next));
         }
-        let now = monotonic_ns();
-        if stage == Stage::Open {
-            self.launch(lane, now);
-        } else {
-            self.open(index, now);
+        self.go(lane, monotonic_ns());
+    }
+
+    /// Sends the request of a lane, once its connection is open.
+    pub(super) fn go(&mut self, lane: u32, now: i64) {
+        let index = self.lanes.connection(lane);
+        match self.connections[index as usize].stage() {
+            Stage::Open => self.launch(lane, now),
+            Stage::Closed => self.open(index, now),
+            Stage::Connecting(_) | Stage::Handshaking(_) => {}
         }
     }
 
@@ -71,8 +89,7 @@ impl Loop<'_> {
         let generation = connection.generation();
         match &mut self.demand {
             Demand::Open(_) => {
-                // One that timed out while it waited for room is still set aside.
-                if is_open && !connection.spare.contains(&lane) {
+                if is_open {
                     self.idle.push_back((lane, generation));
                 }
             }
@@ -81,8 +98,9 @@ impl Loop<'_> {
                 if is_open && users.think_ns == 0 && due < users.until {
                     self.ask(lane, due);
                 } else {
-                    let could_not_connect = !is_open && outcome.is_failure();
-                    users.think(lane, due + if could_not_connect { RETRY_NS } else { 0 });
+                    // A server that answers and then closes has answered: only what broke is not tried again at once.
+                    let is_broken = !is_open && outcome.is_failure() && outcome != Outcome::HttpStatus;
+                    users.think(lane, due + if is_broken { RETRY_NS } else { 0 });
                 }
             }
         }

@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use super::Loop;
-use crate::engine::connection::{Desk, Ended, Received, Stage};
+use crate::engine::connection::{Desk, Received, Stage};
 use crate::engine::lanes::NEVER;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Form, Prepared};
@@ -14,9 +14,11 @@ impl Loop<'_> {
     pub(super) fn launch(&mut self, lane: u32, now: i64) {
         let index = self.lanes.connection(lane);
         let Some(request) = self.lanes.get_mut(lane) else { return };
-        if self.is_http2 && !self.connections[index as usize].has_room() {
+        if self.is_http2 && self.connections[index as usize].room() == 0 {
+            request.is_waiting = true;
             return self.connections[index as usize].spare.push(lane);
         }
+        request.is_waiting = false;
         if request.sent == NEVER {
             request.sent = now;
         }
@@ -92,7 +94,8 @@ impl Loop<'_> {
         if event.readable {
             self.read(index, event.closed);
         }
-        if event.writable {
+        // News of bytes to read comes with word of room to write, which is old news if nothing is left to write.
+        if event.writable && self.connections[index as usize].has_more_to_write() {
             self.write_on(index);
         }
     }
@@ -110,7 +113,7 @@ impl Loop<'_> {
                     Form::Http2(_) => connection.flush_session(),
                 }
             }
-            _ => connection.flush_session().and_then(|()| connection.push_out()),
+            _ => connection.flush_session().and_then(|()| connection.push_out()).map(|_| ()),
         };
         if let Err(outcome) = result {
             self.retire(index, outcome);
@@ -131,6 +134,8 @@ impl Loop<'_> {
                 }
                 self.launch(lane, now);
             } else if !self.demand.is_closed() {
+                // What was due in the meantime waited for the connection, not for this loop.
+                self.lanes.free_from(lane, now);
                 self.idle.push_back((lane, generation));
             }
         }
@@ -138,6 +143,9 @@ impl Loop<'_> {
 
     pub(super) fn read(&mut self, index: u32, to_end: bool) {
         let stage = self.connections[index as usize].stage();
+        if matches!(stage, Stage::Closed | Stage::Connecting(_)) {
+            return;
+        }
         let mut desk = Desk {
             buffer: &mut self.buffer,
             lanes: &mut self.lanes,
@@ -145,7 +153,7 @@ impl Loop<'_> {
             set_cookies: self.wanted.set_cookie.then_some(&mut self.set_cookies),
             max_response_bytes: self.plan.scenario.http.max_response_bytes,
             clock: &self.clock,
-            memo: &mut self.memo,
+            memos: &mut self.memos,
         };
         let received = self.connections[index as usize].receive(&mut desk, to_end);
         let connection = &self.connections[index as usize];
@@ -156,15 +164,14 @@ impl Loop<'_> {
             self.keep_cookies(index);
         }
         let is_reusable = self.connections[index as usize].is_reusable();
-        if !self.ended.is_empty() {
-            if matches!(received, Received::Broken(_)) || !self.is_http2 && !is_reusable {
-                self.close(index);
-            }
-            let mut ended = std::mem::take(&mut self.ended);
-            for Ended { lane, outcome, at } in ended.drain(..) {
-                self.finish(lane, outcome, at);
-            }
-            self.ended = ended;
+        // The connection goes before what ended on it leads on to anything: that may open the next in its place.
+        match received {
+            Received::Broken(outcome) => self.retire(index, outcome),
+            _ if !self.is_http2 && !is_reusable && !self.ended.is_empty() => self.close(index),
+            _ => {}
+        }
+        while let Some(ended) = self.ended.pop() {
+            self.conclude(&ended);
         }
         if self.is_http2 {
             self.use_spare(index);
@@ -173,26 +180,37 @@ impl Loop<'_> {
             Received::All if !is_reusable && self.is_unused(index) => self.retire(index, Outcome::ConnectionClosed),
             // An answer of the protocol itself may be due: a settings or window frame.
             Received::All if self.is_http2 => self.unflushed.push(index),
-            Received::All => {}
             Received::Some => self.more.push(index),
-            Received::Broken(outcome) => self.retire(index, outcome),
+            Received::All | Received::Broken(_) => {}
         }
     }
 
-    /// Lanes that were out of use because the server allowed no more streams: those for which there is room now.
-    fn use_spare(&mut self, index: u32) {
-        while self.connections[index as usize].has_room()
-            && let Some(lane) = self.connections[index as usize].spare.pop()
-        {
+    /// Lanes that were out of use because the server allowed no more streams: those for which there is room now. If
+    /// the server will never have room on this connection, those who wait for it get another.
+    pub(super) fn use_spare(&mut self, index: u32) {
+        let connection = &self.connections[index as usize];
+        if connection.stage() != Stage::Open || connection.spare.is_empty() {
+            return;
+        }
+        let now = monotonic_ns();
+        if !connection.is_reusable() && !self.is_unused(index) {
+            self.close(index);
+            return self.open(index, now);
+        }
+        for _ in 0..connection.room() {
+            let Some(lane) = self.connections[index as usize].spare.pop() else { break };
             match self.lanes.get_mut(lane) {
-                Some(request) if request.sent == NEVER => {
-                    let now = monotonic_ns();
-                    request.ready = now;
+                Some(request) => {
+                    if request.sent == NEVER {
+                        request.ready = now;
+                    }
                     self.launch(lane, now);
                 }
-                Some(_) => {}
                 None if self.demand.is_closed() => {}
-                None => self.idle.push_back((lane, self.connections[index as usize].generation())),
+                None => {
+                    self.lanes.free_from(lane, now);
+                    self.idle.push_back((lane, self.connections[index as usize].generation()));
+                }
             }
         }
     }
@@ -220,15 +238,46 @@ impl Loop<'_> {
         }
     }
 
-    /// Closes a connection that is of no use any more; requests still on it ended so.
+    /// Closes a connection that is of no use any more; requests still on it ended so, but for those that ended before
+    /// and are about to be concluded, and those that may be sent again.
     pub(super) fn retire(&mut self, index: u32, outcome: Outcome) {
+        let again = self.repeatable(index, outcome);
         self.close(index);
         let now = monotonic_ns();
         for lane in self.lanes.of(index) {
+            if again.contains(&lane) || self.ended.iter().any(|ended| ended.lane == lane) {
+                continue;
+            }
             if let Some(request) = self.lanes.end(lane, now) {
                 self.books.enter(self.plan, &request, outcome, now, true);
                 self.release(lane, outcome, now);
             }
         }
+        if !again.is_empty() {
+            self.open(index, now);
+        }
+    }
+
+    /// The lanes of a connection that breaks so whose requests get another connection.
+    fn repeatable(&mut self, index: u32, outcome: Outcome) -> Vec<u32> {
+        if !matches!(outcome, Outcome::ConnectionClosed | Outcome::ConnectionReset) {
+            return Vec::new();
+        }
+        let connection = &self.connections[index as usize];
+        let mut again = Vec::new();
+        for lane in self.lanes.of(index) {
+            if self.ended.iter().any(|ended| ended.lane == lane) {
+                continue;
+            }
+            let Some(request) = self.lanes.get_mut(lane) else { continue };
+            let own = &self.plan.requests[request.request as usize];
+            let method = &request.instead.as_deref().unwrap_or(own).method;
+            if connection.may_repeat(request, method) && (request.is_waiting || !request.is_resent) {
+                self.resent += u64::from(!request.is_waiting);
+                request.is_resent |= !request.is_waiting;
+                again.push(lane);
+            }
+        }
+        again
     }
 }

@@ -35,6 +35,11 @@ pub fn certificate_file() -> PathBuf {
     identity().dir.path().join("cert.pem")
 }
 
+/// The PEM file of its key.
+pub fn key_file() -> PathBuf {
+    identity().dir.path().join("key.pem")
+}
+
 /// The scenario's `http` section that trusts it, with `more` in it.
 pub fn trusting(more: &str) -> String {
     format!("http: {{{more}{}tls: {{ca: {}}}}}", if more.is_empty() { "" } else { ", " }, certificate_file().display())

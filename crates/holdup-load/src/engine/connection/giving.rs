@@ -1,0 +1,124 @@
+//! Gives the socket what is to be sent, as much as it takes. What it does not take waits until it says that it has room:
+//! in the request's own bytes, which are laid out once for all, or in the HTTP/2 session.
+
+use std::io::{self, ErrorKind, Write};
+use std::os::fd::OwnedFd;
+
+use super::{Connection, Speech};
+use crate::engine::outcome::Outcome;
+use crate::sys;
+
+/// Bytes given to TLS at once. What it can't pass on it keeps, so that it is given no more while the socket is full.
+const TLS_PIECE: usize = 64 * 1024;
+
+impl Connection {
+    /// Writes as much of an HTTP/1 request as goes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Outcome> {
+        if self.tls.is_some() {
+            while self.push_out()? {
+                let Some(tls) = &mut self.tls else { return Ok(()) };
+                let left = &bytes[self.written.min(bytes.len())..];
+                if left.is_empty() {
+                    self.is_written = true;
+                    return Ok(());
+                }
+                let piece = &left[..left.len().min(TLS_PIECE)];
+                tls.writer().write_all(piece).map_err(|_| Outcome::TlsFailed)?;
+                self.written += piece.len();
+            }
+            return Ok(());
+        }
+        let Some(socket) = &self.socket else { return Ok(()) };
+        while self.written < bytes.len() {
+            match sys::send(socket, &bytes[self.written..]) {
+                Ok(count) => self.written += count,
+                Err(e) => return self.unwritten(&e),
+            }
+        }
+        self.is_written = true;
+        Ok(())
+    }
+
+    /// Writes as much of what HTTP/2 has to say as goes.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn flush_session(&mut self) -> Result<(), Outcome> {
+        if self.tls.is_some() {
+            while self.push_out()? {
+                let (Some(tls), Speech::Http2(session)) = (&mut self.tls, &mut self.speech) else { return Ok(()) };
+                let bytes = session.output();
+                if bytes.is_empty() {
+                    return Ok(());
+                }
+                tls.writer().write_all(bytes).map_err(|_| Outcome::TlsFailed)?;
+                let count = bytes.len();
+                // That may let more of a body follow.
+                session.consumed(count);
+            }
+            return Ok(());
+        }
+        let (Some(socket), Speech::Http2(session)) = (&self.socket, &mut self.speech) else { return Ok(()) };
+        while !session.output().is_empty() {
+            match sys::send(socket, session.output()) {
+                Ok(count) => session.consumed(count),
+                Err(e) => return self.unwritten(&e),
+            }
+        }
+        Ok(())
+    }
+
+    /// What it means that the socket took nothing.
+    fn unwritten(&mut self, error: &io::Error) -> Result<(), Outcome> {
+        match error.kind() {
+            // It will be told when there is room.
+            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(()),
+            // The server may have answered before it closed: what it said is still to be read.
+            ErrorKind::BrokenPipe => Ok(()),
+            ErrorKind::ConnectionReset => {
+                self.is_reset = true;
+                Ok(())
+            }
+            _ => Err(Outcome::of_broken(error)),
+        }
+    }
+
+    /// Writes as much of what TLS has to say as goes. Whether that is all.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn push_out(&mut self) -> Result<bool, Outcome> {
+        let (Some(tls), Some(socket)) = (&mut self.tls, &self.socket) else { return Ok(false) };
+        while tls.wants_write() {
+            if let Err(e) = tls.write_tls(&mut Out(socket)) {
+                return self.unwritten(&e).map(|()| false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether something is left to write.
+    pub fn has_more_to_write(&self) -> bool {
+        let has_own = match &self.speech {
+            Speech::Http1(_) => !self.is_written,
+            Speech::Http2(session) => !session.output().is_empty(),
+        };
+        has_own || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+}
+
+/// A socket to write to.
+struct Out<'a>(&'a OwnedFd);
+
+impl Write for Out<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        sys::send(self.0, bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
