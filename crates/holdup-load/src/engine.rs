@@ -132,10 +132,7 @@ impl<'a> Engine<'a> {
             return Err(LoadError::NoSuchCpu { cpu, allowed: allowed.join(", ") });
         }
         let peak = match &scenario.load {
-            Load::Open(schedule) => {
-                let peak = schedule.stretches().iter().map(|s| s.rate_from.max(s.rate_to)).fold(0.0, f64::max);
-                Some(peak / f64::from(scenario.shard.of))
-            }
+            Load::Open(schedule) => Some(schedule.peak_rate() / f64::from(scenario.shard.of)),
             Load::Closed(_) => None,
         };
         let lanes = scenario.lanes();
