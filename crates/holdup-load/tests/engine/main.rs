@@ -3,10 +3,14 @@
 //!
 //! One binary, so that it links once. [`play`] runs a scenario, [`servers`] are what it runs against.
 
+mod closed;
 mod hostile;
 mod hostile_http2;
 mod hostile_tls;
 mod keep_alive;
+mod large;
 mod outcomes;
 mod play;
+mod redirects;
 mod servers;
+mod shards;

@@ -66,6 +66,7 @@ impl Loop<'_> {
         if let Some(request) = self.lanes.get_mut(lane) {
             request.hops += 1;
             request.status = 0;
+            request.is_resent = false;
             request.instead = Some(Box::new(next));
         }
         self.go(lane, monotonic_ns());

@@ -111,6 +111,11 @@ impl<S: Read + Write> Connection<S> {
         self.send(GOAWAY, 0, 0, &payload)
     }
 
+    /// The client may send so many bytes more, on a stream or, on stream 0, in all.
+    pub fn widen(&mut self, stream: u32, bytes: u32) -> bool {
+        self.send(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
+    }
+
     /// The stream is over without a response.
     pub fn reset(&mut self, stream: u32, code: u32) -> bool {
         self.send(RST_STREAM, 0, stream, &code.to_be_bytes())

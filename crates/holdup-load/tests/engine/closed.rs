@@ -1,0 +1,151 @@
+//! The closed model: users who wait for their response and think. As many as there are and no more, for as long as was
+//! said, and a service that is broken is not hammered.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use holdup_load::scenario::Scenario;
+use holdup_load::schedule::Share;
+
+use crate::play::{keep_going, play, scenario};
+use crate::servers::http1::{self, OK};
+use crate::servers::server;
+
+/// What a server has seen of its users.
+#[derive(Default)]
+struct Seen {
+    now: AtomicU32,
+    most: AtomicU32,
+    by_connection: Mutex<HashMap<u16, u32>>,
+    /// From a response to the next request on the same connection.
+    pauses: Mutex<Vec<Duration>>,
+}
+
+fn watching(work: Duration) -> (u16, Arc<Seen>) {
+    let seen = Arc::new(Seen::default());
+    let own = Arc::clone(&seen);
+    let port = server(move |mut stream| {
+        let client = stream.peer_addr().map_or(0, |a| a.port());
+        let mut answered: Option<Instant> = None;
+        while http1::read(&mut stream).is_some() {
+            own.pauses.lock().unwrap().extend(answered.map(|a| a.elapsed()));
+            own.most.fetch_max(own.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            *own.by_connection.lock().unwrap().entry(client).or_default() += 1;
+            thread::sleep(work);
+            own.now.fetch_sub(1, Ordering::SeqCst);
+            // Before it is sent: a pause that the server sees is never shorter than the user's.
+            answered = Some(Instant::now());
+            if std::io::Write::write_all(&mut stream, OK).is_err() {
+                return;
+            }
+        }
+    });
+    (port, seen)
+}
+
+fn users(port: u16, load: &str) -> Scenario {
+    let mut scenario = scenario(&format!("http://127.0.0.1:{port}"), load, "");
+    scenario.generator.loops = Some(2);
+    scenario
+}
+
+#[test]
+fn each_waits_and_all_take_part() {
+    let (port, seen) = watching(Duration::from_millis(5));
+    let played = play(&users(port, "users: 7, duration: 600ms"), None);
+    played.all("ok");
+    let by_connection = seen.by_connection.lock().unwrap();
+    let (most, counts) = (seen.most.load(Ordering::SeqCst), by_connection.values());
+    assert_eq!((most, by_connection.len()), (7, 7), "in flight, and users");
+    assert_eq!(u64::from(counts.clone().sum::<u32>()), played.offered());
+    // 7 users with 5 ms each ask 120 times at most; on a busy machine less, but all alike.
+    let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
+    assert!(*least * 2 >= *most && *most <= 121, "{by_connection:?}");
+}
+
+#[test]
+fn they_think() {
+    const THINK: Duration = Duration::from_millis(40);
+    let (port, seen) = watching(Duration::ZERO);
+    let played = play(&users(port, "users: 4, duration: 500ms, think: 40ms"), None);
+    played.all("ok");
+    assert!(seen.pauses.lock().unwrap().iter().all(|pause| *pause >= THINK), "{:?}", seen.pauses);
+    // The first at once, and one after each 40 ms of thought.
+    assert!((8..=4 * 13).contains(&played.offered()), "{}", played.offered());
+    // A response time is the service's alone: thinking is no part of it.
+    for row in &played.rows {
+        assert_eq!(Some(row.intended_at), row.ready_at, "{row:?}");
+    }
+}
+
+#[test]
+fn they_stop_when_it_is_over() {
+    let (port, _) = watching(Duration::from_millis(150));
+    let played = play(&users(port, "users: 4, duration: 400ms"), None);
+    played.all("ok");
+    let ends = played.summary.started_at + 400_000_000;
+    assert!(played.rows.iter().all(|r| r.intended_at < ends), "nobody asks after the end");
+    assert!(played.rows.iter().any(|r| r.done_at > ends), "who has asked by then gets the answer");
+    assert_eq!(played.offered(), 4 * 3);
+    // Someone who thinks for longer than is left is not waited for.
+    let begun = Instant::now();
+    play(&users(port, "users: 4, duration: 400ms, think: 60s"), None).all("ok");
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_broken_service_is_not_hammered() {
+    let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let cases = [
+        (server(|mut s| drop(http1::read(&mut s))), "connection_closed"),
+        (
+            server(|mut s| {
+                http1::read(&mut s);
+                crate::servers::reset(s)
+            }),
+            "connection_reset",
+        ),
+        (server(|s| http1::answer(s, b"garbage\r\n\r\n", || ())), "bad_response"),
+        (closed, "connect_failed"),
+    ];
+    for (port, outcome) in cases {
+        let played = play(&keep_going(users(port, "users: 5, duration: 350ms, timeout: 2s")), None);
+        played.all(outcome);
+        // Each tries at once, and again every 100 ms.
+        assert!((5..=5 * 4).contains(&played.offered()), "{outcome}: {}", played.offered());
+    }
+    let nowhere = scenario("http://holdup.invalid", "users: 5, duration: 350ms", "");
+    let played = play(&keep_going(nowhere), None);
+    played.all("name_unresolved");
+    assert!((5..=5 * 4).contains(&played.offered()), "{}", played.offered());
+}
+
+#[test]
+fn a_service_that_answers_with_errors_has_answered() {
+    let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let port = server(|mut stream| {
+        if http1::read(&mut stream).is_some() {
+            thread::sleep(Duration::from_millis(5));
+            let _ = std::io::Write::write_all(&mut stream, busy);
+        }
+    });
+    let played = play(&users(port, "users: 3, duration: 400ms"), None);
+    played.all("http_status");
+    assert!(played.offered() > 3 * 6, "users do not pause after an answer: {}", played.offered());
+}
+
+#[test]
+fn a_shard_has_its_part_of_the_users() {
+    let mut all = 0;
+    for index in 0..3 {
+        let (port, seen) = watching(Duration::from_millis(5));
+        let mut scenario = users(port, "users: 8, duration: 200ms");
+        scenario.shard = Share { index, of: 3 };
+        play(&scenario, None).all("ok");
+        all += seen.by_connection.lock().unwrap().len();
+    }
+    assert_eq!(all, 8);
+}
