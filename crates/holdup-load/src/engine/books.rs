@@ -55,16 +55,21 @@ impl Tally {
     }
 }
 
-/// Keeps every n-th of something, with how many each stands for.
+/// Keeps the first and then every n-th of something, with how many each stands for.
 #[derive(Clone, Copy, Default)]
 struct Sampler {
     since: u64,
+    has_kept: bool,
 }
 
 impl Sampler {
     fn take(&mut self, stride: u64) -> Option<i64> {
         self.since += 1;
-        (self.since >= stride).then(|| std::mem::take(&mut self.since) as i64)
+        if self.has_kept && self.since < stride {
+            return None;
+        }
+        self.has_kept = true;
+        Some(std::mem::take(&mut self.since) as i64)
     }
 }
 
@@ -108,8 +113,8 @@ pub struct Books {
     /// By operation.
     pub tallies: Vec<Tally>,
     latencies: Vec<Latencies>,
-    well: Vec<Sampler>,
-    ill: Vec<Sampler>,
+    /// By operation and outcome, so that a flood of one kind hides no other.
+    samplers: Vec<[Sampler; Outcome::ALL.len()]>,
     budgets: [Budget; 2],
 }
 
@@ -122,8 +127,7 @@ impl Books {
             unix_offset: 0,
             tallies: vec![Tally::new(); operations],
             latencies: (0..operations).map(|_| Latencies::new()).collect(),
-            well: vec![Sampler::default(); operations],
-            ill: vec![Sampler::default(); operations],
+            samplers: vec![[Sampler::default(); Outcome::ALL.len()]; operations],
             budgets: [
                 Budget::new(rows_per_second * (1.0 - FAILURES_SHARE), rate),
                 Budget::new(rows_per_second * FAILURES_SHARE, 0.0),
@@ -154,12 +158,10 @@ impl Books {
         if self.rows.is_none() {
             return;
         }
-        let (samplers, budget) = match outcome.is_failure() {
-            false => (&mut self.well, &mut self.budgets[0]),
-            true => (&mut self.ill, &mut self.budgets[1]),
-        };
+        let budget = &mut self.budgets[usize::from(outcome.is_failure())];
         budget.seen += 1;
-        let Some(weight) = samplers[operation].take(budget.stride) else { return };
+        let sampler = &mut self.samplers[operation][outcome as usize];
+        let Some(weight) = sampler.take(budget.stride) else { return };
         budget.kept_one();
         let unix = |t: i64| t + self.unix_offset;
         let moment = |t: i64| (t != NEVER).then_some(unix(t));

@@ -4,13 +4,17 @@
 //! One binary, so that it links once. [`play`] runs a scenario, [`servers`] are what it runs against.
 
 mod closed;
+mod freeze;
 mod hostile;
 mod hostile_http2;
 mod hostile_tls;
 mod keep_alive;
 mod large;
+mod memory;
+mod nginx;
 mod outcomes;
 mod play;
 mod redirects;
+mod rows;
 mod servers;
 mod shards;

@@ -2,6 +2,7 @@
 
 pub mod http1;
 pub mod http2;
+pub mod nginx;
 pub mod tls;
 
 use std::net::{TcpListener, TcpStream};
