@@ -80,7 +80,7 @@ struct GeneratorArgs {
     cpus: Vec<usize>,
 
     /// Most request rows to record; above, they are a sample, while counts and histograms stay exact
-    /// [default: 100000, or 10000 with --no-collect]
+    /// [default: 100000, or 3000 with --no-collect]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rows: Option<u64>,
 
@@ -90,7 +90,7 @@ struct GeneratorArgs {
 }
 
 /// Rows kept when nothing else is recorded that they could be held against.
-const ROWS_ALONE: u64 = 10_000;
+const ROWS_ALONE: u64 = 3_000;
 
 impl HttpArgs {
     /// The quick form's request for `path`.
