@@ -16,7 +16,6 @@ use super::plan::Plan;
 use super::{LoadError, OperationSummary, Outputs};
 use crate::model::Load;
 use crate::stats::{Latencies, SLICE, Snapshot, histogram};
-use crate::sys;
 
 /// How a loop stands. Counts and times are from its start.
 #[derive(Clone, Copy, Default)]
@@ -47,6 +46,15 @@ pub struct Counters {
 
 /// What a loop says.
 pub enum Report {
+    /// It begins: what its counters say already.
+    Begun {
+        /// Which loop.
+        index: usize,
+        /// When, nanoseconds of the monotonic clock.
+        at: i64,
+        /// Its counters.
+        counters: Counters,
+    },
     /// How it stands.
     Counters {
         /// Which loop.
@@ -138,11 +146,14 @@ impl<'a> Gather<'a> {
     /// # Errors
     /// The first loop's that could not go on.
     pub fn run(mut self, reports: &Receiver<Report>) -> Result<Gathered, LoadError> {
-        self.sample_throttling(sys::monotonic_ns());
         let mut first_error = None;
         let mut now = Duration::ZERO;
         while let Ok(report) = reports.recv() {
             match report {
+                Report::Begun { index, at, counters } => {
+                    self.counters[index] = counters;
+                    self.sample(index, at, &[]);
+                }
                 Report::Counters { index, elapsed, counters } => {
                     self.counters[index] = counters;
                     now = now.max(elapsed);
@@ -255,7 +266,6 @@ impl<'a> Gather<'a> {
         }
     }
 
-    /// Once before the first second as well: the group may have been throttled for days.
     fn sample_throttling(&self, at: i64) {
         let Some(throttled) = self.throttling.read() else { return };
         let values = [

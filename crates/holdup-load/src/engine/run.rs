@@ -200,6 +200,8 @@ impl<'a> Loop<'a> {
     fn work(&mut self) -> Result<bool, LoadError> {
         self.cpu_begun = sys::thread_cpu_ns();
         self.demand.start(self.started, self.lanes.count() as u32);
+        let begun = Report::Begun { index: self.index, at: self.started, counters: self.counters(true) };
+        let _ = self.reports.send(begun);
         let mut refresh = self.started;
         let mut interrupted = false;
         let before = monotonic_ns();
@@ -280,15 +282,13 @@ impl<'a> Loop<'a> {
         Ok((served, true))
     }
 
-    fn refresh(&mut self, now: i64, is_last: bool) {
-        self.books.hand_over();
+    /// How it stands; what the kernel has to be asked for only if `in_full`.
+    fn counters(&self, in_full: bool) -> Counters {
         let (completed, failed) = self.books.ended();
-        let slice = SLICE.as_nanos() as i64;
-        let is_slice = is_last || now >= self.slice_from + slice;
-        let counters = Counters {
+        Counters {
             cpu_ns: sys::thread_cpu_ns() - self.cpu_begun,
             busy_ns: self.busy_ns,
-            run_queue_ns: is_slice.then(sys::thread_run_queue_ns).flatten(),
+            run_queue_ns: in_full.then(sys::thread_run_queue_ns).flatten(),
             offered: self.admitted,
             completed,
             failed,
@@ -297,7 +297,14 @@ impl<'a> Loop<'a> {
             in_flight: self.lanes.in_flight(),
             waiting: self.demand.waiting() as usize,
             lanes: self.lanes.count(),
-        };
+        }
+    }
+
+    fn refresh(&mut self, now: i64, is_last: bool) {
+        self.books.hand_over();
+        let slice = SLICE.as_nanos() as i64;
+        let is_slice = is_last || now >= self.slice_from + slice;
+        let counters = self.counters(is_slice);
         let since_start = |t: i64| Duration::from_nanos((t - self.started).max(0) as u64);
         let report = if is_slice {
             // Slices of all loops begin at whole seconds, so that they can be put together.

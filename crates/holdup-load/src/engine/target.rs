@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::time::Duration;
 
 use super::outcome::Outcome;
-use super::tls::{Tls, TlsError};
+use super::tls::{self, Tls, TlsError};
 use crate::scenario::{HttpVersion, Scenario, Target};
 
 /// How long the target may take to accept the first connection, and to shake hands on it.
@@ -124,7 +124,7 @@ fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpV
     let name = || format!("{}:{}", target.host, target.port);
     let no_tls = |why: String| TargetError::NoTls { target: name(), why };
     let of = |error: rustls::Error| match Outcome::of_tls(&error, version) {
-        Outcome::TlsCertificate => TargetError::Certificate { target: name(), why: error.to_string() },
+        Outcome::TlsCertificate => TargetError::Certificate { target: name(), why: tls::in_words(&error) },
         Outcome::Http2Refused => TargetError::NoHttp2 { target: name() },
         _ if matches!(&error, rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)) => {
             TargetError::NoHttp1 { target: name() }

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
-use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::server::ParsedCertificate;
+use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
 use crate::scenario::HttpVersion;
 
@@ -63,7 +64,11 @@ impl Tls {
             let any = Arc::new(AnyCertificate(provider));
             builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
         } else {
-            builder.with_root_certificates(roots(trust.ca.as_deref())?).with_no_client_auth()
+            let trusted = roots(trust.ca.as_deref())?;
+            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(trusted.store), provider);
+            let chain = verifier.build().map_err(|e| TlsError::NoRoots(e.to_string()))?;
+            let verifier = Arc::new(ChainOrItself { chain, itself: trusted.named });
+            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
         };
         config.alpn_protocols = vec![http.alpn().to_vec()];
         // Every connection shakes hands in full, like a user who comes for the first time.
@@ -83,14 +88,28 @@ impl Tls {
     }
 }
 
-fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
+/// What is trusted.
+struct Trusted {
+    store: RootCertStore,
+    /// The certificates of the file that was named.
+    named: Vec<CertificateDer<'static>>,
+}
+
+fn roots(file: Option<&Path>) -> Result<Trusted, TlsError> {
     let mut store = RootCertStore::empty();
+    let mut named = Vec::new();
     if let Some(path) = file {
         let wrong = |why: String| TlsError::Certificates { file: path.display().to_string(), why };
         for certificate in CertificateDer::pem_file_iter(path).map_err(|e| wrong(e.to_string()))? {
-            store.add(certificate.map_err(|e| wrong(e.to_string()))?).map_err(|e| wrong(e.to_string()))?;
+            let certificate = certificate.map_err(|e| wrong(e.to_string()))?;
+            store.add(certificate.clone()).map_err(|e| wrong(e.to_string()))?;
+            named.push(certificate);
         }
-        return if store.is_empty() { Err(wrong("no certificate in it".to_owned())) } else { Ok(store) };
+        return if store.is_empty() {
+            Err(wrong("no certificate in it".to_owned()))
+        } else {
+            Ok(Trusted { store, named })
+        };
     }
     let found = rustls_native_certs::load_native_certs();
     store.add_parsable_certificates(found.certs);
@@ -98,7 +117,72 @@ fn roots(file: Option<&Path>) -> Result<RootCertStore, TlsError> {
         let why = found.errors.first().map_or_else(|| "none found".to_owned(), ToString::to_string);
         return Err(TlsError::NoRoots(why));
     }
-    Ok(store)
+    Ok(Trusted { store, named })
+}
+
+/// Verifies by the chain to an authority; or, as a server with a certificate that it signed itself needs, because the very
+/// certificate was named as trusted. Then only its name is looked at.
+#[derive(Debug)]
+struct ChainOrItself {
+    chain: Arc<WebPkiServerVerifier>,
+    itself: Vec<CertificateDer<'static>>,
+}
+
+impl ServerCertVerifier for ChainOrItself {
+    fn verify_server_cert(
+        &self,
+        end_entity: &CertificateDer<'_>,
+        intermediates: &[CertificateDer<'_>],
+        name: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        let verified = self.chain.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        if verified.is_err() && self.itself.iter().any(|c| c == end_entity) {
+            verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
+            return Ok(ServerCertVerified::assertion());
+        }
+        verified
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chain.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.chain.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.chain.supported_verify_schemes()
+    }
+}
+
+/// What is wrong with a certificate, in words.
+pub fn in_words(error: &rustls::Error) -> String {
+    let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
+    match why {
+        CertificateError::UnknownIssuer => "nobody that is trusted here has signed it".to_owned(),
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "it is for another name".to_owned()
+        }
+        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
+            "it signed itself".to_owned()
+        }
+        _ => error.to_string(),
+    }
 }
 
 /// For `insecure`: any certificate will do; signatures still have to be right.
