@@ -197,8 +197,8 @@ impl Connection {
         }
         match tls {
             None => {
-                self.flush_session()?;
                 self.stage = Stage::Open;
+                self.flush_session()?;
                 Ok(true)
             }
             Some(tls) => {

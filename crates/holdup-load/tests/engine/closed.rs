@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use holdup_load::scenario::Scenario;
 use holdup_load::schedule::Share;
 
-use crate::play::{keep_going, play, scenario};
+use crate::play::{at_once, keep_going, play, scenario};
 use crate::servers::http1::{self, OK};
 use crate::servers::server;
 
@@ -111,12 +111,12 @@ fn a_broken_service_is_not_hammered() {
         (server(|s| http1::answer(s, b"garbage\r\n\r\n", || ())), "bad_response"),
         (closed, "connect_failed"),
     ];
-    for (port, outcome) in cases {
+    at_once(cases, |(port, outcome)| {
         let played = play(&keep_going(users(port, "users: 5, duration: 350ms, timeout: 2s")), None);
         played.all(outcome);
         // Each tries at once, and again every 100 ms.
         assert!((5..=5 * 4).contains(&played.offered()), "{outcome}: {}", played.offered());
-    }
+    });
     let nowhere = scenario("http://holdup.invalid", "users: 5, duration: 350ms", "");
     let played = play(&keep_going(nowhere), None);
     played.all("name_unresolved");

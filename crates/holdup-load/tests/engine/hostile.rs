@@ -5,7 +5,7 @@ use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::Duration;
 
-use crate::play::{Played, keep_going, play, scenario};
+use crate::play::{Played, at_once, keep_going, play, scenario};
 use crate::servers::http1::{self, OK};
 use crate::servers::{reset, server};
 
@@ -76,9 +76,7 @@ fn garbage_is_bad_response() {
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nnot hex\r\n",
     ];
-    for response in responses {
-        run(upon_request(says(response)), "").all("bad_response");
-    }
+    at_once(responses, |response| run(upon_request(says(response)), "").all("bad_response"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What users do, against a real nginx, in both versions of HTTP, in clear text and over TLS.
 
-use crate::play::{Played, play, scenario};
+use crate::play::{Played, at_once, play, scenario};
 use crate::servers::nginx::{LARGE, Nginx};
 
 fn run(target: &str, load: &str, more: &str, operation: &str) -> Played {
@@ -12,7 +12,7 @@ const FEW: &str = "rate: 50, duration: 100ms, connections: 2, timeout: 10s";
 #[test]
 fn redirects_are_followed() {
     let Some(nginx) = Nginx::start() else { return };
-    for (target, more) in nginx.targets("") {
+    at_once(nginx.targets(""), |(target, more)| {
         for (operation, status) in [
             ("{get: /relative}", 200),
             ("{get: /absolute}", 200),
@@ -29,21 +29,21 @@ fn redirects_are_followed() {
             );
         }
         run(&target, FEW, &more, "{get: /loop}").all("too_many_redirects");
-    }
+    });
 }
 
 #[test]
 fn cookies_are_sent_back_and_compression_is_asked_for() {
     let Some(nginx) = Nginx::start() else { return };
-    for (target, more) in nginx.targets("cookies: true, compression: true") {
+    at_once(nginx.targets("cookies: true, compression: true"), |(target, more)| {
         // nginx names the connection in the cookie, and refuses whoever brings another's.
         run(&target, FEW, &more, "{get: /login}").all("ok");
         run(&target, FEW, &more, "{get: /packed}").all("ok");
-    }
-    for (target, more) in nginx.targets("") {
+    });
+    at_once(nginx.targets(""), |(target, more)| {
         run(&target, FEW, &more, "{get: /login}").all("http_status");
         run(&target, FEW, &more, "{get: /packed}").all("http_status");
-    }
+    });
 }
 
 #[test]

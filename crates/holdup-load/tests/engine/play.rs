@@ -16,6 +16,8 @@ use holdup_recording::{Manifest, Recorder, Recording, RunState};
 
 /// What came of a run.
 pub struct Played {
+    /// The target and the version of HTTP.
+    pub against: String,
     pub summary: Summary,
     /// Request rows in the order of their recording.
     pub rows: Vec<Request>,
@@ -62,7 +64,8 @@ pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
     let took = begun.elapsed();
     recorder.finish(manifest, RunState::Complete).unwrap();
     let rows = Recording::open(&dir).unwrap().tables.requests.rows;
-    let played = Played { summary, rows, took };
+    let against = format!("{} by {}", scenario.target.url(), scenario.http.version.name());
+    let played = Played { against, summary, rows, took };
     played.check(scenario);
     played
 }
@@ -123,13 +126,25 @@ impl Played {
     /// All ended so, and there was at least one.
     pub fn all(&self, outcome: &str) {
         let counts = self.outcomes();
-        assert!(counts.len() == 1 && counts.contains_key(outcome), "not all {outcome}: {counts:?}");
+        let others: Vec<&Request> = self.rows.iter().filter(|r| r.outcome != outcome).take(4).collect();
+        let right = counts.len() == 1 && counts.contains_key(outcome);
+        assert!(right, "{}: not all {outcome}: {counts:?}, such as {others:#?}", self.against);
     }
 
     /// The only operation.
     pub fn operation(&self) -> &OperationSummary {
         &self.summary.operations[0]
     }
+}
+
+/// Runs `check` for all cases at the same time: most of the time of a test goes into waiting.
+pub fn at_once<T: Send>(cases: impl IntoIterator<Item = T>, check: impl Fn(T) + Sync) {
+    let check = &check;
+    thread::scope(|scope| {
+        for case in cases {
+            scope.spawn(move || check(case));
+        }
+    });
 }
 
 /// Rows by how they ended.

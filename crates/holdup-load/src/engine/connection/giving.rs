@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 
-use super::{Connection, Speech};
+use super::{Connection, Speech, Stage};
 use crate::engine::outcome::Outcome;
 use crate::sys;
 
@@ -47,6 +47,10 @@ impl Connection {
     /// # Errors
     /// How the connection broke.
     pub fn flush_session(&mut self) -> Result<(), Outcome> {
+        if self.stage != Stage::Open {
+            // What a session still had to say is for its own connection, not for the next in this slot.
+            return Ok(());
+        }
         if self.tls.is_some() {
             while self.push_out()? {
                 let (Some(tls), Speech::Http2(session)) = (&mut self.tls, &mut self.speech) else { return Ok(()) };
@@ -74,8 +78,8 @@ impl Connection {
     /// What it means that the socket took nothing.
     fn unwritten(&mut self, error: &io::Error) -> Result<(), Outcome> {
         match error.kind() {
-            // It will be told when there is room.
-            ErrorKind::WouldBlock | ErrorKind::Interrupted => Ok(()),
+            // It will be told when there is room. (A call that does not wait is not interrupted.)
+            ErrorKind::WouldBlock => Ok(()),
             // The server may have answered before it closed: what it said is still to be read.
             ErrorKind::BrokenPipe => Ok(()),
             ErrorKind::ConnectionReset => {

@@ -200,12 +200,13 @@ impl Loop<'_> {
         for _ in 0..connection.room() {
             let Some(lane) = self.connections[index as usize].spare.pop() else { break };
             match self.lanes.get_mut(lane) {
-                Some(request) => {
+                Some(request) if request.is_waiting => {
                     if request.sent == NEVER {
                         request.ready = now;
                     }
                     self.launch(lane, now);
                 }
+                Some(_) => {}
                 None if self.demand.is_closed() => {}
                 None => {
                     self.lanes.free_from(lane, now);

@@ -104,13 +104,6 @@ impl<S: Read + Write> Connection<S> {
         self.send(HEADERS, END_HEADERS, stream, STATUS_200) && self.send(DATA, END_STREAM, stream, b"ok")
     }
 
-    /// No streams above `last` are looked at.
-    pub fn go_away(&mut self, last: u32) -> bool {
-        let mut payload = last.to_be_bytes().to_vec();
-        payload.extend(0_u32.to_be_bytes());
-        self.send(GOAWAY, 0, 0, &payload)
-    }
-
     /// The client may send so many bytes more, on a stream or, on stream 0, in all.
     pub fn widen(&mut self, stream: u32, bytes: u32) -> bool {
         self.send(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes())
