@@ -105,11 +105,28 @@ fn stride(rate: f64, per_second: f64) -> u64 {
     (rate / per_second * 0.98).ceil().max(1.0) as u64
 }
 
+/// What is noted of a request that ended. Times are nanoseconds of the monotonic clock, [`NEVER`] if it has not come
+/// to that.
+struct Entry {
+    operation: u32,
+    phase: u32,
+    status: u16,
+    outcome: Outcome,
+    due: i64,
+    ready: i64,
+    connect: i64,
+    sent: i64,
+    first_byte: i64,
+    bytes: u64,
+    at: i64,
+}
+
 /// See the module.
 pub struct Books {
     rows: Option<RowSink>,
     batch: Batch,
     unix_offset: i64,
+    noted: Vec<Entry>,
     /// By operation.
     pub tallies: Vec<Tally>,
     latencies: Vec<Latencies>,
@@ -125,6 +142,7 @@ impl Books {
             rows,
             batch: Batch::default(),
             unix_offset: 0,
+            noted: Vec::new(),
             tallies: vec![Tally::new(); operations],
             latencies: (0..operations).map(|_| Latencies::new()).collect(),
             samplers: vec![[Sampler::default(); Outcome::ALL.len()]; operations],
@@ -140,9 +158,34 @@ impl Books {
         self.unix_offset = offset;
     }
 
-    /// Writes down a request that ended at `at`. `had_lane` is false for one that never got that far.
-    pub fn enter(&mut self, plan: &Plan<'_>, request: &InFlight, outcome: Outcome, at: i64, had_lane: bool) {
-        let operation = request.operation as usize;
+    /// Notes a request that ended at `at`. `had_lane` is false for one that never got that far.
+    pub fn enter(&mut self, request: &InFlight, outcome: Outcome, at: i64, had_lane: bool) {
+        self.noted.push(Entry {
+            operation: request.operation,
+            phase: request.phase,
+            status: request.status,
+            outcome,
+            due: request.due,
+            ready: if had_lane { request.ready } else { NEVER },
+            connect: request.connect,
+            sent: request.sent,
+            first_byte: request.first_byte,
+            bytes: request.bytes,
+            at,
+        });
+    }
+
+    /// Writes down what was noted. Many at a time: between system calls, one at a time, it takes several times as long.
+    pub fn settle(&mut self, plan: &Plan<'_>) {
+        let mut noted = std::mem::take(&mut self.noted);
+        for entry in noted.drain(..) {
+            self.write_down(plan, &entry);
+        }
+        self.noted = noted;
+    }
+
+    fn write_down(&mut self, plan: &Plan<'_>, request: &Entry) {
+        let (operation, outcome, at) = (request.operation as usize, request.outcome, request.at);
         let tally = &mut self.tallies[operation];
         tally.offered += 1;
         tally.outcomes[outcome as usize] += 1;
@@ -169,7 +212,7 @@ impl Books {
             operation: plan.operations[operation].clone(),
             phase: plan.phases[request.phase as usize].clone(),
             intended_at: unix(request.due),
-            ready_at: had_lane.then_some(unix(request.ready)),
+            ready_at: moment(request.ready),
             sent_at: moment(request.sent),
             first_byte_at: moment(request.first_byte),
             done_at: unix(at),

@@ -151,9 +151,12 @@ impl Lanes {
         Some(request)
     }
 
-    /// Takes the request of a lane, which is free from `at` on.
-    pub fn end(&mut self, lane: u32, at: i64) -> Option<InFlight> {
-        let request = self.requests[lane as usize].take()?;
+    /// The request of a lane is over; the lane is free from `at` on. False if there was none.
+    pub fn end(&mut self, lane: u32, at: i64) -> bool {
+        let place = &mut self.requests[lane as usize];
+        let Some(request) = place else { return false };
+        self.answering -= usize::from(request.first_byte != NEVER);
+        *place = None;
         let Links { before, after } = self.links[lane as usize];
         match before {
             NONE => self.first = after,
@@ -164,9 +167,8 @@ impl Lanes {
             after => self.links[after as usize].before = before,
         }
         self.in_flight -= 1;
-        self.answering -= usize::from(request.first_byte != NEVER);
         self.free_since[lane as usize] = at;
-        Some(request)
+        true
     }
 
     /// The lane whose request has been on it for the longest, and when that is given up.
@@ -215,7 +217,7 @@ mod tests {
             begin(&mut lanes, lane, deadline);
         }
         assert_eq!(lanes.oldest(), Some((2, 10)));
-        assert!(lanes.end(0, 1).is_some() && lanes.end(0, 1).is_none());
+        assert!(lanes.end(0, 1) && !lanes.end(0, 1));
         assert!(lanes.answered(2, 5).is_some());
         assert_eq!((lanes.in_flight(), lanes.answering()), (2, 1));
         lanes.end(2, 6);

@@ -224,6 +224,7 @@ impl<'a> Loop<'a> {
                 self.dispatch();
                 self.count_capped();
             }
+            self.books.settle(self.plan);
             now = monotonic_ns();
             if now >= refresh {
                 refresh = now + REFRESH_NS;
@@ -235,6 +236,7 @@ impl<'a> Loop<'a> {
             if self.stop.load(Ordering::Relaxed) {
                 interrupted = true;
                 self.abandon();
+                self.books.settle(self.plan);
                 break;
             }
             (now, has_served) = self.rest(woke, now)?;

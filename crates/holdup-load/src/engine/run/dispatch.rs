@@ -124,7 +124,7 @@ impl Loop<'_> {
 
     fn give_up_next(&mut self, outcome: Outcome, now: i64) {
         if let Some(request) = self.take_next() {
-            self.books.enter(self.plan, &InFlight { ready: now, ..request }, outcome, now, false);
+            self.books.enter(&InFlight { ready: now, ..request }, outcome, now, false);
         }
     }
 
@@ -132,8 +132,9 @@ impl Loop<'_> {
     pub(super) fn abandon(&mut self) {
         let now = monotonic_ns();
         for lane in 0..self.lanes.count() as u32 {
-            if let Some(request) = self.lanes.end(lane, now) {
-                self.books.enter(self.plan, &request, Outcome::Unfinished, now, true);
+            if let Some(request) = self.lanes.get(lane) {
+                self.books.enter(request, Outcome::Unfinished, now, true);
+                self.lanes.end(lane, now);
             }
         }
         while self.demand.waiting() > 0 {

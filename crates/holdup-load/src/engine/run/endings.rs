@@ -50,8 +50,9 @@ impl Loop<'_> {
                 outcome = Outcome::TooManyRedirects;
             }
         }
-        let Some(request) = self.lanes.end(lane, at) else { return };
-        self.books.enter(self.plan, &request, outcome, at, true);
+        let Some(request) = self.lanes.get(lane) else { return };
+        self.books.enter(request, outcome, at, true);
+        self.lanes.end(lane, at);
         self.release(lane, outcome, at);
     }
 

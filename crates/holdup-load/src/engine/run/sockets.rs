@@ -249,8 +249,9 @@ impl Loop<'_> {
             if again.contains(&lane) || self.ended.iter().any(|ended| ended.lane == lane) {
                 continue;
             }
-            if let Some(request) = self.lanes.end(lane, now) {
-                self.books.enter(self.plan, &request, outcome, now, true);
+            if let Some(request) = self.lanes.get(lane) {
+                self.books.enter(request, outcome, now, true);
+                self.lanes.end(lane, now);
                 self.release(lane, outcome, now);
             }
         }
