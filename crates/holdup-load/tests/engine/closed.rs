@@ -61,9 +61,9 @@ fn each_waits_and_all_take_part() {
     let (most, counts) = (seen.most.load(Ordering::SeqCst), by_connection.values());
     assert_eq!((most, by_connection.len()), (7, 7), "in flight, and users");
     assert_eq!(u64::from(counts.clone().sum::<u32>()), played.offered());
-    // 7 users with 5 ms each ask 120 times at most; on a busy machine less, but all alike.
+    // 7 users with 5 ms each ask 120 times at most. On a busy machine less, and those of one loop less than the other's.
     let (least, most) = (counts.clone().min().unwrap(), counts.max().unwrap());
-    assert!(*least * 2 >= *most && *most <= 121, "{by_connection:?}");
+    assert!(*least * 5 >= *most && *most <= 121, "{by_connection:?}");
 }
 
 #[test]
