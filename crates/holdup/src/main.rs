@@ -40,7 +40,7 @@ Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, or a culprit with 
 #[derive(clap::Subcommand)]
 enum Command {
     Demo(commands::demo::Args),
-    Run(commands::run::Args),
+    Run(Box<commands::run::Args>),
     Watch(commands::watch::Args),
     Diagnose(commands::diagnose::Args),
     Report(commands::report::Args),
@@ -66,7 +66,7 @@ fn main() -> std::process::ExitCode {
     secret::hide_in_process_list();
     let result = match cli.command {
         Command::Demo(args) => commands::demo::run(args),
-        Command::Run(args) => commands::run::run(args),
+        Command::Run(args) => commands::run::run(*args),
         Command::Watch(args) => commands::watch::run(args),
         Command::Diagnose(args) => commands::diagnose::run(args),
         Command::Report(args) => commands::report::run(args),
