@@ -4,6 +4,7 @@
 mod giving;
 mod taking;
 
+use std::collections::VecDeque;
 use std::io::{self, BufRead as _, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -125,8 +126,10 @@ pub struct Connection {
     has_answered: bool,
     /// A write found it reset; what had arrived before can still be read.
     is_reset: bool,
-    /// Lanes out of use because the server allows no more streams now; a request may wait on one.
+    /// Free lanes out of use because the server allows no more streams now.
     pub spare: Vec<u32>,
+    /// Lanes whose requests wait for the server to allow more streams.
+    pub waiting: VecDeque<u32>,
     /// The cookies of the user who has this connection.
     pub cookies: Option<Box<Cookies>>,
 }
@@ -156,6 +159,7 @@ impl Connection {
             has_answered: false,
             is_reset: false,
             spare: Vec::new(),
+            waiting: VecDeque::new(),
             cookies: None,
         }
     }
@@ -222,6 +226,7 @@ impl Connection {
         self.has_answered = false;
         self.is_reset = false;
         self.spare.clear();
+        self.waiting.clear();
     }
 
     /// Whether further requests can be sent on it.
@@ -283,7 +288,7 @@ impl Connection {
             Speech::Http1(_) => false,
             Speech::Http2(session) => {
                 session.cancel(lane);
-                self.spare.retain(|waiting| *waiting != lane);
+                self.waiting.retain(|waiting| *waiting != lane);
                 self.stage == Stage::Open
             }
         }

@@ -132,6 +132,25 @@ fn a_connection_that_goes_away_is_followed_by_another() {
 }
 
 #[test]
+fn those_who_are_sent_on_come_before_lanes_that_only_might_be_used() {
+    // Eight of thirty are on their way when the first connection goes away; the second has room for eight, of a hundred.
+    let first = AtomicU32::new(0);
+    let (port, _) = http2_server(&[(MAX_CONCURRENT_STREAMS, 8)], move |mut c| {
+        if first.fetch_add(1, Ordering::Relaxed) == 0 {
+            let streams: Vec<u32> = (0..8).map_while(|_| c.request()).collect();
+            c.answer(streams[0]);
+            c.send(GOAWAY, 0, 0, &[streams[0].to_be_bytes(), [0; 4]].concat());
+        }
+        while let Some(stream) = c.request() {
+            c.answer(stream);
+        }
+    });
+    let load = "rate: 3000, duration: 10ms, connections: 1, timeout: 1s";
+    let more = "http: {version: 2, streams: 100}";
+    play(&scenario(&format!("http://127.0.0.1:{port}"), load, more), None).all("ok");
+}
+
+#[test]
 fn one_that_closes_between_requests_costs_none() {
     // No GOAWAY, only the end; whoever had just sent a request could not know.
     let (port, connections) = http2_server(&[], |mut c| {

@@ -16,7 +16,7 @@ impl Loop<'_> {
         let Some(request) = self.lanes.get_mut(lane) else { return };
         if self.is_http2 && self.connections[index as usize].room() == 0 {
             request.is_waiting = true;
-            return self.connections[index as usize].spare.push(lane);
+            return self.connections[index as usize].waiting.push_back(lane);
         }
         request.is_waiting = false;
         if request.sent == NEVER {
@@ -185,33 +185,32 @@ impl Loop<'_> {
         }
     }
 
-    /// Lanes that were out of use because the server allowed no more streams: those for which there is room now. If
-    /// the server will never have room on this connection, those who wait for it get another.
+    /// Uses the room that the server has for streams: for requests that wait for it, then for lanes that were out of use.
+    /// If it will never have room on this connection, those who wait get another.
     pub(super) fn use_spare(&mut self, index: u32) {
         let connection = &self.connections[index as usize];
-        if connection.stage() != Stage::Open || connection.spare.is_empty() {
+        let is_asked_for = !connection.waiting.is_empty() || !connection.spare.is_empty();
+        if connection.stage() != Stage::Open || !is_asked_for {
             return;
         }
         let now = monotonic_ns();
-        if !connection.is_reusable() && !self.is_unused(index) {
+        if !connection.is_reusable() && !connection.waiting.is_empty() {
             self.close(index);
             return self.open(index, now);
         }
         for _ in 0..connection.room() {
-            let Some(lane) = self.connections[index as usize].spare.pop() else { break };
-            match self.lanes.get_mut(lane) {
-                Some(request) if request.is_waiting => {
-                    if request.sent == NEVER {
-                        request.ready = now;
-                    }
-                    self.launch(lane, now);
+            let connection = &mut self.connections[index as usize];
+            if let Some(lane) = connection.waiting.pop_front() {
+                if let Some(request) = self.lanes.get_mut(lane).filter(|r| r.sent == NEVER) {
+                    request.ready = now;
                 }
-                Some(_) => {}
-                None if self.demand.is_closed() => {}
-                None => {
-                    self.lanes.free_from(lane, now);
-                    self.idle.push_back((lane, self.connections[index as usize].generation()));
-                }
+                self.launch(lane, now);
+            } else if let Some(lane) = connection.spare.pop() {
+                let generation = connection.generation();
+                self.lanes.free_from(lane, now);
+                self.idle.push_back((lane, generation));
+            } else {
+                break;
             }
         }
     }
