@@ -53,27 +53,26 @@ fn what_is_due_while_the_service_stands_waits_for_what_is_left() {
         frozen.played.all("ok");
         assert_eq!(operation.offered, (RATE * LENGTH) as u64);
         let ms = |q: f64| operation.latencies.response.value_at_quantile(q) as f64 / 1e6;
-        let percentiles = [(0.01, 0.03), (0.05, 0.03), (0.10, 0.05)];
         let expected_ms = |q: f64| frozen.frozen_ms - q * LENGTH * 1e3;
-        for (q, slack) in percentiles {
+        let (less, more) = (0.02 * frozen.frozen_ms, 0.05 * frozen.frozen_ms);
+        for q in [0.0, 0.01, 0.05, 0.10] {
             let (expected, measured) = (expected_ms(q), ms(1.0 - q));
-            assert!(measured > expected * (1.0 - slack), "p{} is {measured} ms, not {expected} ms", 100.0 * (1.0 - q));
+            assert!(measured > expected - less, "p{} is {measured} ms, not {expected} ms", 100.0 * (1.0 - q));
         }
-        assert!(ms(1.0) > 0.97 * frozen.frozen_ms, "the longest took {} ms", ms(1.0));
         // A machine that is busy makes waits longer and never shorter. Where the service or the generator did not get the
         // CPU for a while, that is all that can be said, and the run is made again.
         let lag_ms = operation.latencies.send_lag.value_at_quantile(0.99) as f64 / 1e6;
-        if lag_ms.max(frozen.overslept_ms) > 0.01 * frozen.frozen_ms {
-            eprintln!("send lag {lag_ms} ms, service late by up to {} ms: once more", frozen.overslept_ms);
+        if lag_ms.max(frozen.overslept_ms).max(ms(0.5)) > 0.01 * frozen.frozen_ms {
+            let (late, median) = (frozen.overslept_ms, ms(0.5));
+            eprintln!("send lag {lag_ms} ms, service late by up to {late} ms, median {median} ms: once more");
             continue;
         }
-        for (q, slack) in percentiles {
+        for q in [0.0, 0.01, 0.05, 0.10] {
             let (expected, measured) = (expected_ms(q), ms(1.0 - q));
-            assert!(measured < expected * (1.0 + slack), "p{} is {measured} ms, not {expected} ms", 100.0 * (1.0 - q));
+            assert!(measured < expected + more, "p{} is {measured} ms, not {expected} ms", 100.0 * (1.0 - q));
         }
-        assert!(ms(1.0) < 1.05 * frozen.frozen_ms, "the longest took {} ms", ms(1.0));
         // Four of five requests met a service that takes a millisecond.
-        assert!((1.0..10.0).contains(&ms(0.5)), "p50 is {} ms", ms(0.5));
+        assert!(ms(0.5) >= 1.0, "p50 is {} ms", ms(0.5));
         let service = &operation.latencies.service;
         let slow = service.count_between(500_000_000, service.max());
         assert!((1..=50).contains(&slow), "only those on their way saw it in their service time: {slow}");
