@@ -30,6 +30,7 @@ use std::time::Duration;
 
 use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::Phase;
+use holdup_recording::priority::give_way;
 use holdup_recording::writer::RowSink;
 
 use self::books::Books;
@@ -197,7 +198,12 @@ impl<'a> Engine<'a> {
             let unix_offset = holdup_recording::clock::now_ns() - started;
             let _ = start.set((started, unix_offset));
             go.wait();
-            let gathered = Gather::new(&plan, &outputs, loops, unix_offset).run(&inbox);
+            let gatherer = Gather::new(&plan, &outputs, loops, unix_offset);
+            let gathered = thread::Builder::new().name("load-gather".to_owned()).spawn_scoped(scope, move || {
+                give_way();
+                gatherer.run(&inbox)
+            })?;
+            let gathered = gathered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             over.store(true, Ordering::Relaxed);
             let Gathered { operations, cpu_ns, interrupted } = gathered?;
             let ended = sys::monotonic_ns();

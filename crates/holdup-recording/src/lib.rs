@@ -14,6 +14,7 @@ pub mod clock;
 pub mod hlog;
 pub mod labels;
 pub mod manifest;
+pub mod priority;
 pub mod reader;
 pub mod rows;
 mod segment;

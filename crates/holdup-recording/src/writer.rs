@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::manifest::{Manifest, RunState};
+use crate::priority::give_way;
 use crate::rows::{Batch, merge_all};
 use crate::segment::{SEGMENTS, SegmentError};
 
@@ -83,7 +84,10 @@ impl Recorder {
             .name("recording".to_owned())
             .spawn({
                 let (dir, trouble) = (dir.to_owned(), Arc::clone(&trouble));
-                move || write_rows(&dir, &receiver, &trouble)
+                move || {
+                    give_way();
+                    write_rows(&dir, &receiver, &trouble);
+                }
             })
             .map_err(io(dir))?;
         Ok(Self { dir: dir.to_owned(), sink: RowSink { sender }, writer: Some(writer), trouble })

@@ -14,6 +14,7 @@ use holdup_load::scenario::{Scenario, WarmUp};
 use holdup_load::schedule::Share;
 use holdup_load::stats::Live;
 use holdup_recording::manifest::{Host, LoadFacts, Totals};
+use holdup_recording::priority::give_way;
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
 
@@ -123,7 +124,10 @@ fn put_load_on(
     let live = Live::default();
     let (slices, intervals) = mpsc::channel();
     let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
-    let histograms = std::thread::spawn(move || hlog::write(&dir, started, intervals));
+    let histograms = std::thread::spawn(move || {
+        give_way();
+        hlog::write(&dir, started, intervals)
+    });
     let outputs = Outputs { rows: Some(recorder.sink()), slices: Some(slices), live: live.clone() };
     let summary = std::thread::scope(|scope| {
         let load =

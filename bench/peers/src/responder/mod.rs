@@ -82,6 +82,9 @@ pub fn run(options: &Options) -> Result<()> {
     let end = system::Event::new()?;
     let mut threads = Vec::new();
     for (cpu, listener) in options.cpus.iter().zip(listeners) {
+        if options.cpus.len() > 1 {
+            socket::prefer_cpu(&listener, *cpu);
+        }
         let server = serve::Server::new(*cpu, listener, end.watch()?, options)?;
         threads.push(std::thread::spawn(move || server.run()));
     }

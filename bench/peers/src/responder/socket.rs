@@ -98,12 +98,22 @@ pub fn read_stamped(fd: i32, buffer: &mut [u8]) -> io::Result<(usize, Option<u64
     }
 }
 
+/// Of several sockets that listen on one port, takes the connections whose first packet `cpu` handles: on loopback, those
+/// that a client on `cpu` makes. Two clients on two cores then have a server each, and share nothing.
+pub fn prefer_cpu(socket: &OwnedFd, cpu: usize) {
+    // A kernel that does not know it (before 6.2) spreads connections at random.
+    let _ = set(socket, libc::SOL_SOCKET, libc::SO_INCOMING_CPU, cpu as i32);
+}
+
 fn switch_on(socket: &OwnedFd, level: i32, option: i32) -> io::Result<()> {
-    let on: i32 = 1;
+    set(socket, level, option, 1)
+}
+
+fn set(socket: &OwnedFd, level: i32, option: i32, value: i32) -> io::Result<()> {
     // SAFETY: the value is an int of the size that is passed.
     check(unsafe {
         let size = mem::size_of::<i32>() as libc::socklen_t;
-        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const on).cast(), size)
+        libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), size)
     })?;
     Ok(())
 }
