@@ -60,16 +60,15 @@ impl Tls {
         let provider = Arc::new(ring::default_provider());
         let builder =
             ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
-        let mut config = if trust.insecure {
-            let any = Arc::new(AnyCertificate(provider));
-            builder.dangerous().with_custom_certificate_verifier(any).with_no_client_auth()
+        let (chain, named) = if trust.insecure {
+            (None, Vec::new())
         } else {
-            let trusted = roots(trust.ca.as_deref())?;
-            let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(trusted.store), provider);
-            let chain = verifier.build().map_err(|e| TlsError::NoRoots(e.to_string()))?;
-            let verifier = Arc::new(ChainOrItself { chain, itself: trusted.named });
-            builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()
+            let Trusted { store, named } = roots(trust.ca.as_deref())?;
+            let chain = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider)).build();
+            (Some(chain.map_err(|e| TlsError::NoRoots(e.to_string()))?), named)
         };
+        let verifier = Arc::new(Verifier { provider, chain, named });
+        let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
         config.alpn_protocols = vec![http.alpn().to_vec()];
         // Every connection shakes hands in full, like a user who comes for the first time.
         config.resumption = Resumption::disabled();
@@ -120,15 +119,18 @@ fn roots(file: Option<&Path>) -> Result<Trusted, TlsError> {
     Ok(Trusted { store, named })
 }
 
-/// Verifies by the chain to an authority; or, as a server with a certificate that it signed itself needs, because the very
-/// certificate was named as trusted. Then only its name is looked at.
+/// Verifies the server's certificate; its signatures have to be right in any case.
 #[derive(Debug)]
-struct ChainOrItself {
-    chain: Arc<WebPkiServerVerifier>,
-    itself: Vec<CertificateDer<'static>>,
+struct Verifier {
+    provider: Arc<CryptoProvider>,
+    /// None takes any certificate.
+    chain: Option<Arc<WebPkiServerVerifier>>,
+    /// Certificates that were named as trusted. One that signed itself as an authority has no chain: of it only the name
+    /// is looked at.
+    named: Vec<CertificateDer<'static>>,
 }
 
-impl ServerCertVerifier for ChainOrItself {
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -137,8 +139,9 @@ impl ServerCertVerifier for ChainOrItself {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verified = self.chain.verify_server_cert(end_entity, intermediates, name, ocsp, now);
-        if verified.is_err() && self.itself.iter().any(|c| c == end_entity) {
+        let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        let verified = chain.verify_server_cert(end_entity, intermediates, name, ocsp, now);
+        if verified.as_ref().is_err_and(has_signed_itself) && self.named.iter().any(|c| c == end_entity) {
             verify_server_name(&ParsedCertificate::try_from(end_entity)?, name)?;
             return Ok(ServerCertVerified::assertion());
         }
@@ -151,7 +154,7 @@ impl ServerCertVerifier for ChainOrItself {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chain.verify_tls12_signature(message, certificate, signature)
+        verify_tls12_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn verify_tls13_signature(
@@ -160,12 +163,17 @@ impl ServerCertVerifier for ChainOrItself {
         certificate: &CertificateDer<'_>,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        self.chain.verify_tls13_signature(message, certificate, signature)
+        verify_tls13_signature(message, certificate, signature, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.chain.supported_verify_schemes()
+        self.provider.signature_verification_algorithms.supported_schemes()
     }
+}
+
+/// Whether it is an authority's own certificate that a server shows as its own (as `openssl req -x509` makes them).
+fn has_signed_itself(error: &rustls::Error) -> bool {
+    matches!(error, rustls::Error::InvalidCertificate(CertificateError::Other(other)) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
 /// What is wrong with a certificate, in words.
@@ -178,48 +186,7 @@ pub fn in_words(error: &rustls::Error) -> String {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another name".to_owned()
         }
-        CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "it signed itself".to_owned()
-        }
+        _ if has_signed_itself(error) => "it signed itself".to_owned(),
         _ => error.to_string(),
-    }
-}
-
-/// For `insecure`: any certificate will do; signatures still have to be right.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
