@@ -7,7 +7,7 @@ use holdup_load::Engine;
 use crate::play::{Played, keep_going, play, scenario};
 use crate::servers::http1::{self, OK};
 use crate::servers::server;
-use crate::servers::tls::{tls_server, trusting};
+use crate::servers::tls::{authority_server, tls_server, trusting};
 
 fn run(port: u16, more: &str) -> Played {
     let target = format!("https://127.0.0.1:{port}");
@@ -42,6 +42,15 @@ fn a_certificate_that_does_not_verify() {
     for way_out in ["certificate", "--tls-ca", "--insecure", "--keep-going"] {
         assert!(said.contains(way_out), "{said}");
     }
+}
+
+#[test]
+fn an_authority_that_signed_itself_is_trusted_only_if_it_is_named() {
+    let (port, named, _dir) = authority_server(|s| http1::answer(s, OK, || ()));
+    run(port, &named).all("ok");
+    // Another authority than the one that was named.
+    run(port, &trusting("")).all("tls_certificate");
+    assert!(refusal(&of_port(port), "").contains("does not verify"));
 }
 
 #[test]

@@ -20,14 +20,28 @@ struct Identity {
 /// One for all tests.
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
-    IDENTITY.get_or_init(|| {
-        let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
-        let made = rcgen::generate_simple_self_signed(names).unwrap();
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("cert.pem"), made.cert.pem()).unwrap();
-        std::fs::write(dir.path().join("key.pem"), made.signing_key.serialize_pem()).unwrap();
-        Identity { certificate: made.cert.der().clone(), key: made.signing_key.serialize_der(), dir }
-    })
+    IDENTITY.get_or_init(|| make(rcgen::IsCa::NoCa))
+}
+
+fn make(is_ca: rcgen::IsCa) -> Identity {
+    let names = vec!["127.0.0.1".to_owned(), "localhost".to_owned()];
+    let mut params = rcgen::CertificateParams::new(names).unwrap();
+    params.is_ca = is_ca;
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("cert.pem"), certificate.pem()).unwrap();
+    std::fs::write(dir.path().join("key.pem"), key.serialize_pem()).unwrap();
+    Identity { certificate: certificate.der().clone(), key: key.serialize_der(), dir }
+}
+
+/// A server whose certificate is an authority's that signed itself, as `openssl req -x509` makes them; and the scenario's
+/// `http` section that names it.
+pub fn authority_server(serve: impl Fn(Stream) + Send + Sync + 'static) -> (u16, String, TempDir) {
+    let identity = make(rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained));
+    let port = serve_as(&identity, &[], serve);
+    let named = format!("http: {{tls: {{ca: {}}}}}", identity.dir.path().join("cert.pem").display());
+    (port, named, identity.dir)
 }
 
 /// The PEM file of the certificate, which verifies itself.
@@ -49,7 +63,10 @@ pub type Stream = StreamOwned<ServerConnection, TcpStream>;
 
 /// A server that speaks TLS and agrees on one of `protocols` (`h2`, `http/1.1`) or, if that is empty, on none.
 pub fn tls_server(protocols: &[&str], serve: impl Fn(Stream) + Send + Sync + 'static) -> u16 {
-    let identity = identity();
+    serve_as(identity(), protocols, serve)
+}
+
+fn serve_as(identity: &Identity, protocols: &[&str], serve: impl Fn(Stream) + Send + Sync + 'static) -> u16 {
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(identity.key.clone()));
     let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
