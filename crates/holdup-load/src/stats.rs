@@ -18,6 +18,7 @@ pub fn histogram() -> Histogram<u64> {
 }
 
 /// Response time (from intended start), service time (from send) and send lag of one operation.
+#[derive(Clone)]
 pub struct Latencies {
     /// From the intended start.
     pub response: Histogram<u64>,
@@ -100,4 +101,38 @@ impl Live {
     pub(crate) fn set(&self, snapshot: Snapshot) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = snapshot;
     }
+}
+
+/// A second of the load, for whoever writes it down while it runs.
+#[derive(Clone)]
+pub struct Second {
+    /// Its start, from the start of the load.
+    pub from: Duration,
+    /// Its end.
+    pub to: Duration,
+    /// Its start, nanoseconds since the Unix epoch.
+    pub started_at: i64,
+    /// Name of the phase in which it began.
+    pub phase: String,
+    /// Offered rate at its start, requests (or sessions) per second; 0 in a closed model.
+    pub rate: f64,
+    /// Requests on the wire at its end.
+    pub in_flight: usize,
+    /// Requests due but waiting for a free connection at its end.
+    pub waiting: usize,
+    /// What ended in it, by operation, in the scenario's order.
+    pub operations: Vec<OperationSecond>,
+}
+
+/// What ended of one operation in one second.
+#[derive(Clone)]
+pub struct OperationSecond {
+    /// Its name.
+    pub name: String,
+    /// Requests that ended well.
+    pub completed: u64,
+    /// Requests that failed, by kind.
+    pub failures: std::collections::BTreeMap<&'static str, u64>,
+    /// Their times.
+    pub latencies: Latencies,
 }

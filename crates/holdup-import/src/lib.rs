@@ -1,0 +1,1 @@
+//! Other tools' files -> holdup's own: scenarios so far.

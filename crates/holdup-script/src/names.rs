@@ -1,0 +1,79 @@
+//! The names a scenario's templates may use, known before anything runs, so that a slip is found when it is read.
+
+/// Index of a variable in a session's values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Slot(pub u32);
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    variables: Vec<String>,
+    feeders: Vec<(String, Vec<String>)>,
+    /// Names that stand for a template's text.
+    texts: Vec<(String, String)>,
+    /// Secrets and environment variables, by `secret.NAME` and `env.NAME`.
+    outside: Vec<(String, String)>,
+}
+
+impl Names {
+    /// The variable's slot; a new one if it has none yet.
+    pub fn variable(&mut self, name: &str) -> Slot {
+        if let Some(slot) = self.slot(name) {
+            return slot;
+        }
+        self.variables.push(name.to_owned());
+        Slot(self.variables.len() as u32 - 1)
+    }
+
+    /// The variable's slot, if there is such a variable.
+    pub fn slot(&self, name: &str) -> Option<Slot> {
+        self.variables.iter().position(|v| v == name).map(|i| Slot(i as u32))
+    }
+
+    /// Variables by slot.
+    pub fn variables(&self) -> &[String] {
+        &self.variables
+    }
+
+    /// Adds a feeder with the names of its columns; its index.
+    pub fn feeder(&mut self, name: &str, columns: Vec<String>) -> u32 {
+        self.feeders.push((name.to_owned(), columns));
+        self.feeders.len() as u32 - 1
+    }
+
+    /// Feeders by index: name and columns.
+    pub fn feeders(&self) -> &[(String, Vec<String>)] {
+        &self.feeders
+    }
+
+    /// `name` stands for the template `text`.
+    pub fn text(&mut self, name: &str, text: &str) {
+        self.texts.push((name.to_owned(), text.to_owned()));
+    }
+
+    /// Names that stand for a template's text, with it.
+    pub fn texts(&self) -> &[(String, String)] {
+        &self.texts
+    }
+
+    /// `name` is `secret.NAME` or `env.NAME`.
+    pub fn outside(&mut self, name: &str, value: &str) {
+        self.outside.push((name.to_owned(), value.to_owned()));
+    }
+
+    /// Value of `secret.NAME` or `env.NAME`.
+    pub fn from_outside(&self, name: &str) -> Option<&str> {
+        self.outside.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Every name that a template may use, for the nearest to a slip.
+    pub fn all(&self) -> Vec<String> {
+        let columns = |(name, columns): &(String, Vec<String>)| -> Vec<String> {
+            columns.iter().map(|column| format!("{name}.{column}")).collect()
+        };
+        let mut all = self.variables.clone();
+        all.extend(self.texts.iter().chain(&self.outside).map(|(name, _)| name.clone()));
+        all.extend(self.feeders.iter().flat_map(columns));
+        all
+    }
+}
