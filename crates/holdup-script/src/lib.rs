@@ -5,10 +5,12 @@ mod context;
 mod failed;
 mod names;
 mod random;
+mod response;
 mod value;
 
 pub use context::Context;
 pub use failed::Failed;
 pub use names::{Names, Slot};
 pub use random::Random;
+pub use response::{Needs, Response};
 pub use value::Value;
