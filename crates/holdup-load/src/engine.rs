@@ -28,7 +28,6 @@ use std::sync::{Barrier, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::Phase;
 use holdup_recording::priority::give_way;
 use holdup_recording::writer::RowSink;
@@ -40,7 +39,7 @@ use self::run::{Loop, Task};
 use self::target::Found;
 use crate::model::Load;
 use crate::scenario::Scenario;
-use crate::stats::{Latencies, Live};
+use crate::stats::{Latencies, Live, Second};
 use crate::sys;
 
 /// Request rows that are kept if the scenario does not say: at 200 bytes each they fit into any memory.
@@ -72,8 +71,8 @@ pub enum LoadError {
 pub struct Outputs {
     /// Rows of requests and of the generator's own samples.
     pub rows: Option<RowSink>,
-    /// Histograms a second.
-    pub slices: Option<mpsc::Sender<Interval>>,
+    /// What ended, second by second.
+    pub seconds: Option<mpsc::Sender<Second>>,
     /// For whoever shows progress.
     pub live: Live,
 }

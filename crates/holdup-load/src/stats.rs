@@ -26,12 +26,14 @@ pub struct Latencies {
     pub service: Histogram<u64>,
     /// From the moment it could be sent to the send: the generator's own delay.
     pub send_lag: Histogram<u64>,
+    /// Requests that ended, by the number of their outcome, those without a time among them. Empty if nobody counted.
+    pub(crate) outcomes: Vec<u64>,
 }
 
 impl Latencies {
     /// Empty ones.
     pub fn new() -> Self {
-        Self { response: histogram(), service: histogram(), send_lag: histogram() }
+        Self { response: histogram(), service: histogram(), send_lag: histogram(), outcomes: Vec::new() }
     }
 
     /// Adds another's.
@@ -40,6 +42,8 @@ impl Latencies {
         let _ = self.response.add(&other.response);
         let _ = self.service.add(&other.service);
         let _ = self.send_lag.add(&other.send_lag);
+        self.outcomes.resize(self.outcomes.len().max(other.outcomes.len()), 0);
+        self.outcomes.iter_mut().zip(&other.outcomes).for_each(|(mine, theirs)| *mine += theirs);
     }
 
     /// Each with its name.
@@ -70,7 +74,7 @@ pub struct Snapshot {
     pub elapsed: Duration,
     /// Name of the present phase.
     pub phase: String,
-    /// Offered rate now, requests per second.
+    /// Rate that this process offers now, requests (or sessions) per second; 0 in a closed model.
     pub rate: f64,
     /// Requests that were due so far.
     pub offered: u64,
@@ -82,6 +86,8 @@ pub struct Snapshot {
     pub in_flight: usize,
     /// Requests due but waiting for a free connection.
     pub waiting: usize,
+    /// Most requests that can be on the wire at once.
+    pub lanes: usize,
     /// Median response time of the last slice, milliseconds; none if nothing ended in it.
     pub p50_ms: Option<f64>,
     /// 99th percentile of the last slice, milliseconds.
@@ -103,7 +109,8 @@ impl Live {
     }
 }
 
-/// A second of the load, for whoever writes it down while it runs.
+/// A second of the load, for whoever writes it down while it runs. Where a loop was kept from running it is longer,
+/// and the last one is shorter. A request belongs to the second in which it ended.
 #[derive(Clone)]
 pub struct Second {
     /// Its start, from the start of the load.
@@ -114,7 +121,7 @@ pub struct Second {
     pub started_at: i64,
     /// Name of the phase in which it began.
     pub phase: String,
-    /// Offered rate at its start, requests (or sessions) per second; 0 in a closed model.
+    /// Rate that this process offered at its start, requests (or sessions) per second; 0 in a closed model.
     pub rate: f64,
     /// Requests on the wire at its end.
     pub in_flight: usize,

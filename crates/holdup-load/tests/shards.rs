@@ -61,7 +61,7 @@ fn run(text: &str, file: &str, of: u32) -> (Schedule, i64, u64) {
             .map(|index| {
                 scope.spawn(move || {
                     let scenario = scenario(index);
-                    let outputs = Outputs { rows: None, slices: None, live: Live::default() };
+                    let outputs = Outputs { rows: None, seconds: None, live: Live::default() };
                     let summary = Engine::prepare(&scenario).unwrap().run(outputs, &AtomicBool::new(false)).unwrap();
                     summary.operations.iter().map(|o| o.offered).sum::<u64>()
                 })

@@ -12,7 +12,8 @@ use holdup_collect::watch::{self, Options};
 use holdup_load::engine::{Engine, Outputs};
 use holdup_load::scenario::{Scenario, WarmUp};
 use holdup_load::schedule::Share;
-use holdup_load::stats::Live;
+use holdup_load::stats::{Live, Second};
+use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::priority::give_way;
 use holdup_recording::rows::Event;
@@ -122,13 +123,13 @@ fn put_load_on(
     manifest.phases = engine.phases(clock::now_ns());
     manifest.write(session.dir).map_err(Failure::unusable)?;
     let live = Live::default();
-    let (slices, intervals) = mpsc::channel();
+    let (sender, seconds) = mpsc::channel();
     let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
     let histograms = std::thread::spawn(move || {
         give_way();
-        hlog::write(&dir, started, intervals)
+        hlog::write(&dir, started, seconds.into_iter().flat_map(intervals))
     });
-    let outputs = Outputs { rows: Some(recorder.sink()), slices: Some(slices), live: live.clone() };
+    let outputs = Outputs { rows: Some(recorder.sink()), seconds: Some(sender), live: live.clone() };
     let summary = std::thread::scope(|scope| {
         let load =
             std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || engine.run(outputs, stop));
@@ -181,6 +182,17 @@ fn put_load_on(
             .collect();
     }
     Ok(summary.interrupted)
+}
+
+/// The histograms of one second as `latency.hlog` has them.
+fn intervals(second: Second) -> Vec<Interval> {
+    let (from, length) = (second.from, second.to.saturating_sub(second.from));
+    let parts = second.operations.into_iter().flat_map(|operation| {
+        let name = hlog::clean(&operation.name);
+        operation.latencies.into_parts().map(|(part, histogram)| (format!("{name}.{part}"), histogram))
+    });
+    let of_any = parts.filter(|(_, histogram)| !histogram.is_empty());
+    of_any.map(|(tag, histogram)| Interval { tag, from, length, histogram }).collect()
 }
 
 fn wait(length: Option<Duration>, progress: &mut Progress, stop: &AtomicBool) -> bool {

@@ -45,14 +45,19 @@ impl Tally {
 
     /// Requests that failed, by kind.
     pub fn failures(&self) -> BTreeMap<String, u64> {
-        let counts = Outcome::ALL.into_iter().filter(|o| o.is_failure()).map(|o| (o.name(), self.outcomes[o as usize]));
-        counts.filter(|(_, n)| *n > 0).map(|(name, n)| (name.to_owned(), n)).collect()
+        failures(&self.outcomes).into_iter().map(|(name, n)| (name.to_owned(), n)).collect()
     }
 
     /// Requests that failed.
     pub fn failed(&self) -> u64 {
         Outcome::ALL.into_iter().filter(|o| o.is_failure()).map(|o| self.outcomes[o as usize]).sum()
     }
+}
+
+/// Those of `outcomes` that are failures, by kind.
+pub fn failures(outcomes: &[u64]) -> BTreeMap<&'static str, u64> {
+    let counts = Outcome::ALL.into_iter().zip(outcomes).filter(|(outcome, n)| outcome.is_failure() && **n > 0);
+    counts.map(|(outcome, n)| (outcome.name(), *n)).collect()
 }
 
 /// Keeps the first and then every n-th of something, with how many each stands for.
@@ -129,6 +134,8 @@ pub struct Books {
     noted: Vec<Entry>,
     /// By operation.
     pub tallies: Vec<Tally>,
+    /// The outcomes in `tallies` when the present second began.
+    before: Vec<[u64; Outcome::ALL.len()]>,
     latencies: Vec<Latencies>,
     /// By operation and outcome, so that a flood of one kind hides no other.
     samplers: Vec<[Sampler; Outcome::ALL.len()]>,
@@ -144,6 +151,7 @@ impl Books {
             unix_offset: 0,
             noted: Vec::new(),
             tallies: vec![Tally::new(); operations],
+            before: vec![[0; Outcome::ALL.len()]; operations],
             latencies: (0..operations).map(|_| Latencies::new()).collect(),
             samplers: vec![[Sampler::default(); Outcome::ALL.len()]; operations],
             budgets: [
@@ -232,12 +240,19 @@ impl Books {
         }
     }
 
-    /// The histograms of the second that ends, by operation; a new second begins.
+    /// Times and outcomes of the second that ends, by operation; a new second begins.
     pub fn next_second(&mut self) -> Vec<Latencies> {
         for budget in &mut self.budgets {
             budget.next_second();
         }
-        self.latencies.iter_mut().map(std::mem::take).collect()
+        let books = self.latencies.iter_mut().zip(&self.tallies).zip(&mut self.before);
+        books
+            .map(|((latencies, tally), before)| {
+                let before = std::mem::replace(before, tally.outcomes);
+                let outcomes = tally.outcomes.iter().zip(before).map(|(now, then)| now - then).collect();
+                Latencies { outcomes, ..std::mem::take(latencies) }
+            })
+            .collect()
     }
 
     /// Requests that ended well, and that failed.

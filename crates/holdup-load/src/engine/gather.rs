@@ -1,21 +1,21 @@
-//! Puts what the loops report together: histograms a second for `latency.hlog`, the generator's own samples, exact
-//! totals, and the live view. It runs beside the loops and gives them no work.
+//! Puts what the loops report together: the seconds of the load, the generator's own samples, exact totals, and the
+//! live view. It runs beside the loops and gives them no work; who wants the seconds, and in what form, is no matter here.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
-use holdup_recording::hlog::{self, Interval};
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Labels};
 
-use super::books::Tally;
+use super::books::{self, Tally};
+use super::outcome::Outcome;
 use super::own::Throttling;
 use super::plan::Plan;
 use super::{LoadError, OperationSummary, Outputs};
 use crate::model::Load;
-use crate::stats::{Latencies, SLICE, Snapshot, histogram};
+use crate::stats::{Latencies, OperationSecond, SLICE, Second, Snapshot, histogram};
 
 /// How a loop stands. Counts and times are from its start.
 #[derive(Clone, Copy, Default)]
@@ -74,7 +74,7 @@ pub enum Report {
         from: Duration,
         /// Its end.
         to: Duration,
-        /// Histograms by operation.
+        /// Times and outcomes by operation.
         latencies: Vec<Latencies>,
         /// Its counters.
         counters: Counters,
@@ -90,8 +90,11 @@ pub enum Report {
     },
 }
 
+/// A slice as far as loops have reported it.
 struct Slice {
     to: Duration,
+    in_flight: usize,
+    waiting: usize,
     latencies: Vec<Latencies>,
 }
 
@@ -101,6 +104,8 @@ pub struct Gather<'a> {
     outputs: &'a Outputs,
     throttling: Throttling,
     unix_offset: i64,
+    /// Start of the load, nanoseconds since the Unix epoch.
+    started_at: i64,
     counters: Vec<Counters>,
     /// Until when each loop's slices are here.
     reached: Vec<Duration>,
@@ -131,6 +136,7 @@ impl<'a> Gather<'a> {
             outputs,
             throttling: Throttling::of_this_process(),
             unix_offset,
+            started_at: 0,
             counters: vec![Counters::default(); loops],
             reached: vec![Duration::ZERO; loops],
             open: BTreeMap::new(),
@@ -152,6 +158,7 @@ impl<'a> Gather<'a> {
             match report {
                 Report::Begun { index, at, counters } => {
                     self.counters[index] = counters;
+                    self.started_at = at + self.unix_offset;
                     self.sample(index, at, &[]);
                 }
                 Report::Counters { index, elapsed, counters } => {
@@ -200,13 +207,16 @@ impl<'a> Gather<'a> {
 
     fn slice(&mut self, index: usize, from: Duration, to: Duration, latencies: Vec<Latencies>) {
         self.reached[index] = to;
+        let Counters { in_flight, waiting, .. } = self.counters[index];
         match self.open.get_mut(&from) {
             Some(slice) => {
                 slice.to = slice.to.max(to);
+                slice.in_flight += in_flight;
+                slice.waiting += waiting;
                 slice.latencies.iter_mut().zip(&latencies).for_each(|(a, b)| a.add(b));
             }
             None => {
-                self.open.insert(from, Slice { to, latencies });
+                self.open.insert(from, Slice { to, in_flight, waiting, latencies });
             }
         }
         self.pass_on();
@@ -218,21 +228,51 @@ impl<'a> Gather<'a> {
         while let Some(entry) = self.open.first_entry().filter(|e| *e.key() < reached) {
             let (from, slice) = entry.remove_entry();
             let mut all = histogram();
-            for ((total, latencies), name) in self.totals.iter_mut().zip(slice.latencies).zip(&self.plan.operations) {
-                total.add(&latencies);
+            for (total, latencies) in self.totals.iter_mut().zip(&slice.latencies) {
+                total.add(latencies);
                 let _ = all.add(&latencies.response);
-                let Some(sender) = &self.outputs.slices else { continue };
-                let length = slice.to.saturating_sub(from);
-                for (part, histogram) in latencies.into_parts() {
-                    if !histogram.is_empty() {
-                        let tag = format!("{}.{part}", hlog::clean(name));
-                        let _ = sender.send(Interval { tag, from, length, histogram });
-                    }
-                }
             }
             let ms = |q: f64| (!all.is_empty()).then(|| all.value_at_quantile(q) as f64 / 1e6);
             self.shown = (ms(0.5), ms(0.99));
+            if let Some(sender) = &self.outputs.seconds {
+                // Nobody there to take it is no matter of the load's.
+                let _ = sender.send(self.second(from, slice));
+            }
         }
+    }
+
+    fn second(&self, from: Duration, slice: Slice) -> Second {
+        let (rate, phase) = self.offered_at(from, Duration::ZERO);
+        let operations = self.plan.operations.iter().zip(slice.latencies).map(|(name, latencies)| OperationSecond {
+            name: name.clone(),
+            completed: latencies.outcomes.get(Outcome::Ok as usize).copied().unwrap_or(0),
+            failures: books::failures(&latencies.outcomes),
+            latencies,
+        });
+        Second {
+            from,
+            to: slice.to,
+            started_at: self.started_at + from.as_nanos() as i64,
+            phase,
+            rate,
+            in_flight: slice.in_flight,
+            waiting: slice.waiting,
+            operations: operations.collect(),
+        }
+    }
+
+    /// What this process offers at `elapsed`, and the name of that phase. The last one lasts for `slack` longer.
+    fn offered_at(&self, elapsed: Duration, slack: Duration) -> (f64, String) {
+        let scenario = self.plan.scenario;
+        let waiting = || "waiting for the last responses".to_owned();
+        if elapsed >= scenario.load.length() + slack {
+            return (0.0, waiting());
+        }
+        let (rate, phase) = match &scenario.load {
+            Load::Open(schedule) => (schedule.rate_at(elapsed), schedule.phase_at(elapsed)),
+            Load::Closed(_) => (0.0, 0),
+        };
+        (rate / f64::from(scenario.shard.of), self.plan.phases.get(phase).cloned().unwrap_or_else(waiting))
     }
 
     /// The generator as a suspect: its own CPU, its wait for a CPU, its queue.
@@ -291,21 +331,18 @@ impl<'a> Gather<'a> {
 
     fn show(&self, elapsed: Duration) {
         let sum = |f: fn(&Counters) -> u64| self.counters.iter().map(f).sum::<u64>();
-        let is_over = elapsed >= self.plan.scenario.load.length() + SLICE;
-        let (rate, phase) = match &self.plan.scenario.load {
-            Load::Open(schedule) => (schedule.rate_at(elapsed), schedule.phase_at(elapsed)),
-            Load::Closed(_) => (0.0, 0),
-        };
-        let waiting = || "waiting for the last responses".to_owned();
+        // How far the loops say they are is a little beyond what they have reported.
+        let (rate, phase) = self.offered_at(elapsed, SLICE);
         self.outputs.live.set(Snapshot {
             elapsed,
-            phase: if is_over { waiting() } else { self.plan.phases.get(phase).cloned().unwrap_or_else(waiting) },
-            rate: if is_over { 0.0 } else { rate },
+            phase,
+            rate,
             offered: sum(|c| c.offered),
             completed: sum(|c| c.completed),
             errors: sum(|c| c.failed),
             in_flight: self.counters.iter().map(|c| c.in_flight).sum(),
             waiting: self.counters.iter().map(|c| c.waiting).sum(),
+            lanes: self.counters.iter().map(|c| c.lanes).sum(),
             p50_ms: self.shown.0,
             p99_ms: self.shown.1,
         });

@@ -1,15 +1,15 @@
 //! Runs a scenario and checks what holds for every run: each request that was due is accounted for once.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use holdup_load::engine::{Engine, OperationSummary, Outputs, Summary};
 use holdup_load::model::Load;
 use holdup_load::scenario::Scenario;
-use holdup_load::stats::Live;
+use holdup_load::stats::{Live, Second};
 use holdup_recording::manifest::Host;
 use holdup_recording::rows::Request;
 use holdup_recording::{Manifest, Recorder, Recording, RunState};
@@ -19,6 +19,8 @@ pub struct Played {
     /// The target and the version of HTTP.
     pub against: String,
     pub summary: Summary,
+    /// What the engine said of each second.
+    pub seconds: Vec<Second>,
     /// Request rows in the order of their recording.
     pub rows: Vec<Request>,
     /// From the start to the last answer, as the caller sees it.
@@ -57,7 +59,8 @@ pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
             stop.store(true, Ordering::Relaxed);
         });
     }
-    let outputs = Outputs { rows: Some(recorder.sink()), slices: None, live: Live::default() };
+    let (sender, seconds) = mpsc::channel();
+    let outputs = Outputs { rows: Some(recorder.sink()), seconds: Some(sender), live: Live::default() };
     let engine = Engine::prepare(scenario).unwrap_or_else(|e| panic!("{e}"));
     let begun = Instant::now();
     let summary = engine.run(outputs, &stop).unwrap_or_else(|e| panic!("{e}"));
@@ -65,7 +68,7 @@ pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
     recorder.finish(manifest, RunState::Complete).unwrap();
     let rows = Recording::open(&dir).unwrap().tables.requests.rows;
     let against = format!("{} by {}", scenario.target.url(), scenario.http.version.name());
-    let played = Played { against, summary, rows, took };
+    let played = Played { against, summary, seconds: seconds.iter().collect(), rows, took };
     played.check(scenario);
     played
 }
@@ -95,6 +98,7 @@ impl Played {
             let latencies = operation.completed + given_up("timeout") + given_up("never_sent") + unfinished;
             assert_eq!(operation.latencies.response.len(), latencies, "whatever took time is in the response times");
         }
+        self.check_seconds();
         if let (Load::Open(schedule), false) = (&scenario.load, self.summary.interrupted) {
             assert_eq!(self.offered(), schedule.arrivals(scenario.shard).count() as u64, "what was due was offered");
         }
@@ -102,6 +106,26 @@ impl Played {
             let order = [Some(row.intended_at), row.sent_at, row.first_byte_at, Some(row.done_at)];
             assert!(order.iter().flatten().is_sorted(), "{row:?}");
         }
+    }
+
+    /// The seconds hold every request once, and each says when it was.
+    fn check_seconds(&self) {
+        for (i, operation) in self.summary.operations.iter().enumerate() {
+            let of_it: Vec<_> = self.seconds.iter().map(|second| &second.operations[i]).collect();
+            assert_eq!(of_it.iter().map(|o| o.completed).sum::<u64>(), operation.completed);
+            let mut failures: BTreeMap<String, u64> = BTreeMap::new();
+            for (kind, count) in of_it.iter().flat_map(|o| &o.failures) {
+                *failures.entry((*kind).to_owned()).or_default() += count;
+            }
+            assert_eq!(failures, operation.failures);
+            let times: u64 = of_it.iter().map(|o| o.latencies.response.len()).sum();
+            assert_eq!(times, operation.latencies.response.len());
+        }
+        for second in &self.seconds {
+            assert!(second.from < second.to && !second.phase.is_empty());
+            assert_eq!(second.started_at, self.summary.started_at + second.from.as_nanos() as i64);
+        }
+        assert!(self.seconds.is_sorted_by_key(|second| second.from), "in their order");
     }
 
     /// Requests that were due.
