@@ -1,9 +1,10 @@
 //! HTTP/1.1 on the client's side (RFC 9112): request bytes, and a response parser that is fed whatever arrives.
-//! A head is read in one go where it lies in the caller's buffer, bodies are counted and dropped. It doesn't
-//! decompress, and doesn't go by `Upgrade`: a 101 ends the response and the connection's use.
+//! A head is read in one go where it lies in the caller's buffer, bodies are counted and dropped, and either is kept if it is wanted. It
+//! doesn't decompress, and doesn't go by `Upgrade`: a 101 ends the response and the connection's use.
 
 mod body;
 mod head;
+mod kept;
 mod memo;
 mod request;
 
@@ -12,8 +13,10 @@ use thiserror::Error;
 use crate::Wanted;
 use body::{Body, Taken};
 use head::{Facts, Read};
+pub use kept::Fields;
+use kept::Kept;
 pub use memo::HeadMemo;
-pub use request::request_bytes;
+pub use request::{put_request, request_bytes};
 
 /// Most bytes a response head may have, and all of a response's trailers: bounds the memory of a connection.
 pub const MAX_HEAD_BYTES: usize = 64 * 1024;
@@ -71,6 +74,7 @@ pub struct Parser {
     pieces: Vec<u8>,
     body: Body,
     head: Head,
+    kept: Kept,
     wanted: Wanted,
     head_request: bool,
     keep_alive: bool,
@@ -87,6 +91,7 @@ impl Parser {
             pieces: Vec::new(),
             body: Body::Head,
             head: Head::default(),
+            kept: Kept::default(),
             wanted: Wanted::default(),
             head_request: false,
             keep_alive: true,
@@ -108,6 +113,7 @@ impl Parser {
         if self.wanted.any() {
             self.head.location = None;
             self.head.set_cookie.clear();
+            self.kept.clear(wanted);
         }
         self.wanted = wanted;
         self.head_request = head_request;
@@ -143,6 +149,9 @@ impl Parser {
             if self.pieces.is_empty()
                 && let Some((length, facts)) = memo.as_deref().and_then(|memo| memo.recall(rest, self.wanted))
             {
+                if self.wanted.head {
+                    self.kept.head(&rest[..length]);
+                }
                 at += length;
                 self.begin_body(facts)?;
                 continue;
@@ -150,7 +159,13 @@ impl Parser {
             let Some(used) = self.read_head(rest, memo.as_deref_mut())? else { return Ok(Progress::More) };
             at += used;
         }
-        match self.body.take(&bytes[at..], &mut self.body_bytes)? {
+        let (rest, limit) = (&bytes[at..], self.wanted.body_bytes);
+        let taken = if limit == 0 {
+            self.body.take(rest, &mut self.body_bytes, |_| ())
+        } else {
+            self.body.take(rest, &mut self.body_bytes, |piece| self.kept.body(piece, limit as usize))
+        };
+        match taken? {
             Taken::All => Ok(Progress::More),
             Taken::Whole { used } => Ok(Progress::Done { used: at + used }),
         }
@@ -172,6 +187,27 @@ impl Parser {
     #[must_use]
     pub fn status(&self) -> u16 {
         self.head.status
+    }
+
+    /// Name and value of each field of the final response's head, in order, if the head was wanted. Names are as
+    /// sent, values without the white space around them. None as long as the head is not whole; those of trailers
+    /// are never among them.
+    #[must_use]
+    pub fn fields(&self) -> Fields<'_> {
+        self.kept.fields(self.head.status != 0)
+    }
+
+    /// The first bytes of the body, up to as many as were wanted: as they were sent, still compressed, without the
+    /// sizes and line ends of chunks.
+    #[must_use]
+    pub fn body(&self) -> &[u8] {
+        self.kept.bytes()
+    }
+
+    /// Whether the body has more bytes, so far, than [`Parser::body`] holds of it.
+    #[must_use]
+    pub fn body_is_cut(&self) -> bool {
+        self.body_bytes > self.kept.bytes().len() as u64
     }
 
     /// Whether the connection can be used again after this response.
@@ -201,6 +237,9 @@ impl Parser {
                     if let Some(memo) = memo {
                         memo.keep(&bytes[..length], facts);
                     }
+                    if self.wanted.head {
+                        self.kept.head(&bytes[..length]);
+                    }
                     (facts, length)
                 }
                 Read::Part => {
@@ -213,6 +252,9 @@ impl Parser {
             let Read::Whole { facts, .. } = head::read(&self.pieces, self.wanted, &mut self.head)? else {
                 return Err(Malformed::NotHttp);
             };
+            if self.wanted.head {
+                self.kept.head(&self.pieces);
+            }
             self.pieces.clear();
             (facts, used)
         };
@@ -244,5 +286,7 @@ impl Default for Parser {
     }
 }
 
+#[cfg(test)]
+mod kept_tests;
 #[cfg(test)]
 mod tests;

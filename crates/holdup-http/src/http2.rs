@@ -1,6 +1,7 @@
 //! HTTP/2 on the client's side (RFC 9113), over any byte stream: TLS with `h2` agreed on by ALPN, or clear text with
 //! prior knowledge. A [`Template`] is one operation's request, encoded once; a [`Session`] is one connection.
-//! It doesn't do server push, priorities or `CONNECT`, and keeps no bodies of responses.
+//! It doesn't do server push, priorities or `CONNECT`, and keeps nothing of responses: it hands on what
+//! is wanted of them.
 
 mod frame;
 mod heads;
@@ -43,17 +44,17 @@ pub enum Event<'a> {
     Header {
         /// Whose.
         tag: u32,
-        /// `location` or `set-cookie`.
+        /// In lower case; never a pseudo-field such as `:status`.
         name: &'a [u8],
         /// As sent.
         value: &'a [u8],
     },
-    /// Bytes of the body, without padding.
+    /// Bytes of the body as they came, without padding; never none.
     Data {
         /// Whose.
         tag: u32,
-        /// How many.
-        bytes: usize,
+        /// The next ones.
+        bytes: &'a [u8],
     },
     /// The response is whole; the tag is free again.
     End {

@@ -1,5 +1,6 @@
 //! HTTP as a client speaks it, without I/O: bytes go in, events come out, and request bytes are laid out ahead of
-//! time. It knows no sockets, no clocks and no TLS, and keeps no bodies: what it counts, the caller may time.
+//! time. It knows no sockets, no clocks and no TLS: what it counts, the caller may time. Heads and bodies are dropped
+//! unless they are [`Wanted`]; it doesn't decompress them.
 //!
 //! It is the hot path of a load generator, so that nothing is allocated per request once a connection is in its
 //! stride, and whatever a server sends, memory is bounded.
@@ -20,7 +21,7 @@ pub struct Request<'a> {
     /// Path and query, from the `/` on.
     pub path: &'a str,
     /// Further header fields, in order.
-    pub headers: &'a [(String, String)],
+    pub headers: &'a [(&'a str, &'a str)],
     /// Bytes of the body, if there is one.
     pub body: Option<&'a [u8]>,
 }
@@ -40,20 +41,58 @@ impl Request<'_> {
     }
 }
 
+/// A number's decimal digits, without an allocation.
+struct Decimal {
+    text: [u8; 20],
+    from: usize,
+}
+
+impl Decimal {
+    fn new(number: usize) -> Self {
+        let mut decimal = Self { text: [b'0'; 20], from: 20 };
+        let mut left = number as u64;
+        loop {
+            decimal.from -= 1;
+            decimal.text[decimal.from] = b'0' + (left % 10) as u8;
+            left /= 10;
+            if left == 0 {
+                return decimal;
+            }
+        }
+    }
+
+    fn digits(&self) -> &[u8] {
+        &self.text[self.from..]
+    }
+}
+
 /// `User-Agent` of requests that don't bring their own.
 pub const USER_AGENT: &str = concat!("holdup/", env!("CARGO_PKG_VERSION"));
 
-/// Fields of a response head that are handed on; all others are dropped unseen.
+/// What of a response is looked at; all else is counted and dropped unseen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
     /// `Location`, to follow redirects.
     pub location: bool,
     /// `Set-Cookie`, to keep a session.
     pub set_cookie: bool,
+    /// Every header field. HTTP/1 keeps the head's bytes, HTTP/2 hands each field on.
+    pub head: bool,
+    /// So many bytes of the body proper are kept from its beginning on, without the sizes and line ends of chunks.
+    /// HTTP/2 keeps none whatever is asked for: there the bytes are handed on as they come.
+    pub body_bytes: u32,
 }
 
 impl Wanted {
-    fn any(self) -> bool {
+    /// Whether fields are to be picked out of a head as it is read.
+    #[inline]
+    fn picks(self) -> bool {
         self.location || self.set_cookie
+    }
+
+    /// Whether anything of a response is kept.
+    #[inline]
+    fn any(self) -> bool {
+        self.picks() || self.head || self.body_bytes > 0
     }
 }

@@ -48,10 +48,10 @@ impl HeadMemo {
     }
 
     /// Length and facts of the head that `bytes` begin with, if it means what the one kept means and nothing in it is
-    /// wanted. The one kept ends with its blank line, so that having it as a prefix is having it whole.
+    /// to be picked out. The one kept ends with its blank line, so that having it as a prefix is having it whole.
     #[inline]
     pub(super) fn recall(&self, bytes: &[u8], wanted: Wanted) -> Option<(usize, Facts)> {
-        let facts = self.facts.filter(|facts| !(facts.has_wanted && wanted.any()))?;
+        let facts = self.facts.filter(|facts| !(facts.has_wanted && wanted.picks()))?;
         if bytes.starts_with(&self.bytes) { Some((self.bytes.len(), facts)) } else { self.alike(bytes, facts) }
     }
 

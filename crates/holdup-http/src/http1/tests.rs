@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOTH: Wanted = Wanted { location: true, set_cookie: true };
+const BOTH: Wanted = Wanted { location: true, set_cookie: true, head: false, body_bytes: 0 };
 
 /// Feeds `response` in pieces of `size` bytes: what was used in all, if it ended, and the parser.
 fn feed_as(head_request: bool, response: &[u8], size: usize) -> (Result<Option<usize>, Malformed>, Parser) {

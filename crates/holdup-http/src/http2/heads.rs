@@ -85,6 +85,7 @@ impl Heads {
             }
             fields = true;
             facts.malformed |= name.is_empty() || name.iter().any(u8::is_ascii_uppercase);
+            let mut is_wanted = wanted.head;
             match name {
                 b"content-length" => match length(value) {
                     Some(length) if matches!(facts.content_length, UNKNOWN) || facts.content_length == length => {
@@ -92,11 +93,15 @@ impl Heads {
                     }
                     _ => facts.malformed = true,
                 },
-                b"location" if wanted.location => has_wanted = true,
-                b"set-cookie" if wanted.set_cookie => has_wanted = true,
-                _ => return,
+                b"location" => is_wanted |= wanted.location,
+                b"set-cookie" => is_wanted |= wanted.set_cookie,
+                _ => {}
             }
-            if let (true, Some(tag)) = (matches!(name, b"location" | b"set-cookie"), final_tag(&facts)) {
+            if !is_wanted {
+                return;
+            }
+            has_wanted = true;
+            if let Some(tag) = final_tag(&facts) {
                 if !announced {
                     sink(Event::Status { tag, status: facts.status });
                     announced = true;

@@ -229,8 +229,7 @@ mod tests {
             ("X-Y", "Z"),
             ("Cookie", "a=b"),
         ];
-        let headers = given.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let template = Template::new(&Request { method: "POST", headers: &headers, ..GET });
+        let template = Template::new(&Request { method: "POST", headers: &given, ..GET });
         let begin = [":method = POST", ":scheme = https", ":authority = b.example"];
         let end = ["te = trailers", "user-agent = me", "content-length = 0", "x-y = Z", "cookie = a=b"];
         assert_eq!(fields(&template), [&begin[..], &[":path = /x"], &end].concat());

@@ -96,8 +96,8 @@ impl<'a> Plan<'a> {
     pub fn own(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
         let own = &self.scenario.operations[operation as usize];
         let given = |name: &str| own.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
-        let mut headers = own.headers.clone();
-        headers.extend(self.extra.iter().filter(|(name, _)| !given(name)).cloned());
+        let headers = own.headers.iter().chain(self.extra.iter().filter(|(name, _)| !given(name)));
+        let headers: Vec<_> = headers.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let scheme = if self.origin.tls { "https" } else { "http" };
         let body = own.body.as_deref().filter(|_| with_body).map(str::as_bytes);
         let request = Request { method, scheme, authority: &self.origin.authority, path, headers: &headers, body };

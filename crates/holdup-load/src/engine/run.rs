@@ -127,7 +127,11 @@ impl<'a> Loop<'a> {
             connections: (0..connections).map(|c| Connection::new(c as u32 * streams, scenario.http.version)).collect(),
             lanes: Lanes::new(lanes, streams),
             demand,
-            wanted: Wanted { location: scenario.http.redirects > 0, set_cookie: scenario.http.cookies },
+            wanted: Wanted {
+                location: scenario.http.redirects > 0,
+                set_cookie: scenario.http.cookies,
+                ..Wanted::default()
+            },
             quantum_ns: if is_closed { 0 } else { scenario.generator.pace.quantum_ns() },
             timeout_ns: scenario.timeout.as_nanos() as i64,
             is_http2: scenario.http.version == HttpVersion::Http2,

@@ -1,5 +1,5 @@
 //! Cuts what arrives into frames, however it is cut itself. A frame that lies whole in the caller's buffer is read
-//! there; bodies are counted as they come and never kept.
+//! there; bodies are counted and handed on as they come, and never kept.
 
 use super::{Session, WINDOW};
 use crate::http2::frame::{FrameHeader, HEADER_BYTES, MAX_PAYLOAD, code, flag, kind};
@@ -76,9 +76,10 @@ impl Session {
                     self.begin_body(header, left, padding, sink)?;
                 }
                 Reading::Body { stream, left, padding, last } => {
-                    let taken = left.min(bytes.len());
-                    bytes = &bytes[taken..];
-                    self.count_body(stream, taken, sink);
+                    let (piece, rest) = bytes.split_at(left.min(bytes.len()));
+                    bytes = rest;
+                    let taken = piece.len();
+                    self.on_body(stream, piece, sink);
                     self.reading = Reading::Body { stream, left: left - taken, padding, last };
                     if left == taken {
                         self.end_body(stream, padding, last, sink)?;
@@ -187,9 +188,9 @@ impl Session {
     }
 
     #[inline]
-    fn count_body(&mut self, id: u32, bytes: usize, sink: &mut impl FnMut(Event<'_>)) {
+    fn on_body(&mut self, id: u32, bytes: &[u8], sink: &mut impl FnMut(Event<'_>)) {
         if let Some(stream) = self.streams.get(id) {
-            stream.received += bytes as u64;
+            stream.received += bytes.len() as u64;
             self.idle_frames = 0;
             sink(Event::Data { tag: stream.tag, bytes });
         }

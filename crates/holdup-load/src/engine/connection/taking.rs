@@ -110,7 +110,7 @@ fn take_http2(
             }
             http2::Event::Header { .. } | http2::Event::GoAway { .. } => {}
             http2::Event::Data { bytes, .. } => {
-                request.bytes += bytes as u64;
+                request.bytes += bytes.len() as u64;
                 if request.bytes > *max_response_bytes {
                     too_large.push(tag);
                     end(Outcome::ResponseTooLarge);
