@@ -1,1 +1,21 @@
-//! From offered rates and response times to knee, breaking point and scaling law. Pure functions.
+//! From offered rates and response times to knee, breaking point, hysteresis and scaling law.
+//!
+//! Two halves. [`Search`] is a controller: it is told how the last step went and says which offered rate to try next, for
+//! how long, within a bounded time. [`judge`] looks at all steps that were played and names what they show, each figure
+//! with an interval of 95 %. Both are pure: no I/O, no clock, no luck (what is drawn at random has a fixed seed), so that
+//! a stored recording is judged later as it was judged live.
+//!
+//! It sends nothing and measures nothing: what a step showed is the load engine's word, also whether the engine itself was
+//! the limit. It knows nothing of scenarios, protocols and files.
+
+mod config;
+mod finding;
+mod judge;
+mod search;
+mod step;
+
+pub use config::{Config, Objective};
+pub use finding::{Breaking, Curve, Estimate, Finding, Held, How, Hysteresis, Peak, Point, Usl};
+pub use judge::judge;
+pub use search::{Move, Progress, Search};
+pub use step::{Purpose, Second, Step, Summary};
