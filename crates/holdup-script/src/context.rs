@@ -1,13 +1,13 @@
 //! What a template is filled in from.
 
-use crate::{Random, Value};
+use crate::{Random, Row, Value};
 
 /// See the module. Times are nanoseconds since the Unix epoch.
 pub struct Context<'a> {
     /// The session's variables by slot.
     pub values: &'a [Value],
     /// Cells of the rows that the session has drawn, by feeder; none if it has no row of that feeder.
-    pub rows: &'a [Option<&'a [Box<str>]>],
+    pub rows: &'a [Option<Row<'a>>],
     /// The session's luck.
     pub random: &'a mut Random,
     /// The present moment.

@@ -3,6 +3,7 @@
 
 mod context;
 mod failed;
+mod feeder;
 mod names;
 mod random;
 mod response;
@@ -10,6 +11,7 @@ mod value;
 
 pub use context::Context;
 pub use failed::Failed;
+pub use feeder::{Fault, Feeder, FeederError, MAX_COLUMNS, Row};
 pub use names::{Names, Slot};
 pub use random::Random;
 pub use response::{Needs, Response};

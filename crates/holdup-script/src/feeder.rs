@@ -1,0 +1,76 @@
+//! Rows of data that sessions draw from: accounts, products, search terms. A feeder is read whole before the load
+//! begins, so that a slip on line 800,000 is found then and no disk is waited for in between; which row is drawn is a
+//! function of the draw's number alone (see [`Drawer`]), so that processes that share a load need not talk. It opens
+//! no files.
+
+mod error;
+mod list;
+mod table;
+
+pub use error::{Fault, FeederError};
+pub use table::Row;
+use table::Table;
+
+/// Most columns of a feeder: beyond, the file is not what it was taken for.
+pub const MAX_COLUMNS: usize = 1_024;
+
+/// See the module. It takes the bytes of its cells and 4 for each cell; while it is read, the file's bytes too.
+#[derive(Clone)]
+pub struct Feeder {
+    columns: Vec<String>,
+    table: Table,
+}
+
+impl Feeder {
+    /// Name of the column of a list whose items have no columns of their own (`list: [a, b]`).
+    pub const VALUE: &str = "value";
+
+    /// A feeder that has rows, and columns with names.
+    fn new(columns: Vec<String>, mut table: Table) -> Result<Self, Fault> {
+        if columns.is_empty() || table.cells() == 0 {
+            return Err(Fault::NoRows);
+        }
+        table.fit();
+        Ok(Self { columns, table })
+    }
+
+    /// Names of its columns, in order.
+    pub fn columns(&self) -> &[String] {
+        &self.columns
+    }
+
+    /// How many rows it has: at least one.
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.table.cells() / self.columns.len()
+    }
+
+    /// Row of that index from 0; one without cells if there is no such row.
+    pub fn row(&self, index: usize) -> Row<'_> {
+        self.table.row(index, self.columns.len()).unwrap_or_else(Row::none)
+    }
+
+    /// Bytes of memory that its rows take.
+    pub fn memory_bytes(&self) -> usize {
+        self.table.memory_bytes()
+    }
+}
+
+/// Checks the names of columns: each has one of its own that a template can use.
+fn check_columns(columns: &[String]) -> Result<(), Fault> {
+    if columns.len() > MAX_COLUMNS {
+        return Err(Fault::TooManyColumns);
+    }
+    for (index, column) in columns.iter().enumerate() {
+        if column.is_empty() {
+            return Err(Fault::NoName(index + 1));
+        }
+        if column.chars().any(char::is_control) {
+            return Err(Fault::OddName(column.clone()));
+        }
+        if columns[..index].contains(column) {
+            return Err(Fault::Twice(column.clone()));
+        }
+    }
+    Ok(())
+}

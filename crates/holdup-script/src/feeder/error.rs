@@ -1,0 +1,72 @@
+//! What can be wrong with a feeder's data.
+
+/// A feeder cannot be used: where, and why.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {fault}", place(.file, *.line))]
+pub struct FeederError {
+    /// The file's name, or what the scenario calls the list.
+    pub file: String,
+    /// The line from 1 on which the row begins; 0 if it is about the whole.
+    pub line: u64,
+    /// What is wrong.
+    pub fault: Fault,
+}
+
+fn place(file: &str, line: u64) -> String {
+    if line == 0 { file.to_owned() } else { format!("{file}:{line}") }
+}
+
+/// What is wrong with a feeder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fault {
+    /// There is nothing at all, not even a header line.
+    #[error("is empty: a first line with the columns' names and at least one row are wanted")]
+    Empty,
+    /// There is a header and nothing more, or there are only blank lines.
+    #[error("has no rows")]
+    NoRows,
+    /// A row of another length than the header.
+    #[error("the row has {cells} cells, the header names {columns} columns")]
+    Ragged {
+        /// Cells of the row.
+        cells: usize,
+        /// Columns of the header.
+        columns: usize,
+    },
+    /// A column without a name.
+    #[error("column {0} has no name")]
+    NoName(
+        /// The column from 1.
+        usize,
+    ),
+    /// Two columns, or two keys of one object, of the same name.
+    #[error("'{0}' is there twice")]
+    Twice(String),
+    /// A name that no template could use.
+    #[error("the column's name {0:?} has control characters in it; is it a text file in UTF-8?")]
+    OddName(String),
+    /// The cells seem to be separated by something else.
+    #[error("the cells seem to be separated by {0:?}; commas are wanted")]
+    Separator(char),
+    /// More columns than [`MAX_COLUMNS`](super::MAX_COLUMNS).
+    #[error("has more than {} columns", super::MAX_COLUMNS)]
+    TooManyColumns,
+    /// A quotation mark without its second one.
+    #[error("a cell of this row opens with a quotation mark and none closes it")]
+    OpenQuote,
+    /// Bytes that are no UTF-8.
+    #[error("is not UTF-8 from byte {0} of the file on")]
+    NotUtf8(
+        /// How many bytes before it are.
+        usize,
+    ),
+    /// A line that is not JSON.
+    #[error("is not JSON: {0}")]
+    NotJson(String),
+    /// A line that is JSON, and not an object.
+    #[error("is not an object: one `{{\"column\": \"value\", ...}}` a line is wanted")]
+    NotObject,
+    /// More than 4 GiB of text.
+    #[error("has more than 4 GiB of text: split it, or draw from fewer rows")]
+    TooLarge,
+}
