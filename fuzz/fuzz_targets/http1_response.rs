@@ -1,6 +1,6 @@
 //! Responses one after another on one connection, cut anyhow: the outcome must be that of the uncut bytes, with a
 //! memo of heads and without. The first byte of the input says how to ask, the second how often its end is repeated
-//! (for heads without end), then come a count of cuts and as many sizes of pieces; the rest is the server's.
+//! (for heads without end) and how much of a body is kept, then come a count of cuts and as many sizes of pieces; the rest is the server's.
 #![no_main]
 
 use holdup_http::Wanted;
@@ -16,6 +16,9 @@ struct Outcome {
     closed: bool,
     body_bytes: u64,
     expected_body: Option<u64>,
+    fields: Vec<(Vec<u8>, Vec<u8>)>,
+    body: Vec<u8>,
+    body_is_cut: bool,
     bytes: usize,
 }
 
@@ -65,6 +68,24 @@ impl Run<'_> {
         assert!(self.parser.expected_body().is_none_or(|all| self.parser.body_bytes() <= all));
         let whole = result == Ok(true);
         assert!(!whole || self.parser.expected_body().is_none_or(|all| self.parser.body_bytes() == all));
+        let fields: Vec<_> = self.parser.fields().map(|(name, value)| (name.to_vec(), value.to_vec())).collect();
+        let values = |of: &str| {
+            let named = fields.iter().filter(|(name, _)| name.eq_ignore_ascii_case(of.as_bytes()));
+            named.map(|(_, value)| value.as_slice()).collect::<Vec<_>>()
+        };
+        if self.wanted.head && head.status != 0 {
+            // What was picked out by one reader is what the other shows.
+            if self.wanted.location {
+                assert_eq!(values("location").last().copied(), head.location.as_deref());
+            }
+            if self.wanted.set_cookie {
+                assert_eq!(values("set-cookie"), head.set_cookie.iter().map(|value| &value[..]).collect::<Vec<_>>());
+            }
+        } else {
+            assert!(fields.is_empty());
+        }
+        let kept = self.parser.body_bytes().min(u64::from(self.wanted.body_bytes));
+        assert_eq!(self.parser.body().len() as u64, kept);
         self.outcomes.push(Outcome {
             result,
             head,
@@ -72,6 +93,9 @@ impl Run<'_> {
             closed: self.parser.closed(),
             body_bytes: self.parser.body_bytes(),
             expected_body: self.parser.expected_body(),
+            fields,
+            body: self.parser.body().to_vec(),
+            body_is_cut: self.parser.body_is_cut(),
             // Where in a piece an error is noticed may differ.
             bytes: if result.is_ok() { self.bytes } else { 0 },
         });
@@ -80,8 +104,15 @@ impl Run<'_> {
     }
 }
 
-fn run<'a>(how: u8, memo: Option<&mut HeadMemo>, mut pieces: impl Iterator<Item = &'a [u8]>) -> Vec<Outcome> {
-    let (head_request, wanted) = (how & 1 != 0, Wanted { location: how & 2 != 0, set_cookie: how & 4 != 0 });
+fn run<'a>(
+    (how, limit): (u8, u8),
+    memo: Option<&mut HeadMemo>,
+    mut pieces: impl Iterator<Item = &'a [u8]>,
+) -> Vec<Outcome> {
+    let has = |bit: u8| how & bit != 0;
+    let body_bytes = if has(0x80) { u32::from(limit) } else { 0 };
+    let wanted = Wanted { location: has(2), set_cookie: has(4), head: has(0x40), body_bytes };
+    let head_request = has(1);
     let parser = Parser::new();
     let mut run = Run { parser, memo, head_request, wanted, outcomes: Vec::new(), bytes: 0 };
     run.parser.begin(head_request, wanted);
@@ -102,7 +133,8 @@ fuzz_target!(|input: &[u8]| {
             bytes.extend_from_slice(end);
         }
     }
-    let whole = run(*how, None, std::iter::once(&bytes[..]));
+    let how_and_limit = (*how, *repeat);
+    let whole = run(how_and_limit, None, std::iter::once(&bytes[..]));
     let mut sizes = sizes.iter().cycle().map(|&size| usize::from(size) + 1);
     let mut left = &bytes[..];
     let mut cut = Vec::new();
@@ -111,14 +143,14 @@ fuzz_target!(|input: &[u8]| {
         cut.push(piece);
         left = after;
     }
-    assert_eq!(run(*how, None, cut.iter().copied()), whole);
+    assert_eq!(run(how_and_limit, None, cut.iter().copied()), whole);
     if endless {
         return;
     }
     let mut memo = HeadMemo::new();
-    assert_eq!(run(*how, Some(&mut memo), std::iter::once(&bytes[..])), whole);
-    assert_eq!(run(*how, Some(&mut memo), cut.iter().copied()), whole);
+    assert_eq!(run(how_and_limit, Some(&mut memo), std::iter::once(&bytes[..])), whole);
+    assert_eq!(run(how_and_limit, Some(&mut memo), cut.iter().copied()), whole);
     if bytes.len() < 600 {
-        assert_eq!(run(*how, None, bytes.chunks(1)), whole);
+        assert_eq!(run(how_and_limit, None, bytes.chunks(1)), whole);
     }
 });

@@ -3,6 +3,7 @@
 
 mod floods;
 mod flow;
+mod wanted;
 
 use super::*;
 use crate::http2::frame::{FrameHeader, HEADER_BYTES, flag};
