@@ -4,11 +4,13 @@
 pub mod generator;
 pub mod http;
 mod load;
+mod objectives;
 pub mod profile;
 
 use std::time::Duration;
 
 use holdup_recording::manifest::Threshold;
+use holdup_recording::objective;
 
 pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion};
@@ -217,11 +219,8 @@ impl Scenario {
                 return Err(map.need("operations")?.error(format!("two operations are called \"{}\"", operation.name)));
             }
         }
-        let thresholds = map.get("thresholds").map_or(&[][..], Node::list);
-        let thresholds = thresholds
-            .iter()
-            .map(|node| parse_threshold(node.text()?, &operations).map_err(|why| node.error(why)))
-            .collect::<Result<_, _>>()?;
+        let names: Vec<String> = operations.iter().map(|o| o.name.clone()).collect();
+        let thresholds = objectives::parse(map.get("thresholds"), &names)?;
         let watch = map.get("watch").map_or(&[][..], Node::list);
         Ok(Self {
             name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
@@ -319,35 +318,13 @@ pub fn check_header(name: &str, value: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Reads `[operation] METRIC < VALUE`, e.g. `p99 < 500ms`, `search p95 < 1s`, `errors < 1%`.
+/// Reads `[operation] METRIC < VALUE [for WINDOW]`, e.g. `p99 < 500ms`, `search p95 < 1s for 30s`, `errors < 1%`, `rate > 50`.
 ///
 /// # Errors
 /// A message that says what is accepted.
 pub fn parse_threshold(text: &str, operations: &[Operation]) -> Result<Threshold, String> {
-    const METRICS: [&str; 8] = ["p50", "p90", "p95", "p99", "p999", "max", "mean", "errors"];
-    let example = "e.g. p99 < 500ms, search p95 < 1s, errors < 1%";
-    let (left, right) = text.split_once('<').ok_or_else(|| format!("\"{text}\" is not an objective; {example}"))?;
-    let (operation, metric) = match left.trim().rsplit_once(char::is_whitespace) {
-        Some((operation, metric)) => (Some(operation.trim().to_owned()), metric),
-        None => (None, left.trim()),
-    };
-    if !METRICS.contains(&metric) {
-        return Err(format!("unknown metric \"{metric}\"; there are: {}", METRICS.join(", ")));
-    }
-    if let Some(name) = &operation
-        && !operations.iter().any(|o| o.name == *name)
-    {
-        let names: Vec<&str> = operations.iter().map(|o| o.name.as_str()).collect();
-        return Err(format!("no operation is called \"{name}\"; there are: {}", names.join(", ")));
-    }
-    let right = right.trim();
-    let below = if metric == "errors" {
-        let (number, scale) = right.strip_suffix('%').map_or((right, 1.0), |n| (n.trim(), 0.01));
-        number.parse::<f64>().map_err(|_| format!("\"{right}\" is not a share such as 1% or 0.01"))? * scale
-    } else {
-        crate::yaml::parse_duration(right)?.as_secs_f64() * 1e3
-    };
-    Ok(Threshold { text: text.trim().to_owned(), metric: metric.to_owned(), below, operation })
+    let names: Vec<&str> = operations.iter().map(|o| o.name.as_str()).collect();
+    objective::parse(text, &names)
 }
 
 #[cfg(test)]
@@ -407,8 +384,8 @@ watch: [host]
             ),
             (
                 "p99 < 500ms",
-                "p98 < 500ms",
-                "s.yaml:13: thresholds[0]: unknown metric \"p98\"; there are: p50, p90, p95, p99, p999, max, mean, errors",
+                "median < 500ms",
+                "s.yaml:13: thresholds[0]: unknown metric \"median\"; there are: p50, p99, p99.9 or any other percentile, max, mean, errors, rate",
             ),
         ];
         for (from, to, expected) in cases {

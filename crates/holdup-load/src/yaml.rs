@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+pub use holdup_recording::duration::parse as parse_duration;
 use saphyr::{MarkedYamlOwned, ScalarStyle, YamlDataOwned, YamlLoader};
 
 /// Something wrong in a file: `scenario.yaml:7: unknown key "durration"; did you mean "duration"?`
@@ -250,41 +251,6 @@ fn convert(node: &MarkedYamlOwned, file: &str, path: &str) -> Result<Node, YamlE
     Ok(Node { file: file.to_owned(), line, path: path.to_owned(), value })
 }
 
-/// Reads `1m30s`, `250ms`, `1.5s`, …
-///
-/// # Errors
-/// A message that says what is accepted.
-pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    let bad = || format!("expected a duration such as 250ms, 20s, 1m30s or 2h, found \"{text}\"");
-    let mut rest = text.trim();
-    let mut total = 0.0;
-    if rest.is_empty() {
-        return Err(bad());
-    }
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(bad)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| bad())?;
-        rest = &rest[digits..];
-        let letters = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
-        let seconds = match rest[..letters].trim() {
-            "ns" => 1e-9,
-            "us" | "µs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" | "min" => 60.0,
-            "h" => 3_600.0,
-            _ => return Err(bad()),
-        };
-        total += number * seconds;
-        rest = &rest[letters..];
-    }
-    // A year: nobody means more, and it keeps every sum of nanoseconds within 63 bits.
-    if total > 31_536_000.0 {
-        return Err(format!("{text} is too long: at most a year"));
-    }
-    Ok(Duration::from_secs_f64(total))
-}
-
 /// The one of `known` that `word` is most likely a slip of, if any is near.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let allowed = 1 + word.chars().count() / 4;
@@ -339,15 +305,5 @@ mod tests {
         assert_eq!(Node::parse("a: 1\nb: 2\na: 3\n", "s.yaml").unwrap_err().line, 3);
         assert!(Node::parse("a: [1, 2\nb: 3\n", "s.yaml").unwrap_err().to_string().starts_with("s.yaml:"));
         assert_eq!(Node::parse("", "s.yaml").unwrap_err().message, "the file is empty");
-    }
-
-    #[test]
-    fn durations() {
-        assert_eq!(parse_duration("1m30s").unwrap(), Duration::from_secs(90));
-        assert_eq!(parse_duration("250ms").unwrap(), Duration::from_millis(250));
-        assert_eq!(parse_duration("1.5s").unwrap(), Duration::from_millis(1_500));
-        for wrong in ["", "20", "s", "5 parsecs", "1..2s", "-1s", "2000000h"] {
-            assert!(parse_duration(wrong).is_err(), "{wrong}");
-        }
     }
 }

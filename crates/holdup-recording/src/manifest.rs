@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::threshold::Threshold;
+
 /// File name of the manifest.
 pub const MANIFEST: &str = "manifest.json";
 
@@ -16,7 +18,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 1;
+pub const FORMAT_MINOR: u32 = 2;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,20 +182,6 @@ pub struct Totals {
     pub completed: u64,
     /// Requests that failed, by kind.
     pub errors: BTreeMap<String, u64>,
-}
-
-/// An objective on a response-time percentile or on the share of errors.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Threshold {
-    /// As the user wrote it.
-    pub text: String,
-    /// `p50`, `p90`, `p99`, `p999`, `max`, `mean` (response time, ms) or `errors` (ratio).
-    pub metric: String,
-    /// Must stay below this: milliseconds, or a ratio 0-1 for `errors`.
-    pub below: f64,
-    /// The operation it is for; empty is all together.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub operation: Option<String>,
 }
 
 /// `manifest.json`.

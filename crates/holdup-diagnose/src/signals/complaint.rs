@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn an_objective_decides() {
         let threshold =
-            |below| Threshold { text: format!("p99 < {below}ms"), metric: "p99".into(), below, operation: None };
+            |below| Threshold { text: format!("p99 < {below}ms"), metric: "p99".into(), below, ..Threshold::default() };
         let rows = requests(50, 12, |_| 300.0);
         assert_eq!(find(&rows, &manifest(Some(threshold(400.0)))), None);
         let complaint = find(&rows, &manifest(Some(threshold(200.0)))).unwrap();
