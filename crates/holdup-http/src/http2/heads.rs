@@ -1,5 +1,6 @@
 //! Response heads: from packed block to status, length and wanted fields. A block that came before on this
-//! connection isn't unpacked again: with no dynamic table the same bytes always mean the same.
+//! connection isn't read again, and unpacked again only for fields that are to be handed on: with no dynamic table the same
+//! bytes always mean the same.
 
 use super::hpack::unpack;
 use super::streams::UNKNOWN;
@@ -21,6 +22,8 @@ pub(super) struct Facts {
     pub content_length: u64,
     /// It breaks the rules of section 8.2 or 8.3 of RFC 9113.
     pub malformed: bool,
+    /// A field of it is to be handed on.
+    pub has_wanted: bool,
 }
 
 #[derive(Debug, Default)]
@@ -43,16 +46,21 @@ impl Heads {
         Self { wanted, remembered: Default::default(), recent: 0, scratch: Vec::new() }
     }
 
-    /// Reads a head. With a `tag` it is a response's, and status and wanted fields become events if it is final.
+    /// Reads a head. With a `tag` it is a response's, and status and wanted fields become events if it is final and
+    /// right: none of them before all of it is known to be.
     #[inline]
     pub fn read(&mut self, block: &[u8], tag: Option<u32>, sink: &mut impl FnMut(Event<'_>)) -> Result<Facts, Error> {
-        if let Some(facts) = self.recall(block) {
-            if let Some(tag) = tag.filter(|_| facts.status >= 200 && !facts.malformed) {
-                sink(Event::Status { tag, status: facts.status });
+        let facts = match self.recall(block) {
+            Some(facts) => facts,
+            None => self.unpack(block)?,
+        };
+        if let Some(tag) = tag.filter(|_| facts.status >= 200 && !facts.malformed) {
+            sink(Event::Status { tag, status: facts.status });
+            if facts.has_wanted {
+                self.hand_on(block, tag, sink)?;
             }
-            return Ok(facts);
         }
-        self.unpack(block, tag, sink)
+        Ok(facts)
     }
 
     #[inline]
@@ -65,14 +73,11 @@ impl Heads {
         self.remembered[at].facts
     }
 
-    fn unpack(&mut self, block: &[u8], tag: Option<u32>, sink: &mut impl FnMut(Event<'_>)) -> Result<Facts, Error> {
-        let mut facts = Facts { status: 0, content_length: UNKNOWN, malformed: false };
+    /// Reads a block that isn't remembered, and remembers it.
+    fn unpack(&mut self, block: &[u8]) -> Result<Facts, Error> {
+        let mut facts = Facts { status: 0, content_length: UNKNOWN, malformed: false, has_wanted: false };
         let wanted = self.wanted;
-        let mut has_wanted = false;
-        let mut announced = false;
         let mut fields = false;
-        // Whom to tell, as far as the head is right and is a final one.
-        let final_tag = |facts: &Facts| tag.filter(|_| facts.status >= 200 && !facts.malformed);
         unpack(block, &mut self.scratch, |name, value| {
             if let [b':', pseudo @ ..] = name {
                 // The only one of a response; once, and before all others.
@@ -85,35 +90,17 @@ impl Heads {
             }
             fields = true;
             facts.malformed |= name.is_empty() || name.iter().any(u8::is_ascii_uppercase);
-            let mut is_wanted = wanted.head;
-            match name {
-                b"content-length" => match length(value) {
+            facts.has_wanted |= is_wanted(wanted, name);
+            if name == b"content-length" {
+                match length(value) {
                     Some(length) if matches!(facts.content_length, UNKNOWN) || facts.content_length == length => {
                         facts.content_length = length;
                     }
                     _ => facts.malformed = true,
-                },
-                b"location" => is_wanted |= wanted.location,
-                b"set-cookie" => is_wanted |= wanted.set_cookie,
-                _ => {}
-            }
-            if !is_wanted {
-                return;
-            }
-            has_wanted = true;
-            if let Some(tag) = final_tag(&facts) {
-                if !announced {
-                    sink(Event::Status { tag, status: facts.status });
-                    announced = true;
                 }
-                sink(Event::Header { tag, name, value });
             }
         })?;
-        if let (false, Some(tag)) = (announced, final_tag(&facts)) {
-            sink(Event::Status { tag, status: facts.status });
-        }
-        // What becomes events has to be unpacked each time.
-        if !has_wanted && block.len() <= MAX_REMEMBERED_BYTES {
+        if block.len() <= MAX_REMEMBERED_BYTES {
             self.recent = (self.recent + 1) % REMEMBERED;
             let known = &mut self.remembered[self.recent];
             known.block.clear();
@@ -121,6 +108,25 @@ impl Heads {
             known.facts = Some(facts);
         }
         Ok(facts)
+    }
+
+    /// The wanted fields of a block that is known to be right.
+    fn hand_on(&mut self, block: &[u8], tag: u32, sink: &mut impl FnMut(Event<'_>)) -> Result<(), Error> {
+        let wanted = self.wanted;
+        unpack(block, &mut self.scratch, |name, value| {
+            if is_wanted(wanted, name) {
+                sink(Event::Header { tag, name, value });
+            }
+        })
+    }
+}
+
+#[inline]
+fn is_wanted(wanted: Wanted, name: &[u8]) -> bool {
+    match name {
+        b"location" => wanted.location || wanted.head,
+        b"set-cookie" => wanted.set_cookie || wanted.head,
+        _ => wanted.head && name.first() != Some(&b':'),
     }
 }
 
