@@ -1,11 +1,13 @@
 //! The names a scenario's templates may use, known before anything runs, so that a slip is found when it is read.
 
+use std::fmt;
+
 /// Index of a variable in a session's values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u32);
 
-/// See the module.
-#[derive(Clone, Debug, Default)]
+/// See the module. A session's variable that is also the name of a text is that text until it is given a value.
+#[derive(Clone, Default)]
 pub struct Names {
     variables: Vec<String>,
     feeders: Vec<(String, Vec<String>)>,
@@ -46,9 +48,9 @@ impl Names {
         &self.feeders
     }
 
-    /// `name` stands for the template `text`.
+    /// `name` stands for the template `text`, from now on for no other.
     pub fn text(&mut self, name: &str, text: &str) {
-        self.texts.push((name.to_owned(), text.to_owned()));
+        put(&mut self.texts, name, text);
     }
 
     /// Names that stand for a template's text, with it.
@@ -56,14 +58,20 @@ impl Names {
         &self.texts
     }
 
-    /// `name` is `secret.NAME` or `env.NAME`.
+    /// `name` is `secret.NAME` or `env.NAME`; a value it had is replaced.
     pub fn outside(&mut self, name: &str, value: &str) {
-        self.outside.push((name.to_owned(), value.to_owned()));
+        put(&mut self.outside, name, value);
     }
 
     /// Value of `secret.NAME` or `env.NAME`.
     pub fn from_outside(&self, name: &str) -> Option<&str> {
         self.outside.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The same without secrets and environment variables.
+    #[must_use]
+    pub fn without_outside(&self) -> Self {
+        Self { outside: Vec::new(), ..self.clone() }
     }
 
     /// Every name that a template may use, for the nearest to a slip.
@@ -75,5 +83,19 @@ impl Names {
         all.extend(self.texts.iter().chain(&self.outside).map(|(name, _)| name.clone()));
         all.extend(self.feeders.iter().flat_map(columns));
         all
+    }
+}
+
+/// Names only: values may be secret.
+impl fmt::Debug for Names {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Names").field(&self.all()).finish()
+    }
+}
+
+fn put(pairs: &mut Vec<(String, String)>, name: &str, value: &str) {
+    match pairs.iter_mut().find(|(known, _)| known == name) {
+        Some((_, old)) => value.clone_into(old),
+        None => pairs.push((name.to_owned(), value.to_owned())),
     }
 }

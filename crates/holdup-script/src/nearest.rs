@@ -1,0 +1,58 @@
+//! What a slip may have been meant to be.
+
+/// Words that are longer are not looked at: nobody mistypes one of them by a letter.
+const LONGEST: usize = 64;
+
+/// The one of `known` that `word` is most likely a slip of, if any is near.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let length = word.chars().count();
+    if length > LONGEST {
+        return None;
+    }
+    let allowed = 1 + length / 4;
+    let near = known.into_iter().filter(|k| k.len().abs_diff(word.len()) <= LONGEST).map(|k| (slips(word, k), k));
+    near.filter(|(distance, _)| *distance <= allowed).min().map(|(_, k)| k)
+}
+
+/// How many letters were left out, added, mistaken or swapped with their neighbour: the distance of Damerau (1964) in
+/// the form of the optimal string alignment. Case doesn't matter.
+fn slips(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
+    let (mut before, mut last): (Vec<usize>, Vec<usize>) = (Vec::new(), (0..=b.len()).collect());
+    for i in 0..a.len() {
+        let mut row = vec![i + 1];
+        for j in 0..b.len() {
+            let replaced = last[j] + usize::from(a[i] != b[j]);
+            let mut best = replaced.min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && a[i] == b[j - 1] && a[i - 1] == b[j] {
+                best = best.min(before[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_slips_of_the_keyboard() {
+        for (a, b, distance) in
+            [("", "", 0), ("", "abc", 3), ("abc", "", 3), ("token", "tokn", 1), ("token", "otken", 1), ("Ab", "aB", 0)]
+        {
+            assert_eq!(slips(a, b), distance, "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn finds_what_was_meant_or_nothing() {
+        let known = ["token", "tenant", "user"];
+        assert_eq!(nearest("tokne", known), Some("token"));
+        assert_eq!(nearest("tennant", known), Some("tenant"));
+        assert_eq!(nearest("password", known), None);
+        assert_eq!(nearest(&"x".repeat(65), known), None);
+    }
+}
