@@ -3,10 +3,14 @@
 //! function of the draw's number alone (see [`Drawer`]), so that processes that share a load need not talk. It opens
 //! no files.
 
+mod csv;
+mod draw;
 mod error;
+mod jsonl;
 mod list;
 mod table;
 
+pub use draw::{AtEnd, Draw, Drawer, Order};
 pub use error::{Fault, FeederError};
 pub use table::Row;
 use table::Table;
@@ -73,4 +77,14 @@ fn check_columns(columns: &[String]) -> Result<(), Fault> {
         }
     }
     Ok(())
+}
+
+/// The file's text, without the mark of UTF-8 that it may begin with.
+fn text<'b>(bytes: &'b [u8], file: &str) -> Result<&'b str, FeederError> {
+    let text = std::str::from_utf8(bytes).map_err(|error| {
+        let good = error.valid_up_to();
+        let line = 1 + bytes[..good].iter().filter(|byte| **byte == b'\n').count() as u64;
+        FeederError { file: file.to_owned(), line, fault: Fault::NotUtf8(good) }
+    })?;
+    Ok(text.strip_prefix('\u{FEFF}').unwrap_or(text))
 }

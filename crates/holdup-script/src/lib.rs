@@ -1,6 +1,7 @@
 //! What makes a request out of a session: templates, conditions, captures, checks and feeders. Pure: it opens no files
 //! and asks no clock, so that what a scenario does follows from its text, its data, a seed and the responses.
 
+mod capture;
 mod context;
 mod failed;
 mod feeder;
@@ -14,9 +15,10 @@ mod value;
 #[cfg(test)]
 mod world;
 
+pub use capture::{Capture, Pick, Place, Source};
 pub use context::Context;
 pub use failed::Failed;
-pub use feeder::{Fault, Feeder, FeederError, MAX_COLUMNS, Row};
+pub use feeder::{AtEnd, Draw, Drawer, Fault, Feeder, FeederError, MAX_COLUMNS, Order, Row};
 pub use names::{Names, Slot};
 pub use nearest::nearest;
 pub use random::Random;

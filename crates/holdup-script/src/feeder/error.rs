@@ -66,6 +66,9 @@ pub enum Fault {
     /// A line that is JSON, and not an object.
     #[error("is not an object: one `{{\"column\": \"value\", ...}}` a line is wanted")]
     NotObject,
+    /// What the reader of the format said; not known to happen.
+    #[error("cannot be read: {0}")]
+    Unreadable(String),
     /// More than 4 GiB of text.
     #[error("has more than 4 GiB of text: split it, or draw from fewer rows")]
     TooLarge,
