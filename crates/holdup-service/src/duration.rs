@@ -1,13 +1,14 @@
-//! Durations as people write them: `250ms`, `30s`, `2m`. A bare number is refused: its unit would be a guess.
+//! Durations as people write them: `500us`, `250ms`, `30s`, `2m`. A bare number is refused: its unit would be a guess.
 
 use std::time::Duration;
 
-/// Reads a whole or decimal number followed by `ms`, `s` or `m`.
+/// Reads a whole or decimal number followed by `us`, `ms`, `s` or `m`.
 pub fn parse(text: &str) -> Result<Duration, String> {
     let text = text.trim();
     let split = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
     let (number, unit) = text.split_at(split);
     let seconds_per_unit = match unit {
+        "us" => 0.000_001,
         "ms" => 0.001,
         "s" => 1.0,
         "m" => 60.0,
@@ -24,6 +25,7 @@ mod tests {
 
     #[test]
     fn units_are_honoured_and_needed() {
+        assert_eq!(parse("500us"), Ok(Duration::from_micros(500)));
         assert_eq!(parse("250ms"), Ok(Duration::from_millis(250)));
         assert_eq!(parse("1.5s"), Ok(Duration::from_millis(1500)));
         assert_eq!(parse("2m"), Ok(Duration::from_secs(120)));

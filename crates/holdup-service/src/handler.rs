@@ -12,6 +12,7 @@ use crate::database::{Connection, StatementError, Target};
 use crate::http::{Request, Status};
 use crate::metrics::{Metrics, POOL};
 use crate::options::Route;
+use crate::orders::Orders;
 use crate::pool::Pool;
 use crate::{Options, ServiceError, seed};
 
@@ -28,16 +29,34 @@ pub struct Service {
     work: Duration,
     rows: u64,
     drawn: AtomicU64,
+    orders: Option<Orders>,
 }
 
-/// A response's status and body, and the route it is counted under.
+/// A response, and the route it is counted under.
 pub struct Answer {
     /// Its status.
     pub status: Status,
-    /// Its body: JSON.
+    /// What its body is.
+    pub content_type: &'static str,
+    /// Further lines of its head, each with its line end.
+    pub fields: String,
+    /// Its body.
     pub body: String,
     /// The route's path; empty for a request that none fits.
     pub route: String,
+}
+
+impl Answer {
+    /// One without a body.
+    pub fn empty(status: Status) -> Self {
+        let (fields, body, route) = (String::new(), String::new(), String::new());
+        Self { status, content_type: "application/json", fields, body, route }
+    }
+
+    /// One whose body is JSON.
+    pub fn json(status: Status, body: &Value, route: String) -> Self {
+        Self { body: body.to_string(), route, ..Self::empty(status) }
+    }
 }
 
 impl Service {
@@ -58,11 +77,18 @@ impl Service {
             work: Duration::from_millis(options.work_ms),
             rows: options.rows,
             drawn: AtomicU64::new(0),
+            orders: options.orders.then(Orders::default),
         })
     }
 
     /// Answers one request.
     pub fn answer(&self, request: &Request) -> Answer {
+        if let Some(answer) = self.orders.as_ref().and_then(|orders| orders.answer(request)) {
+            if !self.work.is_zero() {
+                thread::sleep(self.work);
+            }
+            return answer;
+        }
         let Some(route) = self.routes.get(&request.path) else {
             return error(Status::NOT_FOUND, "no such path", String::new());
         };
@@ -80,7 +106,7 @@ impl Service {
             Some(pool) if !route.statements.is_empty() => self.query(pool, route, id),
             _ => (Status::OK, json!({ "id": id })),
         };
-        Answer { status, body: body.to_string(), route: route.path.clone() }
+        Answer::json(status, &body, route.path.clone())
     }
 
     fn query(&self, pool: &Pool<Connection>, route: &Route, id: i64) -> (Status, Value) {
@@ -132,5 +158,5 @@ fn asked_id(query: &str) -> Result<Option<i64>, ()> {
 }
 
 fn error(status: Status, why: &str, route: String) -> Answer {
-    Answer { status, body: json!({ "error": why }).to_string(), route }
+    Answer::json(status, &json!({ "error": why }), route)
 }

@@ -1,5 +1,5 @@
 //! HTTP/1.1 on a blocking socket, as much as a small service needs: requests with keep-alive and pipelining,
-//! responses with a length. Heads are bounded; bodies are read past, up to a bound, and not kept.
+//! responses with a length. Heads and bodies are bounded.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,8 +11,8 @@ pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 /// Most header fields in a head.
 const FIELDS_MAX: usize = 64;
 
-/// Longest request body that is read past.
-const BODY_BYTES_MAX: usize = 64 * 1024;
+/// Longest request body.
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// A request, read to its end.
 #[derive(Debug)]
@@ -23,10 +23,21 @@ pub struct Request {
     pub path: String,
     /// Its query, after the `?`; empty without one.
     pub query: String,
+    /// Its header fields, in order.
+    pub fields: Vec<(String, String)>,
+    /// Its body.
+    pub body: Vec<u8>,
     /// Whether the client wants the connection to live on.
     pub keep_alive: bool,
     /// When its first byte was there.
     pub begun: Instant,
+}
+
+impl Request {
+    /// The value of its first field of that name.
+    pub fn field(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
 }
 
 /// Why there is no request.
@@ -45,8 +56,14 @@ pub struct Status(pub u16, pub &'static str);
 impl Status {
     /// 200
     pub const OK: Self = Self(200, "OK");
+    /// 302
+    pub const FOUND: Self = Self(302, "Found");
     /// 400
     pub const BAD_REQUEST: Self = Self(400, "Bad Request");
+    /// 401
+    pub const UNAUTHORIZED: Self = Self(401, "Unauthorized");
+    /// 403
+    pub const FORBIDDEN: Self = Self(403, "Forbidden");
     /// 404
     pub const NOT_FOUND: Self = Self(404, "Not Found");
     /// 405
@@ -83,10 +100,13 @@ impl Wire {
         loop {
             if !self.ahead.is_empty() {
                 let begun = *begun.get_or_insert_with(Instant::now);
-                if let Some(parsed) = parse(&self.ahead, begun)? {
-                    self.ahead.drain(..parsed.head_bytes);
-                    self.skip(parsed.body_bytes)?;
-                    return Ok(parsed.request);
+                if let Some(Parsed { mut request, head_bytes, body_bytes }) = parse(&self.ahead, begun)? {
+                    self.ahead.drain(..head_bytes);
+                    while self.ahead.len() < body_bytes {
+                        self.more()?;
+                    }
+                    request.body = self.ahead.drain(..body_bytes).collect();
+                    return Ok(request);
                 }
                 if self.ahead.len() >= HEAD_BYTES_MAX {
                     return Err(NoRequest::Refused(Status::HEAD_TOO_LARGE, begun));
@@ -111,24 +131,19 @@ impl Wire {
         }
     }
 
-    fn skip(&mut self, mut bytes: usize) -> Result<(), NoRequest> {
-        loop {
-            let here = bytes.min(self.ahead.len());
-            self.ahead.drain(..here);
-            bytes -= here;
-            if bytes == 0 {
-                return Ok(());
-            }
-            self.more()?;
-        }
-    }
-
-    /// Writes a whole response.
-    pub fn write(&mut self, status: Status, content_type: &str, body: &str, keep_alive: bool) -> std::io::Result<()> {
+    /// Writes a whole response. `fields` are further lines of its head, each with its line end.
+    pub fn write(
+        &mut self,
+        status: Status,
+        content_type: &str,
+        fields: &str,
+        body: &str,
+        keep_alive: bool,
+    ) -> std::io::Result<()> {
         let connection = if keep_alive { "keep-alive" } else { "close" };
         let Status(number, words) = status;
         let response = format!(
-            "HTTP/1.1 {number} {words}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: {connection}\r\n\r\n{body}",
+            "HTTP/1.1 {number} {words}\r\nContent-Type: {content_type}\r\nContent-Length: {}\r\nConnection: {connection}\r\n{fields}\r\n{body}",
             body.len()
         );
         self.stream.write_all(response.as_bytes())
@@ -150,14 +165,18 @@ impl Wire {
     }
 }
 
-struct Parsed {
-    request: Request,
-    head_bytes: usize,
-    body_bytes: usize,
+/// A head that is whole.
+pub struct Parsed {
+    /// The request, as yet without its body.
+    pub request: Request,
+    /// Bytes of the head.
+    pub head_bytes: usize,
+    /// Bytes of the body that comes after it.
+    pub body_bytes: usize,
 }
 
 /// The request at the head of `bytes`; `None` while its head is not all there.
-fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
+pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
     let refuse = |status| NoRequest::Refused(status, begun);
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
     let mut head = httparse::Request::new(&mut fields);
@@ -173,8 +192,10 @@ fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
     // HTTP/1.1 lives on unless told otherwise, HTTP/1.0 ends unless told otherwise.
     let mut keep_alive = head.version == Some(1);
     let mut body_bytes = 0;
+    let mut given = Vec::with_capacity(head.headers.len());
     for field in head.headers.iter() {
         let value = std::str::from_utf8(field.value).map_err(|_| refuse(Status::BAD_REQUEST))?.trim();
+        given.push((field.name.to_owned(), value.to_owned()));
         if field.name.eq_ignore_ascii_case("connection") {
             for option in value.split(',').map(str::trim) {
                 if option.eq_ignore_ascii_case("close") {
@@ -199,6 +220,8 @@ fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
         method: head.method.unwrap_or_default().to_owned(),
         path: path.to_owned(),
         query: query.to_owned(),
+        fields: given,
+        body: Vec::new(),
         keep_alive,
         begun,
     };

@@ -3,21 +3,32 @@
 //! It answers for a small but real HTTP backend: a thread a connection, a pool of real database connections
 //! with a first-come-first-served checkout, and the metrics such a service exposes in production (Prometheus text,
 //! OpenTelemetry's names). Faults are flags: too small a pool, a connection held over a call to a
-//! neighbour, a slow handler. Every number it exposes is measured. It knows nothing of holdup's
+//! neighbour, a slow handler. Every number it exposes is measured. Beside that it can be a queue of exactly known
+//! capacity, a server whose accept queue overflows, and an order service with logins. It knows nothing of holdup's
 //! recordings or rules, and is no model of how to write a fast server.
 
 mod address;
+mod blocking;
+#[cfg(test)]
+mod blocking_tests;
+mod capacity;
 mod database;
 mod duration;
 mod handler;
 mod hog;
 mod http;
+mod listener;
 #[cfg(test)]
 mod mariadb_tests;
 mod metrics;
 mod options;
+mod orders;
+#[cfg(test)]
+mod orders_tests;
 mod pool;
 mod process;
+mod queue;
+mod running;
 mod script;
 mod seed;
 mod server;
@@ -82,15 +93,15 @@ pub fn run(options: Options) -> Result<(), ServiceError> {
         process::stop_on_stdin_eof(stop)?;
     }
     process::raise_file_limit();
-    let server = server::Server::start(&options)?;
-    let admin = server.admin.map_or("none".to_owned(), |address| address.to_string());
+    let running = running::Running::start(&options)?;
+    let admin = running.admin().map_or("none".to_owned(), |address| address.to_string());
     let mut stdout = std::io::stdout();
-    writeln!(stdout, "ready listen={} admin={admin}", server.listen)
+    writeln!(stdout, "ready listen={} admin={admin}", running.listen())
         .and_then(|()| stdout.flush())
         .map_err(|source| ServiceError::System { what: "write to stdout", source })?;
     while !stop.is_set() {
         std::thread::sleep(Duration::from_millis(20));
     }
-    server.stop();
+    running.stop();
     Ok(())
 }

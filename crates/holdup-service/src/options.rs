@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use crate::address::DatabaseAddress;
+use crate::capacity::CapacityOptions;
 use crate::duration;
 use crate::script::split_statements;
 
@@ -41,6 +42,10 @@ pub struct Options {
     #[arg(long = "route", value_name = "PATH=SQL", value_parser = parse_route)]
     pub routes: Vec<Route>,
 
+    /// Be an order service as well: POST /auth (JSON user, password) hands out tokens, GET /orders/N needs one; GET and POST /login (form) and /home, with a cookie; /echo. Every password but `wrong` is right
+    #[arg(long)]
+    pub orders: bool,
+
     /// Milliseconds the handler keeps its connection after the statement, as if it called a neighbour meanwhile
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub hold_ms: u64,
@@ -64,6 +69,10 @@ pub struct Options {
     /// Stop when stdin ends: whoever started it is gone
     #[arg(long)]
     pub stop_on_stdin_eof: bool,
+
+    /// What is for services of known capacity
+    #[command(flatten)]
+    pub capacity: CapacityOptions,
 }
 
 /// A path and what is run for it.

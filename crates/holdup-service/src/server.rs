@@ -3,7 +3,6 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{self, JoinHandle};
@@ -11,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::handler::{Answer, Service};
 use crate::http::{NoRequest, Request, Status, Wire};
+use crate::listener::{bind, own_address, readable};
 use crate::pool::Pool;
 use crate::{Options, ServiceError, process};
 
@@ -87,21 +87,6 @@ impl Server {
     }
 }
 
-fn bind(address: SocketAddr, option: &'static str, allow_remote: bool) -> Result<TcpListener, ServiceError> {
-    if !address.ip().is_loopback() && !allow_remote {
-        let why = format!("{address} is not on loopback; --allow-remote would allow it");
-        return Err(ServiceError::BadOption { option, why });
-    }
-    let listener = TcpListener::bind(address).map_err(|source| ServiceError::Listen { address, source })?;
-    // `accept` polls first, so that it can look for a stop; a client may still be gone when it accepts.
-    listener.set_nonblocking(true).map_err(|source| ServiceError::Listen { address, source })?;
-    Ok(listener)
-}
-
-fn own_address(listener: &TcpListener) -> Result<SocketAddr, ServiceError> {
-    listener.local_addr().map_err(|source| ServiceError::System { what: "read the address bound", source })
-}
-
 fn accept(
     name: &str,
     listener: &TcpListener,
@@ -143,13 +128,6 @@ fn accept(
     }
 }
 
-/// Waits up to 100 ms for a connection to accept.
-fn readable(listener: &TcpListener) -> bool {
-    let mut asked = libc::pollfd { fd: listener.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd, alive for the call.
-    unsafe { libc::poll(&raw mut asked, 1, 100) > 0 }
-}
-
 /// One of the connections that may be open; given back when it ends, however it ends.
 struct Place(Arc<AtomicU32>);
 
@@ -182,14 +160,14 @@ fn serve(mut wire: Wire, service: &Service) {
             Ok(request) => (service.answer(request), known_method(request), request.keep_alive),
             Err(status) => {
                 let body = format!("{{\"error\":\"{}\"}}", status.1);
-                (Answer { status: *status, body, route: String::new() }, "_OTHER", false)
+                (Answer { body, ..Answer::empty(*status) }, "_OTHER", false)
             }
         };
         if method == "HEAD" {
             // The answer to a HEAD has no body; with one, the next response on this connection would be misread.
             answer.body.clear();
         }
-        let written = wire.write(answer.status, "application/json", &answer.body, keep_alive);
+        let written = wire.write(answer.status, answer.content_type, &answer.fields, &answer.body, keep_alive);
         let labels = format!(
             "http_route=\"{}\",http_request_method=\"{method}\",http_response_status_code=\"{}\"",
             answer.route, answer.status.0
@@ -218,7 +196,7 @@ fn serve_admin(mut wire: Wire, service: &Service) {
             Ok(request) => request,
             Err(NoRequest::Closed) => return,
             Err(NoRequest::Refused(status, _)) => {
-                let _ = wire.write(status, TEXT, status.1, false);
+                let _ = wire.write(status, TEXT, "", status.1, false);
                 return wire.close();
             }
         };
@@ -230,7 +208,7 @@ fn serve_admin(mut wire: Wire, service: &Service) {
             "/health" => (Status::OK, "ok\n".to_owned()),
             _ => (Status::NOT_FOUND, "there are /metrics and /health\n".to_owned()),
         };
-        if wire.write(status, TEXT, &body, request.keep_alive).is_err() {
+        if wire.write(status, TEXT, "", &body, request.keep_alive).is_err() {
             return;
         }
         if !request.keep_alive {

@@ -16,8 +16,12 @@ struct Line {
     options: Options,
 }
 
-fn options(arguments: &[&str]) -> Options {
-    Line::try_parse_from([&["service"], arguments].concat()).expect("good options").options
+pub fn try_options(arguments: &[&str]) -> Result<Options, clap::Error> {
+    Line::try_parse_from([&["service"], arguments].concat()).map(|line| line.options)
+}
+
+pub fn options(arguments: &[&str]) -> Options {
+    try_options(arguments).expect("good options")
 }
 
 pub fn start(arguments: &[&str]) -> Server {
@@ -33,7 +37,7 @@ impl Client {
         Self(stream)
     }
 
-    fn send(&mut self, bytes: &[u8]) {
+    pub fn send(&mut self, bytes: &[u8]) {
         self.0.write_all(bytes).expect("it reads");
     }
 
@@ -42,8 +46,40 @@ impl Client {
         self.response()
     }
 
+    /// Asks with header fields, each with its line end, and a body.
+    pub fn ask(&mut self, method: &str, path: &str, fields: &str, body: &str) -> (u16, String) {
+        let (head, body) = self.ask_whole(method, path, fields, body);
+        (head[9..12].parse().expect("a status"), body)
+    }
+
+    /// The same, and the head of the answer as it is.
+    pub fn ask_whole(&mut self, method: &str, path: &str, fields: &str, body: &str) -> (String, String) {
+        let length = body.len();
+        let head = format!("{method} {path} HTTP/1.1\r\nHost: x\r\n{fields}Content-Length: {length}\r\n\r\n");
+        self.send((head + body).as_bytes());
+        self.whole_response()
+    }
+
     /// Reads exactly one response, so that what follows on the connection stays unread.
-    fn response(&mut self) -> (u16, String) {
+    pub fn response(&mut self) -> (u16, String) {
+        let (head, body) = self.whole_response();
+        (head[9..12].parse().expect("a status"), body)
+    }
+
+    /// The next response, unless the connection ends.
+    pub fn answer(&mut self) -> Option<u16> {
+        if self.0.peek(&mut [0]).is_ok_and(|count| count > 0) { Some(self.response().0) } else { None }
+    }
+
+    /// Whether something has come that was not read.
+    pub fn has_answer(&self) -> bool {
+        self.0.set_nonblocking(true).expect("set");
+        let has = self.0.peek(&mut [0]).is_ok_and(|count| count > 0);
+        self.0.set_nonblocking(false).expect("set");
+        has
+    }
+
+    fn whole_response(&mut self) -> (String, String) {
         let mut head = Vec::new();
         let mut byte = [0];
         while !head.ends_with(b"\r\n\r\n") {
@@ -54,10 +90,10 @@ impl Client {
         let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).expect("a length");
         let mut body = vec![0; length.parse().expect("a number")];
         self.0.read_exact(&mut body).expect("a whole body");
-        (head[9..12].parse().expect("a status"), String::from_utf8(body).expect("text"))
+        (head, String::from_utf8(body).expect("text"))
     }
 
-    fn is_closed(&mut self) -> bool {
+    pub fn is_closed(&mut self) -> bool {
         matches!(self.0.read(&mut [0]), Ok(0))
     }
 }
