@@ -12,7 +12,11 @@ mod config;
 mod finding;
 mod judge;
 mod search;
+mod statistics;
 mod step;
+
+#[cfg(test)]
+mod simulation;
 
 pub use config::{Config, Objective};
 pub use finding::{Breaking, Curve, Estimate, Finding, Held, How, Hysteresis, Peak, Point, Usl};

@@ -1,9 +1,111 @@
 //! What the steps of a search show.
 
-use crate::{Config, Finding, Step};
+mod analysis;
+mod breaking;
+mod curve;
+mod hysteresis;
+mod usl;
+mod visit;
+
+pub(crate) use analysis::Analysis;
+pub(crate) use breaking::objective;
+pub(crate) use visit::Visit;
+
+use crate::{Config, Finding, Held, Point, Step};
 
 /// Names knee, breaking point, capacity, hysteresis and scaling law from the steps that were played, in their order.
 pub fn judge(steps: &[Step], config: &Config) -> Finding {
-    let _ = config;
-    Finding { steps_visited: steps.len(), ..Finding::default() }
+    let analysis = Analysis::of(steps, config);
+    let mut finding = Finding {
+        points: points(&analysis),
+        steps_visited: steps.len(),
+        elapsed: steps.last().map_or_else(Default::default, |step| step.to),
+        ..Finding::default()
+    };
+    finding.hysteresis = hysteresis::hysteresis(steps, &analysis, &mut finding.unresolved);
+    finding.usl = usl::usl(&analysis);
+    finding.refused = refused(&analysis);
+    if finding.refused.is_some() {
+        return finding;
+    }
+    finding.curve = analysis.fit.as_ref().map(|fit| fit.curve);
+    finding.capacity = analysis.capacity;
+    finding.breaking_point = breaking::breaking(&analysis, config);
+    finding.knee = analysis.knee();
+    if finding.knee.is_none() {
+        finding.unresolved.push(no_knee(&analysis, config));
+    }
+    if analysis.errors_base > config.error_ratio_most {
+        let share = 100.0 * analysis.errors_base;
+        finding.unresolved.push(format!("{share:.1} % of requests fail even at low rates: errors count from there on"));
+    }
+    if analysis.hold.is_none() && analysis.over.is_some() {
+        finding.unresolved.push("no rate was found that the service carries".to_owned());
+    }
+    if let (Some(knee), Some(capacity)) = (finding.knee, finding.capacity) {
+        finding.knee_of_capacity_ratio = Some((knee.value / capacity.value).min(1.0));
+        finding.is_stable = is_stable(&analysis, config);
+        if !analysis.conflicts.is_empty() && !finding.is_stable {
+            let rates: Vec<String> =
+                analysis.conflicts.iter().map(|index| format!("{:.4}", analysis.visits[*index].offered)).collect();
+            finding.unresolved.push(format!("visits disagree at {} requests/s", rates.join(", ")));
+        }
+    }
+    finding
+}
+
+/// Whether the answer would be the same after more visits: they agree, some are close to the knee, the interval is narrow.
+pub(crate) fn is_stable(analysis: &Analysis, config: &Config) -> bool {
+    let Some(knee) = analysis.knee() else { return false };
+    let near = analysis
+        .visits
+        .iter()
+        .filter(|visit| !visit.is_limited && (visit.offered / knee.value).ln().abs() < 0.15)
+        .count();
+    let half_width = 0.5 * (knee.high - knee.low) / knee.value;
+    near >= 2 && 4 * analysis.conflicts.len() <= near && half_width <= 2.0 * config.resolution
+}
+
+/// Why no knee is named, if the generator or failures forbid it.
+fn refused(analysis: &Analysis) -> Option<String> {
+    if analysis.errors_base > 0.5 {
+        let share = 100.0 * analysis.errors_base;
+        return Some(format!("{share:.0} % of requests fail even at the lowest rate: there is no service to judge"));
+    }
+    let limited = analysis.limited?;
+    // Found below: that the generator is limited further up does not matter.
+    if analysis.over.is_some_and(|over| over < limited) || analysis.knee().is_some() {
+        return None;
+    }
+    let why = analysis.visits.iter().any(|visit| visit.is_limited).then_some("the generator was the limit");
+    let held = analysis.hold.map_or_else(String::new, |hold| format!("; the service followed up to {hold:.4}/s"));
+    Some(format!("{} at {limited:.4}/s{held}", why.unwrap_or_default()))
+}
+
+fn no_knee(analysis: &Analysis, config: &Config) -> String {
+    match analysis.hold {
+        Some(hold) if hold >= 0.98 * config.most => {
+            format!("knee not reached up to {:.6}/s, the most that was allowed", config.most)
+        }
+        Some(hold) => format!("knee not reached up to {hold:.6}/s within the time"),
+        None => "no step could be judged".to_owned(),
+    }
+}
+
+fn points(analysis: &Analysis) -> Vec<Point> {
+    analysis
+        .visits
+        .iter()
+        .zip(&analysis.held)
+        .map(|(visit, held): (&Visit, &Held)| Point {
+            offered: visit.offered,
+            due: visit.due,
+            achieved: visit.achieved,
+            response_ns: visit.response.map(|response| response * 1e9),
+            error_ratio: visit.error_ratio(),
+            in_system: visit.in_system,
+            growth: visit.growth,
+            held: *held,
+        })
+        .collect()
 }

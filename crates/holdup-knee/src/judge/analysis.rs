@@ -1,0 +1,237 @@
+//! What the steps say together: which rates held, which did not, how much the service completes at most, the curve.
+//! The controller decides on this, the judgement reports it.
+
+use crate::judge::curve::{Fit, Observed, fit};
+use crate::judge::visit::Visit;
+use crate::{Config, Estimate, Held, How, Purpose, Step};
+
+/// All steps, weighed against each other.
+#[derive(Clone, Debug)]
+pub(crate) struct Analysis {
+    pub visits: Vec<Visit>,
+    /// Of each visit.
+    pub held: Vec<Held>,
+    /// Share of requests that stay in the system at low rates already: never answered.
+    pub leak: f64,
+    /// Share of requests that fail at low rates already.
+    pub errors_base: f64,
+    /// The highest rate that held, and the lowest above it that did not.
+    pub hold: Option<f64>,
+    pub over: Option<f64>,
+    /// The lowest rate that the generator could not offer.
+    pub limited: Option<f64>,
+    /// Visits on the wrong side: held above rates that did not, or the reverse.
+    pub conflicts: Vec<usize>,
+    pub capacity: Option<Estimate>,
+    pub fit: Option<Fit>,
+}
+
+impl Analysis {
+    pub fn of(steps: &[Step], config: &Config) -> Self {
+        let visits: Vec<Visit> =
+            steps.iter().enumerate().filter_map(|(index, step)| Visit::of(index, step, config)).collect();
+        let usual: Vec<&Visit> =
+            visits.iter().filter(|visit| !visit.is_limited && steps[visit.step].purpose != Purpose::Recover).collect();
+        let leak = leak(&usual);
+        let errors_base = errors_base(&usual);
+        let errors_most = errors_base + config.error_ratio_most;
+        let held: Vec<Held> = visits
+            .iter()
+            .map(|visit| match visit.missed(leak, errors_most) {
+                _ if visit.is_limited => Held::GeneratorLimited,
+                Some(how) => Held::No(how),
+                None if visit.keeps_up(leak) => Held::Yes,
+                None => Held::Unclear,
+            })
+            .collect();
+        let counts = |index: usize| steps[visits[index].step].purpose != Purpose::Recover;
+        let (hold, over, conflicts) = bracket(&visits, &held, &counts);
+        // Limited once and not at a higher rate: that was the moment, not the rate.
+        let unlimited = usual.iter().map(|visit| visit.offered).fold(0.0, f64::max);
+        let limited = visits
+            .iter()
+            .filter(|visit| visit.is_limited && visit.offered > unlimited)
+            .map(|visit| visit.offered)
+            .reduce(f64::min);
+        let capacity = capacity(&visits, &held, &counts, hold, over);
+        let observed: Vec<Observed> = visits
+            .iter()
+            .zip(&held)
+            .enumerate()
+            .filter(|(index, (visit, held))| {
+                counts(*index)
+                    && matches!(held, Held::Yes | Held::Unclear)
+                    && over.is_none_or(|over| visit.offered < over)
+                    && !conflicts.contains(index)
+            })
+            .filter_map(|(_, (visit, _))| {
+                Some(Observed { rate: visit.due, response: visit.response?, error: visit.response_error })
+            })
+            .collect();
+        let known = capacity.map(|capacity| {
+            let spread = (capacity.high / capacity.low.max(1e-9)).ln() / (2.0 * super::visit::Z);
+            (capacity.value, spread.clamp(0.01, 1.0))
+        });
+        let fit = fit(&observed, known);
+        Self { visits, held, leak, errors_base, hold, over, limited, conflicts, capacity, fit }
+    }
+
+    /// The knee: from the curve, and never beyond what does not hold.
+    pub fn knee(&self) -> Option<Estimate> {
+        let Some(capacity) = self.capacity else {
+            // Nothing was too much, but response time rises faster than load already.
+            let (value, low, high) = self.fit.as_ref()?.knee;
+            return (high < self.hold?).then_some(Estimate { value, low, high });
+        };
+        let ceiling = self.over.unwrap_or(f64::MAX).min(capacity.high);
+        let Some(fit) = &self.fit else {
+            return Some(Estimate { low: self.hold.unwrap_or(capacity.low).min(capacity.low), ..capacity });
+        };
+        let (value, low, high) = fit.knee;
+        let value = value.min(ceiling);
+        // What the form of the curve may be wrong by, even where it fits.
+        let form = 0.01 * value;
+        Some(Estimate {
+            value,
+            low: (low - form).clamp(0.0, value),
+            high: (high + form).min(ceiling + form).max(value),
+        })
+    }
+
+    /// How the service breaks just above the highest rate that held.
+    pub fn how(&self) -> Option<How> {
+        let over = self.over?;
+        let near = || self.visits.iter().zip(&self.held).filter(|(visit, _)| visit.offered <= 1.3 * over);
+        let errors = near().filter(|(_, held)| **held == Held::No(How::Errors)).count();
+        let piles = near().filter(|(_, held)| **held == Held::No(How::AchievedBelowOffered)).count();
+        Some(if errors > piles { How::Errors } else { How::AchievedBelowOffered })
+    }
+
+    /// Mean response time without load: of the slowest rates that held.
+    pub fn base_response(&self) -> Option<f64> {
+        let mut seen: Vec<(f64, f64)> = self
+            .visits
+            .iter()
+            .zip(&self.held)
+            .filter(|(_, held)| matches!(held, Held::Yes | Held::Unclear))
+            .filter_map(|(visit, _)| Some((visit.offered, visit.response?)))
+            .collect();
+        seen.sort_by(|a, b| a.0.total_cmp(&b.0));
+        seen.iter().take(3).map(|one| one.1).reduce(f64::min)
+    }
+}
+
+/// What stays in the system though rates are low: the least relative growth of those that answer most.
+fn leak(visits: &[&Visit]) -> f64 {
+    let mut growth: Vec<f64> = visits
+        .iter()
+        .filter(|visit| visit.growth < 0.1 && visit.drift < 0.3 * visit.growth.max(0.0) + 1e-3)
+        .filter(|visit| visit.growth * visit.due * visit.seconds as f64 > 4.0)
+        .map(|visit| visit.growth.min(visit.median_growth))
+        .collect();
+    growth.sort_by(f64::total_cmp);
+    growth.get(growth.len() / 4).copied().unwrap_or(0.0).max(0.0)
+}
+
+/// What fails though rates are low: pooled over the lowest rates, up to a few hundred requests.
+fn errors_base(visits: &[&Visit]) -> f64 {
+    let mut low: Vec<&&Visit> = visits.iter().collect();
+    low.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    let highest = low.last().map_or(0.0, |visit| visit.offered);
+    let (mut failed, mut ended) = (0.0, 0.0);
+    for visit in low {
+        let is_low = visit.offered < 0.45 * highest;
+        if ended >= 2_000.0 || (ended > 0.0 && !is_low) {
+            break;
+        }
+        if visit.growth < 0.1 {
+            failed += visit.failed;
+            ended += visit.ended;
+        }
+    }
+    // A few failures of a few requests are no base.
+    if failed >= 3.0 { failed / ended } else { 0.0 }
+}
+
+/// The cut between rates that hold and rates that don't which contradicts the fewest visits.
+fn bracket(visits: &[Visit], held: &[Held], counts: &impl Fn(usize) -> bool) -> (Option<f64>, Option<f64>, Vec<usize>) {
+    let seen: Vec<(usize, f64, bool)> = visits
+        .iter()
+        .zip(held)
+        .enumerate()
+        .filter(|(index, _)| counts(*index))
+        .filter_map(|(index, (visit, held))| match held {
+            Held::Yes => Some((index, visit.offered, true)),
+            Held::No(_) => Some((index, visit.offered, false)),
+            Held::Unclear | Held::GeneratorLimited => None,
+        })
+        .collect();
+    let wrong =
+        |cut: f64| seen.iter().filter(move |(_, rate, is_held)| (*rate < cut) != *is_held).map(|(index, ..)| *index);
+    let mut cuts: Vec<f64> = seen.iter().map(|(_, rate, _)| rate * (1.0 + 1e-9)).chain([0.0]).collect();
+    cuts.sort_by(f64::total_cmp);
+    let fewest = cuts.iter().map(|cut| wrong(*cut).count()).min().unwrap_or(0);
+    let best: Vec<f64> = cuts.into_iter().filter(|cut| wrong(*cut).count() == fewest).collect();
+    let cut = best.get(best.len() / 2).copied().unwrap_or(0.0);
+    let hold = seen.iter().filter(|(_, rate, is_held)| *is_held && *rate < cut).map(|one| one.1).reduce(f64::max);
+    let over = seen.iter().filter(|(_, rate, is_held)| !*is_held && *rate >= cut).map(|one| one.1).reduce(f64::min);
+    (hold, over, wrong(cut).collect())
+}
+
+/// What the service completes per second when more is offered. Where throughput falls under overload (so that a rate
+/// above it held) the capacity is between the rates that held and those that did not.
+fn capacity(
+    visits: &[Visit],
+    held: &[Held],
+    counts: &impl Fn(usize) -> bool,
+    hold: Option<f64>,
+    over: Option<f64>,
+) -> Option<Estimate> {
+    let over = over?;
+    let (mut sum, mut weights) = (0.0, 0.0);
+    let mut seen = Vec::new();
+    for (index, (visit, held)) in visits.iter().zip(held).enumerate() {
+        let is_over = matches!(held, Held::No(_)) && visit.offered >= over && visit.offered <= 1.6 * over;
+        if !counts(index) || !is_over {
+            continue;
+        }
+        let (rate, error) = throughput(visit);
+        if rate <= 0.0 {
+            continue;
+        }
+        let weight = (rate / error).powi(2).min(1e6);
+        sum += weight * rate;
+        weights += weight;
+        seen.push((rate, weight));
+    }
+    let hold_low = hold.unwrap_or(0.0);
+    if weights <= 0.0 {
+        let middle = (hold_low.max(0.1 * over) * over).sqrt();
+        return Some(Estimate { value: middle, low: hold_low, high: over });
+    }
+    let value = sum / weights;
+    let scatter = seen.iter().map(|(rate, weight)| weight * (rate - value).powi(2)).sum::<f64>()
+        / (seen.len() as f64 - 1.0).max(1.0);
+    // 0.5 % of its own besides: seconds are cut by a clock that the service does not know.
+    let error = (scatter.max(1.0) / weights).sqrt().hypot(0.005 * value);
+    let (low, high) = (value - super::visit::Z * error, value + super::visit::Z * error);
+    if hold_low > high * 1.02 {
+        return Some(Estimate { value: (hold_low * over).sqrt(), low: hold_low, high: over });
+    }
+    let value = value.clamp(hold_low.min(value * 1.02), over.max(value * 0.98));
+    Some(Estimate { value, low: low.min(value), high: high.max(value) })
+}
+
+/// Completions per second of a visit that was too much, with their standard error. Of few completions the count is coarse;
+/// the drift of response times is not: in a queue of constant capacity they grow by `(rate - capacity) / rate` per second.
+fn throughput(visit: &Visit) -> (f64, f64) {
+    let (rate, error) = (visit.achieved, visit.achieved_error.max(0.003 * visit.achieved));
+    let total = visit.achieved * visit.seconds as f64;
+    let by_drift = visit.due * (1.0 - visit.drift);
+    let is_straight = visit.drift_share > 0.9 && visit.drift > 0.02 && visit.seconds >= 4 && visit.failed == 0.0;
+    if total < 400.0 && is_straight && (by_drift - rate).abs() < 3.0 * error {
+        let share = (1.0 - visit.drift_share).max(0.0).sqrt();
+        return (by_drift, (visit.due * visit.drift * share / (visit.seconds as f64).sqrt()).max(0.01 * by_drift));
+    }
+    (rate, error)
+}

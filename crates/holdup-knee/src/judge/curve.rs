@@ -1,0 +1,200 @@
+//! The curve of response time over offered rate, and the knee on it.
+//!
+//! `R(rate) = base (1 + a u^k / (1 - u))`, `u = rate / capacity` (see [`Curve`]). Its elasticity
+//! `e(u) = d ln R / d ln rate = a u^k (k (1 - u) + u) / ((1 - u)^2 + a u^k (1 - u))` rises from 0 without end, so that
+//! the knee, `e = 1`, is one rate. As `a` goes to 0, which is a service where nothing varies, it goes to the capacity.
+//!
+//! The fit is of four logarithms by least squares, with Huber's weights (P. J. Huber, "Robust estimation of a location
+//! parameter", 1964) against disturbed steps, and with what theory knows beforehand as weak further observations: a service
+//! with c = capacity times base workers has `k` near `sqrt(2 (c + 1)) - 1`, and `a` of the order of `1 / c`.
+
+use crate::Curve;
+use crate::statistics::{Random, minimise, quantile, solve};
+
+/// What the curve is fitted to: a rate, a response time in seconds, its relative standard error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Observed {
+    pub rate: f64,
+    pub response: f64,
+    pub error: f64,
+}
+
+/// A fitted curve.
+#[derive(Clone, Debug)]
+pub(crate) struct Fit {
+    pub curve: Curve,
+    /// Rate at which the elasticity is 1, with its interval.
+    pub knee: (f64, f64, f64),
+}
+
+/// No response time of a step is known better than this: the machine's own wobble.
+const ERROR_LEAST: f64 = 0.02;
+/// Residuals beyond so many standard errors count less. Huber's constant.
+const HUBER: f64 = 1.345;
+
+impl Curve {
+    /// Mean response time at a rate, seconds; no end from the capacity on.
+    pub(crate) fn response(&self, rate: f64) -> f64 {
+        let u = rate / self.capacity;
+        if u >= 1.0 { f64::INFINITY } else { self.base_ns * 1e-9 * (1.0 + self.a * u.powf(self.k) / (1.0 - u)) }
+    }
+
+    /// The rate at which response time begins to grow faster than load.
+    pub fn knee(&self) -> f64 {
+        let (mut low, mut high) = (0.0, 1.0);
+        for _ in 0..40 {
+            let u: f64 = 0.5 * (low + high);
+            let waiting = self.a * u.powf(self.k);
+            let above = waiting * (self.k * (1.0 - u) + u);
+            if above < (1.0 - u) * (1.0 - u + waiting) { low = u } else { high = u }
+        }
+        self.capacity * 0.5 * (low + high)
+    }
+}
+
+/// Fits the curve. `capacity` is what is known of it from elsewhere: value and relative standard error.
+pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>) -> Option<Fit> {
+    let highest = observed.iter().map(|one| one.rate).fold(0.0, f64::max);
+    let fastest = observed.iter().map(|one| one.response).fold(f64::MAX, f64::min);
+    if observed.len() < 2 || highest <= 0.0 || fastest <= 0.0 {
+        return None;
+    }
+    let (centre, spread) = capacity.unwrap_or((2.0 * highest, 1.0));
+    let bounds = [
+        ((0.2 * fastest).ln(), (3.0 * fastest).ln()),
+        ((centre * (-4.0 * spread).exp()).ln(), (centre * (4.0 * spread).exp()).ln()),
+        (1e-5_f64.ln(), 30_f64.ln()),
+        (0.2_f64.ln(), 40_f64.ln()),
+    ];
+    let mut weights = vec![1.0; observed.len()];
+    let workers = (centre * fastest).max(1.0);
+    let mut best = None;
+    for round in 0..4 {
+        let run = |start: [f64; 4]| {
+            minimise(start, bounds, |at, out| {
+                out.clear();
+                let curve = of_logarithms(at);
+                out.extend(
+                    observed.iter().zip(&weights).map(|(one, weight): (_, &f64)| weight.sqrt() * residual(&curve, one)),
+                );
+                let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
+                out.push((at[1] - centre.ln()) / spread);
+                out.push((at[3] - ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()) / 0.5);
+                out.push((at[2] - (0.3 / workers).ln()) / 2.5);
+            })
+        };
+        let starts: Vec<[f64; 4]> = match &best {
+            None => [1e-3, 0.1, 0.5, 1.0]
+                .into_iter()
+                .map(|a| [fastest.ln(), centre.ln(), (a / workers).ln(), ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()])
+                .collect(),
+            Some(solution) => {
+                let solution: &crate::statistics::Solution<4> = solution;
+                vec![solution.at]
+            }
+        };
+        best = starts.into_iter().map(run).min_by(|a, b| a.cost.total_cmp(&b.cost));
+        if round < 3 {
+            let curve = of_logarithms(&best.as_ref()?.at);
+            for (weight, one) in weights.iter_mut().zip(observed) {
+                let away = residual(&curve, one);
+                // Disturbances only ever add time: too slow is doubted sooner than too fast.
+                let bound = if away > 0.0 { HUBER } else { 2.0 * HUBER };
+                *weight = if away.abs() <= bound { 1.0 } else { bound / away.abs() };
+            }
+        }
+    }
+    let best = best?;
+    let curve = of_logarithms(&best.at);
+    // Scatter beyond the errors of the steps themselves widens the interval.
+    let scatter = {
+        let sum: f64 = observed.iter().zip(&weights).map(|(one, w)| w * residual(&curve, one).powi(2)).sum();
+        (sum / (observed.len() as f64 - 2.0).max(1.0)).max(1.0)
+    };
+    let knee = curve.knee();
+    let (low, high) = interval(&best.at, &best.information, scatter, &bounds).unwrap_or((0.5 * knee, 1.5 * knee));
+    Some(Fit { curve, knee: (knee, low.min(knee), high.max(knee)) })
+}
+
+fn of_logarithms(at: &[f64; 4]) -> Curve {
+    Curve { base_ns: at[0].exp() * 1e9, capacity: at[1].exp(), a: at[2].exp(), k: at[3].exp() }
+}
+
+fn residual(curve: &Curve, one: &Observed) -> f64 {
+    let u = (one.rate / curve.capacity).min(0.999);
+    let response = curve.base_ns * 1e-9 * (1.0 + curve.a * u.powf(curve.k) / (1.0 - u));
+    (one.response / response).ln() / one.error.hypot(ERROR_LEAST)
+}
+
+/// 95 % of the knees of curves drawn around the fitted one, from the normal distribution with its information.
+fn interval(at: &[f64; 4], information: &[[f64; 4]; 4], scatter: f64, bounds: &[(f64, f64); 4]) -> Option<(f64, f64)> {
+    let mut covariance = [[0.0; 4]; 4];
+    let mut damped = *information;
+    for (index, row) in damped.iter_mut().enumerate() {
+        row[index] += 1e-6;
+    }
+    for column in 0..4 {
+        let mut unit = [0.0; 4];
+        unit[column] = 1.0;
+        let solved = solve(damped, unit)?;
+        for row in 0..4 {
+            covariance[row][column] = solved[row] * scatter;
+        }
+    }
+    // Cholesky's factor.
+    let mut factor = [[0.0; 4]; 4];
+    for row in 0..4 {
+        for column in 0..=row {
+            let sum: f64 = (0..column).map(|index| factor[row][index] * factor[column][index]).sum();
+            let value = covariance[row][column] - sum;
+            factor[row][column] = if row == column { value.max(1e-12).sqrt() } else { value / factor[column][column] };
+        }
+    }
+    let mut random = Random::new(0x6b6e_6565);
+    let knees: Vec<f64> = (0..300)
+        .map(|_| {
+            let draw: [f64; 4] = std::array::from_fn(|_| random.normal());
+            let mut moved = *at;
+            for row in 0..4 {
+                moved[row] += (0..=row).map(|column| factor[row][column] * draw[column]).sum::<f64>();
+                moved[row] = moved[row].clamp(bounds[row].0, bounds[row].1);
+            }
+            of_logarithms(&moved).knee()
+        })
+        .collect();
+    Some((quantile(&knees, 0.025), quantile(&knees, 0.975)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn observe(response: impl Fn(f64) -> f64) -> Vec<Observed> {
+        [10.0, 30.0, 50.0, 70.0, 85.0, 93.0]
+            .into_iter()
+            .map(|rate| Observed { rate, response: response(rate), error: 0.02 })
+            .collect()
+    }
+
+    #[test]
+    fn one_exponential_worker_has_its_knee_at_half() {
+        let fit = fit(&observe(|rate| 1.0 / (100.0 - rate)), Some((100.0, 0.01))).unwrap();
+        assert!((fit.knee.0 - 50.0).abs() < 1.5, "{fit:?}");
+        assert!(fit.knee.1 < 50.0 && fit.knee.2 > 50.0);
+    }
+
+    #[test]
+    fn where_nothing_varies_the_knee_is_the_capacity() {
+        let fit = fit(&observe(|_| 0.01), Some((100.0, 0.01))).unwrap();
+        assert!(fit.knee.0 > 95.0 && fit.knee.0 <= 102.0, "{fit:?}");
+    }
+
+    #[test]
+    fn a_disturbed_step_does_not_move_the_knee_far() {
+        let mut observed = observe(|rate| 1.0 / (100.0 - rate));
+        observed[1].response *= 2.0;
+        observed.extend(observe(|rate| 1.0 / (100.0 - rate)));
+        let fit = fit(&observed, Some((100.0, 0.01))).unwrap();
+        assert!((fit.knee.0 - 50.0).abs() < 5.0, "{fit:?}");
+    }
+}

@@ -1,0 +1,66 @@
+//! Hysteresis: does response time come back when load falls after an overload?
+
+use std::time::Duration;
+
+use crate::judge::Analysis;
+use crate::{Held, Hysteresis, Purpose, Step};
+
+/// Back means: within this of what it was at that rate before.
+const BACK: f64 = 1.25;
+
+/// Looks at the last recovery that follows an overload.
+pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut Vec<String>) -> Option<Hysteresis> {
+    let at = steps
+        .windows(2)
+        .rposition(|pair| pair[0].purpose == Purpose::Overload && pair[1].purpose == Purpose::Recover)?;
+    let (overload, recover) = (&steps[at], &steps[at + 1]);
+    if overload.is_generator_limited || recover.is_generator_limited {
+        unresolved.push("recovery after overload: the generator was the limit".to_owned());
+        return None;
+    }
+    let before = before(steps, analysis, at, recover.offered)?;
+    let ratios: Vec<Option<f64>> = recover
+        .seconds
+        .iter()
+        .map(|second| (second.response.count > 0).then(|| second.response.mean_ns * 1e-9 / before))
+        .collect();
+    let is_back = |ratio: &Option<f64>| ratio.is_some_and(|ratio| ratio < BACK);
+    // Back from the first second on after which most are: one later stall of the machine is no relapse.
+    let first = (0..ratios.len()).find(|from| {
+        let rest = &ratios[*from..];
+        is_back(&rest[0]) && 3 * rest.iter().filter(|ratio| is_back(ratio)).count() >= 2 * rest.len()
+    });
+    let tail: Vec<f64> =
+        ratios[ratios.len() - ratios.len().div_ceil(3).min(ratios.len())..].iter().flatten().copied().collect();
+    let response_ratio = match (tail.is_empty(), steps.get(at + 1)) {
+        (false, _) => crate::statistics::median(&tail),
+        // Nothing was answered any more: as slow as the recovery is long.
+        (true, step) => step.map_or(0.0, |step| (step.to - step.from).as_secs_f64()) / before,
+    };
+    let gap = recover.from.saturating_sub(overload.to);
+    Some(Hysteresis {
+        overload_rate: overload.offered,
+        recover_rate: recover.offered,
+        recovered: first.is_some(),
+        after: first.map(|second| gap + Duration::from_secs(second as u64)),
+        response_ratio,
+    })
+}
+
+/// Mean response time at that rate before the overload: of the visits close to it, else from the curve.
+fn before(steps: &[Step], analysis: &Analysis, overload: usize, rate: f64) -> Option<f64> {
+    let near: Vec<f64> = analysis
+        .visits
+        .iter()
+        .zip(&analysis.held)
+        .filter(|(visit, held)| {
+            visit.step < overload && **held == Held::Yes && steps[visit.step].purpose != Purpose::Recover
+        })
+        .filter(|(visit, _)| (visit.offered / rate).ln().abs() < 0.08)
+        .filter_map(|(visit, _)| visit.response)
+        .collect();
+    if !near.is_empty() {
+        return Some(crate::statistics::median(&near));
+    }
+    analysis.fit.as_ref().map(|fit| fit.curve.response(rate)).filter(|response| response.is_finite())
+}

@@ -1,0 +1,238 @@
+//! A step in figures: what was achieved, how fast, whether requests piled up. Nothing here compares steps with each other.
+
+use crate::statistics::{deviation, line, mean, median, robust_deviation, share_low};
+use crate::{Config, How, Step, Summary};
+
+/// Two-sided 95 % of a normal distribution.
+pub(crate) const Z: f64 = 1.96;
+
+/// A step in figures. Rates are per second, times in seconds, errors are standard errors.
+#[derive(Clone, Debug)]
+pub(crate) struct Visit {
+    /// Which step it is.
+    pub step: usize,
+    pub offered: f64,
+    pub due: f64,
+    pub achieved: f64,
+    pub achieved_error: f64,
+    /// Growth of the requests in the system as a share of the offered rate, by the whole and by the median second.
+    pub growth: f64,
+    pub median_growth: f64,
+    pub growth_error: f64,
+    /// By how much response time grows, seconds per second.
+    pub drift: f64,
+    /// Share of the variance of response times that the drift explains.
+    pub drift_share: f64,
+    /// Mean response time of undisturbed seconds, and its standard error as a share of it.
+    pub response: Option<f64>,
+    pub response_error: f64,
+    /// Mean of the requests in the system.
+    pub in_system: f64,
+    pub in_system_first: f64,
+    pub in_system_last: f64,
+    pub failed: f64,
+    pub ended: f64,
+    /// The quantile that the objective is about, if there is one.
+    pub objective: Option<f64>,
+    /// Seconds that count, and those of them that were left out of the response time.
+    pub seconds: usize,
+    pub left_out: usize,
+    pub is_limited: bool,
+}
+
+impl Visit {
+    /// Of a step; none when it has no whole second.
+    pub fn of(index: usize, step: &Step, config: &Config) -> Option<Self> {
+        let all = &step.seconds;
+        if all.is_empty() {
+            return None;
+        }
+        // Requests enter at once and leave a response time later: until then their number grows without meaning anything.
+        let first_answers: Vec<f64> = all
+            .iter()
+            .filter(|second| second.response.count > 0)
+            .map(|second| second.response.mean_ns * 1e-9)
+            .collect();
+        let filling = first_answers.iter().copied().fold(f64::MAX, f64::min);
+        let filling = if filling < all.len() as f64 { filling.ceil().max(0.0) as usize } else { 0 };
+        let settle = (step.settle.as_secs_f64().ceil() as usize).max(if filling > 1 { filling } else { 0 });
+        let skip = settle.min(all.len().saturating_sub(if all.len() > 3 { 2 } else { 1 }));
+        let seconds = &all[skip..];
+        let count = seconds.len() as f64;
+        let sum = |of: fn(&crate::Second) -> u64| seconds.iter().map(of).sum::<u64>() as f64;
+        let due = sum(|second| second.due) / count;
+        let (completed, failed) = (sum(|second| second.completed), sum(|second| second.failed));
+
+        let first = if skip > 0 { all[skip - 1].in_system_end as f64 } else { 0.0 };
+        let levels: Vec<f64> =
+            std::iter::once(first).chain(seconds.iter().map(|second| second.in_system_end as f64)).collect();
+        let last = levels.last().copied().unwrap_or(first);
+        let rate = due.max(1e-9);
+        let grown: Vec<f64> = levels.windows(2).map(|pair| (pair[1] - pair[0]) / rate).collect();
+        let completions: Vec<f64> = seconds.iter().map(|second| second.completed as f64).collect();
+
+        let (response, response_error, left_out) = level(seconds.iter().map(|s| (&s.response, s.is_disturbed)));
+        let times: Vec<(f64, f64)> = seconds
+            .iter()
+            .enumerate()
+            .filter(|(_, second)| second.response.count > 0)
+            .map(|(at, second)| (at as f64, second.response.mean_ns * 1e-9))
+            .collect();
+        let (drift, drift_share) = line(&times).unwrap_or_else(|| match (times.first(), times.last()) {
+            (Some(from), Some(to)) if to.0 > from.0 => ((to.1 - from.1) / (to.0 - from.0), 0.5),
+            _ => (0.0, 0.0),
+        });
+        Some(Self {
+            step: index,
+            offered: step.offered,
+            due,
+            achieved: completed / count,
+            achieved_error: deviation(&completions) / count.sqrt() + 0.5 / count,
+            growth: (last - first) / (rate * count),
+            median_growth: median(&grown),
+            growth_error: 1.25 * robust_deviation(&grown) / count.sqrt(),
+            drift,
+            drift_share,
+            response,
+            response_error,
+            in_system: mean(&levels),
+            in_system_first: first,
+            in_system_last: last,
+            failed,
+            ended: completed + failed,
+            objective: config.objective.and_then(|objective| {
+                let tails: Vec<f64> = seconds
+                    .iter()
+                    .filter(|second| second.response.count > 0 && !second.is_disturbed)
+                    .map(|second| tail(&second.response, objective.quantile))
+                    .collect();
+                (!tails.is_empty()).then(|| median(&tails) * 1e-9)
+            }),
+            seconds: seconds.len(),
+            left_out,
+            is_limited: step.is_generator_limited,
+        })
+    }
+
+    /// Share of requests that failed, of those that ended.
+    pub fn error_ratio(&self) -> f64 {
+        self.failed / self.ended.max(1.0)
+    }
+
+    /// Whether requests pile up: they grow in number second after second, and response times grow with them. A stall of
+    /// the machine makes one second of growth, requests that are never answered make growth without slower answers.
+    pub fn piles_up(&self, leak: f64) -> bool {
+        // Growth below 1 % is within what a machine steals; at 25 % it needs no second witness.
+        const LEAST: f64 = 0.01;
+        const PLAIN: f64 = 0.25;
+        let growth = self.growth - leak;
+        if growth > PLAIN {
+            return true;
+        }
+        let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
+        let is_growing = growth > LEAST + one && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
+        is_growing && self.drift > 0.4 * growth
+    }
+
+    /// Whether requests clearly do not pile up.
+    pub fn keeps_up(&self, leak: f64) -> bool {
+        let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
+        self.growth.min(self.median_growth) - leak < 0.02 + one || self.drift < 0.2 * (self.growth - leak)
+    }
+
+    /// Whether more failed than `most`, surely.
+    pub fn fails_more_than(&self, most: f64) -> bool {
+        share_low(self.failed, self.ended, Z) > most
+    }
+
+    /// What is missed, if anything; the objective is a matter of its own.
+    pub fn missed(&self, leak: f64, errors_most: f64) -> Option<How> {
+        if self.piles_up(leak) {
+            Some(How::AchievedBelowOffered)
+        } else if self.fails_more_than(errors_most) {
+            Some(How::Errors)
+        } else {
+            None
+        }
+    }
+}
+
+/// The percentile that is nearest to `quantile`, nanoseconds.
+fn tail(summary: &Summary, quantile: f64) -> f64 {
+    if quantile >= 0.97 {
+        summary.p99_ns
+    } else if quantile >= 0.8 {
+        summary.p95_ns
+    } else {
+        summary.p50_ns
+    }
+}
+
+/// Mean response time over the seconds that belong together, its relative standard error, and how many were left out.
+///
+/// A stall of the machine lifts the mean of its second and, close to the capacity, of those after it. So the densest half
+/// of the seconds is looked for (the "shorth" of D. F. Andrews et al., "Robust Estimates of Location", 1972), and what
+/// lies above it by more than four times its spread (and 20 %) is left out. Where seconds vary by themselves the spread
+/// is large and nothing is.
+fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>, f64, usize) {
+    let all: Vec<(f64, f64, bool)> = seconds
+        .filter(|(summary, _)| summary.count > 0 && summary.mean_ns > 0.0)
+        .map(|(summary, is_disturbed)| (summary.mean_ns * 1e-9, summary.count as f64, is_disturbed))
+        .collect();
+    let total = all.len();
+    let quiet: Vec<(f64, f64)> = all.iter().filter(|second| !second.2).map(|second| (second.0, second.1)).collect();
+    let mut sorted: Vec<(f64, f64)> = match quiet.is_empty() {
+        true => all.iter().map(|second| (second.0, second.1)).collect(),
+        false => quiet,
+    };
+    sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+    if sorted.len() >= 4 {
+        let half = sorted.len() / 2 + 1;
+        let start = (0..=sorted.len() - half)
+            .min_by(|a, b| {
+                let spread = |at: usize| sorted[at + half - 1].0 / sorted[at].0;
+                spread(*a).total_cmp(&spread(*b))
+            })
+            .unwrap_or(0);
+        let (low, high) = (sorted[start].0, sorted[start + half - 1].0);
+        let ceiling = high * (1.2_f64.ln() + 4.0 * (high / low).ln()).exp();
+        sorted.retain(|second| second.0 <= ceiling);
+    }
+    let weight: f64 = sorted.iter().map(|second| second.1).sum();
+    if weight <= 0.0 {
+        return (None, 0.0, 0);
+    }
+    let value = sorted.iter().map(|second| second.0 * second.1).sum::<f64>() / weight;
+    let means: Vec<f64> = sorted.iter().map(|second| second.0 / value).collect();
+    let count = means.len() as f64;
+    // With few seconds their spread is itself a guess: the factor is that of Student's t against the normal.
+    let error = if means.len() > 1 { deviation(&means) / count.sqrt() * (1.0 + 1.5 / (count - 1.0)) } else { 0.3 };
+    (Some(value), error, total - sorted.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(means: &[f64]) -> Vec<Summary> {
+        means.iter().map(|mean| Summary { count: 100, mean_ns: *mean, ..Summary::default() }).collect()
+    }
+
+    fn level_of(means: &[f64]) -> (f64, usize) {
+        let (value, _, left_out) = level(seconds(means).iter().map(|summary| (summary, false)));
+        (value.unwrap() * 1e9, left_out)
+    }
+
+    #[test]
+    fn a_stalled_second_is_left_out_and_a_restless_one_is_not() {
+        assert_eq!(level_of(&[10.0, 10.0, 90.0, 10.0]), (10.0, 1));
+        assert_eq!(level_of(&[10.0, 17.0, 12.0, 21.0]).1, 0);
+    }
+
+    #[test]
+    fn seconds_known_to_be_disturbed_do_not_count() {
+        let all = seconds(&[10.0, 50.0]);
+        let (value, _, _) = level(all.iter().zip([false, true]));
+        assert!((value.unwrap() * 1e9 - 10.0).abs() < 1e-9);
+    }
+}
