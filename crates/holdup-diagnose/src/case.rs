@@ -7,6 +7,7 @@ use holdup_recording::rows::Request;
 use crate::rules::timing;
 use crate::signals::complaint;
 use crate::signals::latency::{self, Origin};
+use crate::signals::objectives::{Objective, Run};
 use crate::signals::operations::{self, Operation};
 use crate::signals::view::Index;
 use crate::signals::{ClientView, Complaint, Missing, Validity, View, WarmUp, Window};
@@ -31,6 +32,8 @@ pub struct Case<'a> {
     pub origin: Origin,
     /// What each operation came to.
     pub operations: Vec<Operation>,
+    /// What became of the load's objectives.
+    pub objectives: Vec<Objective>,
     /// What of the load's start is left out.
     pub warm_up: WarmUp,
     /// Whether the generator was fit to measure.
@@ -61,8 +64,17 @@ impl<'a> Case<'a> {
         let operations = operations::of(recording, &requests, window, warm_up.measured_from());
         let validity = Validity::of(manifest, &index, &requests, whole);
 
+        let objectives = Run {
+            recording,
+            requests: &requests,
+            operations: &operations,
+            window,
+            measured_from: warm_up.measured_from(),
+        }
+        .judge();
+
         let find = |client: &ClientView| {
-            let complaint = Complaint::find(client, &operations, manifest)?;
+            let complaint = Complaint::find(client, &operations, &objectives)?;
             Some(Complaint { text: origin.qualify(&complaint.text), ..complaint })
         };
         let mut found = find(&client);
@@ -74,7 +86,7 @@ impl<'a> Case<'a> {
             let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
             let mut rest = client.clone();
             rest.seconds.retain(|s| !overlaps(s.window));
-            match find(&rest).filter(|_| complaint::is_any_degraded(&rest, manifest)) {
+            match find(&rest).filter(|_| complaint::is_any_degraded(&rest, &objectives)) {
                 Some(complaint) => (found, left_out) = (Some(complaint), limited),
                 // All that there was to complain about is the generator's.
                 None => limited_ratio = 1.0,
@@ -85,6 +97,7 @@ impl<'a> Case<'a> {
             client,
             origin,
             operations,
+            objectives,
             warm_up,
             validity,
             complaint: found,

@@ -2,15 +2,18 @@
 //! and symptom, with a culprit only where the evidence carries it.
 
 use holdup_recording::Recording;
+use holdup_recording::objective::State;
 
 use crate::case::{Case, SPOILED};
 use crate::ledger::ledger;
 use crate::load::{self, LoadReport};
 use crate::rules::{self, Outcome, Rule};
+use crate::signals::Window;
 use crate::signals::disturbance::{DISTURBED, Disturbance};
 use crate::signals::validity::{self, Label};
-use crate::signals::{Window, complaint};
-use crate::verdict::{Answer, Cleared, CoverageEntry, Diagnosis, Finding, NotJudged, Role, Span, round};
+use crate::verdict::{
+    Answer, Cleared, CoverageEntry, Diagnosis, Finding, NotJudged, ObjectiveReport, Role, Span, round,
+};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -105,7 +108,7 @@ impl Judged {
             evidence.window = evidence.at.filter(|w| w.to < i64::MAX).map(span);
         }
         let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
-        let load = load::report(case, &found, missed(case));
+        let load = load::report(case, &found);
         Diagnosis {
             verdict,
             culprit,
@@ -116,6 +119,7 @@ impl Judged {
             cleared: self.cleared,
             not_judged: self.not_judged,
             ledger: ledger(case),
+            objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
             load: LoadReport { disturbed: disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
         }
@@ -200,21 +204,22 @@ fn left_out(case: &Case<'_>) -> String {
     format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
 }
 
-/// Objectives that were missed, in words.
-fn missed(case: &Case<'_>) -> Vec<String> {
-    let thresholds = case.recording.manifest.load.iter().flat_map(|l| &l.thresholds);
-    thresholds.filter_map(|t| complaint::missed(t, &case.operations)).collect()
-}
-
 /// The text as the beginning of a sentence.
 fn capital(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
 
-/// `: every objective was met (p99 < 400ms)`, if there was one.
+/// `: every objective was met (p99 < 400ms)`, if there was one, and which could not be judged.
 fn met(case: &Case<'_>) -> String {
-    let thresholds = case.recording.manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
-    let texts: Vec<&str> = thresholds.iter().map(|t| t.text.as_str()).collect();
-    if texts.is_empty() { String::new() } else { format!(": every objective was met ({})", texts.join(", ")) }
+    let texts = |state: State| {
+        let of_state = case.objectives.iter().filter(|o| o.judgement.state == state);
+        of_state.map(|o| o.threshold.text.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    match (texts(State::Met), texts(State::NotJudged)) {
+        (met, open) if met.is_empty() && open.is_empty() => String::new(),
+        (met, open) if open.is_empty() => format!(": every objective was met ({met})"),
+        (met, open) if met.is_empty() => format!("; but no objective could be judged ({open})"),
+        (met, open) => format!(": every objective that could be judged was met ({met}), and {open} could not"),
+    }
 }

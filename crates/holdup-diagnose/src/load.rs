@@ -2,16 +2,18 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::RunState;
 use holdup_recording::manifest::Model;
+use holdup_recording::rows::Request;
+use holdup_recording::{Manifest, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, SPOILED};
 use crate::rules::load_generator_limit;
 use crate::signals::client::{client_queue_ms, mean_over};
+use crate::signals::objectives::load_start;
 use crate::signals::operations::Operation;
 use crate::signals::validity::{Label, Limit};
-use crate::signals::{Distribution, Validity, WarmUp};
+use crate::signals::{Distribution, Validity, WarmUp, Window};
 use crate::verdict::{Fix, round};
 
 /// A request that waited longer than this (milliseconds) for a connection of the generator found none free.
@@ -46,6 +48,9 @@ pub struct LoadReport {
     pub capped_ratio: f64,
     /// Objectives that were missed, in words.
     pub objectives_missed: Vec<String>,
+    /// That an objective ended the load early, which and when, in words; none if it was not so.
+    #[serde(default)]
+    pub aborted: Option<String>,
     /// What kept this machine from running at all meanwhile, in words; none if nothing did.
     pub disturbed: Option<String>,
 }
@@ -158,19 +163,40 @@ impl Percentiles {
     }
 }
 
+/// How long the load lasted: rates are over the schedule, or as far as it got.
+pub(crate) struct Demand {
+    first: i64,
+    /// How long requests were due, seconds.
+    pub offered_s: f64,
+}
+
+impl Demand {
+    /// Of `requests`, which are all within `whole`.
+    pub fn of(manifest: &Manifest, requests: &[&Request], whole: Window) -> Self {
+        let first_due = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
+        let first = manifest.phases.first().map_or(first_due, |p| p.from.max(whole.from).min(first_due));
+        let last_due = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
+        let planned = manifest.phases.last().map_or(last_due, |p| p.to).min(whole.to);
+        let end = if manifest.state == RunState::Complete { planned } else { last_due };
+        Self { first, offered_s: (end - first).max(1_000_000) as f64 / 1e9 }
+    }
+
+    /// Seconds over which completions count that came until `last`: those after the end of the schedule count over the
+    /// longer time they took.
+    pub fn until(&self, last: Option<i64>) -> f64 {
+        last.map_or(self.offered_s, |last| ((last - self.first) as f64 / 1e9).max(self.offered_s))
+    }
+}
+
 /// The load section of `case`, in which `found` are the causes that were found.
-pub(crate) fn report(case: &Case<'_>, found: &[&str], objectives_missed: Vec<String>) -> LoadReport {
+pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
+    let objectives_missed = case.objectives.iter().filter_map(|o| o.missed.clone()).collect();
     let (manifest, whole) = (&case.recording.manifest, case.whole());
-    let Ok(requests) = case.requests_in(whole) else { return LoadReport::default() };
-    let first_due = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
-    let first = manifest.phases.first().map_or(first_due, |p| p.from.max(whole.from).min(first_due));
-    // Rates are over the schedule, or as far as it got; completions that came after its end count, over the
-    // longer time they took.
-    let last_due = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
-    let planned = manifest.phases.last().map_or(last_due, |p| p.to).min(whole.to);
-    let end = if manifest.state == RunState::Complete { planned } else { last_due };
-    let offered_s = (end - first).max(1_000_000) as f64 / 1e9;
-    let until = |last: Option<i64>| last.map_or(offered_s, |last| ((last - first) as f64 / 1e9).max(offered_s));
+    let Ok(requests) = case.requests_in(whole) else {
+        return LoadReport { objectives_missed, aborted: aborted(case), ..LoadReport::default() };
+    };
+    let demand = Demand::of(manifest, &requests, whole);
+    let (offered_s, until) = (demand.offered_s, |last: Option<i64>| demand.until(last));
     let operations = case.operations.iter().map(|operation| {
         let mine = requests.iter().filter(|r| r.operation == operation.name);
         operation_report(operation, offered_s, until(mine.map(|r| r.done_at).max()))
@@ -192,8 +218,17 @@ pub(crate) fn report(case: &Case<'_>, found: &[&str], objectives_missed: Vec<Str
         generator_limited: found.contains(&load_generator_limit::RULE.cause) || case.limited_ratio >= SPOILED,
         capped_ratio: round(capped.unwrap_or(0.0), 4),
         objectives_missed,
+        aborted: aborted(case),
         disturbed: None,
     }
+}
+
+/// `ended early after 14.2 s, because of errors < 5% for 10s`.
+fn aborted(case: &Case<'_>) -> Option<String> {
+    let manifest = &case.recording.manifest;
+    let aborted = manifest.load.as_ref()?.aborted.as_ref()?;
+    let after = (aborted.at - load_start(manifest)) as f64 / 1e9;
+    Some(format!("ended early after {after:.1} s, because of {}", aborted.text))
 }
 
 fn operation_report(operation: &Operation, offered_s: f64, achieved_s: f64) -> OperationReport {

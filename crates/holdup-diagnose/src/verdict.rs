@@ -2,7 +2,9 @@
 //! How it comes about is `judge`'s.
 
 use holdup_recording::manifest::{Coverage, CoverageState};
-use holdup_recording::{Labels, Recording};
+use holdup_recording::objective::Stretch;
+pub use holdup_recording::objective::{State, Unit};
+use holdup_recording::{Labels, Manifest, Recording};
 use serde::{Deserialize, Serialize};
 
 use crate::ledger::LedgerRow;
@@ -10,6 +12,7 @@ pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
 };
 use crate::signals::Window;
+use crate::signals::objectives::{self, Objective};
 
 /// Holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,6 +35,9 @@ pub struct Diagnosis {
     pub not_judged: Vec<NotJudged>,
     /// Where the milliseconds went.
     pub ledger: Vec<LedgerRow>,
+    /// What became of each objective, in the scenario's order.
+    #[serde(default)]
+    pub objectives: Vec<ObjectiveReport>,
     /// What the generator did and saw.
     pub load: LoadReport,
     /// What each source could say.
@@ -238,6 +244,58 @@ pub struct NotJudged {
     pub missing: String,
     /// What would bring it.
     pub enable: String,
+}
+
+/// What became of an objective.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ObjectiveReport {
+    /// In the user's words.
+    pub text: String,
+    /// `met`, `missed` or `not_judged`.
+    pub state: State,
+    /// Its value over the whole run, or in its worst window; none if it was not judged.
+    pub value: Option<f64>,
+    /// What the value had to stay below, or of a rate above.
+    pub limit: f64,
+    /// What both are in: `ms`, `ratio` or `per_second`.
+    pub unit: Unit,
+    /// The first window in which it was missed.
+    pub first_window: Option<Span>,
+    /// The window that the value is of; none if it is of the whole run.
+    pub worst_window: Option<Span>,
+    /// Windows that could be judged; 0 if it is for the whole run.
+    pub windows: u64,
+    /// Windows in which it was missed.
+    pub windows_missed: u64,
+    /// Whether it ended the run early.
+    pub aborted: bool,
+    /// How it was missed, or why it was not judged, in words; none if it was met.
+    pub why: Option<String>,
+}
+
+impl ObjectiveReport {
+    pub(crate) fn of(objective: &Objective, manifest: &Manifest) -> Self {
+        let judgement = &objective.judgement;
+        let span = |stretch: Option<Stretch>| {
+            stretch.map(|s| {
+                let (from_s, to_s) = objectives::span(manifest, s);
+                Span { from_s: round(from_s, 3), to_s: round(to_s, 3) }
+            })
+        };
+        Self {
+            text: judgement.text.clone(),
+            state: judgement.state,
+            value: judgement.value.map(|value| round(value, 6)),
+            limit: judgement.limit,
+            unit: judgement.unit,
+            first_window: span(judgement.first_window),
+            worst_window: span(judgement.worst_window),
+            windows: judgement.windows,
+            windows_missed: judgement.windows_missed,
+            aborted: objective.aborted,
+            why: objective.missed.clone().or_else(|| judgement.why.clone()),
+        }
+    }
 }
 
 /// What a source could say.

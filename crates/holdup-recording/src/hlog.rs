@@ -24,7 +24,7 @@ pub const HLOG: &str = "latency.hlog";
 pub struct Interval {
     /// Series, e.g. `search.response`. No commas, no white space.
     pub tag: String,
-    /// Start, from the beginning of the recording.
+    /// Start, from the start of the load.
     pub from: Duration,
     /// Length.
     pub length: Duration,
@@ -67,6 +67,8 @@ pub struct Slice {
     pub from: i64,
     /// End, nanoseconds since the Unix epoch.
     pub to: i64,
+    /// Start as it was written: from the start of the load.
+    pub since_start: Duration,
     encoded: Vec<u8>,
 }
 
@@ -88,6 +90,7 @@ pub fn read(dir: &Path) -> Vec<Slice> {
                     tag: interval.tag().map_or_else(String::new, |tag| tag.as_str().to_owned()),
                     from,
                     to: from.saturating_add(ns(interval.duration())),
+                    since_start: interval.start_timestamp(),
                     encoded,
                 });
             }

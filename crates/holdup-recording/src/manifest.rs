@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::objective::{Judgement, Stretch};
 pub use crate::threshold::Threshold;
 
 /// File name of the manifest.
@@ -37,7 +38,7 @@ pub enum RunState {
     Running,
     /// Ended as planned.
     Complete,
-    /// Ended early (Ctrl-C, abort condition, disk full); what was measured is kept.
+    /// Ended early (Ctrl-C, an objective that ends the run, disk full); what was measured is kept.
     Interrupted,
 }
 
@@ -158,6 +159,26 @@ pub struct LoadFacts {
     /// Exact counts of each operation, in the scenario's order, once the load has ended.
     #[serde(default)]
     pub totals: Vec<Totals>,
+    /// What became of each threshold as the generator counted it, in their order, once the load has ended. It knew exact
+    /// counts of every second, and no warm-up but one that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objectives: Vec<Judgement>,
+    /// Why the load was ended early, if an objective did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborted: Option<Aborted>,
+}
+
+/// An objective that ended the load.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Aborted {
+    /// The objective in the user's words.
+    pub text: String,
+    /// Its value then: milliseconds, a ratio 0-1, or successes per second.
+    pub value: f64,
+    /// The stretch that the value is of.
+    pub stretch: Stretch,
+    /// When the load was told to end, nanoseconds since the Unix epoch.
+    pub at: i64,
 }
 
 /// Who decides when the next request is due.
@@ -249,5 +270,34 @@ impl Manifest {
         file.write_all(b"\n")?;
         file.sync_all()?;
         fs::rename(&partial, dir.join(MANIFEST))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A manifest as holdup wrote it before there were windows.
+    const OLD: &str = r#"{"format": {"major": 1, "minor": 1}, "holdup": "0.1.0", "name": "r", "state": "interrupted", "started_at": 5,
+        "host": {"kernel": "6.1", "cpus": 2}, "load": {"target": "http://h", "connections": 5, "timeout_ns": 1, "operations": ["a"],
+        "thresholds": [{"text": "p99 < 1s", "metric": "p99", "below": 1000.0}]}}"#;
+
+    #[test]
+    fn old_manifests_are_read() {
+        let load = serde_json::from_str::<Manifest>(OLD).unwrap().load.unwrap();
+        assert_eq!((load.thresholds[0].below, load.thresholds[0].window_ns), (1_000.0, None));
+        assert_eq!((load.objectives, load.aborted), (Vec::new(), None));
+    }
+
+    /// Keys that a reader does not know are left to those who do, and every state is one that old readers know.
+    #[test]
+    fn what_is_written_is_what_old_readers_expect() {
+        let mut manifest: Manifest = serde_json::from_str(OLD).unwrap();
+        let stretch = Stretch { from_ns: 0, to_ns: 1_000_000_000 };
+        let aborted = Aborted { text: "p99 < 1s".to_owned(), value: 2_000.0, stretch, at: 9 };
+        manifest.load.as_mut().unwrap().aborted = Some(aborted.clone());
+        let text = serde_json::to_string(&manifest).unwrap();
+        assert!(text.contains("\"state\":\"interrupted\""), "{text}");
+        assert_eq!(serde_json::from_str::<Manifest>(&text).unwrap().load.unwrap().aborted, Some(aborted));
     }
 }

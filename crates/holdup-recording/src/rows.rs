@@ -230,7 +230,7 @@ macro_rules! tables {
         }
 
         /// Every table in memory, as read.
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, Default)]
         pub struct Tables {
             $(
                 #[doc = concat!("Table `", stringify!($field), "`.")]

@@ -254,7 +254,7 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
             WarmUp::None => Some(0),
             WarmUp::For(length) => Some(length.as_nanos() as i64),
         },
-        totals: Vec::new(),
+        ..LoadFacts::default()
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::manifest::{Manifest, Threshold};
+use holdup_recording::objective::Metric;
 
 use super::Window;
 use super::client::{ClientView, Second};
 use super::distribution::Distribution;
+use super::objectives::Objective;
 use super::operations::Operation;
 use crate::rules::{ms, thousands};
 
@@ -58,17 +59,21 @@ impl Complaint {
 
     /// Finds what there is to complain about in `view`, whose requests came to `operations`, or none. With
     /// objectives it is their word that counts; without, the recording's own.
-    pub fn find(view: &ClientView, operations: &[Operation], manifest: &Manifest) -> Option<Self> {
+    pub fn find(view: &ClientView, operations: &[Operation], objectives: &[Objective]) -> Option<Self> {
         let seconds = &view.seconds;
-        let thresholds = manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
         let reference = calm_median(seconds);
-        let degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, thresholds, reference)).collect();
-        let missed: Vec<(String, bool)> =
-            thresholds.iter().filter_map(|t| Some((missed(t, operations)?, t.metric != "errors"))).collect();
+        let degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
+        let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
         let (text, is_slow) = if !missed.is_empty() {
-            let texts: Vec<&str> = missed.iter().map(|(text, _)| text.as_str()).collect();
-            (texts.join("; "), missed.iter().any(|(_, slow)| *slow))
-        } else if thresholds.is_empty() && is_sustained(seconds, &degraded) {
+            let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
+            // That too little was achieved says nothing of why: the seconds do.
+            let of_time = |o: &&Objective| match Metric::parse(&o.threshold.metric) {
+                Ok(Metric::Errors) => false,
+                Ok(Metric::Rate) => seconds.iter().any(|s| is_slow(s, reference)),
+                _ => true,
+            };
+            (texts.join("; "), missed.iter().any(of_time))
+        } else if objectives.is_empty() && is_sustained(seconds, &degraded) {
             what_rose(seconds, reference, operations)
         } else {
             return None;
@@ -91,10 +96,9 @@ impl Complaint {
 }
 
 /// Whether any second of `view` is degraded.
-pub fn is_any_degraded(view: &ClientView, manifest: &Manifest) -> bool {
-    let thresholds = manifest.load.as_ref().map_or(&[][..], |l| l.thresholds.as_slice());
+pub fn is_any_degraded(view: &ClientView, objectives: &[Objective]) -> bool {
     let reference = calm_median(&view.seconds);
-    view.seconds.iter().any(|s| is_degraded(s, thresholds, reference))
+    view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
 }
 
 /// What became worse in words, and whether it is response time.
@@ -152,24 +156,26 @@ fn too_many_errors(second: &Second) -> bool {
     second.errors as f64 > ERRORS_WITHOUT_OBJECTIVE * second.offered as f64
 }
 
-fn is_degraded(second: &Second, thresholds: &[Threshold], reference: Option<f64>) -> bool {
-    if thresholds.is_empty() {
-        return is_slow(second, reference) || too_many_errors(second);
+fn is_degraded(second: &Second, objectives: &[Objective], reference: Option<f64>) -> bool {
+    let by_itself = || is_slow(second, reference) || too_many_errors(second);
+    if objectives.is_empty() {
+        return by_itself();
     }
-    thresholds.iter().any(|t| match t.metric.as_str() {
-        "errors" => {
+    objectives.iter().any(|Objective { threshold: t, .. }| match Metric::parse(&t.metric) {
+        Ok(Metric::Errors) => {
             second.offered > 0 && second.errors as f64 >= t.below.max(f64::MIN_POSITIVE) * second.offered as f64
         }
-        "mean" => second.response_ms.mean().is_some_and(|m| m >= t.below),
-        metric => {
-            let q = if second.offered < FEW { 1.0 } else { quantile_of(metric) };
-            second.quantile(q).is_some_and(|ms| ms >= t.below)
-        }
+        Ok(Metric::Mean) => second.response_ms.mean().is_some_and(|m| m >= t.below),
+        // What was achieved is known by when requests ended, not by when they were due.
+        Ok(Metric::Rate) => by_itself(),
+        Ok(Metric::Quantile(q)) if second.offered >= FEW => second.quantile(q).is_some_and(|ms| ms >= t.below),
+        Ok(Metric::Quantile(_) | Metric::Max) => second.quantile(1.0).is_some_and(|ms| ms >= t.below),
+        Err(_) => false,
     })
 }
 
 /// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
-fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
+pub(crate) fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
     let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
     let mut all = 0;
     for operation in operations {
@@ -185,40 +191,14 @@ fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
     format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(all as f64), named.join(", "))
 }
 
-/// The percentile (0-1) that a metric name stands for.
-fn quantile_of(metric: &str) -> f64 {
-    match metric {
-        "p50" => 0.50,
-        "p90" => 0.90,
-        "p95" => 0.95,
-        "p99" => 0.99,
-        "p999" => 0.999,
-        _ => 1.0,
-    }
-}
-
-/// Says how `threshold` was missed over all its requests, or none if it was met.
-pub fn missed(threshold: &Threshold, operations: &[Operation]) -> Option<String> {
-    let of = threshold.operation.as_deref();
-    let mine = || operations.iter().filter(|o| of.is_none_or(|name| o.name == name));
-    let objective = &threshold.text;
-    if threshold.metric == "errors" {
-        let (bad, all) = mine().fold((0, 0), |(bad, all), o| (bad + o.failed(), all + o.offered));
-        let is_missed = bad > 0 && bad as f64 >= threshold.below * all as f64;
-        return is_missed.then(|| format!("{}, the objective is {objective}", failures(mine())));
-    }
-    let times = Distribution::merged(mine().map(|o| &o.response_ms));
-    let value = if threshold.metric == "mean" { times.mean() } else { times.quantile(quantile_of(&threshold.metric)) }?;
-    let name = of.map_or_else(|| threshold.metric.clone(), |o| format!("{o} {}", threshold.metric));
-    (value >= threshold.below).then(|| format!("{name} was {}, the objective is {objective}", ms(value)))
-}
-
 #[cfg(test)]
 mod tests {
-    use holdup_recording::manifest::{Host, LoadFacts};
-    use holdup_recording::rows::Request;
+    use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
+    use holdup_recording::rows::{Request, Tables};
+    use holdup_recording::{Recording, objective};
 
     use super::*;
+    use crate::signals::objectives::Run;
     use crate::signals::operations;
 
     /// `rate` requests a second for `seconds`, each as slow as `ms` says for its second.
@@ -236,20 +216,29 @@ mod tests {
             .collect()
     }
 
-    fn find(rows: &[Request], manifest: &Manifest) -> Option<Complaint> {
-        Complaint::find(&ClientView::of(rows), &operations::of_rows(rows, i64::MIN), manifest)
-    }
-
-    fn manifest(threshold: Option<Threshold>) -> Manifest {
+    fn find(rows: &[Request], threshold: Option<&str>) -> Option<Complaint> {
         let mut manifest = Manifest::starting("t", 0, Host::default());
-        manifest.load = Some(LoadFacts { thresholds: threshold.into_iter().collect(), ..LoadFacts::default() });
-        manifest
+        let thresholds: Vec<Threshold> =
+            threshold.into_iter().map(|t| objective::parse::<&str>(t, &[]).unwrap()).collect();
+        manifest.load = Some(LoadFacts { thresholds, ..LoadFacts::default() });
+        let recording =
+            Recording { dir: Default::default(), manifest, tables: Tables::default(), latencies: Vec::new() };
+        let operations = operations::of_rows(rows, i64::MIN);
+        let requests: Vec<&Request> = rows.iter().collect();
+        let run = Run {
+            recording: &recording,
+            requests: &requests,
+            operations: &operations,
+            window: None,
+            measured_from: i64::MIN,
+        };
+        Complaint::find(&ClientView::of(rows), &operations, &run.judge())
     }
 
     #[test]
     fn a_knee_is_found_without_being_told() {
         let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
-        let complaint = find(&rows, &manifest(None)).unwrap();
+        let complaint = find(&rows, None).unwrap();
         assert_eq!((complaint.slow.from, complaint.slow.to), (8_000_000_000, 12_000_000_000));
         assert_eq!(complaint.calm.map(|c| c.to), Some(8_000_000_000));
         assert!((complaint.excess_ms() - 880.0).abs() < 1.0);
@@ -259,17 +248,15 @@ mod tests {
     fn steady_and_noisy_are_no_complaint() {
         for ms in [|_| 20.0, |s: i64| if s % 4 == 0 { 45.0 } else { 20.0 }] {
             let rows = requests(50, 12, ms);
-            assert_eq!(find(&rows, &manifest(None)), None);
+            assert_eq!(find(&rows, None), None);
         }
     }
 
     #[test]
     fn an_objective_decides() {
-        let threshold =
-            |below| Threshold { text: format!("p99 < {below}ms"), metric: "p99".into(), below, ..Threshold::default() };
         let rows = requests(50, 12, |_| 300.0);
-        assert_eq!(find(&rows, &manifest(Some(threshold(400.0)))), None);
-        let complaint = find(&rows, &manifest(Some(threshold(200.0)))).unwrap();
+        assert_eq!(find(&rows, Some("p99 < 400ms")), None);
+        let complaint = find(&rows, Some("p99 < 200ms")).unwrap();
         assert_eq!(complaint.text, "p99 was 300 ms, the objective is p99 < 200ms");
         assert_eq!(complaint.calm, None);
     }
@@ -279,7 +266,7 @@ mod tests {
         let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
         let mut view = ClientView::of(&rows);
         view.seconds.remove(2);
-        let complaint = Complaint::find(&view, &[], &manifest(None)).unwrap();
+        let complaint = Complaint::find(&view, &[], &[]).unwrap();
         assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
     }
 
@@ -289,7 +276,7 @@ mod tests {
         for row in &mut rows {
             row.outcome = "http_status".into();
         }
-        let complaint = find(&rows, &manifest(None)).unwrap();
+        let complaint = find(&rows, None).unwrap();
         assert_eq!(complaint.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
         assert_eq!((complaint.is_slow, complaint.excess_ms()), (false, 0.0));
     }

@@ -5,6 +5,7 @@ pub mod complaint;
 pub mod distribution;
 pub mod disturbance;
 pub mod latency;
+pub mod objectives;
 pub mod operations;
 pub mod validity;
 pub mod view;

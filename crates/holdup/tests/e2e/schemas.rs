@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 13] = [
+const GOOD: [&str; 15] = [
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
     "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
     "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
@@ -20,9 +20,11 @@ const GOOD: [&str; 13] = [
     "target: http://h\nload: {replay: {file: access.log, speed: 0.5, methods: [GET, post]}}\n",
     "target: http://h\nload: {replay: {file: access.log, format: combined, methods: GET}, duration: 1s}\n",
     "target: http://h\nload: {replay: {file: access.log}, connections: 5}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1m}\noperations: [{name: a/b, get: /}]\nthresholds: [p98 < 1s, a/ p99.9 < 1m30s for 1m, 'a/b rate > 4.5 for 10s', rate > 100/s]\n",
+    "target: http://h\nload: {rate: 5, duration: 1m}\noperations: [get: /]\nthresholds: [p99 < 1s, {objective: errors < 5% for 10s, abort: true, after: 20s}, {objective: p50 < 9ms}]\n",
 ];
 
-const BAD: [&str; 33] = [
+const BAD: [&str; 37] = [
     "load: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: 127.0.0.1:80\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: ftp://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
@@ -36,7 +38,11 @@ const BAD: [&str; 33] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: []\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [{get: /, post: /}]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: path]\n",
-    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [p98 < 1s]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [p100 < 1s]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [p99 < 1s for 30]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [rate < 5]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [{abort: true}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nthresholds: [{objective: p99 < 1s, after: 5s}]\n",
     "target: http://h\nload: {duration: 1s}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, steps: {from: 1, to: 2, step: 1, every: 1s}}\noperations: [get: /]\n",
     "target: http://h\nload: {spike: {base: 1, peak: 5, at: 1s, for: 1s}}\noperations: [get: /]\n",
