@@ -37,7 +37,9 @@ impl Dialect {
 
 /// Why an address cannot be read. It repeats nothing of what was given but names of parameters.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("the address of the database: {0}; it reads mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…")]
+#[error(
+    "the address of the database: {0}; it reads mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…"
+)]
 pub struct AddressError(String);
 
 /// A server and the account to use there.
@@ -143,7 +145,7 @@ fn tls(query: &str) -> Result<TlsWish, String> {
 fn host_and_port(place: &str, default: u16) -> Result<(String, u16), String> {
     let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, "")) => (host, None),
-        Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or(port))),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or_default())),
         None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
     };
     if host.is_empty() {
@@ -191,7 +193,10 @@ mod tests {
         assert!(!format!("{full:?} {:?}", full.login()).contains("ss?"));
         for scheme in ["postgres", "postgresql"] {
             let short = Address::parse(&format!("{scheme}://u@db?tls=off")).unwrap();
-            assert_eq!((short.dialect, short.port, short.database, short.tls), (Dialect::Postgres, 5432, None, TlsWish::Off));
+            assert_eq!(
+                (short.dialect, short.port, short.database, short.tls),
+                (Dialect::Postgres, 5432, None, TlsWish::Off)
+            );
             assert!(short.password.reveal().is_empty());
         }
         assert!(Address::is_one("mysql://") && !Address::is_one("http://mysql://"));

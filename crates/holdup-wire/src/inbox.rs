@@ -93,12 +93,7 @@ impl Inbox {
     }
 
     /// If the message is whole.
-    fn hand_on<R: Receive>(
-        &mut self,
-        frame: Frame,
-        receiver: &mut R,
-        events: &mut Events<'_>,
-    ) -> Result<(), Error> {
+    fn hand_on<R: Receive>(&mut self, frame: Frame, receiver: &mut R, events: &mut Events<'_>) -> Result<(), Error> {
         if self.read < frame.length {
             return Ok(());
         }

@@ -137,7 +137,13 @@ impl Mysql {
         self.sequence = self.sequence.wrapping_add(1);
     }
 
-    fn log_in(&mut self, payload: &[u8], is_secure: bool, plugin: Plugin, events: &mut Events<'_>) -> Result<(), Error> {
+    fn log_in(
+        &mut self,
+        payload: &[u8],
+        is_secure: bool,
+        plugin: Plugin,
+        events: &mut Events<'_>,
+    ) -> Result<(), Error> {
         match payload.first() {
             Some(&head::OK) => {
                 self.status = response::Ok::read(payload)?.status;

@@ -64,7 +64,9 @@ impl Plugin {
             (Kind::Sha2, KNOWN) => Ok((self, None)),
             (Kind::Sha2, PASSWORD_WANTED) if !self.was_asked => {
                 if !self.is_secure {
-                    return Err(Error::NeedsTls("caching_sha2_password; it does so once, until it has cached the account"));
+                    return Err(Error::NeedsTls(
+                        "caching_sha2_password; it does so once, until it has cached the account",
+                    ));
                 }
                 let mut password = login.password.reveal().as_bytes().to_vec();
                 password.push(0);

@@ -21,14 +21,24 @@ const UNSIGNED: u16 = 1 << 5;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Phase {
     /// OK, an error, or the number of columns.
-    Answer { is_binary: bool },
+    Answer {
+        is_binary: bool,
+    },
     /// Definitions of columns, and the EOF behind them.
-    Columns { left: u64, is_binary: bool },
-    Rows { is_binary: bool },
+    Columns {
+        left: u64,
+        is_binary: bool,
+    },
+    Rows {
+        is_binary: bool,
+    },
     /// The answer to a statement that is to be prepared.
     Prepare,
     /// What it says of parameters and columns: so many packets, of no interest.
-    Definitions { left: u32, handle: Handle },
+    Definitions {
+        left: u32,
+        handle: Handle,
+    },
 }
 
 impl Phase {

@@ -97,8 +97,7 @@ fn value(cursor: &mut Cursor<'_>, column: &Column) -> Result<Vec<u8>, Error> {
 fn moment(cursor: &mut Cursor<'_>, column: &Column, out: &mut Vec<u8>) -> Result<(), Error> {
     let length = cursor.u8()?;
     let mut given = Cursor(cursor.bytes(usize::from(length))?);
-    let (year, month, day) =
-        if length >= 4 { (given.u16_le()?, given.u8()?, given.u8()?) } else { Default::default() };
+    let (year, month, day) = if length >= 4 { (given.u16_le()?, given.u8()?, given.u8()?) } else { Default::default() };
     // Writing to memory does not fail.
     let _ = write!(out, "{year:04}-{month:02}-{day:02}");
     if column.kind == kind::DATE {

@@ -47,7 +47,8 @@ impl Postgres {
         self.outbox.postgres(None, |out| {
             out.extend_from_slice(&VERSION.to_be_bytes());
             let database = login.database.as_ref().map(|database| ("database", database.as_str()));
-            let settings = [("user", login.user.as_str()), ("application_name", APPLICATION), ("client_encoding", "UTF8")];
+            let settings =
+                [("user", login.user.as_str()), ("application_name", APPLICATION), ("client_encoding", "UTF8")];
             for (name, value) in settings.into_iter().chain(database) {
                 put_text(out, name.as_bytes());
                 put_text(out, value.as_bytes());

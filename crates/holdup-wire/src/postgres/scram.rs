@@ -174,7 +174,8 @@ mod tests {
         assert_eq!(second("r=abd1,s=AAAA,i=4096"), Error::ServerNotProved);
         assert_eq!(second("r=abc,s=AAAA,i=4096"), Error::ServerNotProved);
         assert_eq!(second("r=abc1,s=AAAA,i=4000000000"), Error::TooLarge("the number of SCRAM iterations"));
-        for said in ["", "r=abc1", "m=x,r=abc1,s=AAAA,i=1", "r=abc1,s=*,i=1", "r=abc1,s=AAAA,i=0", "r=abc1,s=AAAA,i=-1"] {
+        for said in ["", "r=abc1", "m=x,r=abc1,s=AAAA,i=1", "r=abc1,s=*,i=1", "r=abc1,s=AAAA,i=0", "r=abc1,s=AAAA,i=-1"]
+        {
             assert!(matches!(second(said), Error::Protocol(_)), "{said}");
         }
     }
