@@ -66,16 +66,19 @@ fn work(listener: &TcpListener, service_time: Duration, stopping: &AtomicBool) {
             continue;
         }
         let mut wire = Wire::new(stream);
-        let (status, body) = match wire.read() {
+        match wire.read() {
             Ok(request) => {
                 thread::sleep(service_time);
-                (Status::OK, if request.method == "HEAD" { "" } else { "{}" })
+                let body = if request.method == "HEAD" { "" } else { "{}" };
+                // All of the request has been read: nothing can be lost by closing at once, and the worker is free.
+                let _ = wire.write(Status::OK, "application/json", "", body, false);
             }
-            Err(NoRequest::Refused(status, _)) => (status, "{}"),
-            Err(NoRequest::Closed) => continue,
-        };
-        if wire.write(status, "application/json", "", body, false).is_ok() {
-            wire.close();
+            Err(NoRequest::Refused(status, _)) => {
+                if wire.write(status, "application/json", "", "{}", false).is_ok() {
+                    wire.close();
+                }
+            }
+            Err(NoRequest::Closed) => {}
         }
     }
 }

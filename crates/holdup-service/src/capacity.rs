@@ -11,12 +11,12 @@ use crate::{Options, ServiceError, duration};
 #[command(next_help_heading = "Services of known capacity (they run no SQL)")]
 pub struct CapacityOptions {
     /// Serve as N servers would that each take exactly --service-time for any request: N divided by it is the capacity, whatever the CPU does
-    #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["blocking_workers", "admin"],
+    #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["blocking_workers", "admin", "routes", "orders"],
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub servers: Option<u32>,
 
     /// Serve with N threads that each accept a connection, answer one request after --service-time, and close
-    #[arg(long, value_name = "N", requires = "service_time", conflicts_with = "admin",
+    #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["admin", "routes", "orders"],
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub blocking_workers: Option<u32>,
 
@@ -25,23 +25,24 @@ pub struct CapacityOptions {
     pub service_time: Option<Duration>,
 
     /// Most requests that wait for one of --servers; without it, as many as come
-    #[arg(long, value_name = "N", requires = "servers")]
+    #[arg(long, value_name = "N", requires = "servers", conflicts_with = "blocking_workers")]
     pub room: Option<u32>,
 
     /// What becomes of a request that finds no --room: a 503 at once, a closed connection, or no answer ever
-    #[arg(long, value_name = "HOW", value_enum, default_value_t = Overflow::Refuse)]
+    #[arg(long, value_name = "HOW", value_enum, requires = "servers", conflicts_with = "blocking_workers", default_value_t = Overflow::Refuse)]
     pub overflow: Overflow,
 
     /// Sigma of the Universal Scalability Law: with n requests in the service it takes 1 + sigma (n - 1) + kappa n (n - 1) times as long
-    #[arg(long, value_name = "SIGMA", default_value_t = 0.0, value_parser = coefficient)]
+    #[arg(long, value_name = "SIGMA", requires = "servers", conflicts_with = "blocking_workers", default_value_t = 0.0, value_parser = coefficient)]
     pub contention: f64,
 
     /// Kappa of the Universal Scalability Law, which makes throughput fall beyond a peak
-    #[arg(long, value_name = "KAPPA", default_value_t = 0.0, value_parser = coefficient)]
+    #[arg(long, value_name = "KAPPA", requires = "servers", conflicts_with = "blocking_workers", default_value_t = 0.0, value_parser = coefficient)]
     pub coherency: f64,
 
     /// Connections that wait in the kernel for one of --blocking-workers; with one more than that, the kernel drops what comes
-    #[arg(long, value_name = "N", default_value_t = 128, value_parser = clap::value_parser!(u32).range(0..=65_535))]
+    #[arg(long, value_name = "N", requires = "blocking_workers", conflicts_with = "servers", default_value_t = 128,
+        value_parser = clap::value_parser!(u32).range(0..=65_535))]
     pub backlog: u32,
 }
 

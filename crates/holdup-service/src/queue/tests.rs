@@ -174,7 +174,13 @@ fn options_that_contradict_each_other() {
         &["--servers", "2", "--blocking-workers", "2", "--service-time", "1ms"],
         &["--servers", "2", "--service-time", "1ms", "--contention", "2"],
         &["--servers", "2", "--service-time", "1ms", "--admin", "127.0.0.1:0"],
+        &["--servers", "2", "--service-time", "1ms", "--orders"],
+        &["--servers", "2", "--service-time", "1ms", "--backlog", "1"],
+        &["--blocking-workers", "2", "--service-time", "1ms", "--room", "1"],
         &["--room", "2"],
+        &["--overflow", "close"],
+        &["--contention", "0.1"],
+        &["--backlog", "1"],
         &["--servers", "2", "--service-time", "1"],
         &["--servers", "2", "--service-time", "1ms", "--overflow", "explode"],
     ] {
