@@ -2,6 +2,7 @@
 //! and asks no clock, so that what a scenario does follows from its text, its data, a seed and the responses.
 
 mod capture;
+mod condition;
 mod context;
 mod failed;
 mod feeder;
@@ -16,6 +17,7 @@ mod value;
 mod world;
 
 pub use capture::{Capture, Pick, Place, Source};
+pub use condition::{Condition, Subjects};
 pub use context::Context;
 pub use failed::Failed;
 pub use feeder::{AtEnd, Draw, Drawer, Fault, Feeder, FeederError, MAX_COLUMNS, Order, Row};

