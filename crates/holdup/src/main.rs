@@ -8,6 +8,7 @@ mod commands;
 mod failure;
 mod html;
 mod lab;
+mod objectives;
 mod progress;
 mod secret;
 mod session;

@@ -20,6 +20,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
 
 use crate::failure::Failure;
+use crate::objectives::Objectives;
 use crate::progress::Progress;
 use crate::secret::redact_scenario;
 
@@ -108,7 +109,9 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
     let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
-    Ok(Recorded { recording, interrupted, trouble })
+    // Ended by one of its own objectives, it did what it was asked to.
+    let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
+    Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble })
 }
 
 fn put_load_on(
@@ -124,18 +127,30 @@ fn put_load_on(
     manifest.write(session.dir).map_err(Failure::unusable)?;
     let live = Live::default();
     let (sender, seconds) = mpsc::channel();
+    // Set by a stop from outside and by an objective: told apart by who set it.
+    let end = Arc::new(AtomicBool::new(false));
+    let mut objectives = session.scenario.map(|scenario| Objectives::of(scenario, Arc::clone(&end)));
     let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
     let histograms = std::thread::spawn(move || {
         give_way();
-        hlog::write(&dir, started, seconds.into_iter().flat_map(intervals))
+        let mut seconds = seconds.into_iter().inspect(|second: &Second| {
+            objectives.iter_mut().for_each(|objectives| objectives.second(second));
+        });
+        let written = hlog::write(&dir, started, seconds.by_ref().flat_map(intervals));
+        // A full disk ends the histograms; the objectives go on.
+        seconds.for_each(drop);
+        (written, objectives.map(Objectives::finish).unwrap_or_default())
     });
     let outputs = Outputs { rows: Some(recorder.sink()), seconds: Some(sender), live: live.clone() };
     let summary = std::thread::scope(|scope| {
         let load =
-            std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || engine.run(outputs, stop));
+            std::thread::Builder::new().name("load".to_owned()).spawn_scoped(scope, || engine.run(outputs, &end));
         let load = load.map_err(Failure::unusable)?;
         while !load.is_finished() {
             std::thread::sleep(Duration::from_millis(50));
+            if stop.load(Ordering::Relaxed) {
+                end.store(true, Ordering::Relaxed);
+            }
             progress.load(&live.get());
         }
         load.join()
@@ -143,7 +158,9 @@ fn put_load_on(
             .map_err(Failure::unusable)
     })?;
     progress.end();
-    if let Ok(Err(error)) = histograms.join() {
+    let (written, (judgements, aborted)) =
+        histograms.join().map_err(|_| Failure::Unusable("writing histograms failed; please report this".to_owned()))?;
+    if let Err(error) = written {
         progress.say(&format!("failed to write {}: {error}", hlog::HLOG));
     }
     let mut events = Batch::default();
@@ -166,10 +183,19 @@ fn put_load_on(
             labels: Labels::none(),
         });
     }
+    let aborted = aborted.filter(|_| summary.interrupted);
+    events.events.extend(aborted.iter().map(|aborted| Event {
+        observed_at: aborted.at,
+        source: "holdup".to_owned(),
+        kind: "aborted".to_owned(),
+        text: format!("the load was ended early because of {}", aborted.text),
+        labels: Labels::none(),
+    }));
     recorder.sink().push(events);
     manifest.phases = summary.phases;
     if let Some(load) = &mut manifest.load {
         load.generator_cpu_ratio = Some(summary.cpu_ratio);
+        (load.objectives, load.aborted) = (judgements, aborted);
         load.totals = summary
             .operations
             .iter()

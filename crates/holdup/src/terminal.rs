@@ -9,6 +9,8 @@ use holdup_diagnose::compare::{Change, Comparison};
 use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
+mod objectives;
+
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
@@ -58,7 +60,11 @@ pub fn verdict(d: &Diagnosis) -> String {
     if let (Some(disturbed), true) = (&d.load.disturbed, d.verdict != Answer::Undecided) {
         wrap(&mut out, "", &format!("But {disturbed}; what was measured then is not the service's."));
     }
+    if let Some(aborted) = &d.load.aborted {
+        wrap(&mut out, "", &format!("The load was {aborted}."));
+    }
     load(&mut out, d);
+    objectives::objectives(&mut out, d);
     for finding in &d.findings {
         describe(&mut out, finding);
     }

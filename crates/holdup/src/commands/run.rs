@@ -7,6 +7,7 @@ use holdup_collect::watch;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{self, Scenario, Target};
+use holdup_recording::manifest::Threshold;
 
 use super::http_args::HttpArgs;
 use super::load_args::{self, LoadArgs};
@@ -52,6 +53,14 @@ pub struct Args {
     /// Objective, e.g. 'p99 < 500ms' or 'errors < 1%'; missed, the exit code is 1; repeatable
     #[arg(long = "threshold", value_name = "OBJECTIVE")]
     thresholds: Vec<String>,
+
+    /// Objective that ends the run when it is missed, e.g. 'errors < 5% for 10s'; repeatable
+    #[arg(long, value_name = "OBJECTIVE")]
+    abort_on: Vec<String>,
+
+    /// Nothing that begins earlier than this ends the run [default: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "abort_on")]
+    abort_after: Option<Duration>,
 
     #[command(flatten)]
     sampling: Sampling,
@@ -100,6 +109,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let threshold = scenario::parse_threshold(text, &scenario.operations);
         scenario.thresholds.push(threshold.map_err(|why| Failure::Unusable(format!("--threshold: {why}")))?);
     }
+    for text in &args.abort_on {
+        let threshold = scenario::parse_threshold(text, &scenario.operations)
+            .map_err(|why| Failure::Unusable(format!("--abort-on: {why}")))?;
+        let abort_after_ns = args.abort_after.unwrap_or_default().as_nanos() as i64;
+        scenario.thresholds.push(Threshold { abort: true, abort_after_ns, ..threshold });
+    }
     scenario.watch.extend(args.sampling.watch.iter().cloned());
     if args.no_collect {
         scenario.watch.clear();
@@ -144,7 +159,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let missed = &diagnosis.load.objectives_missed;
     if !missed.is_empty() {
-        return Err(Failure::No(format!("objective missed: {}", missed.join("; "))));
+        let early = diagnosis.load.aborted.map_or_else(String::new, |text| format!("{text}; "));
+        return Err(Failure::No(format!("{early}objective missed: {}", missed.join("; "))));
     }
     if args.fail_on_finding && diagnosis.verdict == Answer::Found {
         return Err(Failure::No(diagnosis.headline));

@@ -11,6 +11,7 @@ mod full_disk;
 mod generator;
 mod lab;
 mod mariadb;
+mod objectives;
 mod program;
 mod python;
 mod refusals;
