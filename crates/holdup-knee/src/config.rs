@@ -22,6 +22,8 @@ pub struct Config {
     pub resolution: f64,
     /// After so long the engine gives up a request. A service that hangs holds up the end of the search by this.
     pub timeout: Duration,
+    /// Squared coefficient of variation of the times between arrivals: 0 for evenly spaced ones, 1 for Poisson's.
+    pub arrivals_variation: f64,
     /// The engine needs up to so long between two steps. Kept free in the budget.
     pub gap: Duration,
 }
@@ -36,6 +38,7 @@ impl Default for Config {
             objective: None,
             resolution: 0.04,
             timeout: Duration::from_secs(10),
+            arrivals_variation: 0.0,
             gap: Duration::from_secs(1),
         }
     }

@@ -112,11 +112,13 @@ pub struct Peak {
     pub rate: Estimate,
 }
 
-/// Mean response time by offered rate: `base (1 + a u^k / (1 - u))` with `u = rate / capacity`.
+/// Mean response time by offered rate: `base (1 + a w(u))` with `w(u) = u^k e^(-onset (1 - u) / u) / (1 - u)` and
+/// `u = rate / capacity`.
 ///
-/// For a queue with c servers, `a = V / c` and `k = sqrt(2 (c + 1)) - 1` (H. Sakasegawa, "An approximation formula
+/// For a queue with c workers, `a = V / c` and `k = sqrt(2 (c + 1)) - 1` (H. Sakasegawa, "An approximation formula
 /// L = alpha rho^beta / (1 - rho)", Annals of the Institute of Statistical Mathematics 29, 1977); `V` is half the sum of
-/// the squared coefficients of variation of arrivals and service. Exact for M/M/1, and for the law of contention.
+/// the squared coefficients of variation of arrivals and service; `onset` is 0 for Poisson's arrivals and says how much
+/// later waiting begins with even ones (Kraemer and Langenbach-Belz 1976). Exact for M/M/1 and for the law of contention.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Curve {
     /// Mean response time of a service without load, nanoseconds.
@@ -125,8 +127,10 @@ pub struct Curve {
     pub capacity: f64,
     /// The size of what is added by waiting.
     pub a: f64,
-    /// How late it sets in.
+    /// How steep it is.
     pub k: f64,
+    /// How much later it sets in because arrivals are even.
+    pub onset: f64,
 }
 
 /// One step, judged.

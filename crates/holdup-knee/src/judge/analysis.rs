@@ -2,6 +2,7 @@
 //! The controller decides on this, the judgement reports it.
 
 use crate::judge::curve::{Fit, Observed, fit};
+use crate::judge::variation::Variation;
 use crate::judge::visit::Visit;
 use crate::{Config, Estimate, Held, How, Purpose, Step};
 
@@ -23,6 +24,7 @@ pub(crate) struct Analysis {
     /// Visits on the wrong side: held above rates that did not, or the reverse.
     pub conflicts: Vec<usize>,
     pub capacity: Option<Estimate>,
+    pub variation: Variation,
     pub fit: Option<Fit>,
 }
 
@@ -54,6 +56,8 @@ impl Analysis {
             .map(|visit| visit.offered)
             .reduce(f64::min);
         let capacity = capacity(&visits, &held, &counts, hold, over);
+        let variation = Variation::of(steps, &usual, config);
+        let least = usual.iter().filter_map(|visit| visit.response).fold(f64::MAX, f64::min);
         let observed: Vec<Observed> = visits
             .iter()
             .zip(&held)
@@ -65,15 +69,16 @@ impl Analysis {
                     && !conflicts.contains(index)
             })
             .filter_map(|(_, (visit, _))| {
-                Some(Observed { rate: visit.due, response: visit.response?, error: visit.response_error })
+                let error = expected_error(visit, capacity, &variation, least).max(0.7 * visit.response_error);
+                Some(Observed { rate: visit.due, response: visit.response?, error })
             })
             .collect();
         let known = capacity.map(|capacity| {
             let spread = (capacity.high / capacity.low.max(1e-9)).ln() / (2.0 * super::visit::Z);
             (capacity.value, spread.clamp(0.01, 1.0))
         });
-        let fit = fit(&observed, known);
-        Self { visits, held, leak, errors_base, hold, over, limited, conflicts, capacity, fit }
+        let fit = fit(&observed, known, variation);
+        Self { visits, held, leak, errors_base, hold, over, limited, conflicts, capacity, variation, fit }
     }
 
     /// The knee: from the curve, and never beyond what does not hold.
@@ -119,6 +124,18 @@ impl Analysis {
         seen.sort_by(|a, b| a.0.total_cmp(&b.0));
         seen.iter().take(3).map(|one| one.1).reduce(f64::min)
     }
+}
+
+/// By how much the mean response time of a visit may be off by luck, as a share: single answers differ, and waiting times
+/// hang together over the time in which the queue forgets, `(1 + u) / (1 - u)^2` services (exact for M/M/1; P. M. Morse,
+/// "Stochastic properties of waiting lines", 1955). A few seconds show too little of that themselves.
+fn expected_error(visit: &Visit, capacity: Option<Estimate>, variation: &Variation, least: f64) -> f64 {
+    let Some((capacity, response)) = capacity.zip(visit.response) else { return visit.response_error };
+    let u = (visit.due / capacity.value).min(0.98);
+    let answers = (visit.due * visit.seconds as f64).max(1.0);
+    let waiting = (1.0 - least / response).max(0.0);
+    let memory = (1.0 + u) / (1.0 - u).powi(2) / (capacity.value * visit.seconds as f64);
+    (variation.service / answers + waiting.powi(2) * variation.half_sum().min(1.0) * 2.0 * memory).sqrt().min(1.0)
 }
 
 /// What stays in the system though rates are low: the least relative growth of those that answer most.

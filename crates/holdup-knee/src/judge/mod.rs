@@ -5,6 +5,7 @@ mod breaking;
 mod curve;
 mod hysteresis;
 mod usl;
+mod variation;
 mod visit;
 
 pub(crate) use analysis::Analysis;

@@ -43,7 +43,15 @@ pub(crate) fn offer(
     budget: &Budget,
 ) -> Move {
     let response = analysis.base_response().unwrap_or(0.0).min(5.0);
-    let settle = (1.0 + if response > 0.2 { response } else { 0.0 }).ceil();
+    let filling = 1.0 + if response > 0.2 { response } else { 0.0 };
+    // A step begins with an empty queue; one that varies forgets that in about so long.
+    let forgetting = match analysis.capacity {
+        Some(capacity) if analysis.variation.half_sum() > 0.1 && rate < capacity.value => {
+            (1.5 * memory(rate / capacity.value) / capacity.value).min(LONGEST_MEMORY)
+        }
+        _ => 0.0,
+    };
+    let settle = filling.max(forgetting).ceil();
     let wanted = seconds.max(requests / rate).max(3.0 * response).ceil();
     let measured = wanted.min((budget.left() / 6.0).floor()).max(seconds.min(wanted));
     Move::Offer {
@@ -52,4 +60,18 @@ pub(crate) fn offer(
         settle: Duration::from_secs_f64(settle),
         purpose,
     }
+}
+
+/// No step waits longer than this for its queue to forget, seconds.
+const LONGEST_MEMORY: f64 = 4.0;
+
+/// Services that a queue needs to forget how it began, at a share of its capacity: `1 / (1 - sqrt(u))^2` (M/M/1; Morse
+/// 1955).
+pub(crate) fn memory(u: f64) -> f64 {
+    (1.0 - u.clamp(0.0, 0.999).sqrt()).powi(-2)
+}
+
+/// The largest share of a capacity at which a step of a few seconds is long against the memory of the queue.
+pub(crate) fn highest_share(capacity: f64) -> f64 {
+    (1.0 - (1.0 / (LONGEST_MEMORY * capacity)).sqrt()).max(0.0).powi(2)
 }

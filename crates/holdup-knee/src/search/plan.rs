@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::judge::{Analysis, Visit, is_stable, objective};
-use crate::search::budget::{Budget, offer};
+use crate::search::budget::{Budget, highest_share, offer};
 use crate::{Config, Held, Move, Purpose, Step};
 
 /// A step and its reason.
@@ -127,7 +127,8 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     let of = |rate: f64, purpose: Purpose, why: String| {
         Some(Wanted { offer: offer(rate, 30.0, 5.0, purpose, analysis, budget), why })
     };
-    let top = 0.95 * capacity.min(most);
+    let top = if analysis.variation.half_sum() > 0.1 { highest_share(capacity).clamp(0.55, 0.95) } else { 0.95 };
+    let top = top * capacity.min(most);
     for rate in [knee.min(top), 0.75 * knee, 0.5 * knee, (1.2 * knee).min(top), 0.25 * knee] {
         if visits(analysis, rate, SAME) == 0 {
             return of(rate, Purpose::Curve, format!("the shape of the curve: {rate:.4}/s"));

@@ -1,6 +1,7 @@
 //! A world for tests: services whose knee is known, under load step by step, by discrete-event simulation.
 
 mod server;
+mod sweeps;
 mod truth;
 
 use std::time::Duration;
