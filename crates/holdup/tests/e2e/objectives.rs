@@ -135,7 +135,8 @@ fn nothing_that_begins_within_the_grace_ends_the_run() {
     assert_eq!(verdict["load"]["operations"][0]["completed"], 250, "{:#}", verdict["load"]);
     assert_eq!(manifest(&dir.path().join("run"))["state"], "complete");
     // Without grace it ends within seconds.
-    let mut command = holdup(["run", "--url", &url, "--rate=50", "--duration=60s", "--no-collect", "--json", "--quiet"]);
+    let mut command =
+        holdup(["run", "--url", &url, "--rate=50", "--duration=60s", "--no-collect", "--json", "--quiet"]);
     command.args(["--abort-on", "p50 < 1us for 1s", "-o"]).arg(dir.path().join("early"));
     let done = finish(&mut command, 40);
     assert_eq!((done.code(), done.json()["objectives"][0]["aborted"].as_bool()), (Some(1), Some(true)));
