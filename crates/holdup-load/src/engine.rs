@@ -19,8 +19,10 @@ mod own;
 mod plan;
 mod redirect;
 mod run;
+pub mod search;
 pub mod target;
 pub mod tls;
+mod visits;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,11 +33,13 @@ use std::time::Duration;
 use holdup_recording::manifest::Phase;
 use holdup_recording::priority::give_way;
 use holdup_recording::writer::RowSink;
+use holdup_script::Value;
 
 use self::books::Books;
 use self::gather::{Gather, Gathered};
 use self::plan::Plan;
 use self::run::{Loop, Task};
+use self::search::{Searched, Stage};
 use self::target::Found;
 use crate::model::Load;
 use crate::scenario::Scenario;
@@ -44,6 +48,12 @@ use crate::sys;
 
 /// Request rows that are kept if the scenario does not say: at 200 bytes each they fit into any memory.
 pub const DEFAULT_ROWS: u64 = 100_000;
+
+/// Rows are kept as if iterations took at most so long.
+const ITERATIONS_TAKE: Duration = Duration::from_secs(600);
+
+/// Bytes of a body that checks and captures look at.
+const LOOKED_AT_BYTES: u32 = 4 << 20;
 
 /// How often a name that does not resolve is tried again.
 const RESOLVE_AGAIN: Duration = Duration::from_secs(1);
@@ -61,6 +71,14 @@ pub enum LoadError {
         cpu: usize,
         /// Those it may.
         allowed: String,
+    },
+    /// A step of setup or teardown failed.
+    #[error("{operation} failed: {how}")]
+    SetUp {
+        /// Which request.
+        operation: String,
+        /// Its outcome.
+        how: String,
     },
     /// The kernel refused what the loop itself needs.
     #[error("failed to start the load loop: {0}")]
@@ -93,6 +111,10 @@ pub struct Summary {
     pub operations: Vec<OperationSummary>,
     /// How long opening all connections took, if they were opened ahead of the load.
     pub connected_in: Option<Duration>,
+    /// The search, if it was one.
+    pub search: Option<Searched>,
+    /// What the variables of the last session were, if this was a set-up that came to its end.
+    pub left: Option<Vec<Value>>,
 }
 
 /// Counts and latencies of one operation.
@@ -151,6 +173,24 @@ impl<'a> Engine<'a> {
         self.scenario.load.phases(started_at)
     }
 
+    /// Goes once through `flow` of the scenario's sessions, its set-up or its end. What its variables were then.
+    ///
+    /// # Errors
+    /// If a step of it failed: which, and how.
+    pub fn once(&self, flow: u32, stop: &AtomicBool) -> Result<Vec<Value>, LoadError> {
+        let scenario = self.scenario.once(flow);
+        let engine = Engine { scenario: &scenario, found: self.found.clone(), loops: 1, cpus: Vec::new() };
+        let outputs = Outputs { rows: None, seconds: None, live: Live::default() };
+        let summary = engine.run(outputs, stop)?;
+        let failed =
+            summary.operations.iter().find_map(|o| Some((o.operation.clone(), o.failures.keys().next()?.clone())));
+        match (summary.left, failed) {
+            (Some(values), None) => Ok(values),
+            (_, Some((operation, how))) => Err(LoadError::SetUp { operation, how }),
+            (None, None) => Err(LoadError::SetUp { operation: "a step".to_owned(), how: "not ended".to_owned() }),
+        }
+    }
+
     /// Loops that will put the load on.
     pub fn loops(&self) -> u32 {
         self.loops
@@ -162,6 +202,15 @@ impl<'a> Engine<'a> {
     /// If the kernel refuses what the loops themselves need. Errors of requests are rows.
     pub fn run(&self, outputs: Outputs, stop: &AtomicBool) -> Result<Summary, LoadError> {
         let scenario = self.scenario;
+        let mut outputs = outputs;
+        let live = match &scenario.load {
+            Load::Open(schedule) => schedule.as_live(),
+            Load::Closed(_) => None,
+        };
+        let searching = scenario.search.as_ref().zip(live).map(|(config, live)| {
+            let (sender, seconds) = mpsc::channel();
+            (config, live, seconds, outputs.seconds.replace(sender))
+        });
         let plan = Plan::new(scenario, self.found.tls.clone(), self.found.address);
         let (reports, inbox) = mpsc::channel();
         let loops = self.loops as usize;
@@ -197,13 +246,30 @@ impl<'a> Engine<'a> {
             let unix_offset = holdup_recording::clock::now_ns() - started;
             let _ = start.set((started, unix_offset));
             go.wait();
-            let gatherer = Gather::new(&plan, &outputs, loops, unix_offset);
+            let search = searching.map(|(config, live, seconds, forward)| {
+                let stage = Stage {
+                    config: config.clone(),
+                    live,
+                    started,
+                    lanes: u64::from(scenario.lanes()),
+                    seconds,
+                    forward,
+                    plan: &plan,
+                    stop,
+                };
+                thread::Builder::new().name("load-search".to_owned()).spawn_scoped(scope, move || search::play(stage))
+            });
+            let search = search.transpose()?;
+            let plan = &plan;
             let gathered = thread::Builder::new().name("load-gather".to_owned()).spawn_scoped(scope, move || {
                 give_way();
-                gatherer.run(&inbox)
+                // With it goes what it sends to: then whoever reads the seconds knows that there are no more.
+                let outputs = outputs;
+                Gather::new(plan, &outputs, loops, unix_offset).run(&inbox)
             })?;
             let gathered = gathered.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             over.store(true, Ordering::Relaxed);
+            let search = search.map(|s| s.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
             let Gathered { operations, cpu_ns, interrupted } = gathered?;
             let ended = sys::monotonic_ns();
             Ok(Summary {
@@ -214,6 +280,8 @@ impl<'a> Engine<'a> {
                 cpu_ratio: cpu_ns as f64 / (ended - started).max(1) as f64,
                 operations,
                 connected_in,
+                search,
+                left: plan.left.lock().unwrap_or_else(PoisonError::into_inner).take(),
             })
         })
     }
@@ -227,7 +295,12 @@ impl<'a> Engine<'a> {
         stop: &'t AtomicBool,
     ) -> impl Iterator<Item = Task<'t>> {
         let (loops, lanes) = (self.loops, self.scenario.lanes());
-        let seconds = self.scenario.load.length().as_secs_f64().max(1.0);
+        let seconds = match &self.scenario.load {
+            // It ends when they have been through, which nobody knows beforehand.
+            Load::Closed(closed) if closed.iterations.is_some() => closed.length.min(ITERATIONS_TAKE),
+            load => load.length(),
+        };
+        let seconds = seconds.as_secs_f64().max(1.0);
         let rows = self.scenario.generator.rows.unwrap_or(DEFAULT_ROWS) as f64;
         let share = self.scenario.shard;
         let rate = match &self.scenario.load {

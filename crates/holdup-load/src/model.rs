@@ -17,7 +17,7 @@ pub enum Load {
 }
 
 /// A closed model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Closed {
     /// Users, each with one request in flight at most.
     pub users: u32,
@@ -25,6 +25,10 @@ pub struct Closed {
     pub think: Duration,
     /// How long they go on.
     pub length: Duration,
+    /// Sessions after which all is over; without sessions, requests. None for as many as fit into the time.
+    pub iterations: Option<u64>,
+    /// They start spread evenly over this time.
+    pub ramp_up: Duration,
 }
 
 impl Closed {
@@ -60,6 +64,19 @@ impl Load {
             from = to;
             phase
         };
+        if let Self::Open(schedule) = self
+            && let Some(live) = schedule.as_live()
+        {
+            let at = |t: Duration| started_at + t.as_nanos() as i64;
+            let phase = |s: crate::schedule::LiveStretch| Phase {
+                from: at(s.from),
+                to: at(s.from + s.length),
+                name: s.name,
+                rate_from: s.rate,
+                rate_to: s.rate,
+            };
+            return live.stretches().into_iter().map(phase).collect();
+        }
         match self {
             Self::Open(schedule) => {
                 schedule.stretches().iter().map(|s| phase(s.name.clone(), s.length, s.rate_from, s.rate_to)).collect()

@@ -1,22 +1,33 @@
 //! A scenario: which operations, against what, at which rates, watched by whom. Read from YAML (see
 //! `docs/scenario.md`, `docs/schema/scenario.schema.json`) or made of the quick form's flags.
 
+mod asked;
 pub mod generator;
 pub mod http;
+mod include;
 mod load;
+mod names;
 mod objectives;
 pub mod profile;
+mod search;
+mod steps;
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use holdup_script::Template;
+use holdup_script::program::{Asked, Form, Script};
 
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
 
+use self::asked::Language;
 pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion};
-use crate::model::Load;
+pub use self::names::Given;
+use crate::model::{Closed, Load};
 use crate::schedule::Share;
-use crate::yaml::{Node, YamlError};
+use crate::yaml::{Map, Node, YamlError};
 
 /// Connections (requests in flight) if the scenario does not say.
 pub const DEFAULT_CONNECTIONS: u32 = 50;
@@ -26,6 +37,9 @@ pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Most connections one process is asked to hold.
 pub const MAX_CONNECTIONS: u32 = 60_000;
+
+/// A set-up takes at most so long.
+const LONGEST_SET_UP: Duration = Duration::from_secs(600);
 
 /// Most requests per second that can be asked for.
 pub const MAX_RATE: f64 = 10_000_000.0;
@@ -45,8 +59,16 @@ pub struct Scenario {
     /// has one, for its response. Two deadlines, because one from the intended start would send requests that
     /// have no time left, and a service that had been slow once would never get to answer any.
     pub timeout: Duration,
-    /// What, by weight.
+    /// What, by weight. With sessions: the kinds of requests they send.
     pub operations: Vec<Operation>,
+    /// What sessions do; none if each request is the same as the last of its operation and stands for itself.
+    pub sessions: Option<Sessions>,
+    /// It is the set-up or the end of another: what its session leaves is kept.
+    pub is_set_up: bool,
+    /// What the rate of an open model counts.
+    pub rate_of: RateOf,
+    /// What the search for the knee is asked for, if the load is one.
+    pub search: Option<holdup_knee::Config>,
     /// Objectives.
     pub thresholds: Vec<Threshold>,
     /// What to watch meanwhile: addresses as for `--watch`.
@@ -76,6 +98,31 @@ pub enum WarmUp {
     None,
     /// This much.
     For(Duration),
+}
+
+/// What the rate of an open model counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RateOf {
+    /// Requests: each moves a session on, or begins one.
+    #[default]
+    Requests,
+    /// Sessions: each sends its further requests when it has been answered and has thought.
+    Sessions,
+}
+
+/// Sessions of a scenario.
+#[derive(Clone, Debug)]
+pub struct Sessions {
+    /// Their steps, data and names.
+    pub script: Arc<Script>,
+    /// The first of the script's flows that are the load, by weight, and how many those are; others are set-up.
+    pub first: u32,
+    /// See `first`.
+    pub flows: u32,
+    /// The flow that is gone through once before the load.
+    pub setup: Option<u32>,
+    /// The flow that is gone through once after it.
+    pub teardown: Option<u32>,
 }
 
 /// `http[s]://host[:port]`, without path or credentials.
@@ -160,7 +207,27 @@ pub struct Operation {
 }
 
 /// Methods a scenario can send, as its keys.
-pub const METHODS: [&str; 6] = ["get", "post", "put", "patch", "delete", "head"];
+pub const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
+
+/// Keys of a scenario.
+const KEYS: [&str; 16] = [
+    "name",
+    "target",
+    "http",
+    "load",
+    "operations",
+    "sessions",
+    "steps",
+    "setup",
+    "teardown",
+    "define",
+    "headers",
+    "vars",
+    "secrets",
+    "feeders",
+    "thresholds",
+    "watch",
+];
 
 impl Scenario {
     /// A scenario in which everything else is as if a file did not mention it.
@@ -172,6 +239,10 @@ impl Scenario {
             connections: DEFAULT_CONNECTIONS,
             timeout: DEFAULT_TIMEOUT,
             operations,
+            sessions: None,
+            is_set_up: false,
+            rate_of: RateOf::default(),
+            search: None,
             thresholds: Vec::new(),
             watch: Vec::new(),
             warm_up: WarmUp::default(),
@@ -183,6 +254,20 @@ impl Scenario {
         }
     }
 
+    /// The scenario that goes once through `flow` of its sessions, its set-up or its end.
+    pub fn once(&self, flow: u32) -> Self {
+        let mut once = self.clone();
+        once.load = Load::Closed(Closed { users: 1, length: LONGEST_SET_UP, iterations: Some(1), ..Closed::default() });
+        once.shard = Share::WHOLE;
+        once.search = None;
+        once.is_set_up = true;
+        once.start_at = None;
+        if let Some(sessions) = &mut once.sessions {
+            (sessions.first, sessions.flows) = (flow, 1);
+        }
+        once
+    }
+
     /// Most requests in flight: users of a closed model, else connections times the streams on each.
     pub fn lanes(&self) -> u32 {
         match &self.load {
@@ -191,37 +276,49 @@ impl Scenario {
         }
     }
 
-    /// Reads a scenario from the text of `file`.
+    /// Reads a scenario from the text of `file`, with nothing given beside it.
     ///
     /// # Errors
     /// The first thing wrong, with its line and what would be right.
     pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
-        let root = Node::parse(text, file)?;
-        let map = root.map(&["name", "target", "http", "load", "operations", "thresholds", "watch"])?;
+        Self::read(text, file, &Given::default())
+    }
+
+    /// Reads a scenario from the text of `file` and what is given beside it.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its line and what would be right.
+    pub fn read(text: &str, file: &str, given: &Given) -> Result<Self, YamlError> {
+        let mut root = Node::parse(text, file)?;
+        let included = include::resolve(&mut root)?;
+        let map = root.map(&KEYS)?;
         let target_node = map.need("target")?;
         let (target, base_path) = Target::parse(target_node.text()?).map_err(|why| target_node.error(why))?;
         if base_path != "/" {
             return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
         }
         let load = map.need("load")?;
-        let keys: Vec<&str> = load::KEYS.into_iter().chain(["connections", "timeout", "pace", "open_all"]).collect();
+        let own = ["connections", "timeout", "pace", "open_all", "of"];
+        let keys: Vec<&str> = load::KEYS.into_iter().chain(own).collect();
         let load_map = load.map(&keys)?;
-        let section = load::parse(load, &keys, file, map.get("operations").is_some())?;
-        let operations: Vec<Operation> = match map.get("operations") {
-            None if !section.operations.is_empty() => section.operations,
-            _ => map.need("operations")?.list().iter().map(operation).collect::<Result<_, _>>()?,
+        let has_steps = ["operations", "sessions", "steps"].iter().any(|key| map.get(key).is_some());
+        let section = load::parse(load, &keys, file, has_steps)?;
+        let rate_of = rate_of(&load_map, &section.load)?;
+        let (operations, sessions) = match has_steps {
+            false if !section.operations.is_empty() => (section.operations, None),
+            _ => what(&map, given)?,
         };
-        if operations.is_empty() {
-            return Err(map.need("operations")?.error("there must be at least one operation"));
-        }
-        for (i, operation) in operations.iter().enumerate() {
-            if operations[..i].iter().any(|o| o.name == operation.name) {
-                return Err(map.need("operations")?.error(format!("two operations are called \"{}\"", operation.name)));
-            }
-        }
         let names: Vec<String> = operations.iter().map(|o| o.name.clone()).collect();
         let thresholds = objectives::parse(map.get("thresholds"), &names)?;
         let watch = map.get("watch").map_or(&[][..], Node::list);
+        let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
+        let recorded = match (included.as_str(), remark.as_str()) {
+            ("", "") => text.to_owned(),
+            _ => format!("{}\n{included}{remark}", text.trim_end()),
+        };
+        let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
+        // Users keep their cookies, unless it is said that they do not.
+        http.cookies |= sessions.is_some() && map.get("http").is_none_or(|node| !node.has("cookies"));
         Ok(Self {
             name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
             target,
@@ -231,59 +328,98 @@ impl Scenario {
                 .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
             timeout: load_map.get("timeout").map_or(Ok(DEFAULT_TIMEOUT), positive)?,
             operations,
+            sessions,
+            is_set_up: false,
+            rate_of,
+            search: section.search,
             thresholds,
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
             warm_up: section.warm_up,
-            shard: Share::WHOLE,
+            shard: given.share,
             start_at: None,
-            http: map.get("http").map_or(Ok(Http::default()), Http::parse)?,
+            http,
             generator: Generator {
                 pace: load_map.get("pace").map_or(Ok(Pace::default()), Pace::read)?,
                 open_all: http::flag(load_map.get("open_all"))?,
                 ..Generator::default()
             },
-            text: Some(match section.remark {
-                Some(remark) => format!("{}\n# {remark}\n", text.trim_end()),
-                None => text.to_owned(),
-            }),
+            text: Some(recorded),
         })
     }
+}
+
+/// `of: requests` or `of: sessions`.
+fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
+    let Some(node) = load.get("of") else { return Ok(RateOf::default()) };
+    if matches!(model, Load::Closed(_)) {
+        return Err(node.error("says what a rate counts, and users have none; remove \"of\""));
+    }
+    match node.text()? {
+        "requests" => Ok(RateOf::Requests),
+        "sessions" => Ok(RateOf::Sessions),
+        other => Err(node.error(format!("a rate is of requests or of sessions, not of \"{other}\""))),
+    }
+}
+
+/// What is sent: `operations`, `sessions` or `steps`.
+fn what(map: &Map<'_>, given: &Given) -> Result<(Vec<Operation>, Option<Sessions>), YamlError> {
+    let kinds: Vec<(&str, &Node)> =
+        ["operations", "sessions", "steps"].into_iter().filter_map(|key| Some((key, map.get(key)?))).collect();
+    let (kind, node) = match kinds[..] {
+        [one] => one,
+        [] => return Err(map.node().error("say what to send: operations, sessions or steps")),
+        [(one, _), (other, node), ..] => {
+            return Err(node.error(format!("\"{one}\" and \"{other}\" exclude each other; keep one")));
+        }
+    };
+    let (names, sources) = names::gather(map, given, profile::DEFAULT_SEED)?;
+    let mut reader = steps::Reader::new(map, names, sources, Language::Http, profile::DEFAULT_SEED)?;
+    match kind {
+        "operations" => {
+            node.list().iter().try_for_each(|entry| reader.operation(entry))?;
+            if node.list().is_empty() {
+                return Err(node.error("there must be at least one operation"));
+            }
+        }
+        "steps" => {
+            reader.flow("session", 1, node)?;
+        }
+        _ => {
+            for (i, entry) in node.list().iter().enumerate() {
+                let map = entry.map(&["name", "weight", "steps"])?;
+                let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+                let name = map.get("name").map_or(Ok(None), |n| n.text().map(Some))?;
+                let name = name.map_or_else(|| format!("session {}", i + 1), str::to_owned);
+                reader.flow(&name, weight, map.need("steps")?)?;
+            }
+            if node.list().is_empty() {
+                return Err(node.error("there must be at least one session"));
+            }
+        }
+    }
+    let flows = reader.flows();
+    let mut once = |key: &str| map.get(key).map(|steps| reader.flow(key, 0, steps)).transpose();
+    let (setup, teardown) = (once("setup")?, once("teardown")?);
+    let (script, operations) = reader.script();
+    if kind == "operations" && setup.is_none() && teardown.is_none() && script.requests.iter().all(Asked::is_plain) {
+        return Ok((operations.into_iter().zip(&script.requests).map(|(o, asked)| plain(o, asked)).collect(), None));
+    }
+    Ok((operations, Some(Sessions { script: Arc::new(script), first: 0, flows, setup, teardown })))
+}
+
+/// An operation whose requests are all the same.
+fn plain(operation: Operation, asked: &Asked) -> Operation {
+    let Form::Http { path, headers, body, .. } = &asked.form else { return operation };
+    let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
+    let body = body.as_ref().map(|_| asked.form.constant_body().unwrap_or_default());
+    let headers = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+    Operation { path: text(path), headers, body, ..operation }
 }
 
 /// A duration that is not 0.
 fn positive(node: &Node) -> Result<Duration, YamlError> {
     let length = node.duration()?;
     if length.is_zero() { Err(node.error("must be longer than 0s")) } else { Ok(length) }
-}
-
-fn operation(node: &Node) -> Result<Operation, YamlError> {
-    let mut keys = vec!["name", "weight", "headers", "body"];
-    keys.extend(METHODS);
-    let map = node.map(&keys)?;
-    let mut methods = METHODS.iter().filter_map(|m| Some((*m, map.get(m)?)));
-    let (method, path_node) = methods
-        .next()
-        .ok_or_else(|| node.error(format!("say what to send: one of {}, e.g. get: /path", METHODS.join(", "))))?;
-    if methods.next().is_some() {
-        return Err(node.error("more than one method; make two operations of it"));
-    }
-    let path = path_node.text()?;
-    check_path(path).map_err(|why| path_node.error(why))?;
-    let mut headers = Vec::new();
-    if let Some(list) = map.get("headers") {
-        for (name, value) in list.entries()? {
-            check_header(name, value.text()?).map_err(|why| value.error(why))?;
-            headers.push((name.clone(), value.text()?.to_owned()));
-        }
-    }
-    Ok(Operation {
-        name: map.get("name").map_or(Ok(without_query(path)), Node::text)?.to_owned(),
-        method: method.to_uppercase(),
-        path: path.to_owned(),
-        headers,
-        body: map.get("body").map(|n| n.text().map(str::to_owned)).transpose()?,
-        weight: map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?,
-    })
 }
 
 /// A path without its query, which may hold what belongs in no report.
@@ -376,7 +512,7 @@ watch: [host]
                 "s.yaml:5: load.steps.every: expected a duration such as 250ms, 20s, 1m30s or 2h, found \"10\"",
             ),
             ("get: /search?q=a", "get: search", "s.yaml:8: operations[0].get: a path begins with /, found \"search\""),
-            ("name: order", "name: search", "s.yaml:7: operations: two operations are called \"search\""),
+            ("name: order", "name: search", "s.yaml:9: operations[1]: two operations are called \"search\""),
             (
                 "target: http://127.0.0.1:8080",
                 "target: 127.0.0.1:8080",

@@ -8,6 +8,7 @@
 mod arrivals;
 mod curve;
 mod exponential;
+mod live;
 mod profiles;
 mod replay;
 
@@ -15,6 +16,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub use arrivals::Arrivals;
+pub use live::{Live, LiveStretch};
 pub use replay::{Replay, ReplayedRequest};
 
 use curve::{Curve, REQUEST};
@@ -87,17 +89,25 @@ struct Inner {
 }
 
 /// What the times of arrivals follow from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 enum Timing {
     Even,
     Poisson { seed: u64 },
     Replay(Replay),
+    Live(Live),
 }
 
 impl PartialEq for Schedule {
     fn eq(&self, other: &Self) -> bool {
         let (a, b) = (&*self.inner, &*other.inner);
-        (&a.stretches, &a.curve, &a.timing) == (&b.stretches, &b.curve, &b.timing)
+        let same_timing = match (&a.timing, &b.timing) {
+            (Timing::Even, Timing::Even) => true,
+            (Timing::Poisson { seed: a }, Timing::Poisson { seed: b }) => a == b,
+            (Timing::Replay(a), Timing::Replay(b)) => a == b,
+            (Timing::Live(a), Timing::Live(b)) => a.stretches() == b.stretches(),
+            _ => false,
+        };
+        same_timing && (&a.stretches, &a.curve) == (&b.stretches, &b.curve)
     }
 }
 
@@ -106,12 +116,27 @@ impl Schedule {
         Self { inner: Arc::new(Inner { stretches, curve, timing, total: OnceLock::new() }) }
     }
 
+    /// One that is made while it is played: see [`Self::as_live`].
+    pub fn live(longest: Duration, most: f64) -> Self {
+        Self::of(Vec::new(), Curve::default(), Timing::Live(Live::new(longest, most, None)))
+    }
+
+    /// What to add stretches to, if it is made while it is played.
+    pub fn as_live(&self) -> Option<&Live> {
+        match &self.inner.timing {
+            Timing::Live(live) => Some(live),
+            _ => None,
+        }
+    }
+
     /// The same rates with the arrivals of a Poisson process: independent of each other, as those of many users are.
     /// The same `seed` gives the same arrivals. A replayed log keeps its own.
     #[must_use]
     pub fn poisson(self, seed: u64) -> Self {
-        if self.replay().is_some() {
-            return self;
+        match &self.inner.timing {
+            Timing::Replay(_) => return self,
+            Timing::Live(live) => return Self::of(Vec::new(), Curve::default(), Timing::Live(live.with_seed(seed))),
+            Timing::Even | Timing::Poisson { .. } => {}
         }
         Self::of(self.inner.stretches.clone(), self.inner.curve.clone(), Timing::Poisson { seed })
     }
@@ -134,7 +159,7 @@ impl Schedule {
     pub fn replay(&self) -> Option<&Replay> {
         match &self.inner.timing {
             Timing::Replay(replay) => Some(replay),
-            Timing::Even | Timing::Poisson { .. } => None,
+            Timing::Even | Timing::Poisson { .. } | Timing::Live(_) => None,
         }
     }
 
@@ -142,6 +167,7 @@ impl Schedule {
     pub fn seed(&self) -> Option<u64> {
         match self.inner.timing {
             Timing::Poisson { seed } => Some(seed),
+            Timing::Live(ref live) => live.seed(),
             Timing::Even | Timing::Replay(_) => None,
         }
     }
@@ -154,6 +180,9 @@ impl Schedule {
 
     /// How long it takes.
     pub fn length(&self) -> Duration {
+        if let Timing::Live(live) = &self.inner.timing {
+            return live.longest();
+        }
         Duration::from_nanos(self.inner.curve.length_ns())
     }
 
@@ -164,6 +193,7 @@ impl Schedule {
             Timing::Even => self.inner.curve.area().div_ceil(REQUEST) as u64,
             Timing::Poisson { .. } => *self.inner.total.get_or_init(|| self.arrivals(Share::WHOLE).count() as u64),
             Timing::Replay(replay) => replay.len() as u64,
+            Timing::Live(_) => self.arrivals(Share::WHOLE).count() as u64,
         }
     }
 
@@ -172,6 +202,7 @@ impl Schedule {
         match &self.inner.timing {
             Timing::Even | Timing::Poisson { .. } => self.inner.curve.peak_rate(),
             Timing::Replay(replay) => replay.peak_rate(),
+            Timing::Live(live) => live.most(),
         }
     }
 
@@ -182,11 +213,15 @@ impl Schedule {
         match &self.inner.timing {
             Timing::Even | Timing::Poisson { .. } => self.inner.curve.rate_at(at_ns),
             Timing::Replay(replay) => replay.rate_at(at_ns),
+            Timing::Live(live) => live.at(t).1,
         }
     }
 
     /// Index of the stretch at `t` from the start; the last one at the end and beyond.
     pub fn phase_at(&self, t: Duration) -> usize {
+        if let Timing::Live(live) = &self.inner.timing {
+            return live.at(t).0;
+        }
         self.inner.curve.segment_at(u64::try_from(t.as_nanos()).unwrap_or(u64::MAX))
     }
 }

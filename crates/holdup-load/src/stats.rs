@@ -74,6 +74,8 @@ pub struct Snapshot {
     pub elapsed: Duration,
     /// Name of the present phase.
     pub phase: String,
+    /// What a search is doing, in words; empty without one.
+    pub doing: String,
     /// Rate that this process offers now, requests (or sessions) per second; 0 in a closed model.
     pub rate: f64,
     /// Requests that were due so far.

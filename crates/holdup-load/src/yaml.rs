@@ -27,6 +27,8 @@ pub struct Node {
     /// What it is called, for messages: `load.duration`, `operations[2]`.
     path: String,
     value: Value,
+    /// A text without quotes, which could be a number or the like.
+    is_plain: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -168,6 +170,63 @@ impl Node {
         parse_duration(text).map_err(|why| self.error(why))
     }
 
+    /// The file it is from.
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// Whether it is a text without quotes.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    /// Whether it has keys.
+    pub fn is_map(&self) -> bool {
+        matches!(self.value, Value::Map(_))
+    }
+
+    /// Whether it is a list.
+    pub fn is_list(&self) -> bool {
+        matches!(self.value, Value::List(_))
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        matches!(self.value, Value::Empty)
+    }
+
+    /// Whether it is a map with this key.
+    pub fn has(&self, key: &str) -> bool {
+        matches!(&self.value, Value::Map(entries) if entries.iter().any(|(k, _)| k == key))
+    }
+
+    /// Takes a key out of a map.
+    pub fn take(&mut self, key: &str) -> Option<Node> {
+        let Value::Map(entries) = &mut self.value else { return None };
+        let at = entries.iter().position(|(k, _)| k == key)?;
+        Some(entries.remove(at).1)
+    }
+
+    /// Adds what `other` has and this has not: of maps the keys, theirs also within keys that both have; of lists the items, before
+    /// its own.
+    pub fn absorb(&mut self, other: Node) {
+        match (&mut self.value, other.value) {
+            (Value::Map(mine), Value::Map(theirs)) => {
+                for (key, node) in theirs {
+                    match mine.iter_mut().find(|(k, _)| *k == key) {
+                        Some((_, own)) => own.absorb(node),
+                        None => mine.push((key, node)),
+                    }
+                }
+            }
+            (Value::List(mine), Value::List(mut theirs)) => {
+                theirs.append(mine);
+                *mine = theirs;
+            }
+            _ => {}
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match self.value {
             Value::Empty => "nothing",
@@ -248,7 +307,8 @@ fn convert(node: &MarkedYamlOwned, file: &str, path: &str) -> Result<Node, YamlE
             return Err(error("this value can't be read"));
         }
     };
-    Ok(Node { file: file.to_owned(), line, path: path.to_owned(), value })
+    let is_plain = matches!(&node.data, YamlDataOwned::Representation(_, ScalarStyle::Plain, _));
+    Ok(Node { file: file.to_owned(), line, path: path.to_owned(), value, is_plain })
 }
 
 /// The one of `known` that `word` is most likely a slip of, if any is near.

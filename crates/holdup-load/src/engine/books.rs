@@ -166,6 +166,11 @@ impl Books {
         self.unix_offset = offset;
     }
 
+    /// The wall clock less the monotonic one at the start.
+    pub fn unix_offset(&self) -> i64 {
+        self.unix_offset
+    }
+
     /// Notes a request that ended at `at`. `had_lane` is false for one that never got that far.
     pub fn enter(&mut self, request: &InFlight, outcome: Outcome, at: i64, had_lane: bool) {
         self.noted.push(Entry {
@@ -218,7 +223,7 @@ impl Books {
         let moment = |t: i64| (t != NEVER).then_some(unix(t));
         self.batch.requests.push(Request {
             operation: plan.operations[operation].clone(),
-            phase: plan.phases[request.phase as usize].clone(),
+            phase: plan.phase(request.phase as usize).unwrap_or_default(),
             intended_at: unix(request.due),
             ready_at: moment(request.ready),
             sent_at: moment(request.sent),

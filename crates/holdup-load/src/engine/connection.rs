@@ -164,6 +164,14 @@ impl Connection {
         }
     }
 
+    /// The parser of HTTP/1, if that is spoken: it holds what is kept of the last response.
+    pub fn http1(&self) -> Option<&http1::Parser> {
+        match &self.speech {
+            Speech::Http1(parser) => Some(parser),
+            Speech::Http2(_) => None,
+        }
+    }
+
     /// How far it has come.
     pub fn stage(&self) -> Stage {
         self.stage

@@ -2,6 +2,7 @@
 //! live view. It runs beside the loops and gives them no work; who wants the seconds, and in what form, is no matter here.
 
 use std::collections::BTreeMap;
+use std::sync::PoisonError;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
@@ -272,7 +273,7 @@ impl<'a> Gather<'a> {
             Load::Open(schedule) => (schedule.rate_at(elapsed), schedule.phase_at(elapsed)),
             Load::Closed(_) => (0.0, 0),
         };
-        (rate / f64::from(scenario.shard.of), self.plan.phases.get(phase).cloned().unwrap_or_else(waiting))
+        (rate / f64::from(scenario.shard.of), self.plan.phase(phase).unwrap_or_else(waiting))
     }
 
     /// The generator as a suspect: its own CPU, its wait for a CPU, its queue.
@@ -336,6 +337,7 @@ impl<'a> Gather<'a> {
         self.outputs.live.set(Snapshot {
             elapsed,
             phase,
+            doing: self.plan.doing.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             rate,
             offered: sum(|c| c.offered),
             completed: sum(|c| c.completed),

@@ -5,6 +5,7 @@
 use std::ops::Range;
 
 use super::plan::Prepared;
+use super::visits::NOBODY;
 
 /// A moment that has not come.
 pub const NEVER: i64 = i64::MIN;
@@ -44,8 +45,25 @@ pub struct InFlight {
     pub status: u16,
     /// Where a redirect points to.
     pub location: Option<Box<[u8]>>,
-    /// What is sent instead of the prepared request: a redirect's, or one with cookies.
+    /// What is sent instead of the prepared request: a redirect's, one with cookies, or one that was filled in.
     pub instead: Option<Box<Prepared>>,
+    /// The session that it is a step of, [`NOBODY`] if it stands for itself.
+    pub session: u32,
+    /// Its number, unique in the whole run.
+    pub number: u64,
+    /// What is kept of an HTTP/2 response, or of a statement's result, for checks and captures.
+    pub kept: Option<Box<Kept>>,
+}
+
+/// What is kept of a response where the protocol's own session keeps nothing.
+#[derive(Default)]
+pub struct Kept {
+    /// Header fields, or the columns of the first row; none is NULL.
+    pub fields: Vec<(Box<[u8]>, Option<Box<[u8]>>)>,
+    /// The body's beginning.
+    pub body: Vec<u8>,
+    /// Rows of a result.
+    pub rows: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -198,6 +216,9 @@ impl InFlight {
             status: 0,
             location: None,
             instead: None,
+            session: NOBODY,
+            number: 0,
+            kept: None,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use holdup_script::Failed;
 use rustls::AlertDescription;
 
 use crate::scenario::HttpVersion;
@@ -46,11 +47,25 @@ pub enum Outcome {
     ResponseTooLarge,
     /// More redirects than allowed.
     TooManyRedirects,
+    /// A check of the response did not hold.
+    CheckFailed,
+    /// What was to be captured is not in the response.
+    CaptureMissed,
+    /// The body was to be JSON and is not.
+    BadJson,
+    /// A feeder had no row left: nothing was sent.
+    FeederDry,
+    /// A template could not be filled in: nothing was sent.
+    TemplateFailed,
+    /// The database refused the statement.
+    StatementFailed,
+    /// The database refused the account.
+    LoginFailed,
 }
 
 impl Outcome {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Outcome; 18] = [
+    pub const ALL: [Outcome; 25] = [
         Outcome::Ok,
         Outcome::HttpStatus,
         Outcome::Timeout,
@@ -69,7 +84,25 @@ impl Outcome {
         Outcome::HeadTooLarge,
         Outcome::ResponseTooLarge,
         Outcome::TooManyRedirects,
+        Outcome::CheckFailed,
+        Outcome::CaptureMissed,
+        Outcome::BadJson,
+        Outcome::FeederDry,
+        Outcome::TemplateFailed,
+        Outcome::StatementFailed,
+        Outcome::LoginFailed,
     ];
+
+    /// Of what a session did not do.
+    pub fn of_session(failed: Failed) -> Self {
+        match failed {
+            Failed::Check => Self::CheckFailed,
+            Failed::CaptureMissed => Self::CaptureMissed,
+            Failed::BadJson => Self::BadJson,
+            Failed::FeederDry => Self::FeederDry,
+            Failed::Template => Self::TemplateFailed,
+        }
+    }
 
     /// Whether its time is a response time: it ended well, or had not ended when it was given up.
     pub fn is_latency(self) -> bool {
@@ -102,6 +135,13 @@ impl Outcome {
             Outcome::HeadTooLarge => "head_too_large",
             Outcome::ResponseTooLarge => "response_too_large",
             Outcome::TooManyRedirects => "too_many_redirects",
+            Outcome::CheckFailed => "check_failed",
+            Outcome::CaptureMissed => "capture_missed",
+            Outcome::BadJson => "bad_json",
+            Outcome::FeederDry => "feeder_dry",
+            Outcome::TemplateFailed => "template_failed",
+            Outcome::StatementFailed => "statement_failed",
+            Outcome::LoginFailed => "login_failed",
         }
     }
 

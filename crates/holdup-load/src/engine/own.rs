@@ -37,6 +37,33 @@ impl Throttling {
     }
 }
 
+/// CPU time that the hypervisor gave to others, from one look to the next.
+pub struct Stolen {
+    /// Stolen and all time of all CPUs, in ticks.
+    before: Option<(u64, u64)>,
+}
+
+impl Stolen {
+    /// Looks for the first time.
+    pub fn new() -> Self {
+        Self { before: ticks(&fs::read_to_string("/proc/stat").unwrap_or_default()) }
+    }
+
+    /// Its share of all CPU time since the last look, 0-1; none where the kernel does not say.
+    pub fn since_last(&mut self) -> Option<f64> {
+        let now = ticks(&fs::read_to_string("/proc/stat").ok()?)?;
+        let (stolen, all) = self.before.replace(now)?;
+        let passed = now.1.saturating_sub(all);
+        (passed > 0).then(|| now.0.saturating_sub(stolen) as f64 / passed as f64)
+    }
+}
+
+/// Stolen and all ticks of the first line of `/proc/stat` (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal.
+fn ticks(text: &str) -> Option<(u64, u64)> {
+    let numbers: Vec<u64> = text.lines().next()?.split_whitespace().skip(1).map_while(|n| n.parse().ok()).collect();
+    Some((*numbers.get(7)?, numbers[..8].iter().sum()))
+}
+
 /// The files, from the texts of `/proc/self/cgroup` and `/proc/self/mountinfo` (proc(5), cgroups(7)).
 fn files(cgroup: &str, mountinfo: &str) -> Vec<PathBuf> {
     let mut files = Vec::new();

@@ -2,9 +2,11 @@
 //! is, and where to send.
 
 use std::net::SocketAddr;
-use std::sync::RwLock;
+use std::sync::{Arc, Mutex, RwLock};
 
 use holdup_http::{Request, http1, http2};
+use holdup_script::program::{Asked, Script};
+use holdup_script::{Template, Value};
 
 use super::redirect::Origin;
 use super::tls::Tls;
@@ -25,6 +27,30 @@ pub struct Prepared {
     pub has_body: bool,
     /// Its bytes.
     pub form: Form,
+    /// Header fields and body of a session's request where its bytes do not show them: HTTP/2.
+    given: Option<Box<Parts>>,
+}
+
+/// Header fields and body of a request.
+type Parts = (Vec<(String, String)>, Option<Vec<u8>>);
+
+impl Prepared {
+    /// Header fields that were asked for, and the body.
+    fn parts(&self) -> Parts {
+        match &self.form {
+            Form::Http1(bytes) => {
+                let end = bytes.windows(4).position(|w| w == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
+                let head = String::from_utf8_lossy(&bytes[..end]);
+                let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+                let own = fields.filter(|(name, _)| {
+                    !["host", "content-length", "cookie"].contains(&name.to_ascii_lowercase().as_str())
+                });
+                let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
+                (own.collect(), self.has_body.then(|| bytes[end..].to_vec()))
+            }
+            Form::Http2(_) => self.given.as_deref().cloned().unwrap_or_default(),
+        }
+    }
 }
 
 /// The bytes of a request in its protocol.
@@ -43,10 +69,16 @@ pub struct Plan<'a> {
     pub requests: Vec<Prepared>,
     /// Operations' names.
     pub operations: Vec<String>,
-    /// Names of phases.
-    pub phases: Vec<String>,
-    /// Whose turn it is.
+    /// Names of phases, but for a schedule that is made while it is played.
+    phases: Vec<String>,
+    /// Whose turn it is: operations, or flows of sessions.
     pub turns: Turns,
+    /// What sessions do, and the first of the flows that take turns.
+    pub visits: Option<(Arc<Script>, u32)>,
+    /// What a search is doing, in words.
+    pub doing: Mutex<String>,
+    /// What the last session of a set-up left.
+    pub left: Mutex<Option<Vec<Value>>>,
     /// TLS, if the target speaks it.
     pub tls: Option<Tls>,
     /// Where to; none while the name does not resolve.
@@ -60,6 +92,13 @@ pub struct Plan<'a> {
 impl<'a> Plan<'a> {
     /// Lays everything out.
     pub fn new(scenario: &'a Scenario, tls: Option<Tls>, address: Option<SocketAddr>) -> Self {
+        let visits = scenario.sessions.as_ref().map(|s| (Arc::clone(&s.script), s.first));
+        let turns = match &scenario.sessions {
+            Some(s) => {
+                Turns::new(s.script.flows.iter().skip(s.first as usize).take(s.flows as usize).map(|f| f.weight.max(1)))
+            }
+            None => Turns::new(scenario.operations.iter().map(|o| o.weight)),
+        };
         let mut extra = Vec::new();
         if scenario.http.compression {
             extra.push(("accept-encoding".to_owned(), "gzip, deflate, br, zstd".to_owned()));
@@ -73,18 +112,22 @@ impl<'a> Plan<'a> {
             requests: Vec::new(),
             operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
             phases: scenario.load.phase_names(),
-            turns: Turns::new(scenario.operations.iter().map(|o| o.weight)),
+            turns,
+            visits,
+            doing: Mutex::new(String::new()),
+            left: Mutex::new(None),
             tls,
             address: RwLock::new(address),
             origin: Origin { tls: scenario.target.tls, authority: scenario.target.authority() },
             extra,
         };
-        plan.requests = match replayed {
-            Some(log) => {
+        plan.requests = match (&scenario.sessions, replayed) {
+            (Some(sessions), _) => sessions.script.requests.iter().map(|asked| plan.fixed(asked)).collect(),
+            (None, Some(log)) => {
                 let distinct = log.requests.iter();
                 distinct.map(|r| plan.own(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
             }
-            None => {
+            (None, None) => {
                 let operations = scenario.operations.iter().enumerate();
                 operations.map(|(i, o)| plan.own(i as u32, &o.method, &o.path, true)).collect()
             }
@@ -92,21 +135,82 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Lays out a request of an operation, with its header fields, and its body unless that is to be left out.
-    pub fn own(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
-        let own = &self.scenario.operations[operation as usize];
-        let given = |name: &str| own.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
-        let headers = own.headers.iter().chain(self.extra.iter().filter(|(name, _)| !given(name)));
-        let headers: Vec<_> = headers.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    /// Name of a phase.
+    pub fn phase(&self, index: usize) -> Option<String> {
+        if let Some(name) = self.phases.get(index) {
+            return Some(name.clone());
+        }
+        let Load::Open(schedule) = &self.scenario.load else { return None };
+        Some(schedule.as_live()?.stretch(index)?.name)
+    }
+
+    /// Lays out a session's request if all of them are the same; else there is nothing to send yet.
+    fn fixed(&self, asked: &Asked) -> Prepared {
+        let blank = || Prepared {
+            operation: asked.operation,
+            is_head: false,
+            method: String::new(),
+            path: String::new(),
+            has_body: false,
+            form: Form::Http1(Vec::new()),
+            given: None,
+        };
+        let holdup_script::program::Form::Http { method, path, headers, .. } = &asked.form else { return blank() };
+        if !asked.form.is_constant() {
+            return blank();
+        }
+        let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
+        let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+        let body = asked.form.constant_body();
+        self.lay_out(asked, method, &text(path), &headers, body.as_deref().map(str::as_bytes))
+    }
+
+    /// Lays out a session's request.
+    pub fn lay_out(
+        &self,
+        asked: &Asked,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&[u8]>,
+    ) -> Prepared {
+        if asked.needs.body && self.scenario.http.compression {
+            // What is to be looked at must not be packed.
+            let plain = ("Accept-Encoding".to_owned(), "identity".to_owned());
+            let headers: Vec<_> = headers.iter().cloned().chain([plain]).collect();
+            return self.put(asked.operation, method, path, &headers, body);
+        }
+        self.put(asked.operation, method, path, headers, body)
+    }
+
+    fn put(
+        &self,
+        operation: u32,
+        method: &str,
+        path: &str,
+        headers: &[(String, String)],
+        body: Option<&[u8]>,
+    ) -> Prepared {
+        let given = |name: &str| headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
+        let all = headers.iter().chain(self.extra.iter().filter(|(name, _)| !given(name)));
+        let all: Vec<_> = all.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let scheme = if self.origin.tls { "https" } else { "http" };
-        let body = own.body.as_deref().filter(|_| with_body).map(str::as_bytes);
-        let request = Request { method, scheme, authority: &self.origin.authority, path, headers: &headers, body };
+        let request = Request { method, scheme, authority: &self.origin.authority, path, headers: &all, body };
         let form = match self.scenario.http.version {
             HttpVersion::Http1 => Form::Http1(http1::request_bytes(&request, true)),
             HttpVersion::Http2 => Form::Http2(http2::Template::new(&request)),
         };
+        let keeps = self.visits.is_some() && matches!(form, Form::Http2(_));
+        let given = keeps.then(|| Box::new((headers.to_vec(), body.map(<[u8]>::to_vec))));
         let (method, path, has_body) = (method.to_owned(), path.to_owned(), body.is_some());
-        Prepared { operation, is_head: method == "HEAD", method, path, has_body, form }
+        Prepared { operation, is_head: method == "HEAD", method, path, has_body, form, given }
+    }
+
+    /// Lays out a request of an operation, with its header fields, and its body unless that is to be left out.
+    pub fn own(&self, operation: u32, method: &str, path: &str, with_body: bool) -> Prepared {
+        let own = &self.scenario.operations[operation as usize];
+        let body = own.body.as_deref().filter(|_| with_body).map(str::as_bytes);
+        self.put(operation, method, path, &own.headers, body)
     }
 
     /// Where `request`, which was answered with `status` and `location`, is to be sent on to; none if that is no
@@ -118,7 +222,14 @@ impl<'a> Plan<'a> {
         let path = self.origin.resolve(&request.path, std::str::from_utf8(location).ok()?)?;
         let repeats = matches!(status, 307 | 308);
         let method = if repeats || request.is_head { request.method.as_str() } else { "GET" };
-        Some(self.own(request.operation, method, &path, repeats && request.has_body))
+        if self.visits.is_none() {
+            return Some(self.own(request.operation, method, &path, repeats && request.has_body));
+        }
+        // What was filled in for a session is in its bytes alone.
+        let (headers, body) = request.parts();
+        let is_of_body = |name: &str| name.eq_ignore_ascii_case("content-type");
+        let headers: Vec<_> = headers.into_iter().filter(|(name, _)| repeats || !is_of_body(name)).collect();
+        Some(self.put(request.operation, method, &path, &headers, body.filter(|_| repeats).as_deref()))
     }
 
     /// `request` with a `Cookie` header.
@@ -130,7 +241,13 @@ impl<'a> Plan<'a> {
             }
             Form::Http2(template) => Form::Http2(template.with_extra(&[("cookie", cookies)])),
         };
-        Prepared { method: request.method.clone(), path: request.path.clone(), form, ..*request }
+        Prepared {
+            method: request.method.clone(),
+            path: request.path.clone(),
+            form,
+            given: request.given.clone(),
+            ..*request
+        }
     }
 }
 

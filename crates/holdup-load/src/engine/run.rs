@@ -5,11 +5,12 @@ mod demand;
 mod dispatch;
 mod endings;
 mod sockets;
+mod steps;
 
 use std::collections::VecDeque;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Barrier, PoisonError};
 use std::time::Duration;
 
 use holdup_http::Wanted;
@@ -23,7 +24,8 @@ use super::connection::{Connection, Ended, SetCookies};
 use super::gather::{Counters, Report};
 use super::lanes::Lanes;
 use super::plan::Plan;
-use crate::scenario::HttpVersion;
+use super::visits::{NOBODY, Visits};
+use crate::scenario::{HttpVersion, RateOf};
 use crate::schedule::Share;
 use crate::stats::{Latencies, SLICE};
 use crate::sys::{self, Epoll, monotonic_ns};
@@ -80,11 +82,16 @@ pub struct Loop<'a> {
     connections: Vec<Connection>,
     lanes: Lanes,
     demand: Demand,
+    /// Sessions, if the scenario has any.
+    visits: Option<Visits>,
+    /// In a closed model the session of each lane's user.
+    lane_sessions: Vec<u32>,
     wanted: Wanted,
     quantum_ns: i64,
     timeout_ns: i64,
     in_turn: bool,
     is_http2: bool,
+    is_sql: bool,
     /// Free lanes of open connections with the connection's generation; stale ones are passed over.
     idle: VecDeque<(u32, u32)>,
     /// Slots without a connection (open model).
@@ -126,6 +133,9 @@ impl<'a> Loop<'a> {
             clock: Clock::default(),
             connections: (0..connections).map(|c| Connection::new(c as u32 * streams, scenario.http.version)).collect(),
             lanes: Lanes::new(lanes, streams),
+            visits: plan.visits.as_ref().map(|(script, _)| Visits::new(Arc::clone(script), share, scenario.is_set_up)),
+            lane_sessions: if is_closed && plan.visits.is_some() { vec![NOBODY; lanes] } else { Vec::new() },
+            is_sql: false,
             demand,
             wanted: Wanted {
                 location: scenario.http.redirects > 0,
@@ -174,6 +184,9 @@ impl<'a> Loop<'a> {
         self.books.set_unix_offset(unix_offset);
         let (index, reports) = (self.index, self.reports.clone());
         let result = connected.and_then(|()| self.work());
+        if let Some(values) = self.visits.as_mut().and_then(|v| v.left.take()) {
+            *self.plan.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
+        }
         let interrupted = result.as_ref().is_ok_and(|interrupted| *interrupted);
         let result = result.map(|_| std::mem::take(&mut self.books.tallies));
         let _ = reports.send(Report::Ended { index, result, interrupted });
@@ -224,7 +237,7 @@ impl<'a> Loop<'a> {
                 let count = self.epoll.wait(Duration::ZERO)?;
                 self.serve(count);
             }
-            if self.demand.waiting() > 0 {
+            if self.waiting() > 0 {
                 self.dispatch();
                 self.count_capped();
             }
@@ -234,7 +247,12 @@ impl<'a> Loop<'a> {
                 refresh = now + REFRESH_NS;
                 self.refresh(now, false);
             }
-            if self.lanes.in_flight() == 0 && self.demand.is_over(now) {
+            if self.lanes.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
+                break;
+            }
+            if self.visits.as_ref().is_some_and(|v| v.script.is_over.load(Ordering::Relaxed)) {
+                self.abandon();
+                self.books.settle(self.plan);
                 break;
             }
             if self.stop.load(Ordering::Relaxed) {
@@ -249,6 +267,12 @@ impl<'a> Loop<'a> {
         Ok(interrupted)
     }
 
+    /// Whether sessions of an open model that counts sessions are still on their way: they are let go to their end.
+    fn sessions_go_on(&self) -> bool {
+        let Some(visits) = &self.visits else { return false };
+        !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions && visits.are_under_way()
+    }
+
     /// Sleeps until there is something to do, but at least a wake quantum after `woke`. When that ended, and whether
     /// sockets have been seen to.
     fn rest(&mut self, woke: i64, now: i64) -> Result<(i64, bool), LoadError> {
@@ -258,13 +282,20 @@ impl<'a> Loop<'a> {
         }
         let earliest = woke + self.quantum_ns;
         let deadline = self.lanes.oldest().map_or(i64::MAX, |(_, deadline)| deadline);
-        let wake = self.demand.next_moment(self.timeout_ns).min(deadline).max(earliest).min(now + LONGEST_SLEEP_NS);
+        let sessions = self.visits.as_ref().map_or(i64::MAX, |v| v.next_moment(self.timeout_ns));
+        let wake = self
+            .demand
+            .next_moment(self.timeout_ns)
+            .min(sessions)
+            .min(deadline)
+            .max(earliest)
+            .min(now + LONGEST_SLEEP_NS);
         if wake <= now {
             return Ok((now, false));
         }
         // Whether a response is needed at once: to free a lane, to go on with, or to make room in the window.
         let is_urgent =
-            self.demand.is_closed() || self.demand.waiting() > 0 || self.connecting > 0 || self.lanes.answering() > 0;
+            self.demand.is_closed() || self.waiting() > 0 || self.connecting > 0 || self.lanes.answering() > 0;
         if !is_urgent && wake - now <= READ_SLACK_NS {
             sys::sleep_until(wake);
             return Ok((monotonic_ns(), false));
@@ -301,7 +332,7 @@ impl<'a> Loop<'a> {
             capped: self.capped,
             resent: self.resent,
             in_flight: self.lanes.in_flight(),
-            waiting: self.demand.waiting() as usize,
+            waiting: self.waiting() as usize,
             lanes: self.lanes.count(),
         }
     }

@@ -67,6 +67,7 @@ pub enum TargetError {
 }
 
 /// A target that can be spoken to, as far as is known.
+#[derive(Clone)]
 pub struct Found {
     /// Its address; none if the name does not resolve and the scenario goes on all the same.
     pub address: Option<SocketAddr>,

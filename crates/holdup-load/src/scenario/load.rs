@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::profile::{self, DEFAULT_SEED, MAX_PHASES, REPLAYED_METHODS, SPEED};
+use super::search;
 use super::{MAX_CONNECTIONS, MAX_RATE, Operation, WarmUp, positive};
 use crate::access_log::{Format, Options};
 use crate::model::{Closed, Load};
@@ -11,13 +12,30 @@ use crate::schedule::{Schedule, Stretch};
 use crate::yaml::{Map, Node, YamlError};
 
 /// Keys that say what the load is; one of them.
-const PROFILES: [&str; 8] = ["rate", "steps", "ramp", "spike", "sine", "phases", "replay", "users"];
+const PROFILES: [&str; 9] = ["rate", "steps", "ramp", "spike", "sine", "phases", "replay", "users", "search"];
 
 /// Keys of the section that are read here.
-pub const KEYS: [&str; 13] = [
-    "rate", "steps", "ramp", "spike", "sine", "phases", "replay", "users", "duration", "think", "arrivals", "seed",
+pub const KEYS: [&str; 16] = [
+    "rate",
+    "steps",
+    "ramp",
+    "spike",
+    "sine",
+    "phases",
+    "replay",
+    "users",
+    "search",
+    "duration",
+    "think",
+    "iterations",
+    "ramp_up",
+    "arrivals",
+    "seed",
     "warm_up",
 ];
+
+/// So long at most, if only iterations are given.
+const LONGEST_ITERATIONS: Duration = Duration::from_secs(24 * 3_600);
 
 /// What the section says.
 pub struct Section {
@@ -29,6 +47,8 @@ pub struct Section {
     pub operations: Vec<Operation>,
     /// What to add to the scenario's text, which says it nowhere.
     pub remark: Option<String>,
+    /// What is searched for, if the load is a search.
+    pub search: Option<holdup_knee::Config>,
 }
 
 /// Reads it. `all_keys` are the keys the section may have, those read elsewhere included; `file` is the scenario's,
@@ -55,12 +75,15 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
     only(&map, profile)?;
     let length = || positive(map.need("duration")?);
     let mut operations = Vec::new();
+    let mut search = None;
     let load = match profile {
-        "users" => Load::Closed(Closed {
-            users: node.integer("users", 1..=MAX_CONNECTIONS)?,
-            think: map.get("think").map_or(Ok(Duration::ZERO), Node::duration)?,
-            length: length()?,
-        }),
+        "users" => Load::Closed(closed(node, &map)?),
+        "search" => {
+            let config = search::parse(node, &map)?;
+            let schedule = Schedule::live(config.budget, config.most);
+            search = Some(config);
+            Load::Open(schedule)
+        }
         "replay" => {
             let log = replay(node, file, has_operations, map.get("duration").map(positive).transpose()?)?;
             operations = log.1;
@@ -82,7 +105,23 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
         }
         None => WarmUp::default(),
     };
-    Ok(Section { load, warm_up, operations, remark })
+    Ok(Section { load, warm_up, operations, remark, search })
+}
+
+/// Users, for a time or until they have been through so many sessions.
+fn closed(node: &Node, map: &Map<'_>) -> Result<Closed, YamlError> {
+    let iterations = map.get("iterations").map(|n| n.integer("sessions in all", 1..=u32::MAX)).transpose()?;
+    let length = match (map.get("duration"), iterations) {
+        (None, Some(_)) => LONGEST_ITERATIONS,
+        _ => positive(map.need("duration")?)?,
+    };
+    Ok(Closed {
+        users: node.integer("users", 1..=MAX_CONNECTIONS)?,
+        think: map.get("think").map_or(Ok(Duration::ZERO), Node::duration)?,
+        length,
+        iterations: iterations.map(u64::from),
+        ramp_up: map.get("ramp_up").map_or(Ok(Duration::ZERO), Node::duration)?,
+    })
 }
 
 fn quoted(key: &str) -> String {
@@ -95,6 +134,7 @@ fn only(map: &Map<'_>, profile: &str) -> Result<(), YamlError> {
     let refuse = |key: &str, why: &str| map.get(key).map_or(Ok(()), |node| Err(node.error(why)));
     match profile {
         "steps" => refuse("duration", "steps say how long with \"every\"; remove \"duration\"")?,
+        "search" => refuse("duration", "a search says with \"within\" how long it may take; remove \"duration\"")?,
         "phases" => refuse("duration", "each phase says how long with \"for\"; remove \"duration\"")?,
         _ => {}
     }
@@ -102,6 +142,8 @@ fn only(map: &Map<'_>, profile: &str) -> Result<(), YamlError> {
         refuse("connections", "each of the users has a connection of their own; remove \"connections\"")?;
         refuse("arrivals", "users arrive when they have been answered and have thought; remove \"arrivals\"")
     } else {
+        refuse("iterations", "only \"users\", a closed model, can be counted so; remove it or say \"users\"")?;
+        refuse("ramp_up", "only \"users\", a closed model, start so; use \"ramp\" for a rate")?;
         refuse("think", "only \"users\", a closed model, think; remove it or say \"users\"")
     }
 }
@@ -294,7 +336,12 @@ mod tests {
             assert_eq!((schedule.total(), schedule.length().as_secs(), names), (total, seconds, phases), "{load}");
         }
         let closed = read("{users: 64, think: 200ms, duration: 6s, warm_up: 1s}").unwrap();
-        let expected = Closed { users: 64, think: Duration::from_millis(200), length: Duration::from_secs(6) };
+        let expected = Closed {
+            users: 64,
+            think: Duration::from_millis(200),
+            length: Duration::from_secs(6),
+            ..Closed::default()
+        };
         assert_eq!((closed.load, closed.warm_up), (Load::Closed(expected), WarmUp::For(Duration::from_secs(1))));
     }
 

@@ -3,7 +3,7 @@
 
 use super::curve::{Piece, REQUEST};
 use super::exponential::Exponentials;
-use super::{Arrival, Schedule, Share, Timing};
+use super::{Arrival, Schedule, Share, Timing, live};
 
 /// The arrivals of a share in order. See [`Schedule::arrivals`].
 #[derive(Clone, Debug)]
@@ -20,6 +20,7 @@ enum Walk {
     Even(Even),
     Poisson { gaps: Exponentials, area: u128, place: Place },
     Replay,
+    Live(live::Walk),
 }
 
 /// Where on the curve: a piece, and the integral from the start of the schedule to its ends.
@@ -128,6 +129,7 @@ impl Arrivals {
                 Walk::Poisson { gaps, area, place: Place::new() }
             }
             Timing::Replay(_) => Walk::Replay,
+            Timing::Live(live) => Walk::Live(live::Walk::new(live.clone())),
         };
         let mut arrivals = Self { schedule, share, number: 0, walk };
         arrivals.skip_to(first);
@@ -153,6 +155,7 @@ impl Iterator for Arrivals {
         let number = self.number;
         let of = u64::from(self.share.of.max(1));
         let (due_ns, phase, request) = match &mut self.walk {
+            Walk::Live(walk) => return walk.next(self.share),
             Walk::Even(even) => {
                 let (due, phase) = even.next(&self.schedule, u128::from(of) * REQUEST)?;
                 (due, phase, None)

@@ -17,4 +17,5 @@ mod play;
 mod redirects;
 mod rows;
 mod servers;
+mod sessions;
 mod shards;

@@ -153,6 +153,7 @@ impl LoadArgs {
                 users: connections.unwrap_or(DEFAULT_CONNECTIONS),
                 think: self.think.unwrap_or_default(),
                 length,
+                ..Closed::default()
             };
             let text = format!("  users: {}\n  think: {}\n", closed.users, written(closed.think));
             return Ok(Demand { load: Load::Closed(closed), operations, text: self.section(&text, Some(length)) });

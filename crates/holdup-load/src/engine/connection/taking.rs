@@ -3,6 +3,7 @@
 use holdup_http::{http1, http2};
 
 use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
+use crate::engine::LOOKED_AT_BYTES;
 use crate::engine::lanes::{InFlight, NEVER};
 use crate::engine::outcome::Outcome;
 
@@ -100,6 +101,9 @@ fn take_http2(
         let request = if again == Again::No { lanes.answered(tag, at) } else { lanes.get_mut(tag) };
         let Some(request) = request else { return };
         let mut end = |outcome| ended.push(Ended { lane: tag, outcome, at, again });
+        if let (Some(kept), http2::Event::Header { name, value, .. }) = (&mut request.kept, &event) {
+            kept.fields.push(((*name).into(), Some((*value).into())));
+        }
         match event {
             http2::Event::Status { status, .. } => request.status = status,
             http2::Event::Header { name: b"location", value, .. } => request.location = Some(value.into()),
@@ -111,6 +115,10 @@ fn take_http2(
             http2::Event::Header { .. } | http2::Event::GoAway { .. } => {}
             http2::Event::Data { bytes, .. } => {
                 request.bytes += bytes.len() as u64;
+                if let Some(kept) = &mut request.kept {
+                    let room = (LOOKED_AT_BYTES as usize).saturating_sub(kept.body.len());
+                    kept.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                }
                 if request.bytes > *max_response_bytes {
                     too_large.push(tag);
                     end(Outcome::ResponseTooLarge);

@@ -3,10 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::iter::Peekable;
 
 use crate::model::Load;
-use crate::schedule::{Arrival, Arrivals, Share};
+use crate::schedule::{Arrival, Arrivals, Live, Share};
 
 /// See the module.
 #[expect(clippy::large_enum_variant, reason = "there is one a loop")]
@@ -20,11 +19,39 @@ pub enum Demand {
 /// The schedule twice: up to what is due, and up to what has been given a lane or given up. What lies between them
 /// waits, and takes no memory.
 pub struct Due {
-    due: Peekable<Arrivals>,
-    next: Peekable<Arrivals>,
+    due: Ahead,
+    next: Ahead,
     started: i64,
+    /// More may be added than is known now, as long as this says so.
+    live: Option<Live>,
     /// Requests that wait.
     pub waiting: u64,
+}
+
+/// Looks one arrival ahead. Where there is none now, there may be one later: a search goes on adding.
+struct Ahead {
+    arrivals: Arrivals,
+    head: Option<Arrival>,
+}
+
+impl Ahead {
+    fn new(arrivals: Arrivals) -> Self {
+        Self { arrivals, head: None }
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Option<&Arrival> {
+        if self.head.is_none() {
+            self.head = self.arrivals.next();
+        }
+        self.head.as_ref()
+    }
+
+    #[inline]
+    fn next(&mut self) -> Option<Arrival> {
+        self.peek();
+        self.head.take()
+    }
 }
 
 /// Users who each wait for a response, and then think.
@@ -37,6 +64,10 @@ pub struct Users {
     pub until: i64,
     share: Share,
     made: u64,
+    /// Sessions (or requests) that may still begin; none for as many as there is time for.
+    left: Option<u64>,
+    /// They start spread over this time.
+    ramp_up_ns: i64,
 }
 
 impl Demand {
@@ -44,8 +75,9 @@ impl Demand {
     pub fn new(load: &Load, share: Share) -> Self {
         match load {
             Load::Open(schedule) => Self::Open(Due {
-                due: schedule.arrivals(share).peekable(),
-                next: schedule.arrivals(share).peekable(),
+                due: Ahead::new(schedule.arrivals(share)),
+                next: Ahead::new(schedule.arrivals(share)),
+                live: schedule.as_live().cloned(),
                 started: 0,
                 waiting: 0,
             }),
@@ -55,6 +87,8 @@ impl Demand {
                 until: closed.length.as_nanos() as i64,
                 share,
                 made: 0,
+                left: closed.iterations.map(|n| share.count(n)),
+                ramp_up_ns: closed.ramp_up.as_nanos() as i64,
             }),
         }
     }
@@ -65,7 +99,8 @@ impl Demand {
             Self::Open(due) => due.started = started,
             Self::Closed(users) => {
                 users.until += started;
-                users.thinking.extend((0..lanes).map(|lane| Reverse((started, lane))));
+                let begins = |lane: u32| started + users.ramp_up_ns * i64::from(lane) / i64::from(lanes.max(1));
+                users.thinking.extend((0..lanes).map(|lane| Reverse((begins(lane), lane))));
             }
         }
     }
@@ -100,8 +135,11 @@ impl Demand {
     /// Whether nothing comes any more, and nothing waits.
     pub fn is_over(&mut self, now: i64) -> bool {
         match self {
-            Self::Open(due) => due.waiting == 0 && due.due.peek().is_none(),
-            Self::Closed(users) => now >= users.until,
+            Self::Open(due) => {
+                let may_come = due.live.as_ref().is_some_and(|live| !live.is_over());
+                due.waiting == 0 && !may_come && due.due.peek().is_none()
+            }
+            Self::Closed(users) => now >= users.until || users.left == Some(0) && users.thinking.is_empty(),
         }
     }
 }
@@ -110,7 +148,8 @@ impl Due {
     /// Takes what has become due; how many.
     pub fn admit(&mut self, now: i64) -> u64 {
         let before = self.waiting;
-        while self.due.next_if(|a| self.started + a.due_ns <= now).is_some() {
+        while self.due.peek().is_some_and(|a| self.started + a.due_ns <= now) {
+            self.due.head = None;
             self.waiting += 1;
         }
         self.waiting - before
@@ -149,6 +188,18 @@ impl Users {
         self.thinking.push(Reverse((due, lane)));
     }
 
+    /// Whether one more session (or request) may begin; if so, it has.
+    pub fn may_begin(&mut self) -> bool {
+        match &mut self.left {
+            None => true,
+            Some(0) => false,
+            Some(left) => {
+                *left -= 1;
+                true
+            }
+        }
+    }
+
     /// Number of the next request, which is unique among all shares.
     pub fn number(&mut self) -> u64 {
         self.made += 1;
@@ -180,7 +231,12 @@ mod tests {
 
     #[test]
     fn users_think_and_stop_at_the_end() {
-        let closed = Closed { users: 2, think: Duration::from_nanos(30), length: Duration::from_nanos(100) };
+        let closed = Closed {
+            users: 2,
+            think: Duration::from_nanos(30),
+            length: Duration::from_nanos(100),
+            ..Closed::default()
+        };
         let mut demand = Demand::new(&Load::Closed(closed), Share { index: 1, of: 3 });
         demand.start(1_000, 2);
         assert_eq!(demand.next_moment(1), 1_000);

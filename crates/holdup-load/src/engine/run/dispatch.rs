@@ -3,16 +3,23 @@
 
 use super::Loop;
 use super::demand::Demand;
+use crate::engine::connection::Stage;
 use crate::engine::lanes::InFlight;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Plan;
+use crate::engine::visits::NOBODY;
 use crate::sys::monotonic_ns;
 
 impl Loop<'_> {
     /// Takes what is due; users who have thought enough ask.
     pub(super) fn admit(&mut self, now: i64) {
         match &mut self.demand {
-            Demand::Open(due) => self.admitted += due.admit(now),
+            Demand::Open(due) => {
+                self.admitted += due.admit(now);
+                if self.visits.is_some() {
+                    self.wake_sessions(now);
+                }
+            }
             Demand::Closed(_) => {
                 while let Some((due, lane)) = self.next_user(now) {
                     self.ask(lane, due);
@@ -28,7 +35,13 @@ impl Loop<'_> {
 
     /// A user's next request, due at `due`.
     pub(super) fn ask(&mut self, lane: u32, due: i64) {
+        if self.visits.is_some() {
+            return self.ask_session(lane, due);
+        }
         let Demand::Closed(users) = &mut self.demand else { return };
+        if !users.may_begin() {
+            return;
+        }
         let request = self.plan.turns.of(users.number());
         self.admitted += 1;
         let operation = self.plan.requests[request as usize].operation;
@@ -37,12 +50,15 @@ impl Loop<'_> {
 
     /// Gives waiting requests to lanes, oldest first.
     pub(super) fn dispatch(&mut self) {
-        while self.demand.waiting() > 0 {
+        while self.waiting() > 0 {
             let Some(lane) = self.free_lane() else { break };
-            let Some(mut request) = self.take_next() else { break };
+            let Some(mut request) = self.take_next() else {
+                self.give_back(lane);
+                continue;
+            };
             // A lane that was freed after a request was due made it wait only if no other was free then; else it is
             // the loop that came late, which is send lag.
-            let taken = self.admitted - self.demand.waiting();
+            let taken = self.admitted - self.waiting();
             if taken <= self.looked_at {
                 request.ready = request.due.max(self.lanes.free_since(lane));
             }
@@ -51,9 +67,26 @@ impl Loop<'_> {
         self.flush();
     }
 
-    /// The request that has waited for the longest; its lane is taken to have been free when it was due.
+    /// A lane that was free and stays so.
+    fn give_back(&mut self, lane: u32) {
+        let connection = &self.connections[self.lanes.connection(lane) as usize];
+        if connection.stage() == Stage::Open {
+            self.idle.push_back((lane, connection.generation()));
+        }
+    }
+
+    /// The request that has waited for the longest; its lane is taken to have been free when it was due. None if it
+    /// came to nothing.
     fn take_next(&mut self) -> Option<InFlight> {
         let Demand::Open(due) = &mut self.demand else { return None };
+        if let Some(visits) = &self.visits {
+            let by_itself = visits.due.front().map_or(i64::MAX, |(at, _)| *at);
+            if by_itself < due.oldest().unwrap_or(i64::MAX) {
+                return self.visit_due();
+            }
+            let (arrival, at) = due.take()?;
+            return self.visit(arrival, at);
+        }
         let (arrival, at) = due.take()?;
         let request = arrival.request.unwrap_or_else(|| self.plan.turns.of(arrival.number));
         let operation = self.plan.requests[request as usize].operation;
@@ -62,7 +95,7 @@ impl Loop<'_> {
 
     /// Requests that wait now although every lane was offered to them found all taken when they were due.
     pub(super) fn count_capped(&mut self) {
-        let waiting_from = self.admitted - self.demand.waiting();
+        let waiting_from = self.admitted - self.waiting();
         self.capped += self.admitted - self.looked_at.max(waiting_from);
         self.looked_at = self.admitted;
     }
@@ -86,7 +119,7 @@ impl Loop<'_> {
     }
 
     /// Puts a request on a free lane and sends it, or opens the connection first.
-    fn place(&mut self, lane: u32, mut request: InFlight) {
+    pub(super) fn place(&mut self, lane: u32, mut request: InFlight) {
         let now = monotonic_ns();
         // A user is due by the stamp of a response, which agrees with this clock to a microsecond: nobody asks before.
         request.due = request.due.min(now);
@@ -94,7 +127,7 @@ impl Loop<'_> {
         request.deadline = now + self.timeout_ns;
         let index = self.lanes.connection(lane);
         let connection = &self.connections[index as usize];
-        if let Some(cookies) = &connection.cookies {
+        if let Some(cookies) = connection.cookies.as_ref().filter(|_| request.session == NOBODY) {
             let prepared = &self.plan.requests[request.request as usize];
             request.instead = cookies.header(&prepared.path).map(|c| Box::new(Plan::with_cookies(prepared, &c)));
         }
@@ -122,12 +155,17 @@ impl Loop<'_> {
 
     fn oldest_waiting(&mut self) -> Option<i64> {
         let Demand::Open(due) = &mut self.demand else { return None };
-        due.oldest()
+        let by_itself = self.visits.as_ref().and_then(|v| v.due.front()).map(|(at, _)| *at);
+        due.oldest().into_iter().chain(by_itself).min()
     }
 
     fn give_up_next(&mut self, outcome: Outcome, now: i64) {
         if let Some(request) = self.take_next() {
+            let (session, index) = (request.session, request.request);
             self.books.enter(&InFlight { ready: now, ..request }, outcome, now, false);
+            if session != NOBODY && outcome != Outcome::Unfinished {
+                self.answered(session, index, false, now);
+            }
         }
     }
 
@@ -140,7 +178,7 @@ impl Loop<'_> {
                 self.lanes.end(lane, now);
             }
         }
-        while self.demand.waiting() > 0 {
+        while self.waiting() > 0 {
             self.give_up_next(Outcome::Unfinished, now);
         }
     }

@@ -3,8 +3,10 @@
 use super::Loop;
 use super::demand::Demand;
 use crate::engine::connection::{Again, Ended, Stage};
+use crate::engine::lanes::Kept;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Plan, Prepared};
+use crate::engine::visits::NOBODY;
 use crate::sys::monotonic_ns;
 
 /// A user of a closed model whose connection could not be made, or broke, tries again after this.
@@ -16,7 +18,10 @@ impl Loop<'_> {
             let Some(request) = self.lanes.get(lane) else { continue };
             let own = &self.plan.requests[request.request as usize];
             let path = &request.instead.as_deref().unwrap_or(own).path;
-            self.connections[index as usize].cookies.get_or_insert_default().take(&header, path);
+            match self.visits.as_mut().and_then(|v| v.get_mut(request.session)) {
+                Some(visit) => visit.cookies.take(&header, path),
+                None => self.connections[index as usize].cookies.get_or_insert_default().take(&header, path),
+            }
         }
     }
 
@@ -50,16 +55,29 @@ impl Loop<'_> {
                 outcome = Outcome::TooManyRedirects;
             }
         }
+        let outcome = if self.visits.is_some() { self.judge(lane, outcome, at) } else { outcome };
+        self.close_book(lane, outcome, at);
+    }
+
+    /// Writes down how the request of a lane ended. Its session goes on, and its lane is free.
+    pub(super) fn close_book(&mut self, lane: u32, outcome: Outcome, at: i64) {
         let Some(request) = self.lanes.get(lane) else { return };
+        let (session, index) = (request.session, request.request);
         self.books.enter(request, outcome, at, true);
         self.lanes.end(lane, at);
+        if session != NOBODY {
+            self.answered(session, index, outcome == Outcome::Ok, at);
+        }
         self.release(lane, outcome, at);
     }
 
     fn follow(&mut self, lane: u32, next: Prepared) {
         let index = self.lanes.connection(lane);
-        let connection = &self.connections[index as usize];
-        let cookies = connection.cookies.as_ref().and_then(|c| c.header(&next.path));
+        let session = self.lanes.get(lane).map_or(NOBODY, |request| request.session);
+        let cookies = match self.visits.as_mut().and_then(|v| v.get_mut(session)) {
+            Some(visit) => visit.cookies.header(&next.path),
+            None => self.connections[index as usize].cookies.as_ref().and_then(|c| c.header(&next.path)),
+        };
         let next = match cookies {
             Some(cookies) => Plan::with_cookies(&next, &cookies),
             None => next,
@@ -68,6 +86,9 @@ impl Loop<'_> {
             request.hops += 1;
             request.status = 0;
             request.is_resent = false;
+            if let Some(kept) = &mut request.kept {
+                **kept = Kept::default();
+            }
             request.instead = Some(Box::new(next));
         }
         self.go(lane, monotonic_ns());
@@ -96,8 +117,9 @@ impl Loop<'_> {
                 }
             }
             Demand::Closed(users) => {
-                let due = at + users.think_ns;
-                if is_open && users.think_ns == 0 && due < users.until {
+                // Within a session its steps say how long it thinks.
+                let due = if self.visits.is_some() { at } else { at + users.think_ns };
+                if is_open && due == at && due < users.until {
                     self.ask(lane, due);
                 } else {
                     // A server that answers and then closes has answered: only what broke is not tried again at once.

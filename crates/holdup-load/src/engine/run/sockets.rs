@@ -2,11 +2,15 @@
 
 use std::sync::PoisonError;
 
+use holdup_http::Wanted;
+
 use super::Loop;
+use crate::engine::LOOKED_AT_BYTES;
 use crate::engine::connection::{Desk, Received, Stage};
 use crate::engine::lanes::NEVER;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Form, Prepared};
+use crate::engine::visits::NOBODY;
 use crate::sys::{Ready, monotonic_ns};
 
 impl Loop<'_> {
@@ -24,7 +28,15 @@ impl Loop<'_> {
         }
         let prepared: &Prepared = request.instead.as_deref().unwrap_or(&self.plan.requests[request.request as usize]);
         let connection = &mut self.connections[index as usize];
-        if let Err(outcome) = connection.start(lane, &prepared.form, prepared.is_head, self.wanted) {
+        let wanted = match &self.visits {
+            Some(visits) if request.session != NOBODY => {
+                let needs = visits.asked(request.request).needs;
+                let body_bytes = if needs.body { LOOKED_AT_BYTES } else { 0 };
+                Wanted { head: needs.head, body_bytes, ..self.wanted }
+            }
+            _ => self.wanted,
+        };
+        if let Err(outcome) = connection.start(lane, &prepared.form, prepared.is_head, wanted) {
             return self.retire(index, outcome);
         }
         if self.is_http2 && self.unflushed.last() != Some(&index) {
@@ -248,10 +260,8 @@ impl Loop<'_> {
             if again.contains(&lane) || self.ended.iter().any(|ended| ended.lane == lane) {
                 continue;
             }
-            if let Some(request) = self.lanes.get(lane) {
-                self.books.enter(request, outcome, now, true);
-                self.lanes.end(lane, now);
-                self.release(lane, outcome, now);
+            if self.lanes.get(lane).is_some() {
+                self.close_book(lane, outcome, now);
             }
         }
         if !again.is_empty() {

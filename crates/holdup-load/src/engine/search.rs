@@ -1,0 +1,294 @@
+//! Plays a search: asks the controller what to offer next, puts that on the schedule, and tells it what the seconds of the
+//! step showed. What is concluded from them is `holdup-knee`'s business.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use holdup_knee::{Config, Finding, Move, Purpose, Search, Step, Summary};
+use serde::{Deserialize, Serialize};
+
+use super::own::{Stolen, Throttling};
+use super::plan::Plan;
+use crate::schedule::{Live, LiveStretch};
+use crate::stats::{Second, histogram};
+use crate::sys::monotonic_ns;
+
+/// A step begins at least so long after it was decided on: the loops look at the schedule this often.
+const AHEAD: Duration = Duration::from_millis(120);
+
+/// The last second of a step is waited for so long beyond its end.
+const LATEST: Duration = Duration::from_secs(3);
+
+/// A second in which so much CPU time was stolen, or this process was kept from running so long, says little.
+const DISTURBED_RATIO: f64 = 0.15;
+
+/// The generator's own delay may be so large a part of the mean response time.
+const LAG_RATIO_MOST: f64 = 0.2;
+
+/// And is of no matter below this, nanoseconds.
+const LAG_LEAST_NS: f64 = 300_000.0;
+
+/// Requests that wait for a connection while the service is as fast as this, compared with no load, wait for holdup.
+const SERVICE_RATIO_FAST: f64 = 1.3;
+
+/// A search as it was played.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Searched {
+    /// What was asked for.
+    pub config: Config,
+    /// Every step.
+    pub steps: Vec<Step>,
+}
+
+impl Searched {
+    /// What the steps show.
+    pub fn finding(&self) -> Finding {
+        holdup_knee::judge(&self.steps, &self.config)
+    }
+}
+
+/// What a search is played with.
+pub struct Stage<'a> {
+    /// What is asked for.
+    pub config: Config,
+    /// The schedule.
+    pub live: &'a Live,
+    /// Start of the load, nanoseconds of the monotonic clock.
+    pub started: i64,
+    /// Most requests in flight.
+    pub lanes: u64,
+    /// Seconds of the load as they end.
+    pub seconds: Receiver<Second>,
+    /// Who wants them besides.
+    pub forward: Option<Sender<Second>>,
+    /// Where to say what is going on.
+    pub plan: &'a Plan<'a>,
+    /// Set when the user wants an end.
+    pub stop: &'a AtomicBool,
+}
+
+/// A second and what the machine did in it.
+struct Seen {
+    second: Second,
+    stolen_ratio: f64,
+    throttled_ratio: f64,
+}
+
+struct Player<'a> {
+    stage: Stage<'a>,
+    seen: Vec<Seen>,
+    is_closed: bool,
+    stolen: Stolen,
+    throttling: Throttling,
+    throttled_s: f64,
+    /// Mean service time of the first step, nanoseconds.
+    calm_ns: Option<f64>,
+}
+
+/// Plays it to its end.
+pub fn play(stage: Stage<'_>) -> Searched {
+    let config = stage.config.clone();
+    let mut player = Player {
+        stage,
+        seen: Vec::new(),
+        is_closed: false,
+        stolen: Stolen::new(),
+        throttling: Throttling::of_this_process(),
+        throttled_s: 0.0,
+        calm_ns: None,
+    };
+    player.throttled_s = player.throttling.read().map_or(0.0, |t| t.seconds);
+    let mut search = Search::new(config.clone());
+    let mut last: Option<Step> = None;
+    loop {
+        let next = search.next(player.now(), last.as_ref());
+        last = None;
+        *player.stage.plan.doing.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = search.progress().text;
+        if player.is_stopped() {
+            break;
+        }
+        match next {
+            Move::Done => break,
+            Move::Drain { most } => player.drain(most),
+            Move::Offer { rate, length, settle, purpose } => {
+                last = player.offer(search.steps().len(), rate, length, settle, purpose);
+                if last.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+    player.stage.live.end();
+    let steps = search.steps().to_vec();
+    // The loops end when their last requests have; until then their seconds are others' to have.
+    while !player.is_closed {
+        player.receive(Duration::from_millis(200));
+    }
+    Searched { config, steps }
+}
+
+impl Player<'_> {
+    fn now(&self) -> Duration {
+        Duration::from_nanos((monotonic_ns() - self.stage.started).max(0) as u64)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.is_closed || self.stage.stop.load(Ordering::Relaxed)
+    }
+
+    fn receive(&mut self, longest: Duration) {
+        match self.stage.seconds.recv_timeout(longest) {
+            Ok(second) => {
+                if let Some(forward) = &self.stage.forward {
+                    let _ = forward.send(second.clone());
+                }
+                let length = second.to.saturating_sub(second.from).as_secs_f64().max(1e-3);
+                let throttled = self.throttling.read().map_or(self.throttled_s, |t| t.seconds);
+                let throttled_ratio = (throttled - self.throttled_s) / length;
+                self.throttled_s = throttled;
+                let stolen_ratio = self.stolen.since_last().unwrap_or(0.0);
+                self.seen.push(Seen { second, stolen_ratio, throttled_ratio });
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => self.is_closed = true,
+        }
+    }
+
+    /// Nothing is offered until nothing is in flight.
+    fn drain(&mut self, most: Duration) {
+        let until = self.now() + most;
+        while self.now() < until && !self.is_stopped() {
+            self.receive(Duration::from_millis(100));
+            if self.seen.last().is_some_and(|s| s.second.in_flight + s.second.waiting == 0) {
+                break;
+            }
+        }
+    }
+
+    /// Plays a step; none if it was cut off.
+    fn offer(
+        &mut self,
+        number: usize,
+        rate: f64,
+        length: Duration,
+        settle: Duration,
+        purpose: Purpose,
+    ) -> Option<Step> {
+        let from = Duration::from_secs((self.now() + AHEAD).as_secs() + 1);
+        let to = from + length;
+        let name = format!("step {}: {} {:.4}/s", number + 1, purpose.name(), rate).replace(".0000/s", "/s");
+        self.stage.live.push(LiveStretch { name, from, length, rate });
+        while self.seen.last().is_none_or(|s| s.second.to < to) && self.now() < to + LATEST {
+            self.receive(Duration::from_millis(100));
+            if self.is_stopped() {
+                return None;
+            }
+        }
+        let first = self.seen.iter().position(|s| s.second.from >= from || s.second.to > from)?;
+        let own: Vec<&Seen> = self.seen[first..].iter().filter(|s| s.second.from < to).collect();
+        let mut seconds = Vec::new();
+        for seen in &own {
+            // A loop that stood still for longer than a second reports its seconds as one.
+            let parts = (seen.second.to.saturating_sub(seen.second.from).as_secs_f64().round() as u64).max(1);
+            for part in 0..parts {
+                seconds.push(second(seen, rate, from, parts, part));
+            }
+        }
+        seconds.truncate(length.as_secs() as usize);
+        let limited = self.limit(&own);
+        self.calm_ns = self.calm_ns.or_else(|| mean_of(&own, |o| &o.latencies.service));
+        Some(Step {
+            offered: rate,
+            from,
+            to,
+            settle,
+            purpose,
+            seconds,
+            is_generator_limited: limited.is_some(),
+            why_limited: limited,
+        })
+    }
+
+    /// Why the step says nothing about the service, if so.
+    fn limit(&self, own: &[&Seen]) -> Option<String> {
+        let half = own.len().div_ceil(2);
+        let throttled = own.iter().filter(|s| s.throttled_ratio > DISTURBED_RATIO).count();
+        if throttled >= half {
+            return Some("holdup's own CPU quota throttled it".to_owned());
+        }
+        let lagging = own.iter().filter(|seen| {
+            let of =
+                |times: fn(&crate::stats::OperationSecond) -> &Histogram<u64>| mean_of(&[**seen], times).unwrap_or(0.0);
+            let lag = of(|o| &o.latencies.send_lag);
+            lag > LAG_LEAST_NS && lag > LAG_RATIO_MOST * of(|o| &o.latencies.response)
+        });
+        if lagging.count() >= half {
+            return Some("holdup sent late: it had too little CPU".to_owned());
+        }
+        let is_short = |s: &&&Seen| s.second.waiting > 0 && s.second.in_flight as u64 >= self.stage.lanes;
+        let service = mean_of(own, |o| &o.latencies.service)?;
+        let is_fast = self.calm_ns.is_some_and(|calm| service < SERVICE_RATIO_FAST * calm);
+        (own.iter().filter(is_short).count() >= half && is_fast).then(|| {
+            format!(
+                "all {} connections were in use while the service was as fast as ever: raise \"connections\"",
+                self.stage.lanes
+            )
+        })
+    }
+}
+
+/// One second of a step as the controller knows it; of one that stands for several, a part.
+fn second(seen: &Seen, rate: f64, from: Duration, parts: u64, part: u64) -> holdup_knee::Second {
+    let s = &seen.second;
+    let failed: u64 = s.operations.iter().flat_map(|o| o.failures.values()).sum();
+    let completed: u64 = s.operations.iter().map(|o| o.completed).sum();
+    // Of a constant rate that began at `from`, the requests due up to t are those numbered below rate * t, rounded up.
+    let due_until = |t: Duration| (t.saturating_sub(from).as_secs_f64() * rate).ceil() as u64;
+    let (begin, end) = (s.from + Duration::from_secs(part), s.from + Duration::from_secs(part + 1));
+    let share = |n: u64| n / parts + u64::from(part < n % parts);
+    holdup_knee::Second {
+        due: due_until(end) - due_until(begin),
+        completed: share(completed),
+        failed: share(failed),
+        in_system_end: (s.in_flight + s.waiting) as u64,
+        response: summary(s, |o| &o.latencies.response, parts),
+        service: summary(s, |o| &o.latencies.service, parts),
+        is_disturbed: parts > 1 || seen.stolen_ratio > DISTURBED_RATIO || seen.throttled_ratio > DISTURBED_RATIO,
+    }
+}
+
+fn merged(second: &Second, times: impl Fn(&crate::stats::OperationSecond) -> &Histogram<u64>) -> Histogram<u64> {
+    let mut all = histogram();
+    for operation in &second.operations {
+        // It resizes itself: adding can't fail.
+        let _ = all.add(times(operation));
+    }
+    all
+}
+
+fn summary(second: &Second, times: impl Fn(&crate::stats::OperationSecond) -> &Histogram<u64>, parts: u64) -> Summary {
+    let all = merged(second, times);
+    if all.is_empty() {
+        return Summary::default();
+    }
+    let at = |quantile: f64| all.value_at_quantile(quantile) as f64;
+    Summary {
+        count: all.len().div_ceil(parts),
+        mean_ns: all.mean(),
+        p50_ns: at(0.5),
+        p95_ns: at(0.95),
+        p99_ns: at(0.99),
+    }
+}
+
+fn mean_of(seen: &[&Seen], times: impl Fn(&crate::stats::OperationSecond) -> &Histogram<u64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0);
+    for second in seen {
+        let all = merged(&second.second, &times);
+        sum += all.mean() * all.len() as f64;
+        count += all.len();
+    }
+    (count > 0).then(|| sum / count as f64)
+}

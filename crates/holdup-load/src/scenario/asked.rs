@@ -1,0 +1,374 @@
+//! One request, or one statement, of a scenario: what is sent, what is checked, what is remembered.
+
+use holdup_script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement};
+use holdup_script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
+
+use super::include::beside;
+use super::{METHODS, check_header, check_path, without_query};
+use crate::yaml::{Map, Node, YamlError};
+
+/// What the target speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Language {
+    /// HTTP.
+    Http,
+    /// SQL.
+    Sql,
+}
+
+const HTTP_KEYS: [&str; 9] = ["name", "headers", "body", "json", "form", "body_file", "capture", "check", "on_failure"];
+const SQL_KEYS: [&str; 8] = ["name", "query", "transaction", "params", "prepared", "capture", "check", "on_failure"];
+
+impl Language {
+    /// Keys that say what is sent.
+    pub fn starts(self) -> &'static [&'static str] {
+        match self {
+            Self::Http => &METHODS,
+            Self::Sql => &["query", "transaction"],
+        }
+    }
+
+    /// Keys of a request.
+    pub fn keys(self) -> Vec<&'static str> {
+        match self {
+            Self::Http => METHODS.into_iter().chain(HTTP_KEYS).collect(),
+            Self::Sql => SQL_KEYS.to_vec(),
+        }
+    }
+}
+
+/// Largest file that is a body, bytes.
+const LARGEST_BODY_BYTES: u64 = 64 << 20;
+
+/// Longest name that is made of a statement.
+const LONGEST_NAME: usize = 60;
+
+/// What was read. The operation's index is still to be found by its name.
+pub struct Read {
+    /// The request.
+    pub asked: Asked,
+    /// What it is called, without its groups.
+    pub name: String,
+    /// Method as it is sent; empty for a statement.
+    pub method: String,
+    /// Path as it is written.
+    pub path: String,
+}
+
+struct Reader<'a> {
+    names: &'a Names,
+    feeders: Vec<u32>,
+    needs: Needs,
+}
+
+/// Reads a request.
+///
+/// # Errors
+/// The first thing wrong, with its line and what would be right.
+pub fn read(
+    node: &Node,
+    map: &Map<'_>,
+    language: Language,
+    names: &Names,
+    headers: &[(String, Node)],
+) -> Result<Read, YamlError> {
+    let mut reader = Reader { names, feeders: Vec::new(), needs: Needs::default() };
+    let (form, method, path, name) = match language {
+        Language::Http => reader.http(node, map, headers)?,
+        Language::Sql => reader.sql(node, map)?,
+    };
+    let mut captures = Vec::new();
+    if let Some(list) = map.get("capture") {
+        for (name, source) in list.entries()? {
+            let capture = capture(source)?;
+            reader.needs = reader.needs.union(capture.needs());
+            let slot = names.slot(name).ok_or_else(|| source.error("it has no place"))?;
+            captures.push((slot, capture));
+        }
+    }
+    let subjects = if language == Language::Http { Subjects::Http } else { Subjects::Sql };
+    let mut checks = Vec::new();
+    for check in map.get("check").map_or(&[][..], Node::list) {
+        let condition = Condition::parse(check.text()?, names, subjects).map_err(|e| check.error(e))?;
+        reader.needs = reader.needs.union(condition.needs());
+        reader.feeders.extend(condition.feeders());
+        checks.push(condition);
+    }
+    let on_failure = match map.get("on_failure").map(|n| n.text().map(|t| (n, t))).transpose()? {
+        None if captures.is_empty() => OnFailure::GoOn,
+        None | Some((_, "end_session")) => OnFailure::EndSession,
+        Some((_, "go_on")) => OnFailure::GoOn,
+        Some((_, "stop")) => OnFailure::Stop,
+        Some((node, other)) => {
+            return Err(node.error(format!("unknown on_failure \"{other}\"; there are: go_on, end_session, stop")));
+        }
+    };
+    let Reader { mut feeders, needs, .. } = reader;
+    feeders.sort_unstable();
+    feeders.dedup();
+    let judges_status = checks.iter().any(Condition::speaks_of_status);
+    let name = map.get("name").map_or(Ok(name.as_str()), Node::text)?.to_owned();
+    if name.is_empty() {
+        return Err(node.error("the name is empty"));
+    }
+    let asked = Asked { operation: 0, form, captures, checks, judges_status, needs, on_failure, feeders };
+    Ok(Read { asked, name, method, path })
+}
+
+impl Reader<'_> {
+    fn template(&mut self, node: &Node, text: &str) -> Result<Template, YamlError> {
+        let template = Template::parse(text, self.names).map_err(|e| node.error(e))?;
+        self.feeders.extend(template.feeders());
+        Ok(template)
+    }
+
+    fn http(
+        &mut self,
+        node: &Node,
+        map: &Map<'_>,
+        common: &[(String, Node)],
+    ) -> Result<(Form, String, String, String), YamlError> {
+        let mut methods = METHODS.iter().filter_map(|m| Some((*m, map.get(m)?)));
+        let (method, path_node) = methods
+            .next()
+            .ok_or_else(|| node.error(format!("say what to send: one of {}, e.g. get: /path", METHODS.join(", "))))?;
+        if methods.next().is_some() {
+            return Err(node.error("more than one method; make two operations of it"));
+        }
+        let text = path_node.text()?;
+        let path = self.template(path_node, text)?;
+        match path.constant() {
+            Some(path) => check_path(path).map_err(|why| path_node.error(why))?,
+            None if !text.starts_with('/') && !text.starts_with("${") => {
+                return Err(path_node.error(format!("a path begins with /, found \"{text}\"")));
+            }
+            None => {}
+        }
+        let mut headers: Vec<(String, Template)> = Vec::new();
+        let own = map.get("headers").map_or(Ok(&[][..]), Node::entries)?;
+        let is_own = |name: &str| own.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
+        for (name, value) in common.iter().filter(|(name, _)| !is_own(name)).chain(own) {
+            let template = self.template(value, value.text()?)?;
+            check_header(name, template.constant().unwrap_or("")).map_err(|why| value.error(why))?;
+            headers.push((name.clone(), template));
+        }
+        let mut body = None;
+        let mut content = None;
+        for key in ["body", "json", "form", "body_file"] {
+            let Some(value) = map.get(key) else { continue };
+            if body.is_some() {
+                return Err(value.error("there can be one of body, json, form and body_file"));
+            }
+            let mut pieces = Pieces { reader: self, list: Vec::new(), text: String::new() };
+            content = pieces.read(key, value)?;
+            body = Some(pieces.end(value)?);
+        }
+        if let Some(content) = content
+            && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type"))
+        {
+            headers.push(("Content-Type".to_owned(), self.template(node, content)?));
+        }
+        let name = blanked(without_query(text));
+        let form = Form::Http { method: method.to_uppercase(), path, headers, body };
+        Ok((form, method.to_uppercase(), text.to_owned(), name))
+    }
+
+    fn sql(&mut self, node: &Node, map: &Map<'_>) -> Result<(Form, String, String, String), YamlError> {
+        let (statements, text) = match (map.get("query"), map.get("transaction")) {
+            (Some(query), None) => (vec![self.statement(map)?], query.text()?.to_owned()),
+            (None, Some(list)) => {
+                let mut statements = vec![self.bare(list, "BEGIN")?];
+                for entry in list.list() {
+                    statements.push(self.statement(&entry.map(&["query", "params", "prepared"])?)?);
+                }
+                if statements.len() == 1 {
+                    return Err(list.error("a transaction has at least one statement, e.g. - query: SELECT 1"));
+                }
+                statements.push(self.bare(list, "COMMIT")?);
+                (statements, "transaction".to_owned())
+            }
+            _ => return Err(node.error("say what to execute: query: SELECT ... or transaction: [...]")),
+        };
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let mut name: String = blanked(&words.join(" "));
+        if name.chars().count() > LONGEST_NAME {
+            name = name.chars().take(LONGEST_NAME - 1).collect::<String>() + "…";
+        }
+        Ok((Form::Sql { statements }, String::new(), text, name))
+    }
+
+    fn bare(&mut self, node: &Node, text: &str) -> Result<Statement, YamlError> {
+        Ok(Statement { text: self.template(node, text)?, parameters: Vec::new(), is_prepared: false })
+    }
+
+    fn statement(&mut self, map: &Map<'_>) -> Result<Statement, YamlError> {
+        let query = map.need("query")?;
+        let text = self.template(query, query.text()?)?;
+        let params = map.get("params").map_or(&[][..], Node::list);
+        let parameters = params.iter().map(|p| self.template(p, p.text()?)).collect::<Result<Vec<_>, _>>()?;
+        let is_prepared = match map.get("prepared") {
+            None => !parameters.is_empty(),
+            some => super::http::flag(some)?,
+        };
+        if !is_prepared && !parameters.is_empty() {
+            return Err(query.error(
+                "params belong to a prepared statement; remove prepared: false, or write ${...} into the query",
+            ));
+        }
+        Ok(Statement { text, parameters, is_prepared })
+    }
+}
+
+/// The pieces of a body: text that is as it is collects until something else comes.
+struct Pieces<'r, 'n> {
+    reader: &'r mut Reader<'n>,
+    list: Vec<Piece>,
+    text: String,
+}
+
+impl Pieces<'_, '_> {
+    /// Reads the body under `key`; its content type, if that follows from the key.
+    fn read(&mut self, key: &str, node: &Node) -> Result<Option<&'static str>, YamlError> {
+        match key {
+            "json" => {
+                self.json(node)?;
+                Ok(Some("application/json"))
+            }
+            "form" => {
+                for (i, (name, value)) in node.entries()?.iter().enumerate() {
+                    self.text.push_str(if i > 0 { "&" } else { "" });
+                    self.filled(value, &name.replace("${", "$${"), Encoding::Form)?;
+                    self.text.push('=');
+                    self.filled(value, value.text()?, Encoding::Form)?;
+                }
+                Ok(Some("application/x-www-form-urlencoded"))
+            }
+            "body_file" => {
+                let path = beside(node.file(), node.text()?);
+                let size = std::fs::metadata(&path).map_err(|e| node.error(format!("{path}: {e}")))?.len();
+                if size > LARGEST_BODY_BYTES {
+                    return Err(node.error(format!("{path} has {size} bytes; at most {LARGEST_BODY_BYTES}")));
+                }
+                let text = std::fs::read_to_string(&path).map_err(|e| node.error(format!("{path}: {e}")))?;
+                self.filled(node, &text, Encoding::Plain)?;
+                Ok(None)
+            }
+            _ => {
+                self.filled(node, node.text()?, Encoding::Plain)?;
+                Ok(None)
+            }
+        }
+    }
+
+    fn filled(&mut self, node: &Node, text: &str, encoding: Encoding) -> Result<(), YamlError> {
+        self.settle(node)?;
+        let template = self.reader.template(node, text)?;
+        self.list.push(Piece { template, encoding });
+        Ok(())
+    }
+
+    fn json(&mut self, node: &Node) -> Result<(), YamlError> {
+        if node.is_map() {
+            self.text.push('{');
+            for (i, (key, value)) in node.entries()?.iter().enumerate() {
+                self.text.push_str(if i > 0 { "," } else { "" });
+                self.text.push_str(&serde_json::Value::from(key.as_str()).to_string());
+                self.text.push(':');
+                self.json(value)?;
+            }
+            self.text.push('}');
+        } else if node.is_list() {
+            self.text.push('[');
+            for (i, item) in node.list().iter().enumerate() {
+                self.text.push_str(if i > 0 { "," } else { "" });
+                self.json(item)?;
+            }
+            self.text.push(']');
+        } else if node.is_empty() {
+            self.text.push_str("null");
+        } else {
+            let encoding = if node.is_plain() { Encoding::JsonValue } else { Encoding::JsonText };
+            self.filled(node, node.text()?, encoding)?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, node: &Node) -> Result<(), YamlError> {
+        if !self.text.is_empty() {
+            let text = std::mem::take(&mut self.text).replace("${", "$${");
+            self.list.push(Piece { template: self.reader.template(node, &text)?, encoding: Encoding::Plain });
+        }
+        Ok(())
+    }
+
+    fn end(mut self, node: &Node) -> Result<Vec<Piece>, YamlError> {
+        self.settle(node)?;
+        Ok(self.list)
+    }
+}
+
+/// `json /token`, or the long form with `pick` and `default`.
+fn capture(node: &Node) -> Result<Capture, YamlError> {
+    if !node.is_map() {
+        return Capture::parse(node.text()?).map_err(|why| node.error(why));
+    }
+    const SOURCES: [&str; 8] = ["json", "regex", "header", "cookie", "status", "body", "column", "rows"];
+    let mut keys = SOURCES.to_vec();
+    keys.extend(["pick", "default"]);
+    let map = node.map(&keys)?;
+    let mut found = SOURCES.iter().filter_map(|key| Some((*key, map.get(key)?)));
+    let (kind, value) =
+        found.next().ok_or_else(|| node.error(format!("say what to capture: one of {}", SOURCES.join(", "))))?;
+    if found.next().is_some() {
+        return Err(node.error("one variable is captured from one place"));
+    }
+    let source = format!("{kind} {}", value.text()?);
+    let pick = match map.get("pick").map(|n| n.text().map(|t| (n, t))).transpose()? {
+        None | Some((_, "first")) => Pick::First,
+        Some((_, "last")) => Pick::Last,
+        Some((_, "random")) => Pick::Random,
+        Some((_, "all")) => Pick::All,
+        Some((_, "count")) => Pick::Count,
+        Some((node, other)) => {
+            return Err(node.error(format!("unknown pick \"{other}\"; there are: first, last, random, all, count")));
+        }
+    };
+    // A default that is empty is one, too.
+    let default = match node.entries()?.iter().find(|(key, _)| key == "default") {
+        Some((_, value)) if value.is_empty() => Some(String::new()),
+        Some((_, value)) => Some(value.text()?.to_owned()),
+        None => None,
+    };
+    Capture::new(&source, pick, default).map_err(|why| value.error(why))
+}
+
+/// `text` with `{}` for every blank.
+fn blanked(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        out.push_str(&rest[..at]);
+        out.push_str("{}");
+        // The blank ends at the brace that closes it, whatever quotes are within.
+        let mut depth = 0;
+        let end = rest[at + 1..].char_indices().find(|(_, c)| {
+            depth += i32::from(*c == '{') - i32::from(*c == '}');
+            depth == 0
+        });
+        rest = end.map_or("", |(end, _)| &rest[at + 1 + end + 1..]);
+    }
+    out + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_no_blanks() {
+        assert_eq!(blanked("/orders/${random(1, 9)}/x/${id}"), "/orders/{}/x/{}");
+        assert_eq!(blanked("/plain"), "/plain");
+        assert_eq!(blanked("/a/${json('{}')}/b"), "/a/{}/b");
+        assert_eq!(blanked("/a/${open"), "/a/{}");
+    }
+}

@@ -1,0 +1,395 @@
+//! Steps of sessions: read, and laid out as a program.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use holdup_script::program::{Asked, Flow, Op, Script, Source, Think, Times};
+use holdup_script::{Condition, Names, Slot, Subjects, Template};
+
+use super::asked::{self, Language};
+use super::{Operation, positive};
+use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
+
+/// Steps may contain steps so deep.
+const DEEPEST: usize = 64;
+
+/// What a step does, and the keys that may stand beside it.
+const STEPS: [(&str, &[&str]); 15] = [
+    ("think", &[]),
+    ("pace", &[]),
+    ("repeat", &["steps", "as"]),
+    ("while", &["steps"]),
+    ("during", &["steps"]),
+    ("for_each", &["steps", "as"]),
+    ("retry", &["steps"]),
+    ("if", &["steps", "else"]),
+    ("choose", &[]),
+    ("in_turn", &[]),
+    ("group", &["steps"]),
+    ("set", &[]),
+    ("feed", &[]),
+    ("call", &[]),
+    ("end", &[]),
+];
+
+/// Reads what sessions do.
+pub struct Reader<'a> {
+    names: Arc<Names>,
+    language: Language,
+    /// Header fields of every request.
+    headers: &'a [(String, Node)],
+    define: &'a [(String, Node)],
+    /// Operations in the order in which they are first mentioned.
+    pub operations: Vec<Operation>,
+    script: Script,
+    groups: Vec<String>,
+    calls: Vec<String>,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Of the scenario `map`.
+    ///
+    /// # Errors
+    /// If its `headers` or `define` are no maps.
+    pub fn new(
+        map: &Map<'a>,
+        names: Arc<Names>,
+        sources: Vec<Source>,
+        language: Language,
+        seed: u64,
+    ) -> Result<Self, YamlError> {
+        let entries = |key| map.get(key).map_or(Ok(&[][..]), Node::entries);
+        Ok(Self {
+            script: Script { names: Arc::clone(&names), sources, seed, ..Script::default() },
+            names,
+            language,
+            headers: entries("headers")?,
+            define: entries("define")?,
+            operations: Vec::new(),
+            groups: Vec::new(),
+            calls: Vec::new(),
+            depth: 0,
+        })
+    }
+
+    /// Flows that were read so far.
+    pub fn flows(&self) -> u32 {
+        self.script.flows.len() as u32
+    }
+
+    /// The finished script.
+    pub fn script(self) -> (Script, Vec<Operation>) {
+        (self.script, self.operations)
+    }
+
+    /// A flow of one request: an entry of `operations`.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its line and what would be right.
+    pub fn operation(&mut self, node: &Node) -> Result<(), YamlError> {
+        let mut keys = vec!["weight"];
+        keys.extend(self.language.keys());
+        let map = node.map(&keys)?;
+        let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+        let before = self.operations.len();
+        let asked = self.asked(node, &map)?;
+        if self.operations.len() == before {
+            let name = &self.operations[asked.operation as usize].name;
+            return Err(node.error(format!("two operations are called \"{name}\"")));
+        }
+        self.operations[before].weight = weight;
+        let name = self.operations[before].name.clone();
+        self.script.requests.push(asked);
+        let ops = vec![Op::Request(self.script.requests.len() as u32 - 1)];
+        self.script.flows.push(Flow { name, weight, ops, counters: 0 });
+        Ok(())
+    }
+
+    /// A flow: the list `steps`, called `name`. Its index.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its line and what would be right.
+    pub fn flow(&mut self, name: &str, weight: u32, steps: &Node) -> Result<u32, YamlError> {
+        let mut flow = Flow { name: name.to_owned(), weight, ..Flow::default() };
+        self.steps(steps, &mut flow)?;
+        if !flow.ops.iter().any(|op| matches!(op, Op::Request(_))) {
+            return Err(steps.error("no step sends anything; e.g. - get: /path"));
+        }
+        self.script.flows.push(flow);
+        Ok(self.script.flows.len() as u32 - 1)
+    }
+
+    fn steps(&mut self, list: &Node, flow: &mut Flow) -> Result<(), YamlError> {
+        if list.is_empty() || list.list().is_empty() {
+            return Err(list.error("there must be at least one step"));
+        }
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(list.error(format!("steps within steps within steps, more than {DEEPEST} deep")));
+        }
+        for step in list.list() {
+            self.step(step, flow)?;
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn step(&mut self, step: &Node, flow: &mut Flow) -> Result<(), YamlError> {
+        if !step.is_map() {
+            return Err(step.error("a step is a key and what belongs to it, e.g. get: /path or think: 2s"));
+        }
+        if let Some((kind, beside)) = STEPS.iter().find(|(kind, _)| step.has(kind)) {
+            let mut keys = vec![*kind];
+            keys.extend(*beside);
+            let map = step.map(&keys)?;
+            return self.control(kind, map.need(kind)?, &map, flow);
+        }
+        let keys = self.language.keys();
+        if !self.language.starts().iter().any(|key| step.has(key)) {
+            return Err(self.unknown_step(step, &keys));
+        }
+        let asked = self.asked(step, &step.map(&keys)?)?;
+        self.script.requests.push(asked);
+        flow.ops.push(Op::Request(self.script.requests.len() as u32 - 1));
+        Ok(())
+    }
+
+    fn unknown_step(&self, step: &Node, keys: &[&str]) -> YamlError {
+        let kinds: Vec<&str> =
+            self.language.starts().iter().copied().chain(STEPS.iter().map(|(kind, _)| *kind)).collect();
+        for (key, node) in step.entries().unwrap_or_default() {
+            if !keys.contains(&key.as_str())
+                && let Some(near) = nearest(key, &kinds)
+            {
+                return node.error(format!("unknown step \"{key}\"; did you mean \"{near}\"?"));
+            }
+        }
+        step.error(format!("it does not say what to do; a step has one of: {}", kinds.join(", ")))
+    }
+
+    fn control(&mut self, kind: &str, node: &Node, map: &Map<'_>, flow: &mut Flow) -> Result<(), YamlError> {
+        match kind {
+            "think" => flow.ops.push(Op::Think(think(node)?)),
+            "pace" => {
+                let counter = counter(flow);
+                flow.ops.push(Op::Pace { counter, length: positive(node)? });
+            }
+            "repeat" => {
+                let times = node.text()?;
+                let times = match times.parse() {
+                    Ok(times) => Times::Fixed(times),
+                    Err(_) if times.contains("${") => Times::Said(self.template(node, times)?),
+                    Err(_) => return Err(node.error(format!("\"{times}\" is no number of times"))),
+                };
+                let shown_as = map.get("as").map(|n| self.slot(n)).transpose()?;
+                let counter = counter(flow);
+                // Where a template says how often, that number is kept beside.
+                self::counter(flow);
+                self.rounds(map, flow, counter, |exit| Op::Repeat { counter, times, shown_as, exit })?;
+            }
+            "while" => {
+                let condition = self.condition(node, node.text()?)?;
+                let start = flow.ops.len();
+                flow.ops.push(Op::Jump(0));
+                self.steps(map.need("steps")?, flow)?;
+                flow.ops.push(Op::Jump(start as u32));
+                flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
+            }
+            "during" => {
+                let length = positive(node)?;
+                let counter = counter(flow);
+                self.rounds(map, flow, counter, |exit| Op::During { counter, length, exit })?;
+            }
+            "for_each" => {
+                let (list, item) = (self.slot(node)?, self.slot(map.need("as")?)?);
+                let counter = counter(flow);
+                self.rounds(map, flow, counter, |exit| Op::Each { counter, list, item, exit })?;
+            }
+            "retry" => {
+                let most = u64::from(node.integer("times", 1..=1_000)?);
+                let counter = counter(flow);
+                flow.ops.push(Op::Reset(counter));
+                let start = flow.ops.len();
+                flow.ops.push(Op::Jump(0));
+                self.steps(map.need("steps")?, flow)?;
+                flow.ops.push(Op::Tried);
+                flow.ops[start] = Op::Try { counter, most, exit: flow.ops.len() as u32 };
+            }
+            "if" => {
+                let condition = self.condition(node, node.text()?)?;
+                let start = flow.ops.len();
+                flow.ops.push(Op::Jump(0));
+                self.steps(map.need("steps")?, flow)?;
+                let Some(other) = map.get("else") else {
+                    flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
+                    return Ok(());
+                };
+                let then_end = flow.ops.len();
+                flow.ops.push(Op::Jump(0));
+                flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
+                self.steps(other, flow)?;
+                flow.ops[then_end] = Op::Jump(flow.ops.len() as u32);
+            }
+            "choose" | "in_turn" => self.branches(kind, node, flow)?,
+            "group" => {
+                self.groups.push(node.text()?.to_owned());
+                self.steps(map.need("steps")?, flow)?;
+                self.groups.pop();
+            }
+            "set" => {
+                for (name, value) in node.entries()? {
+                    let template = self.template(value, value.text()?)?;
+                    let slot = self.names.slot(name).ok_or_else(|| value.error("it has no place"))?;
+                    flow.ops.push(Op::Set(slot, template));
+                }
+            }
+            "feed" => {
+                let name = node.text()?;
+                let feeders: Vec<&str> = self.names.feeders().iter().map(|(n, _)| n.as_str()).collect();
+                let index = feeders.iter().position(|n| *n == name);
+                let index = index.ok_or_else(|| node.error(unknown("feeder", name, &feeders)))?;
+                flow.ops.push(Op::Feed(index as u32));
+            }
+            "call" => self.call(node, flow)?,
+            _ => match node.text()? {
+                "session" => flow.ops.push(Op::End),
+                "run" => flow.ops.push(Op::EndRun),
+                other => return Err(node.error(format!("\"{other}\" can't be ended; there are: session, run"))),
+            },
+        }
+        Ok(())
+    }
+
+    /// A loop: `head` makes its first step, told what follows it.
+    fn rounds(
+        &mut self,
+        map: &Map<'_>,
+        flow: &mut Flow,
+        counter: u32,
+        head: impl FnOnce(u32) -> Op,
+    ) -> Result<(), YamlError> {
+        flow.ops.push(Op::Reset(counter));
+        let start = flow.ops.len();
+        flow.ops.push(Op::Jump(0));
+        self.steps(map.need("steps")?, flow)?;
+        flow.ops.push(Op::Jump(start as u32));
+        flow.ops[start] = head(flow.ops.len() as u32);
+        Ok(())
+    }
+
+    fn branches(&mut self, kind: &str, node: &Node, flow: &mut Flow) -> Result<(), YamlError> {
+        if node.list().is_empty() {
+            return Err(node.error("there must be at least one branch, e.g. - {steps: [...]}"));
+        }
+        let start = flow.ops.len();
+        flow.ops.push(Op::Jump(0));
+        let (mut places, mut ends, mut sum, mut leaves) = (Vec::new(), Vec::new(), 0, Vec::new());
+        for branch in node.list() {
+            let keys: &[&str] = if kind == "choose" { &["weight", "steps"] } else { &["steps"] };
+            let map = branch.map(keys)?;
+            sum += map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+            ends.push(sum);
+            places.push(flow.ops.len() as u32);
+            // A branch may do nothing: what is left over of 100 %.
+            if let Some(steps) = map.get("steps").filter(|steps| !steps.list().is_empty()) {
+                self.steps(steps, flow)?;
+            }
+            leaves.push(flow.ops.len());
+            flow.ops.push(Op::Jump(0));
+        }
+        let after = flow.ops.len() as u32;
+        leaves.into_iter().for_each(|at| flow.ops[at] = Op::Jump(after));
+        flow.ops[start] = if kind == "choose" {
+            Op::Choose(ends, places)
+        } else {
+            self.script.turns.push(AtomicU64::new(0));
+            Op::InTurn(self.script.turns.len() as u32 - 1, places)
+        };
+        Ok(())
+    }
+
+    fn call(&mut self, node: &Node, flow: &mut Flow) -> Result<(), YamlError> {
+        let name = node.text()?;
+        let names: Vec<&str> = self.define.iter().map(|(n, _)| n.as_str()).collect();
+        let found = self.define.iter().find(|(n, _)| n == name);
+        let (_, steps) = found.ok_or_else(|| node.error(unknown("define", name, &names)))?;
+        if self.calls.iter().any(|called| called == name) {
+            return Err(node.error(format!("{name} calls itself: {} calls {name}", self.calls.join(" calls "))));
+        }
+        self.calls.push(name.to_owned());
+        self.steps(steps, flow)?;
+        self.calls.pop();
+        Ok(())
+    }
+
+    fn asked(&mut self, node: &Node, map: &Map<'_>) -> Result<Asked, YamlError> {
+        let mut read = asked::read(node, map, self.language, &self.names, self.headers)?;
+        if !self.groups.is_empty() {
+            read.name = format!("{}/{}", self.groups.join("/"), read.name.trim_start_matches('/'));
+        }
+        let found = self.operations.iter().position(|o| o.name == read.name);
+        read.asked.operation = found.unwrap_or(self.operations.len()) as u32;
+        if found.is_none() {
+            self.operations.push(Operation {
+                name: read.name,
+                method: read.method,
+                path: read.path,
+                headers: Vec::new(),
+                body: None,
+                weight: 1,
+            });
+        }
+        Ok(read.asked)
+    }
+
+    fn template(&self, node: &Node, text: &str) -> Result<Template, YamlError> {
+        Template::parse(text, &self.names).map_err(|e| node.error(e))
+    }
+
+    fn condition(&self, node: &Node, text: &str) -> Result<Condition, YamlError> {
+        Condition::parse(text, &self.names, Subjects::None).map_err(|e| node.error(e))
+    }
+
+    fn slot(&self, node: &Node) -> Result<Slot, YamlError> {
+        let name = node.text()?;
+        let known: Vec<&str> = self.names.variables().iter().map(String::as_str).collect();
+        self.names.slot(name).ok_or_else(|| node.error(unknown("variable", name, &known)))
+    }
+}
+
+fn counter(flow: &mut Flow) -> u32 {
+    flow.counters += 1;
+    flow.counters - 1
+}
+
+fn unknown(what: &str, name: &str, known: &[&str]) -> String {
+    let hint = match nearest(name, known) {
+        Some(near) => format!("did you mean \"{near}\"?"),
+        None if known.is_empty() => "there is none".to_owned(),
+        None => format!("there are: {}", known.join(", ")),
+    };
+    format!("no {what} is called \"{name}\"; {hint}")
+}
+
+/// `2s`, `1s..3s`, `~2s`.
+fn think(node: &Node) -> Result<Think, YamlError> {
+    let text = node.text()?;
+    let length =
+        |text: &str| -> Result<Duration, YamlError> { parse_duration(text.trim()).map_err(|why| node.error(why)) };
+    if let Some(mean) = text.strip_prefix('~') {
+        return Ok(Think::Exponential(length(mean)?));
+    }
+    let Some((from, to)) = text.split_once("..") else { return Ok(Think::Fixed(length(text)?)) };
+    let (from, to) = (length(from)?, length(to)?);
+    if from > to {
+        return Err(node.error(format!("\"{text}\" goes from the longer to the shorter; turn it round")));
+    }
+    Ok(Think::Uniform(from, to))
+}
+
+/// FNV-1a: a seed of its own for each name.
+pub fn hash(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}
