@@ -5,12 +5,17 @@
 set -eu
 # mariadbd and mysqld are in sbin, which is not on everybody's path.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
+# Debian keeps PostgreSQL's server in a folder of its version.
+for folder in /usr/lib/postgresql/*/bin; do
+    PATH=$PATH:$folder
+done
 
 # The program whose presence tells that a package is there, whoever installed it.
 program() {
     case $1 in
     mariadb-server) echo mariadbd ;;
     nginx-light) echo nginx ;;
+    postgresql) echo postgres ;;
     *) echo "$1" ;;
     esac
 }

@@ -1,4 +1,4 @@
-//! Sees to what the tests need: a MariaDB server, nginx, Python with readers of Parquet and JSON Schema, Node,
+//! Sees to what the tests need: MariaDB, PostgreSQL, nginx, Python with readers of Parquet and JSON Schema, Node,
 //! cargo-fuzz. What it may install it installs (apt as root, PyPI into target/py, crates.io into target/tools);
 //! otherwise it says what to install and fails.
 
@@ -46,6 +46,7 @@ impl Tools {
 /// Sees to everything.
 pub fn run(root: &Path) -> Result<Tools> {
     server(root, "mariadb-server")?;
+    server(root, "postgresql")?;
     server(root, "nginx-light")?;
     cargo_fuzz(root)?;
     let python = python(root)?;

@@ -40,7 +40,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Bytes up to a NUL, which is passed, too.
-    pub(crate) fn to_nul(&mut self) -> Result<&'a [u8], Error> {
+    pub(crate) fn until_nul(&mut self) -> Result<&'a [u8], Error> {
         let end = self.0.iter().position(|&byte| byte == 0).ok_or(Error::Protocol("a text does not end"))?;
         let text = &self.0[..end];
         self.0 = &self.0[end + 1..];

@@ -53,6 +53,17 @@ pub(crate) struct Inbox {
 }
 
 impl Inbox {
+    /// Whether no message has begun.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.frame.is_none()
+    }
+
+    /// Room that is taken by the beginning of a message.
+    #[cfg(test)]
+    pub(crate) fn room(&self) -> usize {
+        self.kept.capacity()
+    }
+
     /// Hands on all messages that end in `bytes`.
     pub(crate) fn feed<R: Receive>(
         &mut self,

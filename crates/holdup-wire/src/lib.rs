@@ -11,6 +11,8 @@
 
 mod address;
 mod answer;
+#[cfg(test)]
+mod conversation;
 mod cursor;
 mod event;
 mod inbox;

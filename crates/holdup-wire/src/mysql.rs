@@ -21,6 +21,7 @@ use crate::job::Job;
 use crate::login::{Login, TlsWish};
 use crate::outbox::Outbox;
 use crate::prepared::Prepared;
+use crate::session::IN_THE_CLEAR;
 use crate::statement::Statement;
 use auth::Plugin;
 use commands::Handle;
@@ -131,7 +132,7 @@ impl Mysql {
         self.state = State::Over;
     }
 
-    /// Writes the server's packet's answer, with the number that follows.
+    /// Answers the server's packet, with the number that follows.
     fn reply(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.outbox.mysql(self.sequence, write);
         self.sequence = self.sequence.wrapping_add(1);
@@ -184,7 +185,7 @@ impl Receive for Mysql {
         };
         let keep = match &self.state {
             State::Busy(phase) => phase.keep(length, first, &self.answer),
-            _ => length,
+            _ => length.min(MAX_PACKET_BYTES),
         };
         if keep > 0 && length == FULL_PAYLOAD {
             return Err(Error::TooLarge("a packet"));
@@ -217,7 +218,7 @@ impl Receive for Mysql {
         }
         match std::mem::replace(&mut self.state, State::Over) {
             State::Greeting => self.greeted(payload, events),
-            State::Tls(_) => Err(Error::Protocol("it goes on in the clear where TLS begins")),
+            State::Tls(_) => Err(Error::Protocol(IN_THE_CLEAR)),
             State::Login(plugin) => {
                 let is_secure = self.tls == TlsWish::On;
                 self.log_in(payload, is_secure, plugin, events)

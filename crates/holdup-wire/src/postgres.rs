@@ -18,6 +18,7 @@ use crate::job::Job;
 use crate::login::{Login, TlsWish};
 use crate::outbox::Outbox;
 use crate::prepared::Prepared;
+use crate::session::IN_THE_CLEAR;
 use crate::statement::Statement;
 use auth::Step;
 pub(crate) use scram::Salted;
@@ -201,7 +202,7 @@ impl Postgres {
         let mut cursor = Cursor(body);
         self.answer.columns_begin();
         for _ in 0..cursor.u16_be()? {
-            let name = cursor.to_nul()?;
+            let name = cursor.until_nul()?;
             // Table, column, type, its size and modifier, format.
             cursor.bytes(4 + 2 + 4 + 2 + 4 + 2)?;
             self.answer.column(name, Column { kind: 0, is_unsigned: false, decimals: 0 });
@@ -243,7 +244,7 @@ impl Receive for Postgres {
             kept.split_first_chunk::<HEAD_BYTES>().ok_or(Error::Protocol("a message ends too early"))?;
         self.answer.bytes += length as u64;
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Tls => Err(Error::Protocol("it goes on in the clear where TLS begins")),
+            State::Tls => Err(Error::Protocol(IN_THE_CLEAR)),
             State::Login(step) => self.logging_in(step, kind, body, events),
             State::Idle => {
                 self.state = State::Idle;
@@ -281,7 +282,7 @@ impl Report {
         let (mut severity, mut code, mut message) = (&b""[..], &b""[..], &b""[..]);
         // A long one is cut; what counts comes first.
         while let Ok(field @ 1..) = cursor.u8() {
-            let Ok(text) = cursor.to_nul() else { break };
+            let Ok(text) = cursor.until_nul() else { break };
             match field {
                 // The severity that is not translated comes behind the one that is.
                 b'S' | b'V' => severity = text,

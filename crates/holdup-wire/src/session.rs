@@ -11,6 +11,9 @@ use crate::mysql::Mysql;
 use crate::postgres::Postgres;
 use crate::statement::Statement;
 
+/// What is said if the server does not wait for TLS.
+pub(crate) const IN_THE_CLEAR: &str = "it goes on in the clear where TLS begins";
+
 enum Speech {
     Mysql(Box<Mysql>),
     Postgres(Box<Postgres>),
@@ -20,7 +23,7 @@ enum Speech {
 /// and feeds what it receives.
 pub struct Session {
     speech: Speech,
-    inbox: Inbox,
+    pub(crate) inbox: Inbox,
     dead: Option<Error>,
 }
 
@@ -79,6 +82,12 @@ impl Session {
 
     /// TLS was begun after [`Event::StartTls`]: what is in the output from now on is to be encrypted.
     pub fn tls_started(&mut self) {
+        // The beginning of a message in the clear would become that of an encrypted one: somebody in between may have put it
+        // there (CVE-2021-23222 was that in PostgreSQL's own client).
+        if !self.inbox.is_empty() {
+            self.dead = Some(Error::Protocol(IN_THE_CLEAR));
+            return;
+        }
         either!(self, speech => speech.tls_started());
     }
 

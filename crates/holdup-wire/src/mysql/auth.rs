@@ -51,7 +51,7 @@ impl Plugin {
             return Err(Error::UnsupportedAuth("mysql_old_password".to_owned()));
         }
         let mut cursor = Cursor(request);
-        let name = cursor.to_nul()?;
+        let name = cursor.until_nul()?;
         let kind = [Kind::Native, Kind::Sha2, Kind::Ed25519].into_iter().find(|kind| kind.name().as_bytes() == name);
         let kind = kind.ok_or_else(|| Error::UnsupportedAuth(shortened(&name[..name.len().min(64)])))?;
         let proof = kind.proof(cursor.0, login)?;

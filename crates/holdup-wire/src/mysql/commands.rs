@@ -177,7 +177,7 @@ fn put_packed(out: &mut Vec<u8>, value: &[u8]) {
     let length = value.len() as u32;
     match length {
         ..=0xfa => out.push(length as u8),
-        ..=0xffff => {
+        0xfb..=0xffff => {
             out.push(0xfc);
             out.extend_from_slice(&length.to_le_bytes()[..2]);
         }

@@ -56,7 +56,7 @@ impl Greeting {
         if cursor.u8()? != 10 {
             return Err(Error::Protocol("it does not greet as MySQL does (is it one?)"));
         }
-        cursor.to_nul()?;
+        cursor.until_nul()?;
         cursor.u32_le()?;
         let mut nonce = cursor.bytes(8)?.to_vec();
         cursor.u8()?;
@@ -75,7 +75,7 @@ impl Greeting {
             String::new()
         } else {
             // Some old servers leave out the NUL.
-            let name = cursor.to_nul().unwrap_or(cursor.0);
+            let name = cursor.until_nul().unwrap_or(cursor.0);
             String::from_utf8_lossy(name).into_owned()
         };
         Ok(Self { capabilities, nonce, plugin })

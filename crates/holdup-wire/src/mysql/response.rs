@@ -51,7 +51,7 @@ impl Phase {
             // One that is too large: the answer forgets that it is wanted when it has passed.
             Self::Rows { .. } => usize::from(length < FULL_PAYLOAD),
             Self::Columns { left: 1.., .. } if !answer.wants_row() && first != head::ERROR => 1,
-            Self::Definitions { .. } => 1,
+            Self::Definitions { .. } if first != head::ERROR => 1,
             _ => length.min(MAX_PACKET_BYTES),
         }
     }

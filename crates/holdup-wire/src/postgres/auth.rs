@@ -107,7 +107,7 @@ fn md5_proof(user: &[u8], password: &[u8], salt: [u8; 4]) -> String {
 mod tests {
     use super::*;
 
-    /// The inner hash is what PostgreSQL keeps in `pg_authid` for user `md5user`, password `secret`.
+    /// That a server takes it is seen in the tests with a real one.
     #[test]
     fn md5_is_salted_over_what_the_server_keeps() {
         let proof = md5_proof(b"u", b"p", [1, 2, 3, 4]);
