@@ -10,6 +10,7 @@ import type { Report, Run, Slice } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
+import { ObjectivesTable } from "./parts/objectives.tsx";
 import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
 
 export function App({ report }: { report: Report }) {
@@ -135,6 +136,9 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} order={order} /></Section>
       )}
       {v.load.operations.length > 0 && <Section id="load" title="What the client saw" note=""><LoadTable load={v.load} /></Section>}
+      {v.objectives.length > 0 && (
+        <Section id="objectives" title="Objectives" note=""><ObjectivesTable objectives={v.objectives} aborted={v.load.aborted ?? null} /></Section>
+      )}
       {v.cleared.length > 0 && (
         <Section id="cleared" title="Suspects cleared" note={`${v.cleared.length}, each by evidence`}><ClearedList cleared={v.cleared} {...link} /></Section>
       )}

@@ -26,6 +26,7 @@ export interface Verdict {
   cleared: Cleared[];
   not_judged: NotJudged[];
   ledger: LedgerRow[];
+  objectives: Objective[];
   load: Load;
   coverage: Coverage[];
 }
@@ -105,6 +106,21 @@ export interface Quantiles {
   max: number | null;
 }
 
+/** What became of an objective. */
+export interface Objective {
+  text: string;
+  state: "met" | "missed" | "not_judged";
+  /** over the whole run, or in the worst window */
+  value: number | null;
+  unit: "ms" | "ratio" | "per_second";
+  first_window: Window | null;
+  worst_window: Window | null;
+  windows: number;
+  windows_missed: number;
+  /** how it was missed, or why it was not judged */
+  why: string | null;
+}
+
 export interface Load {
   /** null without a load */
   model: "open" | "closed" | null;
@@ -115,6 +131,8 @@ export interface Load {
   warm_up: { seconds: number; text: string | null };
   operations: LoadOperation[];
   generator_limited: boolean;
+  /** that an objective ended the load early, which and when */
+  aborted?: string | null;
 }
 
 export interface Validity {
@@ -202,11 +220,20 @@ const number = (v: unknown, otherwise: number): number => (typeof v === "number"
 
 const evidenced = (item: Loose): Loose => ({ ...item, evidence: list(item.evidence, evidence), fixes: list(item.fixes) });
 
-function evidence(item: Loose): Loose {
-  const window = object(item.window);
-  const bounded = typeof window.from_s === "number" && typeof window.to_s === "number";
-  return { ...item, labels: object(item.labels), window: bounded ? window : null };
+function span(value: unknown): Loose | null {
+  const window = object(value);
+  return typeof window.from_s === "number" && typeof window.to_s === "number" ? window : null;
 }
+
+const evidence = (item: Loose): Loose => ({ ...item, labels: object(item.labels), window: span(item.window) });
+
+const objective = (item: Loose): Loose => ({
+  ...item,
+  first_window: span(item.first_window),
+  worst_window: span(item.worst_window),
+  windows: number(item.windows, 0),
+  windows_missed: number(item.windows_missed, 0),
+});
 
 function series(item: Loose): Loose {
   const x = Array.isArray(item.x_s) ? item.x_s : [];
@@ -228,6 +255,7 @@ function verdict(value: unknown): Loose {
     findings: list(v.findings, evidenced),
     cleared: list(v.cleared, evidenced),
     not_judged: list(v.not_judged),
+    objectives: list(v.objectives, objective),
     ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
     load: { ...load, operations: list(load.operations), validity: validity(load.validity), warm_up: object(load.warm_up) },
     coverage: list(v.coverage),

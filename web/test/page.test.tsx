@@ -76,6 +76,26 @@ test("a chart's table tells a gap from a value", async () => {
   assert.ok([...(figure?.querySelectorAll("td") ?? [])].some((cell) => cell.textContent === "gap"));
 });
 
+test("objectives are shown with their windows, and what was not judged with its reason", () => {
+  const report = readReport(sample);
+  const verdict = report.runs[0]!.verdict;
+  const window = (from_s: number) => ({ from_s, to_s: from_s + 30 });
+  const missed = { text: "p99 < 500ms for 30s", state: "missed", value: 812.3, unit: "ms", first_window: window(10), worst_window: window(12), windows: 21, windows_missed: 5, why: "…" } as const;
+  verdict.objectives = [
+    missed,
+    { ...missed, text: HOSTILE, state: "met", value: 0.0125, unit: "ratio", first_window: null, worst_window: null, windows: 0, why: null },
+    { ...missed, text: "rate > 5", state: "not_judged", value: null, why: "the run was too short" },
+  ];
+  verdict.load.aborted = "ended early after 14.2 s, because of p99 < 500ms for 30s";
+  const root = show(report);
+  const rows = [...root.querySelectorAll(".objectives tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+  assert.deepEqual(rows[0]?.slice(1), ["missed", "812 ms", "12 to 42 s", "10 to 40 s", "5 of 21"]);
+  assert.deepEqual([rows[1]?.[0], ...(rows[1]?.slice(3) ?? [])], [HOSTILE, "the whole run", "–", "–"]);
+  assert.deepEqual(rows[2], ["rate > 5", "not judged", "the run was too short"]);
+  assert.equal(root.querySelectorAll("img").length, 0);
+  assert.match(root.querySelector(".warn")?.textContent ?? "", /ended early after 14.2 s/);
+});
+
 test("hostile text stays text, wherever it stands", () => {
   const poison = (value: unknown, key = ""): unknown => {
     if (typeof value === "string") return key === "style" ? value : HOSTILE;
