@@ -9,6 +9,7 @@ mod failure;
 mod html;
 mod lab;
 mod objectives;
+mod outputs;
 mod progress;
 mod secret;
 mod session;

@@ -1,31 +1,84 @@
-//! What is shown on stderr while something takes long: one line that renews itself on a terminal, a line a
-//! phase elsewhere, nothing with `--quiet`.
+//! What is shown on stderr while something takes long: a view that renews itself on a terminal, a line a phase
+//! elsewhere, nothing with `--quiet`. What the view says is [`dashboard`]'s; here is only how it gets onto the terminal
+//! and off again.
 
+mod dashboard;
+mod moment;
+
+use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Write as _};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdup_load::stats::Snapshot;
+
+use self::dashboard::{Length, Look, View, columns};
+pub use self::moment::Moment;
+
+/// How often the view is drawn at most.
+const REDRAW: Duration = Duration::from_millis(100);
 
 /// Progress on stderr.
 pub struct Progress {
     live: bool,
     quiet: bool,
-    shown: bool,
+    has_colors: bool,
+    has_unicode: bool,
     phase: String,
-    length: Option<Duration>,
+    length: Option<Length>,
+    moments: VecDeque<Moment>,
+    /// Requests that ended so far, by operation.
+    ended: Vec<u64>,
+    /// What stands on the terminal.
+    frame: String,
+    drawn: Option<Instant>,
 }
 
 impl Progress {
     /// For a run of about `length`; silent if `quiet`.
     pub fn new(quiet: bool, length: Option<Duration>) -> Self {
-        Self { live: std::io::stderr().is_terminal() && !quiet, quiet, shown: false, phase: String::new(), length }
+        let stderr = std::io::stderr();
+        let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
+        Self {
+            live: stderr.is_terminal() && !quiet && !is_dumb,
+            quiet,
+            has_colors: anstream::AutoStream::choice(&stderr) != anstream::ColorChoice::Never,
+            has_unicode: has_unicode(|name| std::env::var(name).ok()),
+            phase: String::new(),
+            length: length.map(Length::Of),
+            moments: VecDeque::new(),
+            ended: Vec::new(),
+            frame: String::new(),
+            drawn: None,
+        }
+    }
+
+    /// The same where `length` is only known to be enough: the run ends when it has found what it searches for.
+    #[allow(dead_code, reason = "the search, whose length is not known, calls it")]
+    pub fn at_most(mut self, length: Duration) -> Self {
+        self.length = Some(Length::AtMost(length));
+        self
     }
 
     /// Says a line.
     pub fn say(&mut self, text: &str) {
         if !self.quiet {
-            self.clear();
-            errln!("{text}");
+            self.warn(text);
+        }
+    }
+
+    /// Says a line that must not be missed, quiet or not.
+    pub fn warn(&mut self, text: &str) {
+        self.clear();
+        errln!("{text}");
+    }
+
+    /// A second of the load has ended.
+    pub fn moment(&mut self, moment: Moment) {
+        self.ended.resize(self.ended.len().max(moment.operations.len()), 0);
+        self.ended.iter_mut().zip(&moment.operations).for_each(|(all, operation)| *all += operation.ended);
+        self.moments.push_back(moment);
+        if self.moments.len() > dashboard::SECONDS {
+            self.moments.pop_front();
         }
     }
 
@@ -35,19 +88,11 @@ impl Progress {
             return;
         }
         if self.live {
-            let ms = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
-            let bar = self.length.map_or_else(String::new, |l| bar(s.elapsed, l));
-            let line = format!(
-                "{bar} {}  {} in flight, {} waiting  {} done, {} failed  p50 {} ms, p99 {} ms",
-                s.phase,
-                s.in_flight,
-                s.waiting,
-                s.completed,
-                s.errors,
-                ms(s.p50_ms),
-                ms(s.p99_ms)
-            );
-            self.show(&line);
+            if self.is_time() {
+                let view = View { length: self.length, now: s, moments: &self.moments, ended: &self.ended };
+                let frame = dashboard::render(&view, self.look());
+                self.draw(frame);
+            }
         } else if s.phase != self.phase {
             self.phase.clone_from(&s.phase);
             self.say(&format!("{:>6.1}s  {}", s.elapsed.as_secs_f64(), s.phase));
@@ -56,51 +101,115 @@ impl Progress {
 
     /// How long it has been watching.
     pub fn watching(&mut self, elapsed: Duration, length: Option<Duration>) {
-        if self.live {
-            let line = match length {
-                Some(l) => format!("{} watching", bar(elapsed, l)),
-                None => {
-                    format!("watching for {:.0}s; Ctrl-C ends it and keeps what was recorded", elapsed.as_secs_f64())
-                }
-            };
-            self.show(&line);
+        if self.live && self.is_time() {
+            let frame = dashboard::watching(elapsed, length, self.look());
+            self.draw(frame);
         }
     }
 
-    /// Takes the renewed line away.
+    /// Takes the view away; the next run begins with an empty one.
     pub fn end(&mut self) {
         self.clear();
         self.phase.clear();
+        self.moments.clear();
+        self.ended.clear();
     }
 
-    fn show(&mut self, line: &str) {
-        let width = terminal_width();
-        let line: String = line.chars().take(width.saturating_sub(1)).collect();
-        let _ = write!(std::io::stderr(), "\r{line}\x1b[K");
-        let _ = std::io::stderr().flush();
-        self.shown = true;
+    fn is_time(&self) -> bool {
+        self.drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW)
+    }
+
+    fn look(&self) -> Look {
+        let (width, height) = terminal_size();
+        Look { width, height, has_colors: self.has_colors, has_unicode: self.has_unicode }
+    }
+
+    /// Puts `frame` in the place of what stands there, in one write: nothing flickers.
+    fn draw(&mut self, frame: String) {
+        self.drawn = Some(Instant::now());
+        if frame != self.frame {
+            let text = replacement(&self.frame, &frame, terminal_size().0);
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            self.frame = frame;
+        }
     }
 
     fn clear(&mut self) {
-        if self.shown {
-            let _ = write!(std::io::stderr(), "\r\x1b[K");
-            self.shown = false;
+        if !self.frame.is_empty() {
+            let text = replacement(&self.frame, "", terminal_size().0);
+            let _ = std::io::stderr().write_all(text.as_bytes());
+            self.frame.clear();
         }
+        self.drawn = None;
     }
 }
 
-fn bar(elapsed: Duration, length: Duration) -> String {
-    const CELLS: usize = 20;
-    let share = (elapsed.as_secs_f64() / length.as_secs_f64().max(1e-9)).min(1.0);
-    let full = (share * CELLS as f64) as usize;
-    let left = length.saturating_sub(elapsed).as_secs();
-    format!("[{}{}] {left:>3}s left ", "=".repeat(full), " ".repeat(CELLS - full))
+/// A view that goes away with what shows it, however that ends.
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
-/// Columns of the terminal on stderr; 80 if it does not say.
-fn terminal_width() -> usize {
+/// What takes the cursor from the end of `old` to its beginning and puts `new` there, on a terminal that is `width`
+/// columns wide. It may have been wider when `old` was drawn: lines that are too long now have been broken.
+fn replacement(old: &str, new: &str, width: usize) -> String {
+    let rows: usize = old.lines().map(|line| columns(line).div_ceil(width.max(1)).max(1)).sum();
+    let up = if rows > 1 { format!("\x1b[{}A", rows - 1) } else { String::new() };
+    // Each line is erased behind its new end, and at last whatever is below.
+    format!("\r{up}{}\x1b[J", new.lines().collect::<Vec<_>>().join("\x1b[K\r\n"))
+}
+
+/// Whether the terminal's character set has more than ASCII (locale(7)).
+fn has_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
+    locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
+}
+
+/// Columns and rows of the terminal on stderr; 80 and 24 if it does not say.
+fn terminal_size() -> (usize, usize) {
     let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
     // SAFETY: TIOCGWINSZ fills a winsize, which lives through the call.
     let result = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    if result == 0 && size.ws_col > 0 { usize::from(size.ws_col) } else { 80 }
+    let or = |value: u16, default| if result == 0 && value > 0 { usize::from(value) } else { default };
+    (or(size.ws_col, 80), or(size.ws_row, 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_there_is_replaced_line_by_line() {
+        assert_eq!(replacement("", "a\nb", 80), "\ra\x1b[K\r\nb\x1b[J");
+        assert_eq!(replacement("a\nb\nc", "d", 80), "\r\x1b[2Ad\x1b[J");
+        assert_eq!(replacement("a\nb", "", 80), "\r\x1b[1A\x1b[J");
+        // Drawn at 10 columns and narrowed to 4: three rows of the first line, one of the second.
+        assert_eq!(replacement("\x1b[1m0123456789\x1b[0m\nb", "x", 4), "\r\x1b[3Ax\x1b[J");
+    }
+
+    #[test]
+    fn the_locale_says_what_can_be_shown() {
+        let with = |all: &'static str, lang: &'static str| {
+            has_unicode(|name| match name {
+                "LC_ALL" => Some(all.to_owned()),
+                "LANG" => Some(lang.to_owned()),
+                _ => None,
+            })
+        };
+        assert!(with("", "en_US.UTF-8") && with("C.utf8", ""));
+        assert!(!with("C", "en_US.UTF-8") && !with("", ""));
+    }
+
+    #[test]
+    fn only_the_last_minute_is_kept() {
+        let mut progress = Progress::new(true, None);
+        let operation = moment::OfOperation { ended: 2, ..Default::default() };
+        for _ in 0..100 {
+            progress.moment(Moment { operations: vec![operation.clone()], ..Moment::default() });
+        }
+        assert_eq!((progress.moments.len(), &progress.ended[..]), (dashboard::SECONDS, &[200][..]));
+        progress.end();
+        assert!(progress.moments.is_empty() && progress.ended.is_empty());
+    }
 }

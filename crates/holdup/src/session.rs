@@ -21,7 +21,8 @@ use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, c
 
 use crate::failure::Failure;
 use crate::objectives::Objectives;
-use crate::progress::Progress;
+use crate::outputs::{self, Outputs as Ways};
+use crate::progress::{Moment, Progress};
 use crate::secret::redact_scenario;
 
 /// What to record.
@@ -79,6 +80,19 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
 /// # Errors
 /// If a source, the target or the directory can't be used: nothing is left behind then.
 pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool) -> Result<Recorded, Failure> {
+    record_to(&mut Ways::none(), session, progress, stop)
+}
+
+/// The same, with the seconds of the load going to `ways` as well.
+///
+/// # Errors
+/// Also if one of `ways` can't be opened.
+pub fn record_to(
+    ways: &mut Ways,
+    session: &Session<'_>,
+    progress: &mut Progress,
+    stop: &AtomicBool,
+) -> Result<Recorded, Failure> {
     let options = Options { partial: session.partial };
     let mut sources = session
         .watch
@@ -96,12 +110,13 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
     manifest.coverage = coverage.iter().flatten().cloned().collect();
     manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
+    ways.open(&outputs::run_name(session.dir), manifest.load.as_ref().and_then(|load| load.shard.as_deref()))?;
     let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
     let running =
         collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
 
     let outcome = match engine {
-        Some(engine) => put_load_on(&engine, session, &recorder, &mut manifest, progress, stop),
+        Some(engine) => put_load_on(&engine, ways, session, &recorder, &mut manifest, progress, stop),
         None => Ok(wait(session.watch_for, progress, stop)),
     };
     manifest.coverage = running.stop();
@@ -116,6 +131,7 @@ pub fn record(session: &Session<'_>, progress: &mut Progress, stop: &AtomicBool)
 
 fn put_load_on(
     engine: &Engine<'_>,
+    ways: &mut Ways,
     session: &Session<'_>,
     recorder: &Recorder,
     manifest: &mut Manifest,
@@ -130,14 +146,21 @@ fn put_load_on(
     // Set by a stop from outside and by an objective: told apart by who set it.
     let end = Arc::new(AtomicBool::new(false));
     let mut objectives = session.scenario.map(|scenario| Objectives::of(scenario, Arc::clone(&end)));
+    let (shown, moments) = mpsc::channel();
+    let mut feed = ways.begin();
+    if let Some(text) = ways.announcement() {
+        progress.say(&text);
+    }
     let (dir, started) = (session.dir.to_owned(), UNIX_EPOCH + Duration::from_nanos(clock::now_ns().unsigned_abs()));
     let histograms = std::thread::spawn(move || {
         give_way();
         let mut seconds = seconds.into_iter().inspect(|second: &Second| {
+            feed.second(second);
             objectives.iter_mut().for_each(|objectives| objectives.second(second));
+            let _ = shown.send(Moment::of(second));
         });
         let written = hlog::write(&dir, started, seconds.by_ref().flat_map(intervals));
-        // A full disk ends the histograms; the objectives go on.
+        // A full disk ends the histograms; the other ways go on.
         seconds.for_each(drop);
         (written, objectives.map(Objectives::finish).unwrap_or_default())
     });
@@ -151,6 +174,8 @@ fn put_load_on(
             if stop.load(Ordering::Relaxed) {
                 end.store(true, Ordering::Relaxed);
             }
+            moments.try_iter().for_each(|moment| progress.moment(moment));
+            ways.troubles().iter().for_each(|trouble| progress.warn(trouble));
             progress.load(&live.get());
         }
         load.join()

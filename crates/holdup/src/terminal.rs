@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
@@ -20,9 +21,21 @@ const WIDTH: usize = 100;
 /// Cells of the longest bar in the ledger.
 const BAR: usize = 30;
 
+/// Whether something else has stdout, see [`print_on_stderr`].
+static ON_STDERR: AtomicBool = AtomicBool::new(false);
+
+/// Lets all that would be printed on stdout go to stderr from now on: an output has stdout for itself.
+pub fn print_on_stderr() {
+    ON_STDERR.store(true, Ordering::Relaxed);
+}
+
 /// Prints on stdout, without colours where it is no terminal. A reader that has gone (`| head`) is no error:
 /// what was measured is on disk.
 pub fn print(text: &str) {
+    if ON_STDERR.load(Ordering::Relaxed) {
+        let _ = anstream::stderr().write_all(text.as_bytes());
+        return;
+    }
     let mut out = anstream::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }

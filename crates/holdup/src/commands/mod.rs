@@ -7,6 +7,7 @@ pub mod explain;
 mod http_args;
 pub mod lab;
 mod load_args;
+mod output_args;
 pub mod report;
 pub mod run;
 pub mod watch;

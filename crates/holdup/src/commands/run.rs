@@ -11,6 +11,7 @@ use holdup_recording::manifest::Threshold;
 
 use super::http_args::HttpArgs;
 use super::load_args::{self, LoadArgs};
+use super::output_args::OutputArgs;
 use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -28,6 +29,8 @@ Examples:
   holdup run --url http://127.0.0.1:8080/ --closed --connections 64 --think 200ms --duration 1m
   holdup run --url https://127.0.0.1:8443/ --rate 200 --http 2 --streams 10 --insecure -H 'Accept: text/html'
   holdup run scenario.yaml --shard 2/5 --start-at 2030-01-31T12:00:00Z
+  holdup run scenario.yaml --out csv:seconds.csv --out junit:objectives.xml --metrics 127.0.0.1:9464
+  holdup run scenario.yaml --out - | jq -c '[.elapsed_s, .response_ms.p99]'
   holdup run scenario.yaml --threshold 'p99 < 500ms' --fail-on-finding --json -o recordings/nightly
 
 Without a source to watch, this host is watched if the service is on it.
@@ -86,9 +89,13 @@ pub struct Args {
 
     #[command(flatten)]
     http: HttpArgs,
+
+    #[command(flatten)]
+    ways: OutputArgs,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    let mut ways = args.ways.outputs(args.output.json)?;
     let mut scenario = match &args.scenario {
         Some(path) => {
             let file = path.display().to_string();
@@ -152,8 +159,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
         dir: &dir,
         partial: args.sampling.partial,
     };
-    let recorded = session::record(&session, &mut progress, &stop)?;
+    let recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
     let diagnosis = conclude(&recorded, args.output.json)?;
+    ways.finish(&recorded, &diagnosis).iter().for_each(|trouble| progress.warn(trouble));
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }

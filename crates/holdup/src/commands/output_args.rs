@@ -1,0 +1,47 @@
+//! The flags that say where a run goes beside its recording.
+
+use crate::failure::Failure;
+use crate::outputs::Outputs;
+use crate::terminal;
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "Where to, beside the recording")]
+pub struct OutputArgs {
+    /// Write each second of the load, or the result, in another form too; repeatable
+    ///
+    /// csv:FILE a row a second and operation; json:FILE JSON lines, a second each, and a summary; prometheus:URL
+    /// Prometheus remote write; junit:FILE a test case an objective; hlog:FILE a copy of latency.hlog. Without
+    /// FORMAT: what the file's extension or the URL says. FILE - is stdout: progress and verdict go to stderr then; -
+    /// alone is json:-. For example --out csv:seconds.csv, --out - | jq .response_ms.p99, --out
+    /// prometheus:http://127.0.0.1:9090/api/v1/write, --out junit:objectives.xml
+    // Taken as text, and read later: clap would repeat a URL with its password in an error.
+    #[arg(long, value_name = "[FORMAT:]WHERE")]
+    out: Vec<String>,
+
+    /// Serve the same series to Prometheus at http://ADDR/metrics while it runs, e.g. 127.0.0.1:9464
+    ///
+    /// A port alone is one of loopback; 0.0.0.0:9464 is for all who can reach this machine.
+    #[arg(long, value_name = "ADDR")]
+    metrics: Option<String>,
+}
+
+impl OutputArgs {
+    /// The outputs, none of them opened. From now on what would be printed on stdout goes to stderr if one of them is
+    /// stdout.
+    ///
+    /// # Errors
+    /// If one is no output, or two want the same place, the verdict as JSON among them.
+    pub fn outputs(&self, json: bool) -> Result<Outputs, Failure> {
+        let outputs = Outputs::parse(&self.out, self.metrics.as_deref())?;
+        if outputs.take_stdout() {
+            if json {
+                return Err(Failure::Unusable(
+                    "--json and --out … - both want stdout; give the output a file, e.g. --out json:seconds.jsonl"
+                        .to_owned(),
+                ));
+            }
+            terminal::print_on_stderr();
+        }
+        Ok(outputs)
+    }
+}

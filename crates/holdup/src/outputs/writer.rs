@@ -1,0 +1,161 @@
+//! Text that goes to a file or to stdout as it comes, from a thread of its own: a slow reader at the other end of a
+//! pipe holds neither the load nor another output up. The first error is said, then nothing more is written.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use holdup_recording::priority::give_way;
+
+use super::asked::Place;
+
+/// A place that has been opened for writing; nothing of what was there has been touched yet.
+pub struct Opened {
+    place: Place,
+    file: Option<File>,
+    /// It was not there before, so it goes again if nothing is written.
+    is_new: bool,
+}
+
+impl Opened {
+    /// Makes sure that `place` can be written.
+    ///
+    /// # Errors
+    /// If it can't, with its name.
+    pub fn open(place: &Place) -> Result<Self, String> {
+        let Place::File(path) = place else { return Ok(Self { place: place.clone(), file: None, is_new: false }) };
+        let is_new = !path.exists();
+        let file = OpenOptions::new().write(true).create(true).truncate(false).open(path);
+        let file = file.map_err(|e| format!("can't write {}: {e}", path.display()))?;
+        Ok(Self { place: place.clone(), file: Some(file), is_new })
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> String {
+        match &self.place {
+            Place::Stdout => "stdout".to_owned(),
+            Place::File(path) => path.display().to_string(),
+        }
+    }
+
+    /// From now on it is written: what was in it is gone.
+    fn begin(mut self) -> Box<dyn Write + Send> {
+        self.is_new = false;
+        match self.file.take() {
+            Some(file) => {
+                // A pipe or a device has no length to set.
+                let _ = file.set_len(0);
+                Box::new(file)
+            }
+            None => Box::new(std::io::stdout()),
+        }
+    }
+
+    /// Writes `bytes` as all there is.
+    ///
+    /// # Errors
+    /// Those of the place, with its name.
+    pub fn write(self, bytes: &[u8]) -> Result<(), String> {
+        let name = self.name();
+        let mut out = self.begin();
+        out.write_all(bytes).and_then(|()| out.flush()).map_err(|e| format!("failed to write {name}: {e}"))
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if let (true, Place::File(path)) = (self.is_new, &self.place) {
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// Writes pieces of text as they come.
+pub struct Writer {
+    queue: Option<Sender<String>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Writer {
+    /// Begins to write to `opened`. Trouble is said to `notes`, once.
+    ///
+    /// # Errors
+    /// If there can be no thread.
+    pub fn begin(opened: Opened, notes: Sender<String>) -> std::io::Result<Self> {
+        let (queue, pieces) = channel();
+        let name = opened.name();
+        let out = opened.begin();
+        let thread = std::thread::Builder::new().name("output".to_owned());
+        let thread = thread.spawn(move || write(out, &pieces, &name, &notes))?;
+        Ok(Self { queue: Some(queue), thread: Some(thread) })
+    }
+
+    /// Where pieces are put.
+    pub fn queue(&self) -> Option<Sender<String>> {
+        self.queue.clone()
+    }
+
+    /// Writes a last piece and waits until all is written.
+    pub fn finish(mut self, last: Option<String>) {
+        if let (Some(queue), Some(last)) = (&self.queue, last) {
+            let _ = queue.send(last);
+        }
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn write(mut out: Box<dyn Write + Send>, pieces: &Receiver<String>, name: &str, notes: &Sender<String>) {
+    give_way();
+    for piece in pieces {
+        if let Err(error) = out.write_all(piece.as_bytes()).and_then(|()| out.flush()) {
+            let _ =
+                notes.send(format!("failed to write {name}: {error}; no more is written there, and the load goes on"));
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_there_stays_until_something_is_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let (old, new) = (dir.path().join("old"), dir.path().join("new"));
+        std::fs::write(&old, "a long text that was there").unwrap();
+        for path in [&old, &new] {
+            drop(Opened::open(&Place::File(path.clone())).unwrap());
+        }
+        assert_eq!(std::fs::read_to_string(&old).unwrap(), "a long text that was there");
+        assert!(!new.exists());
+        for path in [&old, &new] {
+            let (notes, said) = channel();
+            let writer = Writer::begin(Opened::open(&Place::File(path.clone())).unwrap(), notes).unwrap();
+            writer.queue().unwrap().send("one\n".to_owned()).unwrap();
+            writer.finish(Some("two\n".to_owned()));
+            assert_eq!(std::fs::read_to_string(path).unwrap(), "one\ntwo\n");
+            assert_eq!(said.try_iter().count(), 0);
+        }
+        let why = Opened::open(&Place::File(dir.path().join("no/such"))).err().unwrap();
+        assert!(why.contains("can't write") && why.contains("no/such"), "{why}");
+    }
+
+    #[test]
+    fn an_error_is_said_once() {
+        let (notes, said) = channel();
+        let writer = Writer::begin(Opened::open(&Place::File("/dev/full".into())).unwrap(), notes).unwrap();
+        let queue = writer.queue().unwrap();
+        for _ in 0..5 {
+            let _ = queue.send("text\n".to_owned());
+        }
+        drop(queue);
+        writer.finish(None);
+        let said: Vec<String> = said.try_iter().collect();
+        assert!(said.len() == 1 && said[0].contains("/dev/full") && said[0].contains("No space"), "{said:?}");
+    }
+}
