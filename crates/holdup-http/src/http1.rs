@@ -110,9 +110,11 @@ impl Parser {
         self.pieces.clear();
         self.body = Body::Head;
         self.head.status = 0;
-        if self.wanted.any() {
+        if self.wanted.picks() {
             self.head.location = None;
             self.head.set_cookie.clear();
+        }
+        if self.wanted.keeps() {
             self.kept.clear(wanted);
         }
         self.wanted = wanted;
@@ -128,7 +130,7 @@ impl Parser {
     /// # Errors
     /// If they are no HTTP/1.x response; see [`Malformed`].
     pub fn feed(&mut self, bytes: &[u8]) -> Result<Progress, Malformed> {
-        self.take(bytes, None)
+        self.take_all(bytes, None)
     }
 
     /// As [`Parser::feed`], with a memory of the last head: one that means the same isn't parsed again, which makes
@@ -138,18 +140,29 @@ impl Parser {
     /// If they are no HTTP/1.x response; see [`Malformed`].
     #[inline]
     pub fn feed_with(&mut self, bytes: &[u8], memo: &mut HeadMemo) -> Result<Progress, Malformed> {
-        self.take(bytes, Some(memo))
+        self.take_all(bytes, Some(memo))
     }
 
     #[inline]
-    fn take(&mut self, bytes: &[u8], mut memo: Option<&mut HeadMemo>) -> Result<Progress, Malformed> {
+    fn take_all(&mut self, bytes: &[u8], memo: Option<&mut HeadMemo>) -> Result<Progress, Malformed> {
+        if self.wanted.keeps() { self.take_and_keep(bytes, memo) } else { self.take::<false>(bytes, memo) }
+    }
+
+    #[inline(never)]
+    fn take_and_keep(&mut self, bytes: &[u8], memo: Option<&mut HeadMemo>) -> Result<Progress, Malformed> {
+        self.take::<true>(bytes, memo)
+    }
+
+    /// With `KEEP`, what is wanted of head and body is kept; without, nothing is looked at for that.
+    #[inline]
+    fn take<const KEEP: bool>(&mut self, bytes: &[u8], mut memo: Option<&mut HeadMemo>) -> Result<Progress, Malformed> {
         let mut at = 0;
         while self.body == Body::Head {
             let rest = &bytes[at..];
             if self.pieces.is_empty()
                 && let Some((length, facts)) = memo.as_deref().and_then(|memo| memo.recall(rest, self.wanted))
             {
-                if self.wanted.head {
+                if KEEP && self.wanted.head {
                     self.kept.head(&rest[..length]);
                 }
                 at += length;
@@ -159,13 +172,9 @@ impl Parser {
             let Some(used) = self.read_head(rest, memo.as_deref_mut())? else { return Ok(Progress::More) };
             at += used;
         }
-        let (rest, limit) = (&bytes[at..], self.wanted.body_bytes);
-        let taken = if limit == 0 {
-            self.body.take(rest, &mut self.body_bytes, |_| ())
-        } else {
-            self.body.take(rest, &mut self.body_bytes, |piece| self.kept.body(piece, limit as usize))
-        };
-        match taken? {
+        let taken =
+            if KEEP { self.keep_body(&bytes[at..])? } else { self.body.take(&bytes[at..], &mut self.body_bytes)? };
+        match taken {
             Taken::All => Ok(Progress::More),
             Taken::Whole { used } => Ok(Progress::Done { used: at + used }),
         }
@@ -226,6 +235,27 @@ impl Parser {
     #[must_use]
     pub fn expected_body(&self) -> Option<u64> {
         self.expected_body
+    }
+
+    /// Takes bytes of the body, and keeps those of the body proper. What is between chunks is taken line by line:
+    /// nothing of the body proper is on such a line.
+    fn keep_body(&mut self, bytes: &[u8]) -> Result<Taken, Malformed> {
+        let limit = self.wanted.body_bytes as usize;
+        let mut at = 0;
+        loop {
+            let rest = &bytes[at..];
+            let proper = self.body.proper(rest.len());
+            self.kept.body(&rest[..proper], limit);
+            let line = || rest.iter().position(|&byte| byte == b'\n').map_or(rest.len(), |end| end + 1);
+            let piece = &rest[..if proper > 0 { proper } else { line() }];
+            if let Taken::Whole { used } = self.body.take(piece, &mut self.body_bytes)? {
+                return Ok(Taken::Whole { used: at + used });
+            }
+            at += piece.len();
+            if at == bytes.len() {
+                return Ok(Taken::All);
+            }
+        }
     }
 
     /// Reads the head; the bytes of `bytes` that belong to it once it is whole.

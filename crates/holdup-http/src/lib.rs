@@ -90,9 +90,9 @@ impl Wanted {
         self.location || self.set_cookie
     }
 
-    /// Whether anything of a response is kept.
+    /// Whether bytes of a response are kept as they are.
     #[inline]
-    fn any(self) -> bool {
-        self.picks() || self.head || self.body_bytes > 0
+    fn keeps(self) -> bool {
+        self.head || self.body_bytes > 0
     }
 }

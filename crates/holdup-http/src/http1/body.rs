@@ -1,5 +1,5 @@
 //! Where a response's body ends: counted bytes, chunks (RFC 9112, section 7.1), or the connection's end. The bytes
-//! of the body proper are handed on.
+//! themselves are not looked at; who keeps them asks beforehand which they are.
 
 use super::{MAX_HEAD_BYTES, Malformed};
 
@@ -59,39 +59,40 @@ impl Body {
         if let Self::Sized(length) = *self { Some(length) } else { None }
     }
 
-    /// Takes bytes, adds the number of those of the body proper to `counted`, and hands them to `keep`.
+    /// How many of the next `count` bytes are of the body proper; those that follow them are not, if there are any.
+    pub fn proper(&self, count: usize) -> usize {
+        match *self {
+            Self::Sized(left) | Self::Chunk(left) => left.min(count as u64) as usize,
+            Self::UntilClose => count,
+            _ => 0,
+        }
+    }
+
+    /// Takes bytes, and adds those of the body proper to `counted`.
     #[inline]
-    pub fn take(&mut self, bytes: &[u8], counted: &mut u64, mut keep: impl FnMut(&[u8])) -> Result<Taken, Malformed> {
+    pub fn take(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
         match self {
             Self::Sized(left) => {
                 let used = (*left).min(bytes.len() as u64);
                 *left -= used;
                 *counted += used;
-                keep(&bytes[..used as usize]);
                 Ok(if *left == 0 { Taken::Whole { used: used as usize } } else { Taken::All })
             }
             Self::UntilClose => {
                 *counted += bytes.len() as u64;
-                keep(bytes);
                 Ok(Taken::All)
             }
-            _ => self.take_chunks(bytes, counted, keep),
+            _ => self.take_chunks(bytes, counted),
         }
     }
 
-    fn take_chunks(
-        &mut self,
-        bytes: &[u8],
-        counted: &mut u64,
-        mut keep: impl FnMut(&[u8]),
-    ) -> Result<Taken, Malformed> {
+    fn take_chunks(&mut self, bytes: &[u8], counted: &mut u64) -> Result<Taken, Malformed> {
         let mut at = 0;
         while at < bytes.len() {
             if let Self::Chunk(left) = self {
                 let used = (*left).min((bytes.len() - at) as u64);
                 *left -= used;
                 *counted += used;
-                keep(&bytes[at..at + used as usize]);
                 at += used as usize;
                 if *left == 0 {
                     *self = Self::ChunkEnd { cr: false };
