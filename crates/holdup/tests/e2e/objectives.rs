@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::program::{Finished, Running, alone, finish, holdup, manifest, send};
+use crate::python;
 use crate::service::Service;
 
 /// Runs a scenario with these `thresholds` against `service`.
@@ -77,8 +78,11 @@ fn a_short_stall_is_missed_by_a_window_and_not_by_the_run() {
     assert!((kept - judged).abs() < 1e-3, "{kept} {judged}");
 }
 
-/// `diagnose` says of the objectives what `run` said.
+/// `diagnose` says of the objectives what `run` said, and both say it as the schema has it.
 fn is_the_same_again(dir: &Path, verdict: &Value) {
+    let json = dir.join("verdict.json");
+    std::fs::write(&json, verdict.to_string()).unwrap();
+    python::check("contract.py", &["diagnosis", json.to_str().unwrap()]);
     let again = finish(holdup(["diagnose", "--json"]).arg(dir.join("run")), 30).json();
     assert_eq!(again["objectives"], verdict["objectives"]);
     let text = finish(holdup(["diagnose"]).arg(dir.join("run")), 30).stdout;
