@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A figure with its interval of 95 %.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Estimate {
     /// The best single figure.
     pub value: f64,
@@ -16,7 +16,7 @@ pub struct Estimate {
 }
 
 /// What the steps of a search show.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The offered rate from which the mean response time grows faster than load (its elasticity is 1), requests per second.
     pub knee: Option<Estimate>,
@@ -47,7 +47,7 @@ pub struct Finding {
 }
 
 /// Where the service stops doing what it should.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Breaking {
     /// Requests per second.
     pub rate: Estimate,
@@ -56,7 +56,7 @@ pub struct Breaking {
 }
 
 /// What is missed beyond the breaking point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
     /// Requests pile up: fewer end than become due.
@@ -68,7 +68,7 @@ pub enum How {
 }
 
 /// What happened when load fell after an overload.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Hysteresis {
     /// The rate of the overload, requests per second.
     pub overload_rate: f64,
@@ -85,7 +85,7 @@ pub struct Hysteresis {
 /// The Universal Scalability Law: `X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))`
 /// (N. J. Gunther, "A simple capacity model of massively parallel transaction systems", CMG 1993; "Guerrilla Capacity
 /// Planning", 2007).
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Usl {
     /// Throughput of one request at a time, requests per second.
     pub gamma: Estimate,
@@ -104,7 +104,7 @@ pub struct Usl {
 }
 
 /// The largest throughput by the Universal Scalability Law.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Peak {
     /// Requests in the system: `sqrt((1 - alpha) / beta)`.
     pub concurrency: Estimate,
@@ -119,7 +119,7 @@ pub struct Peak {
 /// L = alpha rho^beta / (1 - rho)", Annals of the Institute of Statistical Mathematics 29, 1977); `V` is half the sum of
 /// the squared coefficients of variation of arrivals and service; `onset` is 0 for Poisson's arrivals and says how much
 /// later waiting begins with even ones (Kraemer and Langenbach-Belz 1976). Exact for M/M/1 and for the law of contention.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
     /// Mean response time of a service without load, nanoseconds.
     pub base_ns: f64,
@@ -134,7 +134,7 @@ pub struct Curve {
 }
 
 /// One step, judged.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Point {
     /// Offered rate, requests per second.
     pub offered: f64,
@@ -155,7 +155,7 @@ pub struct Point {
 }
 
 /// Whether the service followed in a step.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Held {
     /// It did.

@@ -34,6 +34,7 @@ impl Analysis {
             steps.iter().enumerate().filter_map(|(index, step)| Visit::of(index, step, config)).collect();
         let usual: Vec<&Visit> =
             visits.iter().filter(|visit| !visit.is_limited && steps[visit.step].purpose != Purpose::Recover).collect();
+        let variation = Variation::of(steps, &usual, config);
         let leak = leak(&usual);
         let errors_base = errors_base(&usual);
         let errors_most = errors_base + config.error_ratio_most;
@@ -55,8 +56,7 @@ impl Analysis {
             .filter(|visit| visit.is_limited && visit.offered > unlimited)
             .map(|visit| visit.offered)
             .reduce(f64::min);
-        let capacity = capacity(&visits, &held, &counts, hold, over);
-        let variation = Variation::of(steps, &usual, config);
+        let capacity = capacity(&visits, &held, &counts, hold, over, &variation);
         let least = usual.iter().filter_map(|visit| visit.response).fold(f64::MAX, f64::min);
         let observed: Vec<Observed> = visits
             .iter()
@@ -203,6 +203,7 @@ fn capacity(
     counts: &impl Fn(usize) -> bool,
     hold: Option<f64>,
     over: Option<f64>,
+    variation: &Variation,
 ) -> Option<Estimate> {
     let over = over?;
     let (mut sum, mut weights) = (0.0, 0.0);
@@ -213,6 +214,8 @@ fn capacity(
             continue;
         }
         let (rate, error) = throughput(visit);
+        // As many as that are done differs by luck when service times do.
+        let error = error.max(rate * (variation.service / (rate * visit.seconds as f64).max(1.0)).sqrt());
         if rate <= 0.0 {
             continue;
         }
@@ -232,10 +235,21 @@ fn capacity(
     // 0.5 % of its own besides: seconds are cut by a clock that the service does not know.
     let error = (scatter.max(1.0) / weights).sqrt().hypot(0.005 * value);
     let (low, high) = (value - super::visit::Z * error, value + super::visit::Z * error);
-    if hold_low > high * 1.02 {
-        return Some(Estimate { value: (hold_low * over).sqrt(), low: hold_low, high: over });
+    // More was completed for a while than an overloaded service completes: throughput falls under overload.
+    let sustained = visits
+        .iter()
+        .zip(held)
+        .enumerate()
+        .filter(|(index, (visit, held))| counts(*index) && **held == Held::Yes && visit.offered < over)
+        .map(|(_, (visit, _))| {
+            let luck = (variation.half_sum() / (visit.achieved * visit.seconds as f64).max(1.0)).sqrt();
+            visit.achieved * (1.0 - 2.0 * luck) - 2.0 * visit.achieved_error
+        })
+        .fold(0.0, f64::max);
+    if sustained > high * 1.01 {
+        let low = sustained.min(over);
+        return Some(Estimate { value: (hold_low.clamp(low, over) * over).sqrt(), low, high: over });
     }
-    let value = value.clamp(hold_low.min(value * 1.02), over.max(value * 0.98));
     Some(Estimate { value, low: low.min(value), high: high.max(value) })
 }
 

@@ -12,7 +12,7 @@
 
 use crate::Curve;
 use crate::judge::variation::Variation;
-use crate::statistics::{Random, minimise, quantile, solve};
+use crate::statistics::{Random, Solution, minimise, solve};
 
 /// What the curve is fitted to: a rate, a response time in seconds, its relative standard error.
 #[derive(Clone, Copy, Debug)]
@@ -84,30 +84,27 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
         (1e-6_f64.ln(), 30_f64.ln()),
         (0.2_f64.ln(), 40_f64.ln()),
     ];
+    let residuals = |at: &[f64; 4], weights: &[f64], out: &mut Vec<f64>| {
+        out.clear();
+        let curve = of_logarithms(at, onset);
+        out.extend(observed.iter().zip(weights).map(|(one, weight)| weight.sqrt() * residual(&curve, one)));
+        let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
+        out.push((at[1] - centre.ln()) / spread);
+        out.push((at[3] - ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()) / K_SPREAD);
+        out.push((at[2] - (half_sum / workers).ln()) / a_spread);
+    };
     let mut weights = vec![1.0; observed.len()];
     let workers = (centre * fastest).max(1.0);
     let mut best = None;
     for round in 0..4 {
-        let run = |start: [f64; 4]| {
-            minimise(start, bounds, |at, out| {
-                out.clear();
-                let curve = of_logarithms(at, onset);
-                out.extend(
-                    observed.iter().zip(&weights).map(|(one, weight): (_, &f64)| weight.sqrt() * residual(&curve, one)),
-                );
-                let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
-                out.push((at[1] - centre.ln()) / spread);
-                out.push((at[3] - ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()) / K_SPREAD);
-                out.push((at[2] - (half_sum / workers).ln()) / a_spread);
-            })
-        };
+        let run = |start: [f64; 4]| minimise(start, bounds, |at, out| residuals(at, &weights, out));
         let starts: Vec<[f64; 4]> = match &best {
             None => [1e-3, 0.1, half_sum.max(0.02), 3.0 * half_sum.max(0.02)]
                 .into_iter()
                 .map(|a| [fastest.ln(), centre.ln(), (a / workers).ln(), ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()])
                 .collect(),
             Some(solution) => {
-                let solution: &crate::statistics::Solution<4> = solution;
+                let solution: &Solution<4> = solution;
                 vec![solution.at]
             }
         };
@@ -130,8 +127,8 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
         (sum / (observed.len() as f64 - 2.0).max(1.0)).max(1.0)
     };
     let knee = curve.knee();
-    let (low, high) =
-        interval(&best.at, &best.information, scatter, &bounds, onset).unwrap_or((0.5 * knee, 1.5 * knee));
+    let (low, high) = interval(&best, scatter, &bounds, onset, |at, out| residuals(at, &weights, out))
+        .unwrap_or((0.5 * knee, 1.5 * knee));
     Some(Fit { curve, knee: (knee, low.min(knee), high.max(knee)) })
 }
 
@@ -146,19 +143,54 @@ fn residual(curve: &Curve, one: &Observed) -> f64 {
     ((one.response / response).ln() + 0.5 * one.error.min(0.5).powi(2)) / one.error.hypot(ERROR_LEAST)
 }
 
-/// 95 % of the knees of curves drawn around the fitted one, from the normal distribution with its information.
+/// 95 % of the knees of curves around the fitted one: drawn from the normal distribution with its information, each draw
+/// weighed by how well it really fits (importance sampling; where `a` is almost 0 the normal distribution is far off).
 fn interval(
-    at: &[f64; 4],
-    information: &[[f64; 4]; 4],
+    best: &Solution<4>,
     scatter: f64,
     bounds: &[(f64, f64); 4],
     onset: f64,
+    mut residuals: impl FnMut(&[f64; 4], &mut Vec<f64>),
 ) -> Option<(f64, f64)> {
-    let mut covariance = [[0.0; 4]; 4];
+    let factor = cholesky(&covariance(&best.information, scatter)?);
+    let mut random = Random::new(0x6b6e_6565);
+    let mut out = Vec::new();
+    let mut knees: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
+    for _ in 0..DRAWS {
+        let draw: [f64; 4] = std::array::from_fn(|_| random.normal());
+        let mut at = best.at;
+        for row in 0..4 {
+            at[row] += (0..=row).map(|column| factor[row][column] * draw[column]).sum::<f64>();
+        }
+        if at.iter().zip(bounds).any(|(value, (low, high))| value < low || value > high) {
+            continue;
+        }
+        residuals(&at, &mut out);
+        let cost = 0.5 * out.iter().map(|one| one * one).sum::<f64>();
+        let weight = 0.5 * draw.iter().map(|one| one * one).sum::<f64>() - (cost - best.cost) / scatter;
+        knees.push((of_logarithms(&at, onset).knee(), weight.min(5.0).exp()));
+    }
+    knees.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let total: f64 = knees.iter().map(|knee| knee.1).sum();
+    let at = |share: f64| {
+        let mut sum = 0.0;
+        knees.iter().find(|knee| {
+            sum += knee.1;
+            sum >= share * total
+        })
+    };
+    Some((at(0.025)?.0, at(0.975)?.0))
+}
+
+/// Draws around the fitted curve.
+const DRAWS: usize = 400;
+
+fn covariance(information: &[[f64; 4]; 4], scatter: f64) -> Option<[[f64; 4]; 4]> {
     let mut damped = *information;
     for (index, row) in damped.iter_mut().enumerate() {
         row[index] += 1e-6;
     }
+    let mut covariance = [[0.0; 4]; 4];
     for column in 0..4 {
         let mut unit = [0.0; 4];
         unit[column] = 1.0;
@@ -167,28 +199,20 @@ fn interval(
             covariance[row][column] = solved[row] * scatter;
         }
     }
-    // Cholesky's factor.
+    Some(covariance)
+}
+
+/// The lower triangle whose product with its mirror is the matrix.
+fn cholesky(matrix: &[[f64; 4]; 4]) -> [[f64; 4]; 4] {
     let mut factor = [[0.0; 4]; 4];
     for row in 0..4 {
         for column in 0..=row {
             let sum: f64 = (0..column).map(|index| factor[row][index] * factor[column][index]).sum();
-            let value = covariance[row][column] - sum;
+            let value = matrix[row][column] - sum;
             factor[row][column] = if row == column { value.max(1e-12).sqrt() } else { value / factor[column][column] };
         }
     }
-    let mut random = Random::new(0x6b6e_6565);
-    let knees: Vec<f64> = (0..300)
-        .map(|_| {
-            let draw: [f64; 4] = std::array::from_fn(|_| random.normal());
-            let mut moved = *at;
-            for row in 0..4 {
-                moved[row] += (0..=row).map(|column| factor[row][column] * draw[column]).sum::<f64>();
-                moved[row] = moved[row].clamp(bounds[row].0, bounds[row].1);
-            }
-            of_logarithms(&moved, onset).knee()
-        })
-        .collect();
-    Some((quantile(&knees, 0.025), quantile(&knees, 0.975)))
+    factor
 }
 
 #[cfg(test)]

@@ -24,7 +24,10 @@ pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut V
         .iter()
         .map(|second| (second.response.count > 0).then(|| second.response.mean_ns * 1e-9 / before))
         .collect();
-    let is_back = |ratio: &Option<f64>| ratio.is_some_and(|ratio| ratio < BACK);
+    // A second of few answers differs by luck.
+    let answers = recover.offered.max(1e-9);
+    let luck = 2.0 * (analysis.variation.half_sum() / answers).sqrt();
+    let is_back = |ratio: &Option<f64>| ratio.is_some_and(|ratio| ratio < BACK + luck);
     // Back from the first second on after which most are: one later stall of the machine is no relapse.
     let first = (0..ratios.len()).find(|from| {
         let rest = &ratios[*from..];

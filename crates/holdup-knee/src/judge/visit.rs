@@ -6,6 +6,9 @@ use crate::{Config, How, Step, Summary};
 /// Two-sided 95 % of a normal distribution.
 pub(crate) const Z: f64 = 1.96;
 
+/// A service with answers faster than this (seconds) is full of requests within the first second.
+const FILLS_AT_ONCE: f64 = 0.2;
+
 /// A step in figures. Rates are per second, times in seconds, errors are standard errors.
 #[derive(Clone, Debug)]
 pub(crate) struct Visit {
@@ -28,15 +31,16 @@ pub(crate) struct Visit {
     pub response_error: f64,
     /// Mean of the requests in the system.
     pub in_system: f64,
-    pub in_system_first: f64,
+    /// Requests in the system at the end beyond those at the start, and how many of them luck may bring.
+    pub gained: f64,
+    pub gained_by_luck: f64,
     pub in_system_last: f64,
     pub failed: f64,
     pub ended: f64,
     /// The quantile that the objective is about, if there is one.
     pub objective: Option<f64>,
-    /// Seconds that count, and those of them that were left out of the response time.
+    /// Seconds that count.
     pub seconds: usize,
-    pub left_out: usize,
     pub is_limited: bool,
 }
 
@@ -47,15 +51,13 @@ impl Visit {
         if all.is_empty() {
             return None;
         }
-        // Requests enter at once and leave a response time later: until then their number grows without meaning anything.
-        let first_answers: Vec<f64> = all
-            .iter()
-            .filter(|second| second.response.count > 0)
-            .map(|second| second.response.mean_ns * 1e-9)
-            .collect();
-        let filling = first_answers.iter().copied().fold(f64::MAX, f64::min);
-        let filling = if filling < all.len() as f64 { filling.ceil().max(0.0) as usize } else { 0 };
-        let settle = (step.settle.as_secs_f64().ceil() as usize).max(if filling > 1 { filling } else { 0 });
+        // Requests enter at once and leave a response time later, some of them much later: until then their number grows
+        // without meaning anything.
+        let answers =
+            all.iter().filter(|second| second.response.count > 0).map(|second| second.response.mean_ns * 1e-9);
+        let fastest = answers.fold(f64::MAX, f64::min);
+        let filling = if fastest > FILLS_AT_ONCE { 3.0 * fastest } else { 0.0 };
+        let settle = step.settle.as_secs_f64().max(filling.min(all.len() as f64)).ceil() as usize;
         let skip = settle.min(all.len().saturating_sub(if all.len() > 3 { 2 } else { 1 }));
         let seconds = &all[skip..];
         let count = seconds.len() as f64;
@@ -71,7 +73,7 @@ impl Visit {
         let grown: Vec<f64> = levels.windows(2).map(|pair| (pair[1] - pair[0]) / rate).collect();
         let completions: Vec<f64> = seconds.iter().map(|second| second.completed as f64).collect();
 
-        let (response, response_error, left_out) = level(seconds.iter().map(|s| (&s.response, s.is_disturbed)));
+        let (response, response_error, _) = level(seconds.iter().map(|s| (&s.response, s.is_disturbed)));
         let times: Vec<(f64, f64)> = seconds
             .iter()
             .enumerate()
@@ -96,7 +98,8 @@ impl Visit {
             response,
             response_error,
             in_system: mean(&levels),
-            in_system_first: first,
+            gained: last - first,
+            gained_by_luck: 4.0 + 3.0 * (2.0 * due * fastest.min(all.len() as f64)).sqrt(),
             in_system_last: last,
             failed,
             ended: completed + failed,
@@ -109,7 +112,6 @@ impl Visit {
                 (!tails.is_empty()).then(|| median(&tails) * 1e-9)
             }),
             seconds: seconds.len(),
-            left_out,
             is_limited: step.is_generator_limited,
         })
     }
@@ -126,18 +128,20 @@ impl Visit {
         const LEAST: f64 = 0.01;
         const PLAIN: f64 = 0.25;
         let growth = self.growth - leak;
+        let gained = self.gained - leak * self.due * self.seconds as f64;
         if growth > PLAIN {
-            return true;
+            return gained > self.gained_by_luck;
         }
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
         let is_growing = growth > LEAST + one && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
-        is_growing && self.drift > 0.4 * growth
+        is_growing && self.drift > 0.4 * growth && gained > 0.5 * self.gained_by_luck
     }
 
     /// Whether requests clearly do not pile up.
     pub fn keeps_up(&self, leak: f64) -> bool {
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
-        self.growth.min(self.median_growth) - leak < 0.02 + one || self.drift < 0.2 * (self.growth - leak)
+        let growth = self.growth.min(self.median_growth) - leak;
+        growth < 0.02 + one || (growth < 0.1 && self.seconds > 2 && self.drift < 0.2 * growth)
     }
 
     /// Whether more failed than `most`, surely.

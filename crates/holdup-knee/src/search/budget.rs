@@ -43,7 +43,7 @@ pub(crate) fn offer(
     budget: &Budget,
 ) -> Move {
     let response = analysis.base_response().unwrap_or(0.0).min(5.0);
-    let filling = 1.0 + if response > 0.2 { response } else { 0.0 };
+    let filling = 1.0 + if response > 0.2 { 2.0 * response } else { 0.0 };
     // A step begins with an empty queue; one that varies forgets that in about so long.
     let forgetting = match analysis.capacity {
         Some(capacity) if analysis.variation.half_sum() > 0.1 && rate < capacity.value => {

@@ -32,6 +32,14 @@ pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget:
         return explore(config.from.min(config.most), analysis, budget, config);
     }
     let highest = analysis.hold.unwrap_or(0.0);
+    // The first answer of a service may show that the step was too short to say anything: again, now that this is known.
+    if let (Some(visit), Some(Held::Unclear)) = (analysis.visits.last(), analysis.held.last())
+        && steps.last().is_some_and(|step| step.purpose == Purpose::Explore)
+        && visits(analysis, visit.offered, 0.01) < 3
+    {
+        let why = format!("longer: {:.4}/s", visit.offered);
+        return Some(Wanted { offer: offer(visit.offered, 30.0, 5.0, Purpose::Explore, analysis, budget), why });
+    }
     if analysis.errors_base > 0.5 && steps.len() >= 3 {
         return None;
     }

@@ -159,3 +159,52 @@ fn disturbed_queues() {
         }
     }
 }
+
+#[test]
+#[ignore = "prints one search: KIND (a,l,workers,capacity) and SEED"]
+fn one() {
+    let text = std::env::var("KIND").unwrap_or_else(|_| "p,c,1,30".to_owned());
+    let parts: Vec<&str> = text.split(',').collect();
+    let arrivals = if parts[0] == "p" { Arrivals::Poisson } else { Arrivals::Even };
+    let length = if parts[1] == "c" { Length::Constant } else { Length::Exponential };
+    let kind = kind(arrivals, length, parts[2].parse().unwrap(), parts[3].parse().unwrap());
+    let mut service = kind.service;
+    match parts.get(4) {
+        Some(&"stalls") => service.stalls = Some(STALLS),
+        Some(&"bounded") => service.most_in_system = service.workers + 100,
+        Some(&"errors") => service.error_ratio = 0.01,
+        Some(&"never") => service.never_ratio = 0.005,
+        Some(&"metastable") => {
+            service.metastable = Some(Metastable { in_system: service.workers + 60, factor: 2.0, idle: 0.25 })
+        }
+        _ => {}
+    }
+    let seed: u64 = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(0);
+    let (finding, steps, elapsed) = World::new(service, arrivals, seed * 7919 + 1).search(&kind.config);
+    for (point, step) in finding.points.iter().zip(&steps) {
+        println!(
+            "{:6.1}-{:6.1} {:8} {:9.2} got {:9.2} R {:9.3} ms N {:7.1} growth {:+.3} err {:.3} {:?}",
+            step.from.as_secs_f64(),
+            step.to.as_secs_f64(),
+            step.purpose.name(),
+            point.offered,
+            point.achieved,
+            point.response_ns.unwrap_or(0.0) / 1e6,
+            point.in_system,
+            point.growth,
+            point.error_ratio,
+            point.held
+        );
+    }
+    let analysis = crate::judge::Analysis::of(&steps, &kind.config);
+    println!(
+        "truth {} variation {:?} fit {:?} hold {:?} over {:?}",
+        kind.knee, analysis.variation, analysis.fit, analysis.hold, analysis.over
+    );
+    println!("knee {:?} capacity {:?} breaking {:?}", finding.knee, finding.capacity, finding.breaking_point);
+    println!(
+        "{:?} {:?} {:?} stable {} {elapsed:.0} s",
+        finding.hysteresis, finding.refused, finding.unresolved, finding.is_stable
+    );
+    println!("{:?}", finding.usl);
+}
