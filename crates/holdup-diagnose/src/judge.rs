@@ -120,6 +120,7 @@ impl Judged {
             not_judged: self.not_judged,
             ledger: ledger(case),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
+            search: search(case.recording),
             load: LoadReport { disturbed: disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
         }
@@ -222,4 +223,17 @@ fn met(case: &Case<'_>) -> String {
         (met, open) if met.is_empty() => format!("; but no objective could be judged ({open})"),
         (met, open) => format!(": every objective that could be judged was met ({met}), and {open} could not"),
     }
+}
+
+/// A search as it was played. The same shape as the engine's own.
+#[derive(serde::Deserialize)]
+struct Searched {
+    config: holdup_knee::Config,
+    steps: Vec<holdup_knee::Step>,
+}
+
+/// What a search for the knee found. One that can't be read is none.
+fn search(recording: &Recording) -> Option<holdup_knee::Finding> {
+    let searched: Searched = serde_json::from_str(recording.search.as_deref()?).ok()?;
+    Some(holdup_knee::judge(&searched.steps, &searched.config))
 }

@@ -38,6 +38,9 @@ pub struct Diagnosis {
     /// What became of each objective, in the scenario's order.
     #[serde(default)]
     pub objectives: Vec<ObjectiveReport>,
+    /// What a search for the knee found; none if the load was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<holdup_knee::Finding>,
     /// What the generator did and saw.
     pub load: LoadReport,
     /// What each source could say.

@@ -9,7 +9,7 @@ mod load;
 mod names;
 mod objectives;
 pub mod profile;
-mod search;
+pub mod search;
 mod steps;
 
 use std::sync::Arc;

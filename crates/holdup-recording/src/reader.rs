@@ -9,6 +9,9 @@ use crate::rows::Tables;
 use crate::segment::{self, SegmentError};
 use crate::table::Row;
 
+/// The file of a search for the knee: what was asked for, and every step that was played (JSON).
+pub const SEARCH: &str = "search.json";
+
 /// Why a recording can't be opened. Each says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -82,6 +85,8 @@ pub struct Recording {
     pub tables: Tables,
     /// The load's latencies by second and operation, still encoded: see [`hlog::merged`].
     pub latencies: Vec<hlog::Slice>,
+    /// Text of [`SEARCH`], if the load was a search.
+    pub search: Option<String>,
 }
 
 impl Recording {
@@ -95,7 +100,8 @@ impl Recording {
         }
         let manifest = read_manifest(dir)?;
         let tables = Tables::read(dir)?;
-        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies: hlog::read(dir) })
+        let search = fs::read_to_string(dir.join(SEARCH)).ok();
+        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies: hlog::read(dir), search })
     }
 }
 

@@ -3,6 +3,7 @@
 #[macro_use]
 mod terminal;
 
+mod around;
 mod charts;
 mod commands;
 mod failure;

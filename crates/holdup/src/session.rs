@@ -16,9 +16,11 @@ use holdup_load::stats::{Live, Second};
 use holdup_recording::hlog::Interval;
 use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::priority::give_way;
+use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
 
+use crate::around;
 use crate::failure::Failure;
 use crate::objectives::Objectives;
 use crate::outputs::{self, Outputs as Ways};
@@ -106,6 +108,10 @@ pub fn record_to(
     let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
     let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
 
+    if let Some((scenario, engine)) = session.scenario.zip(engine.as_ref()) {
+        around::set_up(scenario, engine, progress, stop)?;
+    }
+
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
     manifest.coverage = coverage.iter().flatten().cloned().collect();
     manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
@@ -183,6 +189,13 @@ fn put_load_on(
             .map_err(Failure::unusable)
     })?;
     progress.end();
+    if let Some(trouble) = session.scenario.and_then(|scenario| around::tear_down(scenario, engine, progress)) {
+        progress.say(&trouble);
+    }
+    if let Some(search) = &summary.search {
+        let text = serde_json::to_string(search).map_err(Failure::unusable)?;
+        std::fs::write(session.dir.join(SEARCH), text).map_err(Failure::unusable)?;
+    }
     let (written, (judgements, aborted)) =
         histograms.join().map_err(|_| Failure::Unusable("writing histograms failed; please report this".to_owned()))?;
     if let Err(error) = written {

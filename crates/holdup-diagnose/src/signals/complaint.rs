@@ -221,8 +221,13 @@ mod tests {
         let thresholds: Vec<Threshold> =
             threshold.into_iter().map(|t| objective::parse::<&str>(t, &[]).unwrap()).collect();
         manifest.load = Some(LoadFacts { thresholds, ..LoadFacts::default() });
-        let recording =
-            Recording { dir: Default::default(), manifest, tables: Tables::default(), latencies: Vec::new() };
+        let recording = Recording {
+            dir: Default::default(),
+            manifest,
+            tables: Tables::default(),
+            latencies: Vec::new(),
+            search: None,
+        };
         let operations = operations::of_rows(rows, i64::MIN);
         let requests: Vec<&Request> = rows.iter().collect();
         let run = Run {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use holdup_knee::{Config, Objective};
+pub use holdup_knee::{Config, Objective};
 
 use super::{MAX_RATE, positive};
 use crate::yaml::{Map, Node, YamlError};
@@ -36,14 +36,8 @@ pub fn parse(node: &Node, load: &Map<'_>) -> Result<Config, YamlError> {
     if let Some(most) = map.get("most") {
         config.most = rate(most)?;
     }
-    if config.from > config.most {
-        return Err(node.error(format!("it begins at {} and may offer {} at most", config.from, config.most)));
-    }
     if let Some(within) = map.get("within") {
         config.budget = within.duration()?;
-        if config.budget < SHORTEST || config.budget > LONGEST {
-            return Err(within.error("a search takes from 20s to 4h; 3m do for most"));
-        }
     }
     if let Some(errors) = map.get("errors") {
         config.error_ratio_most = share(errors)?;
@@ -57,7 +51,20 @@ pub fn parse(node: &Node, load: &Map<'_>) -> Result<Config, YamlError> {
     if let Some(objective) = map.get("objective") {
         config.objective = Some(self::objective(objective.text()?).map_err(|why| objective.error(why))?);
     }
+    check(&config).map_err(|why| node.error(why))?;
     Ok(config)
+}
+
+/// # Errors
+/// If nothing can be found so.
+pub fn check(config: &Config) -> Result<(), String> {
+    if config.from > config.most {
+        return Err(format!("it begins at {} and may offer {} at most", config.from, config.most));
+    }
+    if config.budget < SHORTEST || config.budget > LONGEST {
+        return Err("a search takes from 20s to 4h; 3m do for most".to_owned());
+    }
+    Ok(())
 }
 
 /// Reads `p99 < 500ms`.

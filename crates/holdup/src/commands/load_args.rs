@@ -7,7 +7,8 @@ use std::time::Duration;
 use holdup_load::access_log::{Format, Options, time};
 use holdup_load::model::{Closed, Load};
 use holdup_load::scenario::profile::{self, DEFAULT_SEED, REPLAYED_METHODS};
-use holdup_load::scenario::{DEFAULT_CONNECTIONS, MAX_RATE, Operation, Scenario, WarmUp};
+use holdup_load::scenario::search::{self, Config};
+use holdup_load::scenario::{DEFAULT_CONNECTIONS, MAX_RATE, Operation, RateOf, Scenario, WarmUp};
 use holdup_load::schedule::{Schedule, Share};
 use holdup_recording::clock;
 
@@ -53,6 +54,18 @@ pub struct LoadArgs {
     /// Closed model: as many users as --connections, each waits for the response before the next request
     #[arg(long, requires = "url", group = "how_much", conflicts_with = "poisson")]
     closed: bool,
+
+    /// Find the knee and the breaking point: rates are chosen by what is seen, from the first up to the second, requests per second [default: 10:20000]
+    #[arg(long, value_name = "FROM:MOST", requires = "url", group = "how_much", num_args = 0..=1, default_missing_value = "10:20000", value_parser = ramp)]
+    search: Option<[f64; 2]>,
+
+    /// How long a search may take [default: 3m]
+    #[arg(long, value_name = "DURATION", requires = "search", value_parser = positive)]
+    within: Option<Duration>,
+
+    /// An objective that the service has to meet at the rates that a search is content with, e.g. 'p99 < 500ms'
+    #[arg(long, value_name = "OBJECTIVE", requires = "search", value_parser = search_objective)]
+    search_objective: Option<holdup_load::scenario::search::Objective>,
 
     /// How long, e.g. 30s or 1h; of each step with --steps [default: 10s; with --replay: the whole log]
     #[arg(long, value_name = "DURATION", requires = "url", value_parser = positive)]
@@ -119,6 +132,8 @@ pub struct Demand {
     pub operations: Vec<Operation>,
     /// The same as the `load` section of a scenario.
     pub text: String,
+    /// What is searched for, if it is a search.
+    pub search: Option<Config>,
 }
 
 impl LoadArgs {
@@ -128,7 +143,21 @@ impl LoadArgs {
         let length = self.duration.unwrap_or(DEFAULT_DURATION);
         let wrong = |flag: &'static str| move |why: String| Failure::Unusable(format!("{flag}: {why}"));
         let mut operations = Vec::new();
-        let (schedule, text) = if let Some(rate) = self.rate {
+        let mut search = None;
+        let (schedule, text) = if let Some([from, most]) = self.search {
+            let config = Config {
+                from: from.max(0.1),
+                most,
+                budget: self.within.unwrap_or(Config::default().budget),
+                objective: self.search_objective,
+                ..Config::default()
+            };
+            search::check(&config).map_err(wrong("--search"))?;
+            let text = format!("search: {{from: {}, most: {most}, within: {}}}", config.from, written(config.budget));
+            let schedule = Schedule::live(config.budget, most);
+            search = Some(config);
+            (schedule, text)
+        } else if let Some(rate) = self.rate {
             (Schedule::constant(rate, length), format!("rate: {rate}"))
         } else if let Some([from, to, step]) = self.steps {
             let text = format!("steps: {{from: {from}, to: {to}, step: {step}, every: {}}}", written(length));
@@ -156,7 +185,12 @@ impl LoadArgs {
                 ..Closed::default()
             };
             let text = format!("  users: {}\n  think: {}\n", closed.users, written(closed.think));
-            return Ok(Demand { load: Load::Closed(closed), operations, text: self.section(&text, Some(length)) });
+            return Ok(Demand {
+                load: Load::Closed(closed),
+                operations,
+                text: self.section(&text, Some(length)),
+                search,
+            });
         } else {
             return Err(Failure::Unusable(
                 "say how much: --rate 500, --steps 50:300:50, --ramp 0:500, --spike 50:500:10s:5s, --sine 100:80:1m, --replay access.log, or --closed --connections 64".to_owned(),
@@ -170,14 +204,16 @@ impl LoadArgs {
         } else {
             schedule
         };
-        let length = if self.steps.is_some() || self.replay.is_some() { None } else { Some(length) };
-        Ok(Demand { load: Load::Open(schedule), operations, text: self.section(&text, length) })
+        let says_itself = self.steps.is_some() || self.replay.is_some() || search.is_some();
+        let length = if says_itself { None } else { Some(length) };
+        Ok(Demand { load: Load::Open(schedule), operations, text: self.section(&text, length), search })
     }
 
     /// clap lets go of a flag that is required by another one if a third excludes it, so this is checked here.
     fn belongs(&self) -> Result<(), Failure> {
         let log = self.replay.is_some();
         for (is_lost, flag, of) in [
+            (self.duration.is_some() && self.search.is_some(), "--duration", "other loads; a search has --within"),
             (self.think.is_some() && !self.closed, "--think", "--closed"),
             (self.speed.is_some() && !log, "--speed", "--replay"),
             (!self.replay_methods.is_empty() && !log, "--replay-methods", "--replay"),
@@ -207,6 +243,11 @@ impl LoadArgs {
         format!("load:\n{text}{length}")
     }
 
+    /// This process's part of the load.
+    pub fn share(&self) -> Share {
+        self.shard.unwrap_or(Share::WHOLE)
+    }
+
     /// Whether the requests are those of a log.
     pub fn is_replay(&self) -> bool {
         self.replay.is_some()
@@ -221,6 +262,12 @@ impl LoadArgs {
         profile::check_warm_up(scenario.warm_up, scenario.load.length())
             .map_err(|why| Failure::Unusable(format!("--warm-up: {why}")))?;
         if let Some(share) = self.shard {
+            if scenario.search.is_some() {
+                return Err(Failure::Unusable(
+                    "--shard: a search decides by what it sees, and one process does not see the others' part"
+                        .to_owned(),
+                ));
+            }
             let (count, what) = match &scenario.load {
                 Load::Closed(closed) => (u64::from(closed.users), "users"),
                 // Poisson arrivals are not counted only to see that there are enough.
@@ -266,13 +313,19 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
             );
             u64::from(closed.users)
         }
+        Load::Open(_) if scenario.search.is_some() => {
+            let (from, most) = scenario.search.as_ref().map_or((0.0, 0.0), |config| (config.from, config.most));
+            lines.push(format!("fine: a search for the knee, from {from} up to {most} requests per second, within {seconds} s ({names})"));
+            0
+        }
         Load::Open(schedule) => {
             let stretches = schedule.stretches();
             let mean: f64 = stretches.iter().map(|s| (s.rate_from + s.rate_to) / 2.0 * s.length.as_secs_f64()).sum();
             let is_counted = schedule.seed().is_none() || mean < COUNTED;
             let total = if is_counted { schedule.total() } else { mean as u64 };
             let about = if is_counted { "" } else { "about " };
-            lines.push(format!("fine: {about}{total} requests over {seconds} s ({names})"));
+            let what = if scenario.rate_of == RateOf::Sessions { "sessions" } else { "requests" };
+            lines.push(format!("fine: {about}{total} {what} over {seconds} s ({names})"));
             if stretches.len() > 1 {
                 let phases: Vec<&str> = stretches.iter().map(|s| s.name.as_str()).collect();
                 lines.push(format!("phases: {}", first_of(&phases, 10)));
@@ -282,6 +335,14 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
             total
         }
     };
+    lines.extend(scenario.sessions.as_ref().map(|sessions| {
+        let flows: Vec<String> = sessions.script.flows.iter().map(|f| format!("{} ({})", f.name, f.weight)).collect();
+        let flows: Vec<&str> = flows.iter().take(sessions.flows as usize).map(String::as_str).collect();
+        format!("sessions, by weight: {}", first_of(&flows, 10))
+    }));
+    lines.extend(scenario.sessions.iter().flat_map(|s| &s.script.sources).map(|source| {
+        format!("feeder {}: {} rows ({})", source.name, source.feeder.len(), source.feeder.columns().join(", "))
+    }));
     lines.push(match scenario.warm_up {
         WarmUp::Detect => "warm-up: left out as far as response times show one".to_owned(),
         WarmUp::None => "warm-up: nothing is left out".to_owned(),
@@ -293,6 +354,11 @@ pub fn describe(scenario: &Scenario) -> Vec<String> {
     }
     lines.extend(scenario.start_at.map(|start| format!("start: {}", clock::rfc3339(start))));
     lines
+}
+
+/// Reads `p99 < 500ms`.
+fn search_objective(text: &str) -> Result<search::Objective, String> {
+    search::objective(text)
 }
 
 fn first_of(names: &[&str], most: usize) -> String {

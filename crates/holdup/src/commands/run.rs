@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdup_collect::watch;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
-use holdup_load::scenario::{self, Scenario, Target};
+use holdup_load::scenario::{self, Given, Scenario, Target};
 use holdup_recording::manifest::Threshold;
 
 use super::http_args::HttpArgs;
@@ -28,6 +28,8 @@ Examples:
   holdup run --url http://127.0.0.1:8080 --replay access.log --speed 2 --duration 10m
   holdup run --url http://127.0.0.1:8080/ --closed --connections 64 --think 200ms --duration 1m
   holdup run --url https://127.0.0.1:8443/ --rate 200 --http 2 --streams 10 --insecure -H 'Accept: text/html'
+  holdup run scenario.yaml --var tenant=acme --check
+  holdup run --url http://127.0.0.1:8080/ --search 50:5000 --within 3m
   holdup run scenario.yaml --shard 2/5 --start-at 2030-01-31T12:00:00Z
   holdup run scenario.yaml --out csv:seconds.csv --out junit:objectives.xml --metrics 127.0.0.1:9464
   holdup run scenario.yaml --out - | jq -c '[.elapsed_s, .response_ms.p99]'
@@ -40,6 +42,10 @@ pub struct Args {
     /// Scenario file
     #[arg(value_name = "SCENARIO", required_unless_present = "url", conflicts_with = "url")]
     scenario: Option<PathBuf>,
+
+    /// Value of one of the scenario's vars; repeatable
+    #[arg(long = "var", value_name = "NAME=VALUE", requires = "scenario", value_parser = variable)]
+    vars: Vec<(String, String)>,
 
     /// Quick form: GET this URL
     #[arg(long, value_name = "URL")]
@@ -96,11 +102,12 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut ways = args.ways.outputs(args.output.json)?;
+    let given = Given { vars: args.vars.iter().cloned().collect(), share: args.load.share() };
     let mut scenario = match &args.scenario {
         Some(path) => {
             let file = path.display().to_string();
             let text = std::fs::read_to_string(path).map_err(|e| Failure::Unusable(format!("{file}: {e}")))?;
-            Scenario::parse(&text, &file).map_err(Failure::unusable)?
+            Scenario::read(&text, &file, &given).map_err(Failure::unusable)?
         }
         None => quick(&args)?,
     };
@@ -193,5 +200,12 @@ fn quick(args: &Args) -> Result<Scenario, Failure> {
         demand.operations.push(args.http.operation(path));
     }
     let text = format!("target: {}\n{}", target.url(), demand.text);
-    Ok(Scenario { text: Some(text), ..Scenario::new("run", target, demand.load, demand.operations) })
+    let search = demand.search;
+    Ok(Scenario { text: Some(text), search, ..Scenario::new("run", target, demand.load, demand.operations) })
+}
+
+/// `NAME=VALUE`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("say NAME=VALUE, e.g. tenant=acme")?;
+    Ok((name.to_owned(), value.to_owned()))
 }

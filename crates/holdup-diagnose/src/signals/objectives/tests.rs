@@ -116,7 +116,7 @@ fn judge_part(recording: &Recording, rows: &[Request], window: Option<Window>, m
 }
 
 fn recording(manifest: Manifest, latencies: Vec<hlog::Slice>) -> Recording {
-    Recording { dir: std::path::PathBuf::new(), manifest, tables: Tables::default(), latencies }
+    Recording { dir: std::path::PathBuf::new(), manifest, tables: Tables::default(), latencies, search: None }
 }
 
 fn states(objectives: &[Objective]) -> Vec<State> {
