@@ -43,7 +43,7 @@ impl Analysis {
             .map(|visit| match visit.missed(leak, errors_most) {
                 _ if visit.is_limited => Held::GeneratorLimited,
                 Some(how) => Held::No(how),
-                None if visit.keeps_up(leak) => Held::Yes,
+                None if visit.keeps_up(leak) && !visit.is_unsettled() => Held::Yes,
                 None => Held::Unclear,
             })
             .collect();
@@ -67,6 +67,7 @@ impl Analysis {
                     && matches!(held, Held::Yes | Held::Unclear)
                     && over.is_none_or(|over| visit.offered < over)
                     && !conflicts.contains(index)
+                    && !visit.is_unsettled()
             })
             .filter_map(|(_, (visit, _))| {
                 let error = expected_error(visit, capacity, &variation, least).max(0.7 * visit.response_error);

@@ -1,8 +1,8 @@
 //! How much arrivals and service vary: half of what queueing theory needs to know.
 
 use crate::judge::visit::Visit;
-use crate::statistics::{mean, median};
-use crate::{Config, Step};
+use crate::statistics::mean;
+use crate::{Config, Step, Summary};
 
 /// Squared coefficients of variation: 0 never varies, 1 as much as the exponential distribution.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +13,9 @@ pub(crate) struct Variation {
     pub service: f64,
 }
 
-/// With fewer answers a second than this, single answers are seen through the means of seconds; with more, through their
-/// percentiles: then the wobble of the machine from second to second is larger than the luck of the draw.
-const FEW: f64 = 30.0;
+/// With fewer answers a second than this, single answers are seen through the means of seconds; with more, through the
+/// percentiles of seconds: then the wobble of the machine from second to second is larger than the luck of the draw.
+const FEW: u64 = 5;
 
 impl Variation {
     /// Of the steps with the lowest rates, where hardly anything waits.
@@ -23,28 +23,20 @@ impl Variation {
         let mut low: Vec<&&Visit> =
             visits.iter().filter(|visit| visit.response.is_some() && visit.growth < 0.1).collect();
         low.sort_by(|a, b| a.offered.total_cmp(&b.offered));
-        let highest = visits.iter().map(|visit| visit.offered).fold(0.0, f64::max);
-        let quiet = low.iter().filter(|visit| visit.offered < 0.2 * highest).count().max(3);
-        let (mut by_count, mut freedom, mut by_tail) = (0.0, 0.0, Vec::new());
-        for visit in low.into_iter().take(quiet) {
-            let step = &steps[visit.step];
-            let level = visit.response.unwrap_or(0.0) * 1e9;
-            let from = step.seconds.len() - visit.seconds;
-            for second in step.seconds[from..].iter().filter(|second| !second.is_disturbed) {
-                let (count, summary) = (second.response.count as f64, &second.response);
-                if count >= FEW && summary.p50_ns > 0.0 {
-                    let deviation = |tail: f64, normal: f64| ((tail / summary.p50_ns).ln() / normal).max(0.0);
-                    let (p95, p99) = (deviation(summary.p95_ns, 1.645), deviation(summary.p99_ns, 2.326));
-                    by_tail.push(mean(&[p95, p99].map(|sigma| sigma.min(2.0).powi(2).exp_m1())));
-                } else if count > 0.0 && level > 0.0 {
-                    by_count += count * (summary.mean_ns / level - 1.0).powi(2);
-                    freedom += 1.0;
-                }
-            }
-        }
-        let service = match by_tail.is_empty() {
-            false => median(&by_tail),
-            true => by_count / f64::max(freedom - quiet as f64, 1.0),
+        let highest = visits.iter().map(|visit| visit.achieved).fold(0.0, f64::max);
+        low.retain(|visit| visit.offered < 0.4 * highest);
+        let seconds: Vec<&Summary> = low
+            .iter()
+            .flat_map(|visit| {
+                let all = &steps[visit.step].seconds;
+                all[all.len() - visit.seconds..].iter()
+            })
+            .filter(|second| !second.is_disturbed && second.response.count > 0 && second.response.p50_ns > 0.0)
+            .map(|second| &second.response)
+            .collect();
+        let service = match few(&seconds).into_iter().chain(many(&seconds)).reduce(|a, b| (a.0 + b.0, a.1 + b.1)) {
+            Some((sum, weight)) if weight > 0.0 => sum / weight,
+            _ => 0.0,
         };
         Self { arrivals: config.arrivals_variation.clamp(0.0, 4.0), service: service.clamp(0.0, 20.0) }
     }
@@ -60,5 +52,80 @@ impl Variation {
         let even = (1.0 - self.arrivals).max(0.0).powi(2);
         // With nothing that varies it has no end; beyond 2 the curve is as good as rectangular.
         (2.0 * even / (3.0 * (self.arrivals + self.service)).max(1e-3)).min(2.0)
+    }
+}
+
+/// Of seconds with few answers: the spread of their means, times the number of answers. Sum and weight.
+fn few(seconds: &[&Summary]) -> Option<(f64, f64)> {
+    let some: Vec<(f64, f64)> =
+        seconds.iter().filter(|one| one.count < FEW).map(|one| (one.count as f64, one.mean_ns)).collect();
+    let count: f64 = some.iter().map(|one| one.0).sum();
+    if some.len() < 3 {
+        return None;
+    }
+    let centre = some.iter().map(|one| one.0 * one.1).sum::<f64>() / count;
+    let spread: f64 = some.iter().map(|one| one.0 * (one.1 / centre - 1.0).powi(2)).sum();
+    Some((spread / (some.len() as f64 - 1.0) * count, count))
+}
+
+/// Of seconds with more answers: their upper percentiles over their median, as if times were log-normal. Sum and weight.
+fn many(seconds: &[&Summary]) -> Option<(f64, f64)> {
+    let (mut sum, mut weight) = (0.0, 0.0);
+    for one in seconds.iter().filter(|one| one.count >= FEW) {
+        let count = one.count as f64;
+        let sigma = |tail: f64, share: f64| {
+            // Of few answers the percentile is the largest, which is expected at this place (G. Blom 1958).
+            let place = (((count - 1.0) * share).round() + 1.0 - 0.375) / (count + 0.25);
+            ((tail / one.p50_ns).ln() / normal_quantile(place)).clamp(0.0, 2.0)
+        };
+        let share = count.min(50.0);
+        sum += share * mean(&[sigma(one.p95_ns, 0.95), sigma(one.p99_ns, 0.99)]);
+        weight += share;
+    }
+    (weight > 0.0).then(|| ((sum / weight).powi(2).exp_m1() * weight, weight))
+}
+
+/// Quantile of the normal distribution above its median, to 1 % (H. Shore, "Simple approximations for the inverse cumulative
+/// function", Applied Statistics 31, 1982).
+fn normal_quantile(share: f64) -> f64 {
+    5.5556 * (1.0 - ((1.0 - share) / share).powf(0.1186))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Random;
+
+    fn seconds(count: usize, draw: impl Fn(&mut Random) -> f64) -> Vec<Summary> {
+        let mut random = Random::new(3);
+        (0..4_000 / count)
+            .map(|_| {
+                let mut times: Vec<f64> = (0..count).map(|_| 1e6 * draw(&mut random)).collect();
+                times.sort_by(f64::total_cmp);
+                let at = |share: f64| times[((count - 1) as f64 * share).round() as usize];
+                Summary {
+                    count: count as u64,
+                    mean_ns: mean(&times),
+                    p50_ns: at(0.5),
+                    p95_ns: at(0.95),
+                    p99_ns: at(0.99),
+                }
+            })
+            .collect()
+    }
+
+    fn seen(all: &[Summary]) -> f64 {
+        let all: Vec<&Summary> = all.iter().collect();
+        let (sum, weight) = few(&all).or_else(|| many(&all)).unwrap();
+        sum / weight
+    }
+
+    #[test]
+    fn exponential_times_vary_by_about_1_and_constant_ones_do_not() {
+        for count in [1, 3, 8, 20, 100, 1_000] {
+            let exponential = seen(&seconds(count, |random| -(1.0 - random.uniform()).ln()));
+            assert!((0.7..1.4).contains(&exponential), "{exponential} of {count} a second");
+            assert!(seen(&seconds(count, |_| 1.0)) < 1e-9);
+        }
     }
 }

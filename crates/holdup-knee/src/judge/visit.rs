@@ -74,7 +74,9 @@ impl Visit {
         let completions: Vec<f64> = seconds.iter().map(|second| second.completed as f64).collect();
 
         let (response, response_error, _) = level(seconds.iter().map(|s| (&s.response, s.is_disturbed)));
-        let times: Vec<(f64, f64)> = seconds
+        // A short step is judged by all it has: response times that grow do so from its start.
+        let long = if seconds.len() < 3 { all } else { seconds };
+        let times: Vec<(f64, f64)> = long
             .iter()
             .enumerate()
             .filter(|(_, second)| second.response.count > 0)
@@ -135,6 +137,13 @@ impl Visit {
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
         let is_growing = growth > LEAST + one && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
         is_growing && self.drift > 0.4 * growth && gained > 0.5 * self.gained_by_luck
+    }
+
+    /// Whether response times grow steadily though hardly anything piles up: the rate is just above what can be done, or
+    /// the queue still fills. Such a mean is of no steady state.
+    pub fn is_unsettled(&self) -> bool {
+        let long = self.seconds as f64;
+        self.seconds >= 4 && self.drift_share > 0.85 && self.response.is_some_and(|mean| self.drift * long > 0.5 * mean)
     }
 
     /// Whether requests clearly do not pile up.
