@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 use std::io::{IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
 
+use holdup_load::model::Load;
+use holdup_load::scenario::Scenario;
 use holdup_load::stats::Snapshot;
 
 use self::dashboard::{Length, Look, View, columns};
@@ -52,11 +54,17 @@ impl Progress {
         }
     }
 
-    /// The same where `length` is only known to be enough: the run ends when it has found what it searches for.
-    #[allow(dead_code, reason = "the search, whose length is not known, calls it")]
-    pub fn at_most(mut self, length: Duration) -> Self {
-        self.length = Some(Length::AtMost(length));
-        self
+    /// For a run of `scenario`. A search ends when it has found what it looks for, users with so many iterations when
+    /// they are through: then only the longest time is known.
+    pub fn of(scenario: &Scenario, quiet: bool) -> Self {
+        let length = match (&scenario.search, &scenario.load) {
+            (Some(search), _) => Length::AtMost(search.budget),
+            (None, Load::Closed(closed)) if closed.iterations.is_some() => Length::AtMost(closed.length),
+            (None, load) => Length::Of(load.length()),
+        };
+        let mut progress = Self::new(quiet, None);
+        progress.length = Some(length);
+        progress
     }
 
     /// Says a line.

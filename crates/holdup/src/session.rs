@@ -108,6 +108,7 @@ pub fn record_to(
     let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
     let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
 
+    ways.open(&outputs::run_name(session.dir), session.scenario.and_then(shard).as_deref())?;
     if let Some((scenario, engine)) = session.scenario.zip(engine.as_ref()) {
         around::set_up(scenario, engine, progress, stop)?;
     }
@@ -116,7 +117,6 @@ pub fn record_to(
     manifest.coverage = coverage.iter().flatten().cloned().collect();
     manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
-    ways.open(&outputs::run_name(session.dir), manifest.load.as_ref().and_then(|load| load.shard.as_deref()))?;
     let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
     let running =
         collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
@@ -312,7 +312,7 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
         protocol: format!("{}{over_tls}", scenario.http.version.name()),
         loops: engine.loops(),
         wake_quantum_ns: scenario.generator.pace.quantum_ns(),
-        shard: (scenario.shard != Share::WHOLE).then(|| format!("{}/{}", scenario.shard.index + 1, scenario.shard.of)),
+        shard: shard(scenario),
         warm_up_ns: match scenario.warm_up {
             WarmUp::Detect => None,
             WarmUp::None => Some(0),
@@ -320,6 +320,12 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
         },
         ..LoadFacts::default()
     }
+}
+
+/// This process's part of the load, e.g. `2/5`; none if that is all of it.
+fn shard(scenario: &Scenario) -> Option<String> {
+    let Share { index, of } = scenario.shard;
+    (scenario.shard != Share::WHOLE).then(|| format!("{}/{of}", index + 1))
 }
 
 fn host() -> Host {

@@ -155,7 +155,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         }
     }
     let stop = session::stop_flag()?;
-    let mut progress = Progress::new(args.output.quiet, Some(scenario.load.length()));
+    let mut progress = Progress::of(&scenario, args.output.quiet);
     let dir = args.output.dir(&scenario.name);
     let session = Session {
         name: &scenario.name,

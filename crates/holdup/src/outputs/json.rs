@@ -60,6 +60,8 @@ pub fn summary(name: &str, recording: &Path, interrupted: bool, diagnosis: &Diag
         "verdict": serde_json::to_value(diagnosis.verdict)?,
         "culprit": diagnosis.culprit,
         "headline": diagnosis.headline,
+        "objectives": serde_json::to_value(&diagnosis.objectives)?,
+        "search": serde_json::to_value(&diagnosis.search)?,
         "load": serde_json::to_value(&diagnosis.load)?,
     });
     Ok(format!("{line}\n"))

@@ -3,18 +3,51 @@
 
 use std::fmt::Write as _;
 
+use holdup_diagnose::Diagnosis;
+use holdup_diagnose::verdict::{ObjectiveReport, State};
+
 /// What became of one objective.
 pub struct Case {
     /// The objective as it was written.
     pub name: String,
-    /// How it was missed, in words; none if it was met.
-    pub missed: Option<String>,
+    /// Whether it held.
+    pub end: End,
+}
+
+/// How a test case ended.
+pub enum End {
+    /// The objective was met.
+    Met,
+    /// It was missed, in words.
+    Missed(String),
+    /// Nothing can be said, and why.
+    NotJudged(String),
+}
+
+/// The objectives of `diagnosis` as test cases.
+pub fn cases(diagnosis: &Diagnosis) -> Vec<Case> {
+    // Those that were missed are there in words as well, in the same order.
+    let mut missed = diagnosis.load.objectives_missed.iter();
+    let case = |objective: &ObjectiveReport| Case {
+        name: objective.text.clone(),
+        end: match objective.state {
+            State::Met => End::Met,
+            State::Missed => End::Missed(missed.next().unwrap_or(&objective.text).clone()),
+            State::NotJudged => End::NotJudged(objective.why.clone().unwrap_or_default()),
+        },
+    };
+    diagnosis.objectives.iter().map(case).collect()
 }
 
 /// The document of the run `name`, which lasted `seconds`.
 pub fn document(name: &str, seconds: f64, cases: &[Case]) -> String {
-    let (tests, failures) = (cases.len(), cases.iter().filter(|case| case.missed.is_some()).count());
-    let counts = format!("tests=\"{tests}\" failures=\"{failures}\" errors=\"0\" skipped=\"0\" time=\"{seconds:.3}\"");
+    let count = |is: fn(&End) -> bool| cases.iter().filter(|case| is(&case.end)).count();
+    let (failures, skipped) =
+        (count(|end| matches!(end, End::Missed(_))), count(|end| matches!(end, End::NotJudged(_))));
+    let counts = format!(
+        "tests=\"{}\" failures=\"{failures}\" errors=\"0\" skipped=\"{skipped}\" time=\"{seconds:.3}\"",
+        cases.len()
+    );
     let name = escaped(name);
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"holdup\" {counts}>\n  <testsuite name=\"{name}\" {counts}>\n"
@@ -22,11 +55,14 @@ pub fn document(name: &str, seconds: f64, cases: &[Case]) -> String {
     for case in cases {
         let _ =
             write!(out, "    <testcase classname=\"{name}\" name=\"{}\" time=\"{seconds:.3}\"", escaped(&case.name));
-        let _ = match &case.missed {
-            None => writeln!(out, "/>"),
-            Some(why) => {
+        let _ = match &case.end {
+            End::Met => writeln!(out, "/>"),
+            End::Missed(why) => {
                 let why = escaped(why);
                 writeln!(out, ">\n      <failure type=\"objective\" message=\"{why}\">{why}</failure>\n    </testcase>")
+            }
+            End::NotJudged(why) => {
+                writeln!(out, ">\n      <skipped message=\"{}\"/>\n    </testcase>", escaped(why))
             }
         };
     }
@@ -56,13 +92,21 @@ mod tests {
 
     #[test]
     fn a_case_an_objective() {
-        let case = |name: &str, missed: Option<&str>| Case { name: name.to_owned(), missed: missed.map(str::to_owned) };
-        let cases = [case("p99 < 500ms", None), case("errors < 1%", Some("7 of \"9\" failed & more\u{1}"))];
+        let case = |name: &str, end: End| Case { name: name.to_owned(), end };
+        let cases = [
+            case("p99 < 500ms", End::Met),
+            case("errors < 1%", End::Missed("7 of \"9\" failed & more\u{1}".to_owned())),
+            case("a p50 < 1ms", End::NotJudged("nothing ended".to_owned())),
+        ];
         let text = document("a <b>", 2.5, &cases);
-        assert!(text.contains("<testsuite name=\"a &lt;b&gt;\" tests=\"2\" failures=\"1\""), "{text}");
+        assert!(
+            text.contains("<testsuite name=\"a &lt;b&gt;\" tests=\"3\" failures=\"1\" errors=\"0\" skipped=\"1\""),
+            "{text}"
+        );
         assert!(text.contains("name=\"p99 &lt; 500ms\" time=\"2.500\"/>"), "{text}");
         assert!(text.contains("message=\"7 of &quot;9&quot; failed &amp; more\">"), "{text}");
-        assert_eq!(text.matches("<testcase").count(), 2);
+        assert!(text.contains("<skipped message=\"nothing ended\"/>"), "{text}");
+        assert_eq!(text.matches("<testcase").count(), 3);
         assert!(document("none", 1.0, &[]).contains("tests=\"0\""));
     }
 }

@@ -175,7 +175,10 @@ impl Outputs {
                 Format::Hlog => std::fs::read(dir.join(HLOG))
                     .map_err(|e| format!("failed to read {HLOG} of the recording: {e}"))
                     .and_then(|bytes| opened.write(&bytes)),
-                _ => opened.write(junit(recorded, diagnosis).as_bytes()),
+                _ => {
+                    let document = junit::document(name, diagnosis.load.duration_s, &junit::cases(diagnosis));
+                    opened.write(document.as_bytes())
+                }
             };
             troubles.extend(written.err());
         }
@@ -184,17 +187,6 @@ impl Outputs {
         all.extend(troubles);
         all
     }
-}
-
-/// The objectives as test cases.
-fn junit(recorded: &Recorded, diagnosis: &Diagnosis) -> String {
-    let manifest = &recorded.recording.manifest;
-    let missed = &diagnosis.load.objectives_missed;
-    let cases = manifest.load.iter().flat_map(|load| &load.thresholds).map(|threshold| junit::Case {
-        name: threshold.text.clone(),
-        missed: missed.iter().find(|text| text.ends_with(&format!("the objective is {}", threshold.text))).cloned(),
-    });
-    junit::document(&manifest.name, diagnosis.load.duration_s, &cases.collect::<Vec<_>>())
 }
 
 /// Takes the seconds of a load and hands them to all outputs, without waiting for any.
