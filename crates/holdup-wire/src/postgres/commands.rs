@@ -1,5 +1,7 @@
 //! What is asked of the server.
 
+use std::io::Write as _;
+
 use super::{Postgres, State};
 use crate::event::Error;
 use crate::inbox::Events;
@@ -165,7 +167,8 @@ impl Postgres {
     /// The server has done with the statement at work.
     pub(super) fn ended(&mut self, events: &mut Events<'_>) {
         if let Some(failure) = &self.answer.failure {
-            self.forget_stale(&failure.code.clone());
+            let is_stale = STALE.contains(&failure.code.as_str());
+            self.forget_stale(is_stale);
             if self.is_in_transaction() {
                 self.query(b"ROLLBACK");
                 self.state = State::RollingBack;
@@ -182,8 +185,8 @@ impl Postgres {
         self.finish(events);
     }
 
-    fn forget_stale(&mut self, code: &str) {
-        if STALE.contains(&code)
+    fn forget_stale(&mut self, is_stale: bool) {
+        if is_stale
             && self.is_extended
             && let Some(statement) = self.job.current()
         {
@@ -205,6 +208,9 @@ impl Postgres {
 }
 
 fn put_name(out: &mut Vec<u8>, name: u64) {
-    let name = if name == UNNAMED { String::new() } else { format!("holdup_{name}") };
-    put_text(out, name.as_bytes());
+    if name != UNNAMED {
+        // Writing to memory does not fail.
+        let _ = write!(out, "holdup_{name}");
+    }
+    out.push(0);
 }
