@@ -1,5 +1,5 @@
-//! Conversations with a server that is a list of bytes. Each is had again with its bytes cut at every place: what happens must
-//! not depend on it.
+//! Conversations with a server that is a list of bytes. Each is had again with its bytes cut at every place: what
+//! happens must not depend on it.
 
 use std::sync::Arc;
 

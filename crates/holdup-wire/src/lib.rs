@@ -2,8 +2,8 @@
 //! clocks, no threads and no TLS: it says when the caller is to begin TLS, and what the caller times is the caller's.
 //!
 //! It is there to put statements on a database as load: rows are counted, and of each statement at most the first is
-//! kept. Whatever a server sends, memory is bounded: by one message of at most 1 MiB that is of use, by the kept
-//! row, and by the statements that the caller gave. Passwords and parameters are in no `Debug` and no error; what the server
+//! kept. Whatever a server sends, memory is bounded: by one message of at most 1 MiB that is of use, by the kept row,
+//! and by the statements that the caller gave. Passwords and parameters are in no `Debug` and no error; what the server
 //! says of an error is handed on as it is, and may quote them.
 //!
 //! Deliberately absent: pools and transactions that span calls (the caller's), `COPY` and `LOCAL INFILE` (refused),

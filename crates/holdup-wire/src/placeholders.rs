@@ -1,5 +1,6 @@
-//! `?` -> `$1`, `$2`, …: one text of a statement for both dialects. It knows where in PostgreSQL's SQL a question mark is
-//! no parameter: in quotes, comments and names. It knows no operators: of the one that JSON has, `??` stands for `?`.
+//! `?` -> `$1`, `$2`, …: one text of a statement for both dialects. It knows where in PostgreSQL's SQL a question mark
+//! is no parameter: in quotes, comments and names. It knows no operators: of the one that JSON has, `??` stands for
+//! `?`.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
-//! PostgreSQL's protocol, version 3.0: texts by the simple query, prepared statements and those with parameters by
-//! the extended one, all of a statement in one go. Parameters and results travel as text. `COPY` from the client is refused;
-//! what a `COPY` to it sends is passed over.
+//! PostgreSQL's protocol, version 3.0: texts by the simple query, prepared statements and those with parameters by the
+//! extended one, all of a statement in one go. Parameters and results travel as text. `COPY` from the client is
+//! refused; what a `COPY` to it sends is passed over.
 
 mod auth;
 mod commands;

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-/// Most prepared statements of a connection. MySQL allows 16,382 in the whole server unless told otherwise: those of 255
-/// connections.
+/// Most prepared statements of a connection. MySQL allows 16,382 in the whole server unless told otherwise: those of
+/// 255 connections.
 pub const MAX_PREPARED: usize = 64;
 
 /// A longer text is prepared anew each time.

@@ -82,8 +82,8 @@ impl Session {
 
     /// TLS was begun after [`Event::StartTls`]: what is in the output from now on is to be encrypted.
     pub fn tls_started(&mut self) {
-        // The beginning of a message in the clear would become that of an encrypted one: somebody in between may have put it
-        // there (CVE-2021-23222 was that in PostgreSQL's own client).
+        // The beginning of a message in the clear would become that of an encrypted one: somebody in between may have
+        // put it there (CVE-2021-23222 was that in PostgreSQL's own client).
         if !self.inbox.is_empty() {
             self.dead = Some(Error::Protocol(IN_THE_CLEAR));
             return;
@@ -113,8 +113,8 @@ impl Session {
 
     /// Executes statements, each when the one before has ended. One [`Event::Done`] or [`Event::Failed`] will tell of
     /// all of them; for a transaction the caller gives `BEGIN` and `COMMIT` as statements, too. If one fails, those
-    /// after it are not sent, and a transaction that is open, since whenever, is rolled back before the failure is told.
-    /// With `keep_row` the first row of each statement is handed on.
+    /// after it are not sent, and a transaction that is open, since whenever, is rolled back before the failure is
+    /// told. With `keep_row` the first row of each statement is handed on.
     ///
     /// # Errors
     /// They were not taken; nothing is sent.

@@ -5,8 +5,8 @@ use std::fmt;
 /// Most bytes of a statement, its parameters included: one packet of MySQL, less what frames it.
 pub const MAX_STATEMENT_BYTES: usize = (1 << 24) - (1 << 16);
 
-/// One statement, with `?` (MySQL) or `$1` (PostgreSQL) where its parameters go; [`crate::numbered`] makes the latter of the
-/// former.
+/// One statement, with `?` (MySQL) or `$1` (PostgreSQL) where its parameters go; [`crate::numbered`] makes the latter
+/// of the former.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Statement {
     /// Its text.

@@ -1,4 +1,5 @@
-//! Once a connection is in its stride, executing takes no memory from the allocator: it is the hot path of a load generator.
+//! Once a connection is in its stride, executing takes no memory from the allocator: it is the hot path of a load
+//! generator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::Arc;

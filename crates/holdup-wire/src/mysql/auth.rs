@@ -1,6 +1,6 @@
 //! How an account proves itself: `mysql_native_password`, `caching_sha2_password`, MariaDB's `client_ed25519`. The
-//! password itself is only ever sent under TLS: without it MySQL's way would be to encrypt it with a key that the server sends
-//! unproved, which protects from listeners and not from who sits in between.
+//! password itself is only ever sent under TLS: without it MySQL's way would be to encrypt it with a key that the
+//! server sends unproved, which protects from listeners and not from who sits in between.
 
 use ring::digest::{Algorithm, Context, Digest, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 

@@ -1,5 +1,5 @@
-//! MariaDB's `client_ed25519`: an Ed25519 signature (RFC 8032, section 5.1.6) of the server's nonce, whose secret key is
-//! the password itself, however long it is. Libraries for Ed25519 take keys of 32 bytes only, so that it is put
+//! MariaDB's `client_ed25519`: an Ed25519 signature (RFC 8032, section 5.1.6) of the server's nonce, whose secret key
+//! is the password itself, however long it is. Libraries for Ed25519 take keys of 32 bytes only, so that it is put
 //! together here from a hash and the curve.
 
 use curve25519_dalek::{EdwardsPoint, Scalar};

@@ -323,7 +323,8 @@ fn memory_is_bounded() {
             assert!(session.inbox.room() < 1 << 21);
         }
     };
-    // A row of two full packets and an empty one; one of a full packet and a short; one that fits no limit; a short one.
+    // A row of two full packets and an empty one; one of a full packet and a short; one that fits no limit; a short
+    // one.
     for length in [0xff_ffff, 0xff_ffff, 0, 0xff_ffff, 5, 0xff_fffe, 2 << 20] {
         send(&mut session, length);
     }

@@ -1,5 +1,5 @@
-//! How an account proves itself: nothing (`trust`), `md5`, SCRAM-SHA-256, and under TLS the password itself. Without TLS
-//! it is never sent, not to the loopback either: nobody here knows where the other end is.
+//! How an account proves itself: nothing (`trust`), `md5`, SCRAM-SHA-256, and under TLS the password itself. Without
+//! TLS it is never sent, not to the loopback either: nobody here knows where the other end is.
 
 use md5::{Digest as _, Md5};
 

@@ -34,8 +34,8 @@ const PORTAL: u8 = b'P';
 /// The statement that needs no closing.
 const UNNAMED: u64 = 0;
 
-/// The server has no statement of that name (it, or a pooler between, has forgotten it); its result would have other columns
-/// than before.
+/// The server has no statement of that name (it, or a pooler between, has forgotten it); its result would have other
+/// columns than before.
 const STALE: [&str; 2] = ["26000", "0A000"];
 
 impl Postgres {

@@ -1,6 +1,6 @@
 //! SCRAM-SHA-256 (RFC 5802, RFC 7677) without channel binding: both sides show that they know the account, and neither
-//! sends the password. A password is taken as it is, not brought into one of Unicode's normal forms (SASLprep): those of
-//! ASCII, and most others, are in it.
+//! sends the password. A password is taken as it is, not brought into one of Unicode's normal forms (SASLprep): those
+//! of ASCII, and most others, are in it.
 
 use std::fmt;
 use std::num::NonZeroU32;
@@ -128,8 +128,8 @@ mod tests {
     use super::*;
     use crate::login::Secret;
 
-    /// The example of RFC 7677, section 3; its first message has the user's name, which PostgreSQL's has not, so that the proofs are
-    /// checked on the server's side here: with what it keeps.
+    /// The example of RFC 7677, section 3; its first message has the user's name, which PostgreSQL's has not, so that
+    /// the proofs are checked on the server's side here: with what it keeps.
     #[test]
     fn both_sides_are_proved() {
         let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);
