@@ -11,8 +11,6 @@
 
 mod address;
 mod answer;
-#[cfg(test)]
-mod conversation;
 mod cursor;
 mod event;
 mod inbox;
@@ -25,6 +23,8 @@ mod postgres;
 mod prepared;
 mod session;
 mod statement;
+#[cfg(test)]
+mod tests;
 
 pub use address::{Address, AddressError, Dialect};
 pub use event::{Error, Event, Refused};

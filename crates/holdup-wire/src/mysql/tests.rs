@@ -1,8 +1,8 @@
 //! Conversations in bytes, those with servers that mean no good among them.
 
 use super::status::{IN_TRANSACTION, MORE_RESULTS};
-use crate::conversation::{PASSWORD, Step, have, prepared, session, text};
 use crate::event::{Error, Refused};
+use crate::tests::conversation::{PASSWORD, Step, have, prepared, session, text};
 use crate::{Dialect, Statement, TlsWish};
 
 const NONCE: &[u8; 20] = b"abcdefghijklmnopqrst";
@@ -69,7 +69,7 @@ fn login() -> Vec<Step> {
 }
 
 /// A login and what follows.
-fn after_login(steps: &[Step]) -> crate::conversation::Outcome {
+fn after_login(steps: &[Step]) -> crate::tests::conversation::Outcome {
     have(Dialect::Mysql, TlsWish::Off, &[&login(), steps].concat())
 }
 

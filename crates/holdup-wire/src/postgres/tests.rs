@@ -1,7 +1,7 @@
 //! Conversations in bytes, those with servers that mean no good among them.
 
-use crate::conversation::{Outcome, PASSWORD, Step, have, prepared, session, text};
 use crate::event::{Error, Refused};
+use crate::tests::conversation::{Outcome, PASSWORD, Step, have, prepared, session, text};
 use crate::{Dialect, Event, Session, Statement, TlsWish};
 
 fn message(kind: u8, body: &[u8]) -> Vec<u8> {

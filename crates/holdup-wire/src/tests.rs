@@ -1,0 +1,3 @@
+//! What the tests of both protocols share.
+
+pub(crate) mod conversation;
