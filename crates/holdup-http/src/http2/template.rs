@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::frame::{FrameHeader, MAX_PAYLOAD, flag, kind};
 use super::hpack::{put_integer, put_string};
-use crate::{Request, USER_AGENT};
+use crate::{Decimal, Request, USER_AGENT};
 
 /// Fields that belong to an HTTP/1 connection and have no place here (RFC 9113, section 8.2.2).
 const CONNECTION_FIELDS: [&str; 5] = ["connection", "proxy-connection", "keep-alive", "transfer-encoding", "upgrade"];
@@ -47,54 +47,81 @@ impl Template {
     /// the authority, and `user-agent` and the body's length are added unless it brings its own.
     #[must_use]
     pub fn new(request: &Request<'_>) -> Self {
+        let mut template = Self {
+            block: Vec::with_capacity(256),
+            frames: Vec::new(),
+            head_bytes: 0,
+            body: Arc::default(),
+            head_request: false,
+            path_at: (0, 0),
+        };
+        template.set(request);
+        template
+    }
+
+    /// Encodes another request in place of the one before, in the same buffers: for requests that are laid out each
+    /// anew. Only a body of another length takes memory.
+    pub fn set(&mut self, request: &Request<'_>) {
         let given = |name: &str| request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
-        let mut block = Vec::with_capacity(256);
+        let block = &mut self.block;
+        block.clear();
         match request.method {
-            "GET" => put_integer(&mut block, 0x80, 7, 2),
-            "POST" => put_integer(&mut block, 0x80, 7, 3),
-            other => put_literal(&mut block, 2, other),
+            "GET" => put_integer(block, 0x80, 7, 2),
+            "POST" => put_integer(block, 0x80, 7, 3),
+            other => put_literal(block, 2, other),
         }
-        put_integer(&mut block, 0x80, 7, if request.scheme == "https" { 7 } else { 6 });
-        put_literal(&mut block, 1, given("host").map_or(request.authority, |(_, value)| value));
+        put_integer(block, 0x80, 7, if request.scheme == "https" { 7 } else { 6 });
+        put_literal(block, 1, given("host").map_or(request.authority, |(_, value)| value));
         let path_from = block.len();
-        put_path(&mut block, request.path);
-        let path_at = (path_from, block.len());
+        put_path(block, request.path);
+        self.path_at = (path_from, block.len());
         if given("user-agent").is_none() {
-            put_field(&mut block, "user-agent", USER_AGENT);
+            put_field(block, "user-agent", USER_AGENT.as_bytes());
         }
         if let (Some(length), None) = (request.declared_length(), given("content-length")) {
-            put_field(&mut block, "content-length", &length.to_string());
+            put_field(block, "content-length", Decimal::new(length).digits());
         }
         for (name, value) in request.headers.iter().filter(|(name, _)| !name.eq_ignore_ascii_case("host")) {
-            put_field(&mut block, name, value);
+            put_field(block, name, value.as_bytes());
         }
-        let body = request.body.unwrap_or_default().into();
-        Self::from_parts(block, body, request.method == "HEAD", path_at)
+        let body = request.body.unwrap_or_default();
+        match Arc::get_mut(&mut self.body) {
+            Some(before) if before.len() == body.len() => before.copy_from_slice(body),
+            // It is still being sent, or has another length.
+            _ => self.body = if body.is_empty() { Arc::default() } else { body.into() },
+        }
+        self.head_request = request.method == "HEAD";
+        self.lay_out();
     }
 
     /// The same with further fields, such as cookies.
     #[must_use]
     pub fn with_extra(&self, headers: &[(&str, &str)]) -> Self {
-        let mut block = self.block.clone();
+        let mut other = self.clone();
         for (name, value) in headers {
-            put_field(&mut block, name, value);
+            put_field(&mut other.block, name, value.as_bytes());
         }
-        Self::from_parts(block, self.body.clone(), self.head_request, self.path_at)
+        other.lay_out();
+        other
     }
 
     /// The same for another path, such as a redirect's.
     #[must_use]
     pub fn with_path(&self, path: &str) -> Self {
-        let mut block = self.block[..self.path_at.0].to_vec();
-        put_path(&mut block, path);
-        let path_at = (self.path_at.0, block.len());
-        block.extend_from_slice(&self.block[self.path_at.1..]);
-        Self::from_parts(block, self.body.clone(), self.head_request, path_at)
+        let mut other = self.clone();
+        other.block.truncate(self.path_at.0);
+        put_path(&mut other.block, path);
+        other.path_at.1 = other.block.len();
+        other.block.extend_from_slice(&self.block[self.path_at.1..]);
+        other.lay_out();
+        other
     }
 
     /// Lays out the frames: a head that is too large for one goes on in CONTINUATION frames.
-    fn from_parts(block: Vec<u8>, body: Arc<[u8]>, head_request: bool, path_at: (usize, usize)) -> Self {
-        let mut frames = Vec::with_capacity(block.len() + body.len().min(MAX_PAYLOAD) + 32);
+    fn lay_out(&mut self) {
+        let Self { block, frames, head_bytes, body, .. } = self;
+        frames.clear();
+        frames.reserve(block.len() + body.len().min(MAX_PAYLOAD) + 32);
         // One byte is left free: a session's first head begins with one more.
         let mut rest = block.as_slice();
         let mut kind = kind::HEADERS;
@@ -112,13 +139,12 @@ impl Template {
             }
             (kind, flags) = (kind::CONTINUATION, 0);
         }
-        let head_bytes = frames.len();
+        *head_bytes = frames.len();
         if (1..=MAX_PAYLOAD).contains(&body.len()) {
             let header = FrameHeader { length: body.len(), kind: kind::DATA, flags: flag::END_STREAM, stream: 0 };
             frames.extend(header.bytes());
-            frames.extend_from_slice(&body);
+            frames.extend_from_slice(body);
         }
-        Self { block, frames, head_bytes, body, head_request, path_at }
     }
 
     /// The frames of the head alone.
@@ -155,21 +181,23 @@ fn put_literal(block: &mut Vec<u8>, index: usize, value: &str) {
     put_string(block, value.as_bytes());
 }
 
-fn put_field(block: &mut Vec<u8>, name: &str, value: &str) {
-    let name = name.to_ascii_lowercase();
+fn put_field(block: &mut Vec<u8>, name: &str, value: &[u8]) {
+    let is = |other: &str| name.eq_ignore_ascii_case(other);
     // Of TE only this value is allowed.
-    let te = name == "te" && !value.eq_ignore_ascii_case("trailers");
-    if te || CONNECTION_FIELDS.contains(&name.as_str()) {
+    let te = is("te") && !value.eq_ignore_ascii_case(b"trailers");
+    if te || CONNECTION_FIELDS.into_iter().any(is) {
         return;
     }
-    match INDEXED_NAMES.iter().find(|(indexed, _)| *indexed == name) {
+    match INDEXED_NAMES.iter().find(|(indexed, _)| is(indexed)) {
         Some(&(_, index)) => put_integer(block, 0, 4, index),
         None => {
             put_integer(block, 0, 4, 0);
             put_string(block, name.as_bytes());
+            let from = block.len() - name.len();
+            block[from..].make_ascii_lowercase();
         }
     }
-    put_string(block, value.as_bytes());
+    put_string(block, value);
 }
 
 #[cfg(test)]
@@ -236,6 +264,41 @@ mod tests {
         let other = template.with_path("/other?z").with_extra(&[("Cookie", "c=d"), ("Upgrade", "no")]);
         assert_eq!(fields(&other), [&begin[..], &[":path = /other?z"], &end, &["cookie = c=d"]].concat());
         assert_eq!(fields(&other.with_path("/")).len(), 10);
+    }
+
+    #[test]
+    fn another_request_in_the_same_place() {
+        let large = vec![b'u'; MAX_PAYLOAD + 1];
+        let value = "v".repeat(MAX_PAYLOAD);
+        let requests = [
+            Request { method: "POST", headers: &[("X-Y", "Z")], body: Some(b"abc"), ..GET },
+            Request { method: "POST", path: "/longer?x", body: Some(b"def"), ..GET },
+            GET,
+            Request { method: "HEAD", path: "/", headers: &[("A", &value), ("Cookie", &value)], ..GET },
+            Request { method: "PUT", scheme: "http", body: Some(&large), ..GET },
+            Request { method: "POST", ..GET },
+        ];
+        let mut template = Template::new(&GET);
+        // A body that is still being sent must stay as it is.
+        let mut sent = Vec::new();
+        for request in requests.iter().chain(requests.iter().rev()) {
+            template.set(request);
+            let new = Template::new(request);
+            assert_eq!(fields(&template), fields(&new));
+            assert_eq!((template.whole(), template.body()), (new.whole(), new.body()));
+            assert_eq!((template.head(), template.head_request()), (new.head(), new.head_request()));
+            assert_eq!(fields(&template.with_path("/other")), fields(&new.with_path("/other")));
+            sent.push((template.body().clone(), request.body.unwrap_or_default()));
+            assert!(sent.iter().all(|(body, expected)| body[..] == **expected));
+        }
+        drop(sent);
+        // In its stride it takes no memory.
+        let post = |body| Request { method: "POST", body: Some(body), ..GET };
+        template.set(&post(b"abc"));
+        let before = (template.block.as_ptr(), template.frames.as_ptr(), template.body.as_ptr());
+        template.set(&post(b"xyz"));
+        assert_eq!((template.block.as_ptr(), template.frames.as_ptr(), template.body.as_ptr()), before);
+        assert!(template.whole().ends_with(b"xyz"));
     }
 
     #[test]
