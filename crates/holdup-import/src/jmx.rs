@@ -1,0 +1,253 @@
+//! JMeter's test plans. What a plan says by position (which header manager, timer, assertion is for which sampler) is
+//! said at each request here; what it says of threads becomes the load.
+
+mod assertion;
+mod auth;
+mod condition;
+mod element;
+mod expression;
+mod extractor;
+mod function;
+mod group;
+mod names;
+mod sampler;
+mod schedule;
+mod timer;
+mod walk;
+
+use crate::note::{Kind, Notes};
+use crate::scenario::{Body, Scenario, Session, Step};
+use crate::target::{self, Origin};
+use crate::{ImportError, Made, Options, xml};
+
+use element::Element;
+use group::Shape;
+use names::Names;
+
+/// Most times that a manager, timer, assertion or extractor is applied to a sampler: hostile plans have more.
+const MOST_APPLIED: usize = 2_000_000;
+
+/// A plan in the making of a scenario.
+struct Plan<'a> {
+    file: &'a str,
+    names: Names,
+    notes: Notes,
+    thresholds: Vec<String>,
+    /// Where `--base-url` says that the requests go.
+    base: Option<(Origin, String)>,
+    has_cookies: bool,
+    /// Groups around the present element.
+    groups: Vec<String>,
+    redirects: [usize; 2],
+    /// Longest time to wait for a response that a sampler gives, milliseconds.
+    timeout_ms: Option<f64>,
+    listeners: Vec<usize>,
+    applied: usize,
+}
+
+/// Reads a plan.
+///
+/// # Errors
+/// If it is no plan, or has no request that can be sent.
+pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
+    let root = xml::parse(text, file)?;
+    let wrong = |line: usize, why: &str| ImportError::new(file, line, why);
+    if root.name != "jmeterTestPlan" {
+        return Err(wrong(root.line, &format!("this is no JMeter plan: it begins with <{}>", root.name)));
+    }
+    let mut disabled = 0;
+    let tops = element::elements(&root, &mut disabled);
+    let top = tops.iter().find(|e| e.class == "TestPlan").ok_or_else(|| wrong(1, "there is no TestPlan in it"))?;
+    let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
+    let mut notes = Notes::default();
+    let names = Names::gather(&tops, &mut notes);
+    let mut plan = Plan {
+        file,
+        names,
+        notes,
+        thresholds: Vec::new(),
+        base,
+        has_cookies: false,
+        groups: Vec::new(),
+        redirects: [0; 2],
+        timeout_ms: None,
+        listeners: Vec::new(),
+        applied: 0,
+    };
+    let mut scenario = Scenario { name: crate::template::label(&top.name), ..Scenario::default() };
+    if scenario.name.is_empty() {
+        "imported".clone_into(&mut scenario.name);
+    }
+    if let Some(words) = top.text("TestPlan.comments").filter(|text| !text.trim().is_empty()) {
+        scenario.about.extend(words.trim().lines().map(str::to_owned));
+    }
+    for other in tops.iter().filter(|e| e.class != "TestPlan") {
+        plan.look_at_rest(other);
+    }
+    plan.groups(top, options, &mut scenario)?;
+    plan.finish(&mut scenario)?;
+    if scenario.requests() == 0 {
+        return Err(wrong(top.line, "no HTTP sampler of it can be sent; see what was left out with --json"));
+    }
+    Ok(Made { scenario, notes: plan.notes.finish(), disabled })
+}
+
+impl Plan<'_> {
+    /// An element that is no part of what is carried over.
+    fn left_out(&mut self, element: &Element<'_>, why: &str, advice: &str) {
+        self.notes.add(Kind::LeftOut, element.title(), element.line, why, advice);
+    }
+
+    /// An element that does something else here.
+    fn changed(&mut self, element: &Element<'_>, why: impl Into<String>, advice: impl Into<String>) {
+        self.notes.add(Kind::Changed, element.title(), element.line, why, advice);
+    }
+
+    fn wrong(&self, line: usize, why: impl Into<String>) -> ImportError {
+        ImportError::new(self.file, line, why)
+    }
+
+    /// What the thread groups say: sessions, what is before and after them, the load.
+    fn groups(&mut self, top: &Element<'_>, options: &Options, scenario: &mut Scenario) -> Result<(), ImportError> {
+        let mut shapes: Vec<Shape> = Vec::new();
+        let mut seen = Vec::new();
+        for child in &top.children {
+            match child.class.as_str() {
+                "SetupThreadGroup" => scenario.setup.extend(self.once(top, child)?),
+                "PostThreadGroup" => scenario.teardown.extend(self.once(top, child)?),
+                "TestFragmentController" => {
+                    self.left_out(child, "a fragment runs only where a controller includes it", "")
+                }
+                class if group::is_group(class) => {
+                    seen.push(child.name.clone());
+                    match &options.thread_group {
+                        Some(wanted) if *wanted != child.name => {
+                            self.left_out(child, "another thread group was asked for", "");
+                        }
+                        _ => shapes.push(self.group(top, child)?),
+                    }
+                }
+                _ => self.look_at(child),
+            }
+        }
+        if shapes.is_empty() && scenario.setup.is_empty() {
+            let why = match &options.thread_group {
+                Some(wanted) => format!("no thread group is called \"{wanted}\"; there are: {}", seen.join(", ")),
+                None => "there is no thread group in it that is switched on".to_owned(),
+            };
+            return Err(self.wrong(top.line, why));
+        }
+        let (load, sessions) = self.join(shapes);
+        scenario.load = load;
+        scenario.body = Body::Sessions(sessions);
+        Ok(())
+    }
+
+    /// Where requests go, and what all of them share.
+    fn finish(&mut self, scenario: &mut Scenario) -> Result<(), ImportError> {
+        self.one_target(scenario)?;
+        scenario.hoist_headers();
+        if !self.has_cookies {
+            // Sessions keep them unless it is said that they do not.
+            scenario.http.push(("cookies", "false".to_owned()));
+        }
+        let [stays, follows] = self.redirects;
+        if follows == 0 {
+            scenario.http.push(("redirects", "0".to_owned()));
+        } else if stays > 0 {
+            let why = format!("{stays} samplers do not follow redirects, {follows} do; here all do");
+            self.notes.add(Kind::Changed, "HTTP samplers", 0, why, "");
+        }
+        if !self.listeners.is_empty() {
+            let mut lines = std::mem::take(&mut self.listeners);
+            lines.sort_unstable();
+            for line in lines {
+                self.notes.add(
+                    Kind::LeftOut,
+                    "listeners",
+                    line,
+                    "what they show or write, holdup records by itself",
+                    "",
+                );
+            }
+        }
+        scenario.feeders = std::mem::take(&mut self.names.feeders);
+        let mut set = std::mem::take(&mut self.names.set_once);
+        if !set.is_empty() {
+            let values: Vec<(String, String)> = set.drain(..).collect();
+            scenario.setup.insert(0, Step::Set(values));
+        }
+        scenario.vars = std::mem::take(&mut self.names.vars);
+        scenario.secrets = std::mem::take(&mut self.names.secrets).names();
+        scenario.thresholds = std::mem::take(&mut self.thresholds);
+        Ok(())
+    }
+
+    /// Chooses the target that most requests have; those that go elsewhere are taken out.
+    fn one_target(&mut self, scenario: &mut Scenario) -> Result<(), ImportError> {
+        let mut counts: Vec<(Option<Origin>, usize)> = Vec::new();
+        scenario.each_request(&mut |request| match counts.iter_mut().find(|(origin, _)| *origin == request.origin) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((request.origin.clone(), 1)),
+        });
+        let best = counts.iter().filter(|(origin, _)| origin.is_some()).rev().max_by_key(|(_, count)| *count);
+        let main = best.and_then(|(origin, _)| origin.clone());
+        let (target, prefix) = match (&self.base, &main) {
+            (Some((base, prefix)), _) => (base.clone(), prefix.clone()),
+            (None, Some(main)) => (main.clone(), String::new()),
+            (None, None) => {
+                let why = "no HTTP sampler says which server it asks; say it with --base-url http://host:port";
+                return Err(self.wrong(0, why));
+            }
+        };
+        scenario.target = target.to_string();
+        let mut gone: Vec<(String, usize, Origin)> = Vec::new();
+        let mut keep = |request: &mut crate::scenario::Request| match &request.origin {
+            Some(origin) if Some(origin) != main.as_ref() && *origin != target => {
+                gone.push((request.name.clone(), request.line, origin.clone()));
+                false
+            }
+            _ => {
+                request.path = if request.path == "/" && !prefix.is_empty() {
+                    prefix.clone()
+                } else {
+                    format!("{prefix}{}", request.path)
+                };
+                true
+            }
+        };
+        let Body::Sessions(sessions) = &mut scenario.body else { return Ok(()) };
+        let lists = sessions.iter_mut().map(|session| &mut session.steps);
+        for steps in lists.chain([&mut scenario.setup, &mut scenario.teardown]) {
+            crate::scenario::keep_requests(steps, &mut keep);
+        }
+        sessions.retain(|session: &Session| crate::scenario::count(&session.steps) > 0);
+        for (name, line, origin) in gone {
+            let why = format!("it goes to {origin}, and a scenario has one target, {}", scenario.target);
+            self.notes.add(Kind::LeftOut, format!("request \"{name}\""), line, why, "make a scenario of its own of it");
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A plan with nothing in it, for tests of its parts.
+    pub(super) fn plan() -> Plan<'static> {
+        Plan {
+            file: "f",
+            names: Names::default(),
+            notes: Notes::default(),
+            thresholds: Vec::new(),
+            base: None,
+            has_cookies: false,
+            groups: Vec::new(),
+            redirects: [0; 2],
+            timeout_ms: None,
+            listeners: Vec::new(),
+            applied: 0,
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! What a plan's variables are: known before anything is written, since a variable may be used above the place where it
+//! is set, and since what it is called here may differ.
+
+use std::collections::{HashMap, HashSet};
+
+use super::element::{self, Element};
+use super::expression;
+use crate::note::{Kind, Notes};
+use crate::scenario::{Feeder, Var};
+use crate::secret::{Secrets, is_secret};
+use crate::template::{Taken, identifier, literal};
+
+/// What a variable of the plan is here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meaning {
+    /// One of the scenario's `vars`, or a variable of the session.
+    Value(String),
+    /// A list that a capture made (`x_1`, `x_2`, ... `x_matchNr` in JMeter).
+    List(String),
+    /// A column of a feeder.
+    Cell { feeder: String, column: String },
+    /// An expression.
+    Expression(String),
+}
+
+impl Meaning {
+    /// As an expression of a template.
+    pub fn expression(&self) -> String {
+        match self {
+            Self::Value(name) | Self::List(name) | Self::Expression(name) => name.clone(),
+            Self::Cell { feeder, column } => format!("{feeder}.{column}"),
+        }
+    }
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Names {
+    pub taken: Taken,
+    pub secrets: Secrets,
+    meanings: HashMap<String, Meaning>,
+    /// Properties (`__P`) by their own names.
+    properties: HashMap<String, String>,
+    /// User-defined variables as the plan has them.
+    defined: HashMap<String, String>,
+    pub vars: Vec<Var>,
+    pub feeders: Vec<Feeder>,
+    /// Set once before the load: what JMeter computes once.
+    pub set_once: Vec<(String, String)>,
+    /// Feeder of each CSV data set, by its line.
+    by_line: HashMap<usize, String>,
+}
+
+impl Names {
+    /// Looks through the whole plan.
+    pub fn gather(tops: &[Element<'_>], notes: &mut Notes) -> Self {
+        let mut names = Self::default();
+        tops.iter().for_each(|top| names.feeders_of(top, notes));
+        tops.iter().for_each(|top| names.captures_of(top, notes));
+        let mut defined = Vec::new();
+        tops.iter().for_each(|top| defined_in(top, &mut defined));
+        names.define(defined, notes);
+        names
+    }
+
+    /// What the plan calls `name`.
+    pub fn meaning(&self, name: &str) -> Option<&Meaning> {
+        self.meanings.get(name)
+    }
+
+    /// The feeder that was made of the data set on that line.
+    pub fn feeder_at(&self, line: usize) -> Option<&str> {
+        self.by_line.get(&line).map(String::as_str)
+    }
+
+    /// A session's variable for a name of the plan; a new one if there is none yet.
+    pub fn variable(&mut self, name: &str) -> String {
+        if let Some(Meaning::Value(known) | Meaning::List(known)) = self.meanings.get(name) {
+            return known.clone();
+        }
+        let own = self.taken.name(name);
+        self.meanings.insert(name.to_owned(), Meaning::Value(own.clone()));
+        own
+    }
+
+    /// A text among `vars` for something that has no name in the plan.
+    pub fn text(&mut self, wanted: &str, value: String, comment: &str) -> String {
+        if let Some(var) = self.vars.iter().find(|var| var.value == value && var.comment == comment) {
+            return var.name.clone();
+        }
+        let name = self.taken.name(wanted);
+        self.vars.push(Var { name: name.clone(), value, comment: comment.to_owned() });
+        name
+    }
+
+    /// The text among `vars` that stands for a property.
+    pub fn property(&mut self, name: &str, default: String) -> String {
+        if let Some(known) = self.properties.get(name) {
+            return known.clone();
+        }
+        let own = self.text(name, default, "");
+        self.properties.insert(name.to_owned(), own.clone());
+        own
+    }
+
+    /// A variable that nothing here sets: JMeter would send its reference as it stands.
+    pub fn unknown(&mut self, name: &str) -> String {
+        let own = self.text(name, literal(&format!("${{{name}}}")), "nothing that was carried over sets it");
+        self.meanings.insert(name.to_owned(), Meaning::Value(own.clone()));
+        own
+    }
+
+    /// The value of a text of the plan that does not change while it runs.
+    pub fn fixed(&self, text: &str) -> Option<String> {
+        expression::fixed(text, &|name| self.defined.get(name).cloned(), 0)
+    }
+
+    /// A number of the plan that does not change while it runs.
+    pub fn number(&self, text: &str) -> Option<f64> {
+        self.fixed(text)?.trim().parse().ok().filter(|n: &f64| n.is_finite())
+    }
+
+    fn feeders_of(&mut self, at: &Element<'_>, notes: &mut Notes) {
+        if at.class == "CSVDataSet" {
+            self.feeder(at, notes);
+        }
+        at.children.iter().for_each(|child| self.feeders_of(child, notes));
+    }
+
+    fn feeder(&mut self, at: &Element<'_>, notes: &mut Notes) {
+        let file = at.filled("filename").unwrap_or_default();
+        let csv = expression::fixed(file, &|_| None, 0).unwrap_or_else(|| file.to_owned());
+        let stem = csv.rsplit(['/', '\\']).next().unwrap_or_default().split('.').next().unwrap_or_default();
+        let name = self.taken.name(if stem.is_empty() { "rows" } else { stem });
+        let columns = at.filled("variableNames").unwrap_or_default();
+        let delimiter = at.text("delimiter").unwrap_or(",");
+        let is_comma = matches!(delimiter, "," | "");
+        let columns: Vec<&str> =
+            columns.split(if is_comma { "," } else { delimiter }).map(str::trim).filter(|c| !c.is_empty()).collect();
+        let mut comment = String::new();
+        let mut note = |why: String, advice: &str| notes.add(Kind::Changed, at.title(), at.line, why, advice);
+        if csv.is_empty() {
+            note("it names no file".to_owned(), "write the file's name under feeders");
+        } else if csv.contains("${") {
+            note(
+                format!("the file's name, {csv}, is known only while the plan runs"),
+                "write the file's name under feeders",
+            );
+        }
+        if columns.is_empty() {
+            note(
+                "its columns are those of the file's first line, which is not read here".to_owned(),
+                "see that templates name them as the file does",
+            );
+        } else {
+            let names: Vec<String> = columns.iter().map(|c| identifier(c)).collect();
+            comment = format!("its first line has to be: {}", names.join(","));
+            if !at.flag("ignoreFirstLine") {
+                note(
+                    format!(
+                        "the file has no line with the names of its columns, and here it needs one: {}",
+                        names.join(",")
+                    ),
+                    "put that line first",
+                );
+            }
+        }
+        if !is_comma {
+            note(format!("its columns are separated by {delimiter:?}"), "separate them by commas");
+        }
+        let mode = at.filled("shareMode").unwrap_or("shareMode.all");
+        if mode == "shareMode.thread" {
+            note("each thread reads the file by itself; here all sessions share its rows".to_owned(), "");
+        }
+        let at_end = match (at.filled("recycle").is_none_or(|r| r != "false"), at.flag("stopThread")) {
+            (true, _) => None,
+            (false, true) => Some("stop"),
+            (false, false) => {
+                note(
+                    "at its end JMeter goes on with <EOF> as values; here a session without a row fails".to_owned(),
+                    "",
+                );
+                Some("fail")
+            }
+        };
+        for column in &columns {
+            let meaning = Meaning::Cell { feeder: name.clone(), column: identifier(column) };
+            self.meanings.entry((*column).to_owned()).or_insert(meaning);
+        }
+        self.by_line.insert(at.line, name.clone());
+        self.feeders.push(Feeder { name, csv, at_end, comment });
+    }
+
+    fn captures_of(&mut self, at: &Element<'_>, notes: &mut Notes) {
+        let mut capture = |names: &str, all: &dyn Fn(usize) -> bool| {
+            for (index, name) in names.split(';').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
+                let is_list = all(index);
+                match self.meanings.get(name) {
+                    Some(Meaning::Cell { .. } | Meaning::Expression(_)) => {
+                        let why = format!(
+                            "it sets \"{name}\", which is a column or counter as well; here that stays what it is"
+                        );
+                        notes.add(Kind::Changed, at.title(), at.line, why, "give one of the two another name");
+                    }
+                    Some(_) => {}
+                    None => {
+                        let own = self.taken.name(name);
+                        let meaning = if is_list { Meaning::List(own) } else { Meaning::Value(own) };
+                        self.meanings.insert(name.to_owned(), meaning);
+                    }
+                }
+            }
+        };
+        let numbers =
+            |key: &str| at.text(key).unwrap_or_default().split(';').map(|n| n.trim() == "-1").collect::<Vec<_>>();
+        match at.class.as_str() {
+            "RegexExtractor" => capture(at.text("RegexExtractor.refname").unwrap_or_default(), &|_| {
+                numbers("RegexExtractor.match_number")[0]
+            }),
+            "BoundaryExtractor" => capture(at.text("BoundaryExtractor.refname").unwrap_or_default(), &|_| {
+                numbers("BoundaryExtractor.match_number")[0]
+            }),
+            "JSONPostProcessor" => {
+                let all = numbers("JSONPostProcessor.match_numbers");
+                capture(at.text("JSONPostProcessor.referenceNames").unwrap_or_default(), &|i| {
+                    all.get(i).copied().unwrap_or(false)
+                });
+            }
+            "JMESPathExtractor" => capture(at.text("JMESExtractor.referenceName").unwrap_or_default(), &|_| {
+                numbers("JMESExtractor.matchNumber")[0]
+            }),
+            "ForeachController" => capture(at.text("ForeachController.returnVal").unwrap_or_default(), &|_| false),
+            "RandomVariableConfig" => capture(at.text("variableName").unwrap_or_default(), &|_| false),
+            "CounterConfig" => {
+                if let Some(name) = at.filled("CounterConfig.name") {
+                    self.meanings.insert(name.to_owned(), Meaning::Expression("number()".to_owned()));
+                }
+            }
+            _ => {}
+        }
+        at.children.iter().for_each(|child| self.captures_of(child, notes));
+    }
+
+    /// Takes in user-defined variables: a later one of the same name wins.
+    fn define(&mut self, defined: Vec<(String, String, usize)>, notes: &mut Notes) {
+        for (name, value, _) in &defined {
+            self.defined.insert(name.clone(), value.clone());
+        }
+        let mut own_names: Vec<(String, String, usize, bool)> = Vec::new();
+        let mut seen = HashSet::new();
+        for (name, value, line) in defined {
+            if self.defined.get(&name) != Some(&value) || !seen.insert(name.clone()) {
+                continue;
+            }
+            match self.meanings.get(&name) {
+                Some(Meaning::Cell { .. } | Meaning::Expression(_)) => {
+                    let why = "something else sets a variable of that name, and here that is the one";
+                    notes.add(Kind::Changed, format!("variable \"{name}\""), line, why, "");
+                    continue;
+                }
+                Some(_) => own_names.push((name, value, line, true)),
+                None => {
+                    let own = self.taken.name(&name);
+                    self.meanings.insert(name.clone(), Meaning::Value(own));
+                    own_names.push((name, value, line, false));
+                }
+            }
+        }
+        for (name, value, line, is_set_later) in own_names {
+            let Some(meaning) = self.meanings.get(&name) else { continue };
+            let own = meaning.expression();
+            let is_constant = !value.contains("${") && !value.is_empty();
+            if is_secret(&name) && is_constant {
+                let secret = self.secrets.name(&name, &value, &format!("variable \"{name}\""), line, notes);
+                self.define_one(own, format!("${{secret.{secret}}}"), is_set_later);
+                continue;
+            }
+            if let Some((property, default)) = expression::property_of(&value) {
+                let default = expression::fixed(&default, &|n| self.defined.get(n).cloned(), 0).unwrap_or(default);
+                self.properties.insert(property, own.clone());
+                self.define_one(own, literal(&default), is_set_later);
+                continue;
+            }
+            let text = expression::translate(&value, self, notes, ("a variable", line)).text;
+            // JMeter computes it once, a text of `vars` is filled in each time.
+            let is_computed =
+                text.contains("random") || text.contains("uuid()") || text.contains("now(") || text.contains("pick(");
+            self.define_one(own, text, is_set_later || is_computed);
+        }
+    }
+
+    fn define_one(&mut self, name: String, value: String, once: bool) {
+        if once {
+            self.set_once.push((name, value));
+        } else {
+            self.vars.push(Var { name, value, comment: String::new() });
+        }
+    }
+}
+
+/// Name, value and line of what elements of user-defined variables and the plan itself define.
+fn defined_in(at: &Element<'_>, into: &mut Vec<(String, String, usize)>) {
+    let mut arguments = |xml: &crate::xml::Element| {
+        for argument in &xml.children {
+            let name = element::text(argument, "Argument.name").unwrap_or_default().trim();
+            if !name.is_empty() {
+                let value = element::text(argument, "Argument.value").unwrap_or_default();
+                into.push((name.to_owned(), value.to_owned(), argument.line));
+            }
+        }
+    };
+    if at.class == "TestPlan"
+        && let Some(all) =
+            at.part("TestPlan.user_defined_variables").and_then(|v| element::part(v, "Arguments.arguments"))
+    {
+        arguments(all);
+    }
+    if at.class == "Arguments"
+        && let Some(all) = at.part("Arguments.arguments")
+    {
+        arguments(all);
+    }
+    at.children.iter().for_each(|child| defined_in(child, into));
+}

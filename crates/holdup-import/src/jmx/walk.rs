@@ -1,0 +1,477 @@
+//! Through a plan's controllers and samplers, in order: each becomes steps. What is neither is looked at once, so that
+//! nothing of it is dropped without a word.
+
+use super::Plan;
+use super::element::Element;
+use super::names::Meaning;
+use super::timer;
+use crate::error::ImportError;
+use crate::load::{LONGEST, length, seconds};
+use crate::scenario::Step;
+use crate::template::{label, literal};
+
+/// Deepest nesting of controllers; a scenario's steps may be nested a little deeper.
+const DEEPEST: usize = 50;
+
+/// A loop around a step, for controllers that act in its first round only.
+pub(super) enum Round {
+    /// There is one round only.
+    Single,
+    /// Rounds are counted, by this variable if anybody asked for it.
+    Counted(Option<String>),
+    /// Nobody counts.
+    Uncounted,
+}
+
+/// What is around an element.
+pub(super) struct Around<'e, 'a> {
+    /// The plan, the thread group, controllers: the outermost first.
+    pub scope: Vec<&'e Element<'a>>,
+    pub rounds: Vec<Round>,
+    /// What a failed request leads to; nothing is the default.
+    pub on_failure: Option<&'static str>,
+}
+
+impl Plan<'_> {
+    /// Steps of all children of the innermost element of `around`.
+    pub(super) fn steps<'e, 'a>(&mut self, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        let Some(parent) = around.scope.last().copied() else { return Ok(Vec::new()) };
+        self.steps_of(parent.children.iter(), around)
+    }
+
+    /// Steps of some of them.
+    pub(super) fn steps_of<'e, 'a: 'e>(
+        &mut self,
+        children: impl Iterator<Item = &'e Element<'a>>,
+        around: &mut Around<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        let mut steps = Vec::new();
+        for child in children {
+            steps.extend(self.step(child, around)?);
+        }
+        Ok(steps)
+    }
+
+    fn inside<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        if around.scope.len() > DEEPEST {
+            return Err(self.wrong(at.line, format!("controllers are nested deeper than {DEEPEST}")));
+        }
+        around.scope.push(at);
+        let steps = self.steps(around);
+        around.scope.pop();
+        steps
+    }
+
+    fn step<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        let number = |plan: &Self, key: &str| at.filled(key).and_then(|text| plan.names.number(text));
+        Ok(match at.class.as_str() {
+            "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => {
+                at.children.iter().for_each(|child| self.look_at(child));
+                self.http(at, &around.scope, around.on_failure)?
+            }
+            "TestAction" => self.action(at, around),
+            "GenericController" | "RecordingController" => self.inside(at, around)?,
+            "CriticalSectionController" => {
+                self.changed(at, "sessions pass it at the same time, not one after the other", "");
+                self.inside(at, around)?
+            }
+            "TransactionController" => {
+                let name = label(&at.name);
+                if name.is_empty() {
+                    return self.inside(at, around);
+                }
+                self.groups.push(name.clone());
+                let steps = self.inside(at, around);
+                self.groups.pop();
+                some(steps?, |steps| Step::Group { name, steps })
+            }
+            "LoopController" => self.counted(at, around)?,
+            "OnceOnlyController" => self.once_only(at, around)?,
+            "IfController" => self.conditional(at, around)?,
+            "WhileController" => {
+                around.rounds.push(Round::Uncounted);
+                let steps = self.inside(at, around);
+                around.rounds.pop();
+                let (steps, text) = (steps?, at.text("WhileController.condition").unwrap_or_default());
+                let condition = match self.condition(text, at.line) {
+                    Some(condition) => condition,
+                    None => self.switch(at, "its condition", text, "false"),
+                };
+                some(steps, |steps| Step::While { condition, steps })
+            }
+            "ForeachController" => self.for_each(at, around)?,
+            "ThroughputController" => self.share(at, around)?,
+            "RandomController" => {
+                let branches = self.branches(at, around)?;
+                some_of(branches, Step::Choose)
+            }
+            "RandomOrderController" => {
+                self.changed(at, "its children are run in their order, not in a random one", "");
+                self.inside(at, around)?
+            }
+            "InterleaveControl" => {
+                let branches = self.branches(at, around)?;
+                some_of(branches, Step::InTurn)
+            }
+            "SwitchController" => self.switched(at, around)?,
+            "RunTime" => {
+                around.rounds.push(Round::Uncounted);
+                let steps = self.inside(at, around);
+                around.rounds.pop();
+                let for_s =
+                    number(self, "RunTime.seconds").and_then(seconds).filter(|d| !d.is_zero()).unwrap_or(LONGEST);
+                some(steps?, |steps| Step::During { length: length(for_s), steps })
+            }
+            "RandomVariableConfig" => self.random_variable(at),
+            "ModuleController" | "IncludeController" => {
+                let what = if at.class == "ModuleController" { "another part of the plan" } else { "another file" };
+                self.left_out(
+                    at,
+                    &format!("it runs {what}, which is not followed"),
+                    "copy it to where it is used, and import again",
+                );
+                Vec::new()
+            }
+            class if class.ends_with("Sampler") || class.ends_with("SamplerProxy") || is_sampler_gui(at.gui) => {
+                self.other_sampler(at);
+                at.children.iter().for_each(|child| self.look_at(child));
+                Vec::new()
+            }
+            _ if has_requests(at) => {
+                self.changed(
+                    at,
+                    "this controller is not known: its children are taken as if it were not there",
+                    "see that they are meant to be",
+                );
+                self.inside(at, around)?
+            }
+            class => {
+                if timer::is_pacer(class) && around.scope.len() > 2 {
+                    self.left_out(
+                        at,
+                        "it holds the rate of a part of a thread group; here a rate is that of the load",
+                        "write the load under load",
+                    );
+                } else {
+                    self.look_at(at);
+                }
+                Vec::new()
+            }
+        })
+    }
+
+    fn other_sampler(&mut self, at: &Element<'_>) {
+        let (why, advice) = match at.class.as_str() {
+            "DebugSampler" => ("it only shows variables", ""),
+            "JDBCSampler" => (
+                "a scenario has one target, and this is HTTP's",
+                "make a scenario of its own with a mysql:// or postgres:// target and query: steps",
+            ),
+            "JSR223Sampler" | "BeanShellSampler" | "BSFSampler" | "JavaSampler" | "SystemSampler" => {
+                ("scripts and programs are not run", "say what it is for with set:, templates or captures")
+            }
+            _ => ("it is no HTTP request", ""),
+        };
+        self.left_out(at, why, advice);
+    }
+
+    fn action(&mut self, at: &Element<'_>, around: &Around<'_, '_>) -> Vec<Step> {
+        let all_threads = at.filled("ActionProcessor.target") == Some("2");
+        match at.filled("ActionProcessor.action").unwrap_or("1") {
+            "1" => {
+                let text = at.filled("ActionProcessor.duration").unwrap_or("0");
+                let own = self.names.number(text).filter(|ms| (0.0..=LONGEST.as_millis() as f64).contains(ms));
+                let mut sum = own.map_or((0.0, 0.0), |ms| (ms, ms));
+                if own.is_none() {
+                    self.left_out(at, "its pause is known only while the plan runs", "write think: in its place");
+                }
+                let around: Vec<&Element<'_>> =
+                    std::iter::once(&at).chain(around.scope.iter().rev()).flat_map(|e| &e.children).collect();
+                for timer in around.into_iter().filter(|e| timer::is_delay(&e.class)) {
+                    if let Some((from, to)) = self.delay(timer) {
+                        sum = (sum.0 + from, sum.1 + to);
+                    }
+                }
+                timer::think(sum).into_iter().collect()
+            }
+            "0" | "2" if all_threads => vec![Step::End("run")],
+            "0" | "2" | "3" => vec![Step::End("session")],
+            _ => {
+                self.left_out(at, "a loop can't be left or begun again from within", "use while: with a condition");
+                Vec::new()
+            }
+        }
+    }
+
+    fn counted<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        let text = at.filled("LoopController.loops").unwrap_or("-1");
+        let fixed = self.names.number(text);
+        let is_endless = at.flag("LoopController.continue_forever") && fixed.is_some_and(|n| n < 0.0)
+            || fixed.is_some_and(|n| n < 0.0);
+        around.rounds.push(if is_endless { Round::Uncounted } else { Round::Counted(None) });
+        let steps = self.inside(at, around);
+        let counter = if let Some(Round::Counted(counter)) = around.rounds.pop() { counter } else { None };
+        let steps = steps?;
+        if is_endless {
+            return Ok(some(steps, |steps| Step::During { length: length(LONGEST), steps }));
+        }
+        let is_constant = !text.contains("${");
+        let count = match fixed.filter(|n| *n <= 1e12) {
+            Some(n) if is_constant => format!("{}", n as u64),
+            _ => self.template(text, at, &mut Vec::new()),
+        };
+        Ok(some(steps, |steps| Step::Repeat { count, counter, steps }))
+    }
+
+    fn once_only<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Around<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        let mut steps = self.inside(at, around)?;
+        let condition = match around.rounds.last_mut() {
+            None | Some(Round::Single) => return Ok(steps),
+            Some(Round::Counted(counter)) => {
+                let name = counter.get_or_insert_with(|| self.names.taken.name("round"));
+                format!("${{{name}}} == 0")
+            }
+            Some(Round::Uncounted) => {
+                let name = self.names.taken.name("once");
+                steps.push(Step::Set(vec![(name.clone(), "done".to_owned())]));
+                format!("not {name} exists")
+            }
+        };
+        Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
+    }
+
+    fn conditional<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Around<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
+        let steps = self.inside(at, around)?;
+        let text = at.text("IfController.condition").unwrap_or_default();
+        let condition = match self.condition(text, at.line) {
+            Some(condition) => condition,
+            None => self.switch(at, "its condition", text, "false"),
+        };
+        Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
+    }
+
+    /// A condition that a person has to set, for one that can't be said here.
+    fn switch(&mut self, at: &Element<'_>, what: &str, text: &str, value: &str) -> String {
+        let stem = if at.name.trim().is_empty() { at.class.clone() } else { at.name.clone() };
+        let short: String = text.trim().chars().take(200).collect();
+        let comment = format!("whether what is in {} is done; in the plan: {short}", at.title());
+        let wanted = format!("do_{stem}");
+        let own = self.names.text(&wanted, value.to_owned(), &comment);
+        let advice = format!("it is done if vars.{own} is true (now {value}); or write a condition");
+        self.changed(at, format!("{what} is none that is understood here"), advice);
+        format!("${{{own}}} == true")
+    }
+
+    fn for_each<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        around.rounds.push(Round::Uncounted);
+        let steps = self.inside(at, around);
+        around.rounds.pop();
+        let steps = steps?;
+        let input = at.filled("ForeachController.inputVal").unwrap_or_default();
+        let item = at.filled("ForeachController.returnVal").unwrap_or("item");
+        let item = self.names.variable(item);
+        match self.names.meaning(input).cloned() {
+            Some(Meaning::List(list)) => {
+                if at.filled("ForeachController.startIndex").is_some_and(|s| s != "0")
+                    || at.filled("ForeachController.endIndex").is_some()
+                {
+                    self.changed(at, "it goes through the whole list, not from one index to another", "");
+                }
+                Ok(some(steps, |steps| Step::ForEach { list, item, steps }))
+            }
+            _ => {
+                let why = format!("\"{input}\" is no list that an extractor with match number -1 makes");
+                self.left_out(at, &why, "write for_each: over a list that a capture made (pick: all)");
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn share<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        let steps = self.inside(at, around)?;
+        let percent = at.filled("ThroughputController.percentThroughput").and_then(|text| self.names.number(text));
+        let is_percent = at.filled("ThroughputController.style") == Some("1");
+        let condition = match percent.filter(|p| is_percent && (0.0..=100.0).contains(p)) {
+            Some(100.0) => return Ok(steps),
+            Some(percent) if percent.fract() == 0.0 => format!("${{random(1, 100)}} <= {percent}"),
+            Some(percent) => format!("${{random(1, 10000)}} <= {}", (percent * 100.0).round()),
+            None => {
+                let text = at.filled("ThroughputController.maxThroughput").unwrap_or_default().to_owned();
+                self.switch(at, "a number of executions in all", &text, "true")
+            }
+        };
+        Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
+    }
+
+    /// Steps of each child that has any.
+    fn branches<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Around<'e, 'a>,
+    ) -> Result<Vec<Vec<Step>>, ImportError> {
+        around.scope.push(at);
+        let mut all = Vec::new();
+        for child in &at.children {
+            match self.step(child, around) {
+                Ok(steps) if steps.is_empty() => {}
+                Ok(steps) => all.push(steps),
+                Err(e) => {
+                    around.scope.pop();
+                    return Err(e);
+                }
+            }
+        }
+        around.scope.pop();
+        Ok(all)
+    }
+
+    fn switched<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+        let text = at.filled("SwitchController.value").unwrap_or("0");
+        let value = self.template(text, at, &mut Vec::new());
+        around.scope.push(at);
+        let mut all = Vec::new();
+        for child in &at.children {
+            let steps = self.step(child, around);
+            match steps {
+                Ok(steps) if steps.is_empty() => {}
+                Ok(steps) => all.push((child.name.clone(), steps)),
+                Err(e) => {
+                    around.scope.pop();
+                    return Err(e);
+                }
+            }
+        }
+        around.scope.pop();
+        if !value.contains("${") {
+            let index = value.trim().parse::<usize>().ok();
+            let chosen = all.into_iter().enumerate().find(|(i, (name, _))| Some(*i) == index || *name == value);
+            return Ok(chosen.map(|(_, (_, steps))| steps).unwrap_or_default());
+        }
+        let branches = all.into_iter().enumerate().map(|(index, (name, steps))| {
+            let by_name = if name.is_empty() || name.contains(['"', '\\', '$', '\n', '\r']) {
+                String::new()
+            } else {
+                format!(" or {value} == \"{name}\"")
+            };
+            Step::If { condition: format!("{value} == {index}{by_name}"), steps, otherwise: Vec::new() }
+        });
+        Ok(branches.collect())
+    }
+
+    fn random_variable(&mut self, at: &Element<'_>) -> Vec<Step> {
+        let Some(name) = at.filled("variableName") else { return Vec::new() };
+        let own = self.names.variable(name);
+        let mut end = |key: &str, default: &str| {
+            let text = at.filled(key).unwrap_or(default);
+            super::expression::expression(text, &mut self.names, &mut self.notes, ("a random variable", at.line))
+        };
+        let (low, high) = (end("minimumValue", "0"), end("maximumValue", "2147483647"));
+        let format = at.filled("outputFormat").unwrap_or_default();
+        let (before, after) =
+            (format.find('0').map_or("", |i| &format[..i]), format.rfind('0').map_or("", |i| &format[i + 1..]));
+        if format.matches('0').count() > 1 {
+            self.changed(at, "numbers are written without zeros before them", "");
+        }
+        vec![Step::Set(vec![(own, format!("{}${{random({low}, {high})}}{}", literal(before), literal(after)))])]
+    }
+
+    /// What is below an element that has no place here: each element of it is listed.
+    pub(super) fn look_at_rest(&mut self, at: &Element<'_>) {
+        self.look_at(at);
+        at.children.iter().for_each(|child| self.look_at_rest(child));
+    }
+
+    /// An element that is no step: it acts on requests around it, or it is listed.
+    pub(super) fn look_at(&mut self, at: &Element<'_>) {
+        match at.class.as_str() {
+            "HeaderManager" | "AuthManager" | "Arguments" | "CSVDataSet" | "ConfigTestElement"
+            | "ResponseAssertion" | "DurationAssertion" | "JSONPathAssertion" | "SizeAssertion" | "RegexExtractor"
+            | "BoundaryExtractor" | "JSONPostProcessor" | "JMESPathExtractor" => {}
+            class if timer::is_delay(class) || timer::is_pacer(class) => {}
+            "CookieManager" => self.has_cookies = true,
+            "CounterConfig" => self.changed(
+                at,
+                "numbers are unique in the whole run, but do not begin where it says and have gaps",
+                "",
+            ),
+            "CacheManager" => self.left_out(
+                at,
+                "holdup keeps no cache: each request is sent",
+                "leave out what a browser would have in its cache",
+            ),
+            "DNSCacheManager" => self.left_out(at, "the target's name is resolved once", ""),
+            "KeystoreConfig" => self.left_out(at, "certificates of clients are not sent", ""),
+            "ResultCollector" | "Summariser" => self.listeners.push(at.line),
+            "BackendListener" => self.left_out(
+                at,
+                "figures are sent where holdup is told to, not where the plan says",
+                "see holdup run --help for its outputs",
+            ),
+            "SyncTimer" => self.left_out(at, "sessions do not wait for each other", "use a spike as the load"),
+            "DebugPostProcessor" => self.left_out(at, "it only shows variables", ""),
+            "XPathExtractor" | "XPath2Extractor" | "HtmlExtractor" => {
+                self.left_out(at, "XML and HTML are not taken apart", "capture it with a pattern: regex PATTERN")
+            }
+            "UserParameters" => {
+                self.left_out(at, "values by thread are not carried over", "put them into a CSV file and use a feeder")
+            }
+            "URLRewritingModifier" | "AnchorModifier" | "RegExUserParameters" => {
+                self.left_out(
+                    at,
+                    "requests are not changed by what was found in responses by itself",
+                    "capture the value and put it into the request",
+                );
+            }
+            class if class.starts_with("JSR223") || class.starts_with("BeanShell") || class.starts_with("BSF") => {
+                self.left_out(at, "scripts are not run", "say what it is for with set:, templates, captures or checks");
+            }
+            class if class.starts_with("JDBC") => {
+                self.left_out(at, "a scenario has one target, and this is HTTP's", "")
+            }
+            class if class.ends_with("Assertion") => {
+                self.left_out(at, "this check is not known here", "write a check of status, header or body")
+            }
+            class if class.ends_with("PostProcessor") || class.ends_with("Extractor") => {
+                self.left_out(at, "this extractor is not known here", "capture it: json, regex, header or cookie");
+            }
+            class if class.ends_with("Timer") => {
+                self.left_out(at, "this timer is not known here", "write think: or the load")
+            }
+            class
+                if at.gui.ends_with("Visualizer")
+                    || at.gui.ends_with("Listener")
+                    || class.ends_with("Collector")
+                    || class.ends_with("Listener") =>
+            {
+                self.listeners.push(at.line);
+            }
+            _ => self.left_out(at, "an element of this kind is not known here", ""),
+        }
+    }
+}
+
+/// A step of steps, if there are any.
+fn some(steps: Vec<Step>, make: impl FnOnce(Vec<Step>) -> Step) -> Vec<Step> {
+    if steps.is_empty() { Vec::new() } else { vec![make(steps)] }
+}
+
+fn some_of(branches: Vec<Vec<Step>>, make: impl FnOnce(Vec<Vec<Step>>) -> Step) -> Vec<Step> {
+    if branches.is_empty() { Vec::new() } else { vec![make(branches)] }
+}
+
+fn is_sampler_gui(gui: &str) -> bool {
+    gui.ends_with("SamplerGui") || gui.ends_with("SamplerUI")
+}
+
+/// Whether an HTTP sampler is anywhere below.
+fn has_requests(at: &Element<'_>) -> bool {
+    at.children.iter().any(|child| child.class.starts_with("HTTPSampler") || has_requests(child))
+}
