@@ -74,7 +74,7 @@ fn its_rate_is_its_capacity() {
 
 #[test]
 fn without_room_a_request_is_refused_at_once() {
-    let queue = start(&["--servers", "1", "--service-time", "300ms", "--room", "2"]);
+    let queue = start(&["--servers", "1", "--service-time", "500ms", "--room", "2"]);
     let mut clients = ask(queue.listen(), 1);
     thread::sleep(Duration::from_millis(20));
     clients.extend(ask(queue.listen(), 5));
@@ -86,13 +86,13 @@ fn without_room_a_request_is_refused_at_once() {
 
 #[test]
 fn a_request_too_many_may_be_closed_or_dropped() {
-    let queue = |how| start(&["--servers", "1", "--service-time", "100ms", "--room", "0", "--overflow", how]);
+    let queue = |how| start(&["--servers", "1", "--service-time", "400ms", "--room", "0", "--overflow", how]);
     let closing = queue("close");
     let mut clients = ask(closing.listen(), 4);
     assert_eq!(clients.iter_mut().filter_map(Client::answer).count(), 1, "the others are closed");
     let dropping = queue("drop");
     let clients = ask(dropping.listen(), 4);
-    thread::sleep(Duration::from_millis(500));
+    thread::sleep(Duration::from_millis(900));
     assert_eq!(clients.iter().filter(|client| client.has_answer()).count(), 1);
     // Those that were dropped can go, and a new one is served.
     drop(clients);
