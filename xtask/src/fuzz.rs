@@ -11,7 +11,7 @@ use crate::setup;
 use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name.
-const TARGETS: [&str; 3] = ["http1_response", "http2_session", "hpack"];
+const TARGETS: [&str; 4] = ["http1_response", "http2_session", "hpack", "template"];
 
 /// Seconds for each target unless told.
 pub const SECONDS: u32 = 20;

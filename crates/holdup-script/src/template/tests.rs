@@ -294,6 +294,14 @@ fn a_text_that_expands_itself_ends() {
     assert_eq!(world.render("${template(again)}"), Err(Failed::Template), "more than 1 MiB");
 }
 
+/// On a thread of a test, whose stack is as large as that of a load loop.
+#[test]
+fn the_deepest_of_all_fits_a_stack() {
+    let mut world = World::new();
+    world.values[5] = Value::from(format!("${{{}template(again){}}}", "upper(".repeat(30), ")".repeat(30)).as_str());
+    assert_eq!(world.render("${template(again)}"), Err(Failed::Template));
+}
+
 #[test]
 fn captured_text_is_data() {
     let mut world = World::new();
