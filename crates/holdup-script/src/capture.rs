@@ -2,7 +2,7 @@
 //! is ever filled in. It says nothing of whether the response is the wanted one; that is for checks.
 
 mod choice;
-mod fields;
+mod cookie;
 mod json;
 mod pointer;
 mod source;
@@ -14,7 +14,7 @@ pub use source::{Place, Source};
 
 use choice::{Choice, Chosen};
 pub(crate) use {
-    fields::{cookie, header},
+    cookie::cookie,
     json::{json_at, text as json_text},
     pointer::Pointer,
 };

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use regex::bytes::{Regex, RegexBuilder};
 
-use super::fields::cookie_bytes;
+use super::cookie::cookie_bytes;
 use super::json::{each, text};
 use super::pointer::Pointer;
 use crate::{Failed, Needs, Response};
