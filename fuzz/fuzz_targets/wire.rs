@@ -53,7 +53,11 @@ fn step<'a>(input: &mut &'a [u8]) -> Option<Step<'a>> {
             let &[length, times] = take(2) else { return None };
             let payload = take(length);
             // Some messages are large, and small ones may come in numbers.
-            let (size, times) = if times >= 0xf0 { (300, 1) } else { (1, 1 + usize::from(times & 0x0f)) };
+            let (size, times) = match times {
+                0xfc.. => (300, 1),
+                0xf0.. => (20, 1),
+                _ => (1, 1 + usize::from(times & 0x0f)),
+            };
             Step::Message { kind, payload, times, size }
         }
     })
@@ -101,11 +105,12 @@ fn login(dialect: Dialect, number: &mut u8) -> Vec<u8> {
 }
 
 fn shown(event: &Event<'_>) -> String {
-    if let Event::Row { columns, values, .. } = event {
-        assert_eq!(columns.len(), values.len());
-        assert!(values.iter().flatten().map(|value| value.len()).sum::<usize>() < 3 << 20);
-    }
-    format!("{event:?}")
+    let Event::Row { statement, columns, values } = event else { return format!("{event:?}") };
+    assert_eq!(columns.len(), values.len());
+    assert!(values.iter().flatten().map(|value| value.len()).sum::<usize>() < 3 << 20);
+    let text = |value: &Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+    let values: Vec<Option<String>> = values.iter().map(text).collect();
+    format!("{statement} {} {values:?}", columns.join(","))
 }
 
 /// Runs the program with the server's bytes in pieces of these sizes, over and over.
