@@ -25,6 +25,8 @@ pub(crate) struct Analysis {
     pub conflicts: Vec<usize>,
     pub capacity: Option<Estimate>,
     pub variation: Variation,
+    /// Whether the curve is fitted to a visit.
+    pub used: Vec<bool>,
     pub fit: Option<Fit>,
 }
 
@@ -47,7 +49,8 @@ impl Analysis {
                 None => Held::Unclear,
             })
             .collect();
-        let counts = |index: usize| steps[visits[index].step].purpose != Purpose::Recover;
+        // These two are played one straight after the other: neither starts, or ends, in a steady state.
+        let counts = |index: usize| !matches!(steps[visits[index].step].purpose, Purpose::Overload | Purpose::Recover);
         let (hold, over, conflicts) = bracket(&visits, &held, &counts);
         // Limited once and not at a higher rate: that was the moment, not the rate.
         let unlimited = usual.iter().map(|visit| visit.offered).fold(0.0, f64::max);
@@ -58,28 +61,33 @@ impl Analysis {
             .reduce(f64::min);
         let capacity = capacity(&visits, &held, &counts, hold, over, &variation);
         let least = usual.iter().filter_map(|visit| visit.response).fold(f64::MAX, f64::min);
-        let observed: Vec<Observed> = visits
+        let seen: Vec<Option<Observed>> = visits
             .iter()
             .zip(&held)
             .enumerate()
-            .filter(|(index, (visit, held))| {
-                counts(*index)
+            .map(|(index, (visit, held))| {
+                let is_usable = counts(index)
                     && matches!(held, Held::Yes | Held::Unclear)
                     && over.is_none_or(|over| visit.offered < over)
-                    && !conflicts.contains(index)
-                    && !visit.is_unsettled()
-            })
-            .filter_map(|(_, (visit, _))| {
-                let error = expected_error(visit, capacity, &variation, least).max(0.7 * visit.response_error);
+                    && !conflicts.contains(&index)
+                    && !visit.is_unsettled();
+                let expected = expected_error(visit, capacity, &variation, least);
+                // Seconds that differ much more than they should: the machine was disturbed, and not for one second only.
+                let is_quiet = visit.response_error <= f64::max(0.1, 3.0 * expected);
+                (is_usable && is_quiet).then_some(())?;
+                let error = expected.max(0.7 * visit.response_error);
                 Some(Observed { rate: visit.due, response: visit.response?, error })
             })
             .collect();
+        let used = seen.iter().map(Option::is_some).collect();
+        let mut observed: Vec<Observed> = seen.into_iter().flatten().collect();
+        widen(&mut observed);
         let known = capacity.map(|capacity| {
             let spread = (capacity.high / capacity.low.max(1e-9)).ln() / (2.0 * super::visit::Z);
             (capacity.value, spread.clamp(0.01, 1.0))
         });
         let fit = fit(&observed, known, variation);
-        Self { visits, held, leak, errors_base, hold, over, limited, conflicts, capacity, variation, fit }
+        Self { visits, held, leak, errors_base, hold, over, limited, conflicts, capacity, variation, used, fit }
     }
 
     /// The knee: from the curve, and never beyond what does not hold.
@@ -137,6 +145,23 @@ fn expected_error(visit: &Visit, capacity: Option<Estimate>, variation: &Variati
     let waiting = (1.0 - least / response).max(0.0);
     let memory = (1.0 + u) / (1.0 - u).powi(2) / (capacity.value * visit.seconds as f64);
     (variation.service / answers + waiting.powi(2) * variation.half_sum().min(1.0) * 2.0 * memory).sqrt().min(1.0)
+}
+
+/// A response time that is much longer than one at a higher rate was disturbed: its error is at least the difference.
+fn widen(observed: &mut [Observed]) {
+    const PLAINLY: f64 = 0.1;
+    let all = observed.to_vec();
+    for one in observed {
+        let lowest = all
+            .iter()
+            .filter(|other| other.rate > one.rate)
+            .map(|other| other.response.ln() + 2.0 * other.error)
+            .fold(f64::MAX, f64::min);
+        let beyond = one.response.ln() - lowest;
+        if beyond > PLAINLY + 2.0 * one.error {
+            one.error = 2.0 * beyond;
+        }
+    }
 }
 
 /// What stays in the system though rates are low: the least relative growth of those that answer most.
@@ -220,10 +245,15 @@ fn capacity(
         if rate <= 0.0 {
             continue;
         }
-        let weight = (rate / error).powi(2).min(1e6);
-        sum += weight * rate;
-        weights += weight;
-        seen.push((rate, weight));
+        seen.push((rate, error));
+    }
+    // Some services complete less the more is offered: those count that complete as much as any.
+    let largest = seen.iter().map(|(rate, error)| rate - error).fold(0.0, f64::max);
+    seen.retain(|(rate, error)| rate + 2.0 * error + 0.01 * rate > largest);
+    for (rate, error) in &mut seen {
+        *error = (*rate / *error).powi(2).min(1e6) / (*rate * *rate);
+        sum += *error * *rate;
+        weights += *error;
     }
     let hold_low = hold.unwrap_or(0.0);
     if weights <= 0.0 {

@@ -1,7 +1,7 @@
 //! How much arrivals and service vary: half of what queueing theory needs to know.
 
 use crate::judge::visit::Visit;
-use crate::statistics::mean;
+use crate::statistics::{mean, median};
 use crate::{Config, Step, Summary};
 
 /// Squared coefficients of variation: 0 never varies, 1 as much as the exponential distribution.
@@ -70,7 +70,7 @@ fn few(seconds: &[&Summary]) -> Option<(f64, f64)> {
 
 /// Of seconds with more answers: their upper percentiles over their median, as if times were log-normal. Sum and weight.
 fn many(seconds: &[&Summary]) -> Option<(f64, f64)> {
-    let (mut sum, mut weight) = (0.0, 0.0);
+    let (mut sigmas, mut weight) = (Vec::new(), 0.0);
     for one in seconds.iter().filter(|one| one.count >= FEW) {
         let count = one.count as f64;
         let sigma = |tail: f64, share: f64| {
@@ -78,11 +78,11 @@ fn many(seconds: &[&Summary]) -> Option<(f64, f64)> {
             let place = (((count - 1.0) * share).round() + 1.0 - 0.375) / (count + 0.25);
             ((tail / one.p50_ns).ln() / normal_quantile(place)).clamp(0.0, 2.0)
         };
-        let share = count.min(50.0);
-        sum += share * mean(&[sigma(one.p95_ns, 0.95), sigma(one.p99_ns, 0.99)]);
-        weight += share;
+        sigmas.push(mean(&[sigma(one.p95_ns, 0.95), sigma(one.p99_ns, 0.99)]));
+        weight += count;
     }
-    (weight > 0.0).then(|| ((sum / weight).powi(2).exp_m1() * weight, weight))
+    // The median: a stall of the machine makes a tail, but not in most seconds.
+    (weight > 0.0).then(|| (median(&sigmas).powi(2).exp_m1() * weight, weight))
 }
 
 /// Quantile of the normal distribution above its median, to 1 % (H. Shore, "Simple approximations for the inverse cumulative

@@ -155,7 +155,9 @@ impl Visit {
 
     /// Whether more failed than `most`, surely.
     pub fn fails_more_than(&self, most: f64) -> bool {
-        share_low(self.failed, self.ended, Z) > most
+        // Two failures of ten requests are luck; and many steps are asked.
+        const FEWEST: f64 = 5.0;
+        self.failed >= FEWEST && share_low(self.failed, self.ended, 2.58) > most
     }
 
     /// What is missed, if anything; the objective is a matter of its own.
@@ -241,7 +243,8 @@ mod tests {
 
     #[test]
     fn a_stalled_second_is_left_out_and_a_restless_one_is_not() {
-        assert_eq!(level_of(&[10.0, 10.0, 90.0, 10.0]), (10.0, 1));
+        let (value, left_out) = level_of(&[10.0, 10.0, 90.0, 10.0]);
+        assert!((value - 10.0).abs() < 1e-9 && left_out == 1);
         assert_eq!(level_of(&[10.0, 17.0, 12.0, 21.0]).1, 0);
     }
 

@@ -141,3 +141,24 @@ fn summary(ends: &[End]) -> Summary {
     let mean_ns = times.iter().sum::<f64>() / times.len() as f64;
     Summary { count: times.len() as u64, mean_ns, p50_ns, p95_ns, p99_ns }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_simulated_queues_have_the_response_times_of_theory() {
+        for (workers, rate) in [(1, 5.0), (1, 20.0), (4, 90.0)] {
+            let seconds = workers as f64 / 30.0_f64.max(3.0 * workers as f64 * 10.0);
+            let capacity = workers as f64 / seconds;
+            let mut world = World::new(Service::new(workers, seconds, Length::Exponential), Arrivals::Poisson, 5);
+            let step = world.play(rate, 600, Duration::ZERO, Purpose::Curve);
+            let count: u64 = step.seconds.iter().map(|second| second.response.count).sum();
+            let mean =
+                step.seconds.iter().map(|s| s.response.mean_ns * s.response.count as f64).sum::<f64>() / count as f64;
+            let theory = seconds + erlang_c(workers, rate * seconds) / (capacity - rate);
+            println!("{} {}", mean * 1e-9, theory);
+            assert!((mean * 1e-9 / theory - 1.0).abs() < 0.15, "{} against {theory}", mean * 1e-9);
+        }
+    }
+}
