@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use holdup_script::Template;
 use holdup_script::program::{Asked, Form, Script};
+use holdup_wire::{Address, Dialect, Secret, TlsWish};
 
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
@@ -134,9 +135,17 @@ pub struct Target {
     pub host: String,
     /// TCP port.
     pub port: u16,
+    /// The account and the database, if it is one that speaks SQL.
+    pub sql: Option<Arc<Address>>,
 }
 
 impl Target {
+    /// A database.
+    fn database(address: Address) -> Self {
+        let tls = address.tls == TlsWish::On;
+        Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) }
+    }
+
     /// Whether it is an address of this machine's loopback.
     pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
@@ -150,6 +159,11 @@ impl Target {
 
     /// Scheme, host and port.
     pub fn url(&self) -> String {
+        if let Some(sql) = &self.sql {
+            let database = sql.database.as_deref().map_or_else(String::new, |name| format!("/{name}"));
+            let host = if sql.host.contains(':') { format!("[{}]", sql.host) } else { sql.host.clone() };
+            return format!("{}://{}@{host}:{}{database}", sql.dialect.name(), sql.user, sql.port);
+        }
         format!("{}://{}", if self.tls { "https" } else { "http" }, self.authority())
     }
 
@@ -181,7 +195,7 @@ impl Target {
             return Err(format!("\"{url}\" names no host"));
         }
         let port = port.parse().map_err(|_| format!("\"{port}\" is not a port, 1 to 65535"))?;
-        Ok((Self { tls, host: host.to_owned(), port }, path.to_owned()))
+        Ok((Self { tls, host: host.to_owned(), port, sql: None }, path.to_owned()))
     }
 }
 
@@ -293,7 +307,19 @@ impl Scenario {
         let included = include::resolve(&mut root)?;
         let map = root.map(&KEYS)?;
         let target_node = map.need("target")?;
-        let (target, base_path) = Target::parse(target_node.text()?).map_err(|why| target_node.error(why))?;
+        let address = target_node.text()?;
+        let (target, base_path) = if Address::is_one(address) {
+            let mut database = Address::parse(address).map_err(|why| target_node.error(why))?;
+            if database.password.reveal().is_empty()
+                && let Ok(password) = std::env::var(password_variable(database.dialect))
+            {
+                database.password = Secret::new(password);
+            }
+            (Target::database(database), "/".to_owned())
+        } else {
+            Target::parse(address).map_err(|why| target_node.error(why))?
+        };
+        let language = if target.sql.is_some() { Language::Sql } else { Language::Http };
         if base_path != "/" {
             return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
         }
@@ -306,7 +332,7 @@ impl Scenario {
         let rate_of = rate_of(&load_map, &section.load)?;
         let (operations, sessions) = match has_steps {
             false if !section.operations.is_empty() => (section.operations, None),
-            _ => what(&map, given)?,
+            _ => what(&map, given, language)?,
         };
         let names: Vec<String> = operations.iter().map(|o| o.name.clone()).collect();
         let thresholds = objectives::parse(map.get("thresholds"), &names)?;
@@ -361,8 +387,16 @@ fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
     }
 }
 
+/// The environment variable that holds a database's password, so that it need not be in a file.
+pub fn password_variable(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Mysql => "HOLDUP_MYSQL_PASSWORD",
+        Dialect::Postgres => "HOLDUP_POSTGRES_PASSWORD",
+    }
+}
+
 /// What is sent: `operations`, `sessions` or `steps`.
-fn what(map: &Map<'_>, given: &Given) -> Result<(Vec<Operation>, Option<Sessions>), YamlError> {
+fn what(map: &Map<'_>, given: &Given, language: Language) -> Result<(Vec<Operation>, Option<Sessions>), YamlError> {
     let kinds: Vec<(&str, &Node)> =
         ["operations", "sessions", "steps"].into_iter().filter_map(|key| Some((key, map.get(key)?))).collect();
     let (kind, node) = match kinds[..] {
@@ -373,7 +407,7 @@ fn what(map: &Map<'_>, given: &Given) -> Result<(Vec<Operation>, Option<Sessions
         }
     };
     let (names, sources) = names::gather(map, given, profile::DEFAULT_SEED)?;
-    let mut reader = steps::Reader::new(map, names, sources, Language::Http, profile::DEFAULT_SEED)?;
+    let mut reader = steps::Reader::new(map, names, sources, language, profile::DEFAULT_SEED)?;
     match kind {
         "operations" => {
             node.list().iter().try_for_each(|entry| reader.operation(entry))?;
@@ -533,7 +567,7 @@ watch: [host]
     fn targets() {
         assert_eq!(
             Target::parse("http://[::1]:81/x?y").unwrap(),
-            (Target { tls: false, host: "::1".into(), port: 81 }, "/x?y".into())
+            (Target { tls: false, host: "::1".into(), port: 81, sql: None }, "/x?y".into())
         );
         assert_eq!(Target::parse("http://h").unwrap().0.authority(), "h");
         assert_eq!(Target::parse("https://h").unwrap().0.url(), "https://h");

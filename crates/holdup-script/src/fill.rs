@@ -91,6 +91,18 @@ pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledSt
     filled.collect()
 }
 
+/// Statements that have no blanks.
+pub fn constant_statements(form: &Form) -> Vec<FilledStatement> {
+    let Form::Sql { statements } = form else { return Vec::new() };
+    let text = |template: &crate::Template| template.constant().unwrap_or_default().to_owned();
+    let filled = statements.iter().map(|statement| FilledStatement {
+        text: text(&statement.text),
+        parameters: statement.parameters.iter().map(|p| text(p).into_bytes()).collect(),
+        is_prepared: statement.is_prepared,
+    });
+    filled.collect()
+}
+
 /// What can't stand in a request line is percent-encoded; what has a meaning there is left alone.
 fn put_path(bytes: &[u8], out: &mut String) {
     for byte in bytes {

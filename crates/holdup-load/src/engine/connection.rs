@@ -8,8 +8,10 @@ use std::collections::VecDeque;
 use std::io::{self, BufRead as _, ErrorKind};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use holdup_http::{Wanted, http1, http2};
+use holdup_wire::{Address, Login};
 use rustls::ClientConnection;
 
 use self::taking::finish_http1;
@@ -88,6 +90,8 @@ pub struct Desk<'a> {
     pub max_response_bytes: u64,
     /// Turns the kernel's time stamps into moments.
     pub clock: &'a Clock,
+    /// TLS, if the target speaks it.
+    pub tls: Option<&'a Tls>,
     /// The last response head of each operation, which the next is likely to equal.
     pub memos: &'a mut [http1::HeadMemo],
 }
@@ -95,12 +99,37 @@ pub struct Desk<'a> {
 enum Speech {
     Http1(http1::Parser),
     Http2(Box<http2::Session>),
+    Sql(Box<Talk>),
+}
+
+/// A conversation with a database.
+struct Talk {
+    address: Arc<Address>,
+    login: Arc<Login>,
+    session: holdup_wire::Session,
+    is_logged_in: bool,
+}
+
+impl Talk {
+    fn new(address: Arc<Address>, login: Arc<Login>) -> Self {
+        let session = holdup_wire::Session::new(address.dialect, Arc::clone(&login), address.tls);
+        Self { address, login, session, is_logged_in: false }
+    }
+}
+
+/// What is spoken with the target.
+#[derive(Clone)]
+pub enum Language {
+    /// HTTP.
+    Http(HttpVersion),
+    /// SQL, with this account.
+    Sql(Arc<Address>, Arc<Login>),
 }
 
 impl Speech {
     fn version(&self) -> HttpVersion {
         match self {
-            Self::Http1(_) => HttpVersion::Http1,
+            Self::Http1(_) | Self::Sql(_) => HttpVersion::Http1,
             Self::Http2(_) => HttpVersion::Http2,
         }
     }
@@ -124,6 +153,8 @@ pub struct Connection {
     is_answering: bool,
     /// A response has been received on it.
     has_answered: bool,
+    /// The database agreed to TLS.
+    begins_tls: bool,
     /// A write found it reset; what had arrived before can still be read.
     is_reset: bool,
     /// Free lanes out of use because the server allows no more streams now.
@@ -136,10 +167,11 @@ pub struct Connection {
 
 impl Connection {
     /// An empty slot whose first lane is `lane`.
-    pub fn new(lane: u32, version: HttpVersion) -> Self {
-        let speech = match version {
-            HttpVersion::Http1 => Speech::Http1(http1::Parser::new()),
-            HttpVersion::Http2 => Speech::Http2(Box::new(http2::Session::new(http2::Config {
+    pub fn new(lane: u32, language: &Language) -> Self {
+        let speech = match language {
+            Language::Sql(address, login) => Speech::Sql(Box::new(Talk::new(Arc::clone(address), Arc::clone(login)))),
+            Language::Http(HttpVersion::Http1) => Speech::Http1(http1::Parser::new()),
+            Language::Http(HttpVersion::Http2) => Speech::Http2(Box::new(http2::Session::new(http2::Config {
                 max_streams: 1,
                 wanted: Wanted::default(),
             }))),
@@ -157,6 +189,7 @@ impl Connection {
             is_asked: false,
             is_answering: false,
             has_answered: false,
+            begins_tls: false,
             is_reset: false,
             spare: Vec::new(),
             waiting: VecDeque::new(),
@@ -168,7 +201,7 @@ impl Connection {
     pub fn http1(&self) -> Option<&http1::Parser> {
         match &self.speech {
             Speech::Http1(parser) => Some(parser),
-            Speech::Http2(_) => None,
+            Speech::Http2(_) | Speech::Sql(_) => None,
         }
     }
 
@@ -207,6 +240,13 @@ impl Connection {
         if let Speech::Http2(session) = &mut self.speech {
             **session = http2::Session::new(http2::Config { max_streams: streams, wanted });
         }
+        if let Speech::Sql(talk) = &mut self.speech {
+            **talk = Talk::new(Arc::clone(&talk.address), Arc::clone(&talk.login));
+            // It is open when the account has been let in.
+            self.stage = Stage::Handshaking(since);
+            self.flush_session()?;
+            return Ok(false);
+        }
         match tls {
             None => {
                 self.stage = Stage::Open;
@@ -227,6 +267,7 @@ impl Connection {
         // Dropping the socket closes it and takes it out of the epoll set.
         self.socket = None;
         self.tls = None;
+        self.begins_tls = false;
         self.stage = Stage::Closed;
         self.generation = self.generation.wrapping_add(1);
         self.written = 0;
@@ -240,7 +281,7 @@ impl Connection {
     /// Whether further requests can be sent on it.
     pub fn is_reusable(&self) -> bool {
         match &self.speech {
-            Speech::Http1(_) => self.reusable,
+            Speech::Http1(_) | Speech::Sql(_) => self.reusable,
             // One that has no room although nothing is on it takes no more: the server said it goes away.
             Speech::Http2(session) => session.room() > 0 || session.open_streams() > 0,
         }
@@ -249,7 +290,7 @@ impl Connection {
     /// How many more requests can be sent now.
     pub fn room(&self) -> u32 {
         match &self.speech {
-            Speech::Http1(_) => 1,
+            Speech::Http1(_) | Speech::Sql(_) => 1,
             Speech::Http2(session) => session.room(),
         }
     }
@@ -261,6 +302,8 @@ impl Connection {
         let (is_untouched, is_unsent) = match &self.speech {
             Speech::Http1(_) => (!self.is_answering, self.is_asked && self.written == 0),
             Speech::Http2(_) => (request.status == 0, request.is_waiting),
+            // What a statement has done before the connection broke, nobody knows.
+            Speech::Sql(_) => (false, false),
         };
         self.has_answered && is_untouched && (is_unsent || matches!(method, "GET" | "HEAD"))
     }
@@ -286,6 +329,11 @@ impl Connection {
                     Err(Outcome::StreamReset)
                 }
             }
+            (Speech::Sql(talk), Form::Sql(statements, keeps)) => {
+                talk.session.execute(statements, *keeps).map_err(|_| Outcome::StatementFailed)?;
+                self.is_asked = true;
+                self.flush_session()
+            }
             _ => Err(Outcome::BadResponse),
         }
     }
@@ -293,7 +341,7 @@ impl Connection {
     /// Gives up the request of `lane` and keeps the connection, if the protocol can do that.
     pub fn cancel(&mut self, lane: u32) -> bool {
         match &mut self.speech {
-            Speech::Http1(_) => false,
+            Speech::Http1(_) | Speech::Sql(_) => false,
             Speech::Http2(session) => {
                 session.cancel(lane);
                 self.waiting.retain(|waiting| *waiting != lane);
@@ -316,7 +364,9 @@ impl Connection {
             if count == 0 {
                 return self.peer_closed(desk);
             }
-            let result = if self.tls.is_some() {
+            let result = if matches!(self.speech, Speech::Sql(_)) {
+                self.take_sql_bytes(count, stamp, desk)
+            } else if self.tls.is_some() {
                 self.take_encrypted(count, stamp, desk)
             } else {
                 let buffer = std::mem::take(&mut desk.buffer);
@@ -333,6 +383,26 @@ impl Connection {
             }
         }
         Received::Some
+    }
+
+    /// Bytes of a database, encrypted or not; what it leads to saying is said.
+    fn take_sql_bytes(&mut self, count: usize, stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
+        if self.tls.is_some() {
+            self.take_encrypted(count, stamp, desk)?;
+        } else {
+            let buffer = std::mem::take(&mut desk.buffer);
+            let result = self.take(&buffer[..count], stamp, desk);
+            desk.buffer = buffer;
+            result?;
+        }
+        if self.begins_tls && self.tls.is_none() {
+            // What is to be sent before the first hello is in the clear.
+            self.flush_clear()?;
+            let tls = desk.tls.ok_or(Outcome::TlsFailed)?;
+            self.tls = Some(tls.connection().map_err(|e| Outcome::of_tls(&e, self.speech.version()))?);
+            self.push_out()?;
+        }
+        self.flush_session()
     }
 
     fn take_encrypted(&mut self, count: usize, stamp: Option<i64>, desk: &mut Desk<'_>) -> Result<(), Outcome> {
@@ -360,7 +430,11 @@ impl Connection {
                 if matches!(self.speech, Speech::Http2(_)) && tls.alpn_protocol() != Some(HttpVersion::Http2.alpn()) {
                     return Err(Outcome::Http2Refused);
                 }
-                self.stage = Stage::Open;
+                if let Speech::Sql(talk) = &mut self.speech {
+                    talk.session.tls_started();
+                } else {
+                    self.stage = Stage::Open;
+                }
             }
             let mut left = state.plaintext_bytes_to_read();
             while left > 0 {

@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
 
 use holdup_http::{Request, http1, http2};
+use holdup_script::fill::{self, FilledStatement};
 use holdup_script::program::{Asked, Script};
 use holdup_script::{Template, Value};
+use holdup_wire::Statement;
 
 use super::redirect::Origin;
 use super::tls::Tls;
@@ -48,7 +50,7 @@ impl Prepared {
                 let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
                 (own.collect(), self.has_body.then(|| bytes[end..].to_vec()))
             }
-            Form::Http2(_) => self.given.as_deref().cloned().unwrap_or_default(),
+            Form::Http2(_) | Form::Sql(..) => self.given.as_deref().cloned().unwrap_or_default(),
         }
     }
 }
@@ -59,6 +61,8 @@ pub enum Form {
     Http1(Vec<u8>),
     /// Frames but for the stream's number.
     Http2(http2::Template),
+    /// Statements, and whether their first rows are to be kept.
+    Sql(Vec<Statement>, bool),
 }
 
 /// See the module.
@@ -155,10 +159,12 @@ impl<'a> Plan<'a> {
             form: Form::Http1(Vec::new()),
             given: None,
         };
-        let holdup_script::program::Form::Http { method, path, headers, .. } = &asked.form else { return blank() };
         if !asked.form.is_constant() {
             return blank();
         }
+        let holdup_script::program::Form::Http { method, path, headers, .. } = &asked.form else {
+            return self.put_statements(asked, fill::constant_statements(&asked.form));
+        };
         let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
         let headers: Vec<(String, String)> = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
         let body = asked.form.constant_body();
@@ -181,6 +187,25 @@ impl<'a> Plan<'a> {
             return self.put(asked.operation, method, path, &headers, body);
         }
         self.put(asked.operation, method, path, headers, body)
+    }
+
+    /// Lays out a session's statements.
+    pub fn put_statements(&self, asked: &Asked, filled: Vec<FilledStatement>) -> Prepared {
+        let bound = |p: Vec<u8>| Some(p);
+        let statements = filled.into_iter().map(|s| Statement {
+            text: s.text,
+            is_prepared: s.is_prepared,
+            parameters: s.parameters.into_iter().map(bound).collect(),
+        });
+        Prepared {
+            operation: asked.operation,
+            is_head: false,
+            method: String::new(),
+            path: String::new(),
+            has_body: false,
+            form: Form::Sql(statements.collect(), asked.needs.body),
+            given: None,
+        }
     }
 
     fn put(
@@ -240,6 +265,7 @@ impl<'a> Plan<'a> {
                 Form::Http1([&bytes[..head], b"Cookie: ", cookies.as_bytes(), b"\r\n", &bytes[head..]].concat())
             }
             Form::Http2(template) => Form::Http2(template.with_extra(&[("cookie", cookies)])),
+            Form::Sql(statements, keeps) => Form::Sql(statements.clone(), *keeps),
         };
         Prepared {
             method: request.method.clone(),

@@ -20,7 +20,7 @@ use self::demand::Demand;
 use super::LoadError;
 use super::books::Books;
 use super::clock::Clock;
-use super::connection::{Connection, Ended, SetCookies};
+use super::connection::{Connection, Ended, Language, SetCookies};
 use super::gather::{Counters, Report};
 use super::lanes::Lanes;
 use super::plan::Plan;
@@ -126,16 +126,20 @@ impl<'a> Loop<'a> {
         let scenario = plan.scenario;
         let streams = scenario.http.streams.max(1);
         let connections = lanes.div_ceil(streams as usize);
+        let language = match &scenario.target.sql {
+            Some(address) => Language::Sql(Arc::clone(address), address.login()),
+            None => Language::Http(scenario.http.version),
+        };
         let demand = Demand::new(&scenario.load, share);
         let is_closed = demand.is_closed();
         Ok(Self {
             epoll: Epoll::new()?,
             clock: Clock::default(),
-            connections: (0..connections).map(|c| Connection::new(c as u32 * streams, scenario.http.version)).collect(),
+            connections: (0..connections).map(|c| Connection::new(c as u32 * streams, &language)).collect(),
             lanes: Lanes::new(lanes, streams),
             visits: plan.visits.as_ref().map(|(script, _)| Visits::new(Arc::clone(script), share, scenario.is_set_up)),
             lane_sessions: if is_closed && plan.visits.is_some() { vec![NOBODY; lanes] } else { Vec::new() },
-            is_sql: false,
+            is_sql: scenario.target.sql.is_some(),
             demand,
             wanted: Wanted {
                 location: scenario.http.redirects > 0,
@@ -244,8 +248,9 @@ impl<'a> Loop<'a> {
             self.books.settle(self.plan);
             now = monotonic_ns();
             if now >= refresh {
-                refresh = now + REFRESH_NS;
                 self.refresh(now, false);
+                // A slice ends when its second does, not at the next look after that.
+                refresh = (now + REFRESH_NS).min(self.slice_from + SLICE.as_nanos() as i64);
             }
             if self.lanes.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
                 break;

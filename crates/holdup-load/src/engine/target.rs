@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::outcome::Outcome;
 use super::tls::{self, Tls, TlsError};
-use crate::scenario::{HttpVersion, Scenario, Target};
+use crate::scenario::{HttpVersion, Scenario, Target, password_variable};
+use holdup_wire::{Address, Event};
 
 /// How long the target may take to accept the first connection, and to shake hands on it.
 const FIRST_CONNECT: Duration = Duration::from_secs(5);
@@ -61,6 +62,14 @@ pub enum TargetError {
         /// Host and port.
         target: String,
     },
+    /// The database does not let the account in.
+    #[error("{target}: {why}")]
+    Login {
+        /// As it was given, without a password.
+        target: String,
+        /// What it says, and what can be done.
+        why: String,
+    },
     /// TLS can't be set up on this side.
     #[error(transparent)]
     Tls(#[from] TlsError),
@@ -107,7 +116,9 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
     for address in &addresses {
         match TcpStream::connect_timeout(address, FIRST_CONNECT) {
             Ok(stream) => {
-                if let Some(tls) = tls {
+                if let Some(database) = &target.sql {
+                    log_in(stream, tls, target, database)?;
+                } else if let Some(tls) = tls {
                     shake_hands(stream, tls, target, version)?;
                 }
                 return Ok(*address);
@@ -119,6 +130,71 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
         Some(e) => Err(TargetError::Down { target: format!("{}:{}", target.host, target.port), why: e.to_string() }),
         None => Err(no_address("no address".to_owned())),
     }
+}
+
+/// Logs in once: what is wrong with the account is said before anything is written.
+fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &Address) -> Result<(), TargetError> {
+    let refused = |why: String| TargetError::Login { target: target.url(), why };
+    let no_answer = |e: io::Error| refused(format!("no login ({e}); is that a database's port?"));
+    let timeouts = stream.set_read_timeout(Some(FIRST_CONNECT)).and(stream.set_write_timeout(Some(FIRST_CONNECT)));
+    timeouts.map_err(no_answer)?;
+    let mut session = holdup_wire::Session::new(address.dialect, address.login(), address.tls);
+    let mut encrypted: Option<Box<rustls::ClientConnection>> = None;
+    let mut buffer = [0_u8; 4_096];
+    let (mut is_let_in, mut is_told) = (false, false);
+    while !is_let_in {
+        if let Some(tls) = &mut encrypted {
+            if !tls.is_handshaking() && !is_told {
+                is_told = true;
+                session.tls_started();
+            }
+            if is_told && !session.output().is_empty() {
+                tls.writer().write_all(session.output()).map_err(no_answer)?;
+                session.consumed(session.output().len());
+            }
+            while tls.wants_write() {
+                tls.write_tls(&mut stream).map_err(no_answer)?;
+            }
+        } else if !session.output().is_empty() {
+            stream.write_all(session.output()).map_err(no_answer)?;
+            session.consumed(session.output().len());
+        }
+        let count = match stream.read(&mut buffer).map_err(no_answer)? {
+            0 => {
+                return Err(refused("it closed the connection before the login; is that a database's port?".to_owned()));
+            }
+            count => count,
+        };
+        let mut plain = Vec::new();
+        match &mut encrypted {
+            None => plain.extend_from_slice(&buffer[..count]),
+            Some(tls) => {
+                let mut bytes = &buffer[..count];
+                while !bytes.is_empty() {
+                    tls.read_tls(&mut bytes).map_err(no_answer)?;
+                    let state = tls.process_new_packets().map_err(|e| refused(tls::in_words(&e)))?;
+                    let mut part = vec![0; state.plaintext_bytes_to_read()];
+                    tls.reader().read_exact(&mut part).map_err(no_answer)?;
+                    plain.extend(part);
+                }
+            }
+        }
+        let mut begins_tls = false;
+        let fed = session.feed(&plain, &mut |event| match event {
+            Event::LoggedIn => is_let_in = true,
+            Event::StartTls => begins_tls = true,
+            _ => {}
+        });
+        fed.map_err(|e| refused(format!("{e}; the password can be given in {}", password_variable(address.dialect))))?;
+        if begins_tls {
+            stream.write_all(session.output()).map_err(no_answer)?;
+            session.consumed(session.output().len());
+            let tls = tls.ok_or_else(|| refused("it wants TLS; add ?tls=on".to_owned()))?;
+            encrypted = Some(tls.connection().map_err(|e| refused(e.to_string()))?);
+        }
+    }
+    session.quit();
+    Ok(())
 }
 
 fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpVersion) -> Result<(), TargetError> {

@@ -137,7 +137,7 @@ fn scenario(port: u16) -> Result<Scenario, Failure> {
     };
     let operations = vec![operation];
     let threshold = parse_threshold("p99 < 500ms", &operations).map_err(Failure::Unusable)?;
-    let target = Target { tls: false, host: "127.0.0.1".to_owned(), port };
+    let target = Target { tls: false, host: "127.0.0.1".to_owned(), port, sql: None };
     let load = Load::Open(Schedule::steps(STEP, STEP * STEPS, STEP, STEP_LENGTH));
     Ok(Scenario {
         connections: CONNECTIONS,

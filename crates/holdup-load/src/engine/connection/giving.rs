@@ -47,13 +47,18 @@ impl Connection {
     /// # Errors
     /// How the connection broke.
     pub fn flush_session(&mut self) -> Result<(), Outcome> {
-        if self.stage != Stage::Open {
+        if self.stage != Stage::Open && !matches!((&self.speech, self.stage), (Speech::Sql(_), Stage::Handshaking(_))) {
             // What a session still had to say is for its own connection, not for the next in this slot.
             return Ok(());
         }
         if self.tls.is_some() {
             while self.push_out()? {
-                let (Some(tls), Speech::Http2(session)) = (&mut self.tls, &mut self.speech) else { return Ok(()) };
+                let Some(tls) = &mut self.tls else { return Ok(()) };
+                let session: &mut dyn Says = match &mut self.speech {
+                    Speech::Http2(session) => &mut **session,
+                    Speech::Sql(talk) if !tls.is_handshaking() => &mut talk.session,
+                    _ => return Ok(()),
+                };
                 let bytes = session.output();
                 if bytes.is_empty() {
                     return Ok(());
@@ -65,7 +70,20 @@ impl Connection {
             }
             return Ok(());
         }
-        let (Some(socket), Speech::Http2(session)) = (&self.socket, &mut self.speech) else { return Ok(()) };
+        self.flush_clear()
+    }
+
+    /// The same in the clear.
+    ///
+    /// # Errors
+    /// How the connection broke.
+    pub fn flush_clear(&mut self) -> Result<(), Outcome> {
+        let Some(socket) = &self.socket else { return Ok(()) };
+        let session: &mut dyn Says = match &mut self.speech {
+            Speech::Http2(session) => &mut **session,
+            Speech::Sql(talk) => &mut talk.session,
+            Speech::Http1(_) => return Ok(()),
+        };
         while !session.output().is_empty() {
             match sys::send(socket, session.output()) {
                 Ok(count) => session.consumed(count),
@@ -109,8 +127,37 @@ impl Connection {
         let has_own = match &self.speech {
             Speech::Http1(_) => !self.is_written,
             Speech::Http2(session) => !session.output().is_empty(),
+            Speech::Sql(talk) => !talk.session.output().is_empty(),
         };
         has_own || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
+    }
+}
+
+/// A protocol that collects what it has to say.
+trait Says {
+    /// What is to be sent.
+    fn output(&self) -> &[u8];
+    /// So much of it was.
+    fn consumed(&mut self, count: usize);
+}
+
+impl Says for holdup_http::http2::Session {
+    fn output(&self) -> &[u8] {
+        self.output()
+    }
+
+    fn consumed(&mut self, count: usize) {
+        self.consumed(count);
+    }
+}
+
+impl Says for holdup_wire::Session {
+    fn output(&self) -> &[u8] {
+        self.output()
+    }
+
+    fn consumed(&mut self, count: usize) {
+        self.consumed(count);
     }
 }
 

@@ -1,6 +1,7 @@
 //! What the bytes of a response mean for the request they answer, in either version of the protocol.
 
 use holdup_http::{http1, http2};
+use holdup_wire::{Error, Event};
 
 use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
 use crate::engine::LOOKED_AT_BYTES;
@@ -40,6 +41,58 @@ impl Connection {
                     Err(http1::Malformed::HeadTooLarge) => Err(Outcome::HeadTooLarge),
                     Err(_) => Err(Outcome::BadResponse),
                 }
+            }
+            Speech::Sql(talk) => {
+                let lane = self.lane;
+                let sent = desk.lanes.get(lane).map_or(NEVER, |r| r.sent);
+                let at = desk.clock.moment(stamp, sent);
+                let (mut let_in, mut begins_tls) = (false, false);
+                if self.is_asked
+                    && let Some(request) = desk.lanes.answered(lane, at)
+                {
+                    request.bytes += bytes.len() as u64;
+                    if request.bytes > desk.max_response_bytes {
+                        return Err(Outcome::ResponseTooLarge);
+                    }
+                }
+                let (mut is_over, lanes) = (None, &mut *desk.lanes);
+                let fed = talk.session.feed(bytes, &mut |event| match event {
+                    Event::LoggedIn => let_in = true,
+                    Event::StartTls => begins_tls = true,
+                    Event::Row { columns, values, .. } => {
+                        // Of a transaction the last statement's row is kept.
+                        if let Some(kept) = lanes.get_mut(lane).and_then(|r| r.kept.as_mut()) {
+                            let pairs = columns.iter().zip(values);
+                            kept.fields = pairs.map(|(c, v)| (c.as_bytes().into(), v.map(Into::into))).collect();
+                        }
+                    }
+                    Event::Done { rows, .. } => {
+                        if let Some(kept) = lanes.get_mut(lane).and_then(|r| r.kept.as_mut()) {
+                            kept.rows = rows;
+                        }
+                        is_over = Some(Outcome::Ok);
+                    }
+                    Event::Failed { .. } => is_over = Some(Outcome::StatementFailed),
+                });
+                self.begins_tls |= begins_tls;
+                if let_in {
+                    talk.is_logged_in = true;
+                    self.stage = super::Stage::Open;
+                }
+                if let Some(outcome) = is_over {
+                    self.is_asked = false;
+                    self.has_answered = true;
+                    desk.ended.push(Ended { lane, outcome, at, again: Again::No });
+                }
+                fed.map_err(|error| match error {
+                    _ if talk.is_logged_in && matches!(error, Error::ClosedByServer { .. }) => {
+                        Outcome::ConnectionClosed
+                    }
+                    Error::Protocol(_) | Error::TooLarge(_) => Outcome::BadResponse,
+                    Error::TlsNotOffered => Outcome::TlsFailed,
+                    _ if talk.is_logged_in => Outcome::ConnectionClosed,
+                    _ => Outcome::LoginFailed,
+                })
             }
             Speech::Http2(session) => take_http2(session, bytes, stamp, desk, &mut self.has_answered),
         }

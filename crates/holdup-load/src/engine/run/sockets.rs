@@ -122,7 +122,7 @@ impl Loop<'_> {
                 let own = &self.plan.requests[request.request as usize];
                 match &request.instead.as_deref().unwrap_or(own).form {
                     Form::Http1(bytes) => connection.write(bytes),
-                    Form::Http2(_) => connection.flush_session(),
+                    Form::Http2(_) | Form::Sql(..) => connection.flush_session(),
                 }
             }
             _ => connection.flush_session().and_then(|()| connection.push_out()).map(|_| ()),
@@ -165,6 +165,7 @@ impl Loop<'_> {
             set_cookies: self.wanted.set_cookie.then_some(&mut self.set_cookies),
             max_response_bytes: self.plan.scenario.http.max_response_bytes,
             clock: &self.clock,
+            tls: self.plan.tls.as_ref(),
             memos: &mut self.memos,
         };
         let received = self.connections[index as usize].receive(&mut desk, to_end);

@@ -3,7 +3,7 @@
 
 use holdup_script::program::Form;
 use holdup_script::session::Moment;
-use holdup_script::{Failed, Response};
+use holdup_script::{Failed, Response, fill};
 
 use super::Loop;
 use super::demand::Demand;
@@ -148,9 +148,25 @@ impl Loop<'_> {
             if asked.form.is_constant() {
                 return Ok(false);
             }
-            visit.session.with_context(script, now, number, |context| filled.http(&asked.form, context)).map(|()| true)
+            visit
+                .session
+                .with_context(script, now, number, |context| match &asked.form {
+                    Form::Http { .. } => filled.http(&asked.form, context),
+                    Form::Sql { .. } => {
+                        let statements = fill::statements(&asked.form, context)?;
+                        request.instead = Some(Box::new(plan.put_statements(asked, statements)));
+                        Ok(())
+                    }
+                })
+                .map(|()| true)
         });
         match done {
+            Ok(_) if self.is_sql => {
+                if asked.needs.head || asked.needs.body || !asked.checks.is_empty() || !asked.captures.is_empty() {
+                    request.kept = Some(Box::<Kept>::default());
+                }
+                Some(request)
+            }
             Ok(is_filled) => {
                 let own = &plan.requests[index as usize];
                 let path = if is_filled { filled.path.as_str() } else { own.path.as_str() };
