@@ -15,6 +15,7 @@ use holdup_load::stats::Snapshot;
 
 use self::dashboard::{Length, Look, View, columns};
 pub use self::moment::Moment;
+use crate::terminal;
 
 /// How often the view is drawn at most.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -41,7 +42,7 @@ impl Progress {
         let stderr = std::io::stderr();
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
         Self {
-            live: stderr.is_terminal() && !quiet && !is_dumb,
+            live: stderr.is_terminal() && !quiet && !is_dumb && !terminal::is_taken(),
             quiet,
             has_colors: anstream::AutoStream::choice(&stderr) != anstream::ColorChoice::Never,
             has_unicode: has_unicode(|name| std::env::var(name).ok()),

@@ -1,7 +1,7 @@
 //! The verdict as a colleague's note: one screen, most important first.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
@@ -27,6 +27,11 @@ static ON_STDERR: AtomicBool = AtomicBool::new(false);
 /// Lets all that would be printed on stdout go to stderr from now on: an output has stdout for itself.
 pub fn print_on_stderr() {
     ON_STDERR.store(true, Ordering::Relaxed);
+}
+
+/// Whether an output has the terminal that stdout is: then nothing may be drawn there.
+pub fn is_taken() -> bool {
+    ON_STDERR.load(Ordering::Relaxed) && std::io::stdout().is_terminal()
 }
 
 /// Prints on stdout, without colours where it is no terminal. A reader that has gone (`| head`) is no error:

@@ -7,13 +7,14 @@ use crate::terminal;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Where to, beside the recording")]
 pub struct OutputArgs {
-    /// Write each second of the load, or the result, in another form too; repeatable
+    /// Write the load's seconds, or the result, to csv:FILE, json:FILE (- is stdout), prometheus:URL, junit:FILE or
+    /// hlog:FILE too; repeatable
     ///
-    /// csv:FILE a row a second and operation; json:FILE JSON lines, a second each, and a summary; prometheus:URL
-    /// Prometheus remote write; junit:FILE a test case an objective; hlog:FILE a copy of latency.hlog. Without
-    /// FORMAT: what the file's extension or the URL says. FILE - is stdout: progress and verdict go to stderr then; -
-    /// alone is json:-. For example --out csv:seconds.csv, --out - | jq .response_ms.p99, --out
-    /// prometheus:http://127.0.0.1:9090/api/v1/write, --out junit:objectives.xml
+    /// csv: a row a second and operation. json: JSON lines, one a second, and a summary. prometheus: remote write.
+    /// junit: a test case an objective. hlog: a copy of latency.hlog. Without FORMAT the file's extension or the URL
+    /// says it, and - alone is json:-. With a FILE of - stdout is that output's: progress and verdict go to stderr.
+    /// For example --out csv:seconds.csv, --out junit:objectives.xml, --out
+    /// prometheus:http://127.0.0.1:9090/api/v1/write
     // Taken as text, and read later: clap would repeat a URL with its password in an error.
     #[arg(long, value_name = "[FORMAT:]WHERE")]
     out: Vec<String>,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use holdup_load::stats::{OperationSecond, Second};
 use holdup_recording::clock;
 
-use super::figures::{QUANTILES, failed, length_s, max_ms, mean_ms, quantile_ms};
+use super::figures::{QUANTILES, failed, length_s, max_ms, mean_ms, offered, quantile_ms};
 
 /// The columns that are not percentiles of response time, before and after those.
 const BEFORE: [&str; 10] = [
@@ -45,7 +45,7 @@ fn row(second: &Second, operation: &OperationSecond) -> String {
         second.from.as_secs_f64(),
         length_s(second),
         field(&second.phase),
-        second.rate,
+        offered(second),
         second.in_flight,
         second.waiting,
         field(&operation.name),

@@ -52,6 +52,17 @@ pub fn failures_of_all(second: &Second) -> BTreeMap<&'static str, u64> {
     all
 }
 
+/// What was offered a second, to a millionth: it was computed from intervals.
+pub fn offered(second: &Second) -> f64 {
+    (second.rate * 1e6).round() / 1e6
+}
+
+/// What was achieved a second, to a thousandth.
+pub fn achieved(second: &Second) -> f64 {
+    let completed: u64 = second.operations.iter().map(|o| o.completed).sum();
+    (completed as f64 / length_s(second).max(1e-3) * 1e3).round() / 1e3
+}
+
 /// How long it was, seconds.
 pub fn length_s(second: &Second) -> f64 {
     second.to.saturating_sub(second.from).as_secs_f64()
@@ -102,5 +113,9 @@ pub mod tests {
         assert_eq!(quantile_ms(&second.operations[1].latencies.response, 0.5), None);
         assert_eq!((failed(&second.operations[1]), failures_of_all(&second)["timeout"]), (3, 2));
         assert!((length_s(&second) - 1.0).abs() < 1e-9);
+        assert_eq!(
+            (offered(&Second { rate: 100.000_000_000_000_01, ..second.clone() }), achieved(&second)),
+            (100.0, 100.0)
+        );
     }
 }

@@ -9,11 +9,12 @@ use holdup_load::stats::Second;
 use holdup_recording::clock;
 use serde_json::{Map, Value, json};
 
-use super::figures::{QUANTILES, failed, failures_of_all, length_s, max_ms, mean_ms, quantile_ms, response_of_all};
+use super::figures::{
+    QUANTILES, achieved, failed, failures_of_all, length_s, max_ms, mean_ms, offered, quantile_ms, response_of_all,
+};
 
 /// The line of one second.
 pub fn second(second: &Second) -> String {
-    let length = length_s(second);
     let completed: u64 = second.operations.iter().map(|o| o.completed).sum();
     let failures = failures_of_all(second);
     let operations: Vec<Value> = second
@@ -35,10 +36,10 @@ pub fn second(second: &Second) -> String {
         "type": "second",
         "time": clock::rfc3339(second.started_at),
         "elapsed_s": second.from.as_secs_f64(),
-        "length_s": length,
+        "length_s": length_s(second),
         "phase": second.phase,
-        "offered_rate": second.rate,
-        "achieved_rate": completed as f64 / length.max(1e-9),
+        "offered_rate": offered(second),
+        "achieved_rate": achieved(second),
         "in_flight": second.in_flight,
         "waiting": second.waiting,
         "completed": completed,

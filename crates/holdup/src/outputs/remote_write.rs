@@ -113,6 +113,13 @@ impl RemoteWrite {
     }
 }
 
+/// Also where a run ends in an error what is left is tried for a while.
+impl Drop for RemoteWrite {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
 /// The way to a receiver's thread.
 pub struct Queue {
     queue: SyncSender<Vec<u8>>,

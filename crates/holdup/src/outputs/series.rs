@@ -8,6 +8,8 @@ use std::collections::BTreeMap;
 use hdrhistogram::Histogram;
 use holdup_load::stats::Second;
 
+use super::figures::offered;
+
 /// What a family is (Prometheus' text format).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
@@ -132,7 +134,7 @@ impl Meter {
                 self.summary(&mut points, 2 + which, &operation.name, histogram, totals.times[which]);
             }
         }
-        points.push(self.point(5, "", [], second.rate));
+        points.push(self.point(5, "", [], offered(second)));
         points.push(self.point(6, "", [], second.in_flight as f64));
         points.push(self.point(7, "", [], second.waiting as f64));
         points.push(self.point(8, "", [("phase", second.phase.clone())], 1.0));

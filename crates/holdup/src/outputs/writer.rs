@@ -101,10 +101,21 @@ impl Writer {
         if let (Some(queue), Some(last)) = (&self.queue, last) {
             let _ = queue.send(last);
         }
+        self.close();
+    }
+
+    fn close(&mut self) {
         self.queue = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+    }
+}
+
+/// Also where a run ends in an error what was handed over is written.
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use holdup_load::stats::{OperationSecond, Second};
 
-use crate::outputs::figures::{failed, failures_of_all, length_s, quantile_ms, response_of_all};
+use crate::outputs::figures::{failed, failures_of_all, length_s, offered, quantile_ms, response_of_all};
 
 /// What the live view knows of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -53,7 +53,7 @@ impl Moment {
             failures: by_count(o.failures.iter()),
         };
         Self {
-            offered: second.rate,
+            offered: offered(second),
             achieved: per_second(second.operations.iter().map(|o| o.completed).sum()),
             failing: per_second(second.operations.iter().map(failed).sum()),
             p50_ms: quantile_ms(&response, 0.5),

@@ -12,6 +12,7 @@ mod generator;
 mod lab;
 mod mariadb;
 mod objectives;
+mod outputs;
 mod program;
 mod python;
 mod refusals;
