@@ -152,6 +152,8 @@ pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -
 pub fn is_json_literal(bytes: &[u8]) -> bool {
     matches!(bytes, b"true" | b"false" | b"null")
         || bytes.first().is_some_and(|b| b.is_ascii_digit() || *b == b'-')
+            // The parser is lenient about what follows.
+            && bytes.last().is_some_and(u8::is_ascii_digit)
             && serde_json::from_slice::<serde_json::Number>(bytes).is_ok()
 }
 
