@@ -127,7 +127,7 @@ pub fn put_text(request: &mut Request, text: String, secret: &mut dyn FnMut(&str
 }
 
 /// Replaces texts of fields that are likely to be secrets.
-fn hide(json: &mut Json, secret: &mut dyn FnMut(&str, &str) -> String) {
+pub fn hide(json: &mut Json, secret: &mut dyn FnMut(&str, &str) -> String) {
     match json {
         Json::Array(items) => items.iter_mut().for_each(|item| hide(item, secret)),
         Json::Object(fields) => {

@@ -1,5 +1,145 @@
-//! stub
-use crate::{ImportError, Made, Options};
-pub fn read(_: &str, file: &str, _: &Options) -> Result<Made, ImportError> {
-    Err(ImportError::new(file, 0, "x"))
+//! HAR files: what a browser or a proxy recorded, one visit. Of the requests, those to one host are taken, in their
+//! order; pauses between them become think time; what responses gave and later requests used is captured.
+
+mod chosen;
+mod request;
+mod thread;
+
+use crate::document::{self, Node};
+use crate::note::{Kind, Notes};
+use crate::scenario::{Body, Load, Phase, Request, Scenario, Session, Step};
+use crate::secret::Secrets;
+use crate::template::{Taken, label};
+use crate::{ImportError, Made, Options, target};
+
+use chosen::Entry;
+use std::time::Duration;
+
+/// A recording in the making of a scenario.
+struct Recording {
+    notes: Notes,
+    secrets: Secrets,
+    taken: Taken,
+}
+
+/// Shortest pause that is thought rather than the browser's own work, milliseconds.
+const SHORTEST_PAUSE_MS: i64 = 1_000;
+
+/// The same where another page begins.
+const SHORTEST_PAUSE_BETWEEN_PAGES_MS: i64 = 100;
+
+/// Reads a recording.
+///
+/// # Errors
+/// If it is none, or nothing of it can be sent.
+pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
+    let root = document::json(text, file)?;
+    let wrong = |line: usize, why: String| ImportError::new(file, line, why);
+    let log = root.get("log").unwrap_or(&root);
+    let entries =
+        log.get("entries").ok_or_else(|| wrong(root.line, "this is no HAR: log.entries is missing".to_owned()))?;
+    let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
+    let mut recording = Recording { notes: Notes::default(), secrets: Secrets::default(), taken: Taken::default() };
+    let (origin, chosen) = recording.choose(entries.items(), options).map_err(|why| wrong(entries.line, why))?;
+    let prefix = base.as_ref().map_or("", |(_, prefix)| prefix.as_str());
+    let mut scenario = Scenario {
+        name: label(&format!("{} as recorded", origin.host)),
+        target: base.as_ref().map_or(&origin, |(base, _)| base).to_string(),
+        about: about(log),
+        ..Scenario::default()
+    };
+    let used = recording.threads(&chosen);
+    let mut requests = Vec::new();
+    for (index, entry) in chosen.iter().enumerate() {
+        requests.push(recording.request(entry, index, &used, prefix));
+    }
+    recording.captures(&mut requests, &used);
+    request::name(&mut requests);
+    if chosen.iter().any(|entry| matches!(entry.status, 301 | 302 | 303 | 307 | 308)) {
+        // Each hop is a request of the recording.
+        scenario.http.push(("redirects", "0".to_owned()));
+    }
+    if chosen.iter().all(|entry| entry.is_http2) && scenario.target.starts_with("https") {
+        scenario.http.push(("version", "2".to_owned()));
+    }
+    let steps = recording.steps(&chosen, requests, log);
+    scenario.body = Body::Sessions(vec![Session { name: "visit".to_owned(), weight: 1, steps }]);
+    scenario.hoist_headers();
+    scenario.load = Load::Open {
+        phases: vec![Phase::Rate(1.0, Duration::from_secs(60))],
+        of_sessions: true,
+        is_poisson: false,
+        connections: None,
+        timeout: None,
+        comment: "A recording is one visit: say here how many of them there are to be.".to_owned(),
+    };
+    scenario.secrets = recording.secrets.names();
+    Ok(Made { scenario, notes: recording.notes.finish(), disabled: 0 })
+}
+
+fn about(log: &Node) -> Vec<String> {
+    let text = |path: &[&str]| log.at(path).and_then(Node::text).unwrap_or_default();
+    let creator = format!("{} {}", text(&["creator", "name"]), text(&["creator", "version"]));
+    if creator.trim().is_empty() { Vec::new() } else { vec![format!("Recorded by {}.", label(&creator))] }
+}
+
+impl Recording {
+    /// Requests with the pauses between them, by page.
+    fn steps(&mut self, chosen: &[Entry<'_>], requests: Vec<Request>, log: &Node) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        let mut open: Option<(String, Vec<Step>)> = None;
+        let mut page: Option<&str> = None;
+        let mut end_ms: Option<i64> = None;
+        let mut overlaps = 0;
+        let close = |open: &mut Option<(String, Vec<Step>)>, steps: &mut Vec<Step>| {
+            if let Some((name, inner)) = open.take() {
+                steps.push(Step::Group { name, steps: inner });
+            }
+        };
+        for (entry, request) in chosen.iter().zip(requests) {
+            let is_new_page = entry.page != page || end_ms.is_none();
+            if let (Some(start), Some(end)) = (entry.start_ms, end_ms) {
+                let gap = start - end;
+                overlaps += usize::from(gap < 0);
+                let shortest = if is_new_page { SHORTEST_PAUSE_BETWEEN_PAGES_MS } else { SHORTEST_PAUSE_MS };
+                if gap >= shortest {
+                    if is_new_page {
+                        close(&mut open, &mut steps);
+                    }
+                    let pause = Duration::from_millis((gap as u64 + 50) / 100 * 100);
+                    let think = Step::Think(crate::load::length(pause));
+                    open.as_mut().map_or(&mut steps, |(_, inner)| inner).push(think);
+                }
+            }
+            if is_new_page {
+                close(&mut open, &mut steps);
+                page = entry.page;
+                open = page.and_then(|id| page_name(log, id)).map(|name| (name, Vec::new()));
+            }
+            open.as_mut().map_or(&mut steps, |(_, inner)| inner).push(Step::Request(Box::new(request)));
+            if let Some(start) = entry.start_ms {
+                let end = start.saturating_add(entry.took_ms);
+                end_ms = Some(end_ms.map_or(end, |known| known.max(end)));
+            }
+        }
+        close(&mut open, &mut steps);
+        if overlaps > 0 {
+            let why =
+                format!("{overlaps} began while another one was under way; here they are sent one after the other");
+            self.notes.add(Kind::Changed, "requests", 0, why, "");
+        }
+        steps
+    }
+}
+
+/// What a page is called: its title, or of an address the path.
+fn page_name(log: &Node, id: &str) -> Option<String> {
+    let page = log.get("pages")?.items().iter().find(|page| page.get("id").and_then(Node::text) == Some(id))?;
+    let title = page.get("title").and_then(Node::text).filter(|t| !t.trim().is_empty()).unwrap_or(id);
+    let name = match target::Origin::split(title) {
+        Some((_, path)) => path.split('?').next().unwrap_or("/").to_owned(),
+        None => title.to_owned(),
+    };
+    let name = label(&name);
+    (!name.is_empty()).then_some(name)
 }

@@ -172,15 +172,29 @@ impl Plan<'_> {
             }
         }
         scenario.feeders = std::mem::take(&mut self.names.feeders);
-        let mut set = std::mem::take(&mut self.names.set_once);
-        if !set.is_empty() {
-            let values: Vec<(String, String)> = set.drain(..).collect();
-            scenario.setup.insert(0, Step::Set(values));
-        }
+        self.set_once(scenario);
         scenario.vars = std::mem::take(&mut self.names.vars);
+        scenario.keep_used_vars();
         scenario.secrets = std::mem::take(&mut self.names.secrets).names();
         scenario.thresholds = std::mem::take(&mut self.thresholds);
         Ok(())
+    }
+
+    /// What JMeter computes once, before anything runs: in the set-up if there is one, else when a session begins.
+    fn set_once(&mut self, scenario: &mut Scenario) {
+        let values = std::mem::take(&mut self.names.set_once);
+        if values.is_empty() {
+            return;
+        }
+        if crate::scenario::count(&scenario.setup) > 0 {
+            return scenario.setup.insert(0, Step::Set(values));
+        }
+        let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
+        let why = "they are computed when a session begins, not once for all";
+        self.notes.add(Kind::Changed, format!("variables {}", names.join(", ")), 0, why, "");
+        if let Body::Sessions(sessions) = &mut scenario.body {
+            sessions.iter_mut().for_each(|session| session.steps.insert(0, Step::Set(values.clone())));
+        }
     }
 
     /// Chooses the target that most requests have; those that go elsewhere are taken out.

@@ -10,6 +10,7 @@ mod har;
 mod jmx;
 mod json_path;
 mod load;
+mod moment;
 mod note;
 mod openapi;
 mod pattern;

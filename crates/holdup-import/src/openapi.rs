@@ -1,5 +1,190 @@
-//! stub
+//! OpenAPI descriptions, version 3: every operation once, with values for its parameters and a body made of examples,
+//! defaults and schemas, and its credentials as secrets.
+
+mod operation;
+mod sample;
+mod security;
+
+use crate::document::{self, Node};
+use crate::note::{Kind, Notes};
+use crate::scenario::{Body, Load, Phase, Scenario, Var};
+use crate::secret::Secrets;
+use crate::target::{self, Origin, path_part};
+use crate::template::{Taken, label, literal};
 use crate::{ImportError, Made, Options};
-pub fn read(_: &str, file: &str, _: &Options) -> Result<Made, ImportError> {
-    Err(ImportError::new(file, 0, "x"))
+
+use std::time::Duration;
+
+/// A description in the making of a scenario.
+struct Description<'a> {
+    root: &'a Node,
+    notes: Notes,
+    secrets: Secrets,
+    taken: Taken,
+    vars: Vec<Var>,
+    names: std::collections::HashSet<String>,
+}
+
+/// Longest chain of references to references.
+const LONGEST_CHAIN: usize = 32;
+
+/// Most operations.
+const MOST_OPERATIONS: usize = 10_000;
+
+/// Reads a description in JSON or YAML.
+///
+/// # Errors
+/// If it is none of version 3, or nothing of it can be sent.
+pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
+    let root = document::any(text, file)?;
+    let wrong = |line: usize, why: &str| ImportError::new(file, line, why);
+    if let Some(old) = root.get("swagger") {
+        return Err(wrong(old.line, "this is Swagger 2.0; convert it to OpenAPI 3 first, e.g. with swagger2openapi"));
+    }
+    let version = root
+        .get("openapi")
+        .ok_or_else(|| wrong(root.line, "this is no OpenAPI description: \"openapi\" is missing"))?;
+    if !version.as_text().is_some_and(|v| v.starts_with('3')) {
+        return Err(wrong(version.line, "only version 3 of OpenAPI is read"));
+    }
+    let mut description = Description {
+        root: &root,
+        notes: Notes::default(),
+        secrets: Secrets::default(),
+        taken: Taken::default(),
+        vars: Vec::new(),
+        names: std::collections::HashSet::new(),
+    };
+    let title = root.at(&["info", "title"]).and_then(Node::text).unwrap_or("api");
+    let mut scenario = Scenario { name: label(title), ..Scenario::default() };
+    if scenario.name.is_empty() {
+        "api".clone_into(&mut scenario.name);
+    }
+    let prefix = description.target(&mut scenario, options).map_err(|(line, why)| wrong(line, &why))?;
+    let mut operations = Vec::new();
+    for (path, item) in root.get("paths").map_or(&[][..], Node::entries) {
+        if path.starts_with("x-") {
+            continue;
+        }
+        operations.extend(description.path(path, item, &prefix));
+        if operations.len() > MOST_OPERATIONS {
+            return Err(wrong(item.line, "there are more than 10,000 operations"));
+        }
+    }
+    if operations.is_empty() {
+        return Err(wrong(root.line, "there is no operation in it that can be sent"));
+    }
+    for key in ["webhooks"] {
+        if let Some(node) = root.get(key) {
+            description.notes.add(Kind::LeftOut, key, node.line, "they are requests of the service, not to it", "");
+        }
+    }
+    let writes = operations.iter().filter(|r| matches!(r.method.as_str(), "post" | "put" | "patch" | "delete")).count();
+    if writes > 0 {
+        scenario
+            .about
+            .push(format!("{writes} of the operations change or delete data: run it where that does no harm."));
+    }
+    scenario
+        .about
+        .push("Values are the description's examples and defaults, else made up: see that they exist.".to_owned());
+    scenario.load = Load::Open {
+        phases: vec![Phase::Rate(10.0, Duration::from_secs(60))],
+        of_sessions: false,
+        is_poisson: false,
+        connections: None,
+        timeout: None,
+        comment: "A description says nothing of load, nor which operation is asked for how often: say it here and with weights."
+            .to_owned(),
+    };
+    scenario.body = Body::Operations(operations);
+    scenario.hoist_headers();
+    scenario.vars = description.vars;
+    scenario.secrets = description.secrets.names();
+    Ok(Made { scenario, notes: description.notes.finish(), disabled: 0 })
+}
+
+impl<'a> Description<'a> {
+    /// Sets the target; the path that the server's address puts before all others.
+    fn target(&mut self, scenario: &mut Scenario, options: &Options) -> Result<String, (usize, String)> {
+        let servers = self.root.get("servers");
+        let first = servers.and_then(|s| s.items().first());
+        let url = first.map(|server| server_url(server)).unwrap_or_default();
+        if let Some(base) = &options.base_url {
+            let (origin, prefix) = target::base(base).map_err(|why| (0, why))?;
+            scenario.target = origin.to_string();
+            // A base without a path still has the path of the description's server before its operations.
+            let own = Origin::split(&url).map_or_else(|| url.clone(), |(_, path)| path);
+            let own = if own.starts_with('/') { path_part(own.trim_end_matches('/')) } else { String::new() };
+            return Ok(if prefix.is_empty() { own } else { prefix });
+        }
+        let Some((origin, path)) = Origin::split(&url) else {
+            let line = servers.map_or(self.root.line, |s| s.line);
+            let what = if url.is_empty() {
+                "it names no server".to_owned()
+            } else {
+                format!("its server \"{}\" is no whole address", label(&url))
+            };
+            return Err((line, format!("{what}; say it with --base-url http://host:port")));
+        };
+        scenario.target = origin.to_string();
+        for other in servers.map_or(&[][..], Node::items).iter().skip(1) {
+            let why = format!("a scenario has one target, {origin}");
+            self.notes.add(
+                Kind::LeftOut,
+                format!("server {}", label(&server_url(other))),
+                other.line,
+                why,
+                "for another one: --base-url",
+            );
+        }
+        Ok(path_part(path.split('?').next().unwrap_or_default().trim_end_matches('/')))
+    }
+
+    /// What a reference refers to, itself if it is none.
+    fn resolve(&self, node: &'a Node) -> Option<&'a Node> {
+        let mut node = node;
+        for _ in 0..LONGEST_CHAIN {
+            let Some(reference) = node.get("$ref").and_then(Node::text) else { return Some(node) };
+            node = self.find(reference)?;
+        }
+        None
+    }
+
+    /// A place of the description: `#/components/schemas/Order`.
+    fn find(&self, reference: &str) -> Option<&'a Node> {
+        let mut node = self.root;
+        for part in reference.strip_prefix("#/")?.split('/') {
+            let part = crate::content::decoded(&part.replace('+', "%2B"))?.replace("~1", "/").replace("~0", "~");
+            node = match part.parse::<usize>() {
+                Ok(index) if !node.items().is_empty() => node.items().get(index)?,
+                _ => node.get(&part)?,
+            };
+        }
+        Some(node)
+    }
+
+    /// A text among `vars`.
+    fn var(&mut self, wanted: &str, value: String) -> String {
+        let name = self.taken.name(wanted);
+        self.vars.push(Var { name: name.clone(), value, comment: String::new() });
+        name
+    }
+}
+
+/// A server's address, its variables filled in with their defaults.
+fn server_url(server: &Node) -> String {
+    let mut url = server.get("url").and_then(Node::text).unwrap_or_default().to_owned();
+    for (name, variable) in server.get("variables").map_or(&[][..], Node::entries).iter().take(100) {
+        let default = variable.get("default").and_then(Node::as_text).unwrap_or_default();
+        if url.len() < 8_192 {
+            url = url.replace(&format!("{{{name}}}"), &default);
+        }
+    }
+    url
+}
+
+/// A plain value as a template.
+fn plain(node: &Node) -> Option<String> {
+    node.as_text().map(|text| literal(&text))
 }

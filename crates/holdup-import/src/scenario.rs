@@ -1,6 +1,7 @@
 //! A scenario in the making: what `docs/scenario.md` describes, as far as importers have a use for it. Texts are
 //! holdup's templates already. It knows nothing of YAML.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::Value as Json;
@@ -242,6 +243,22 @@ impl Scenario {
         body + count(&self.setup) + count(&self.teardown)
     }
 
+    /// Drops the texts that no template uses: what they were for is the target's or the load's here.
+    pub fn keep_used_vars(&mut self) {
+        let vars = std::mem::take(&mut self.vars);
+        let mut used = words_of_templates(&crate::write::body(self));
+        loop {
+            let before = used.len();
+            let known: Vec<&Var> = vars.iter().filter(|var| used.contains(&var.name)).collect();
+            let more: Vec<String> = known.iter().flat_map(|var| words_of_templates(&var.value)).collect();
+            used.extend(more);
+            if used.len() == before {
+                break;
+            }
+        }
+        self.vars = vars.into_iter().filter(|var| used.contains(&var.name)).collect();
+    }
+
     /// Every request, to be changed.
     pub fn each_request(&mut self, change: &mut dyn FnMut(&mut Request)) {
         match &mut self.body {
@@ -266,6 +283,13 @@ impl Scenario {
         self.each_request(&mut |request| request.headers.retain(|field| !shared.contains(field)));
         self.headers.extend(shared);
     }
+}
+
+/// Every word within a template in `text`.
+fn words_of_templates(text: &str) -> HashSet<String> {
+    let inner = text.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or(rest));
+    let words = inner.flat_map(|t| t.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')));
+    words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
 /// Whether a value depends on no variable of a visit.

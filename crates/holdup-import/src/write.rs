@@ -19,12 +19,19 @@ pub fn write(scenario: &Scenario, notes: &[Note], file: &str, source: Source, di
     yaml::comment(&mut out, &format!("Imported from {name} ({}) by: holdup import scenario", source.words()), 0);
     scenario.about.iter().for_each(|line| yaml::comment(&mut out, line, 0));
     if disabled > 0 {
-        yaml::comment(&mut out, &format!("{disabled} elements were switched off there and are not here."), 0);
+        let (count, were) =
+            if disabled == 1 { ("1 element".to_owned(), "was") } else { (format!("{disabled} elements"), "were") };
+        yaml::comment(&mut out, &format!("{count} {were} switched off there and so left out."), 0);
     }
     remarks(&mut out, notes);
     out.push('\n');
-    out.push_str(&yaml::document(&top(scenario)));
+    out.push_str(&body(scenario));
     out
+}
+
+/// The file without what is above its keys.
+pub fn body(scenario: &Scenario) -> String {
+    yaml::document(&top(scenario))
 }
 
 /// The notes; those that say the same of several places together.
@@ -94,7 +101,9 @@ fn top(scenario: &Scenario) -> Vec<(String, Yaml)> {
         let mut vars = Vec::new();
         for var in &scenario.vars {
             remark(&mut vars, &var.comment);
-            vars.push(entry(&var.name, Yaml::text(&var.value)));
+            // A text all the same, but one that needs no quotes to be read as it stands.
+            let is_number = !var.value.is_empty() && var.value.bytes().all(|b| b.is_ascii_digit());
+            vars.push(entry(&var.name, if is_number { Yaml::plain(&var.value) } else { Yaml::text(&var.value) }));
         }
         top.push(entry("vars", Yaml::Map(vars)));
     }
@@ -122,7 +131,7 @@ fn top(scenario: &Scenario) -> Vec<(String, Yaml)> {
         top.push(entry("teardown", steps(&scenario.teardown)));
     }
     remark(&mut top, load_comment(&scenario.load));
-    top.push(entry("load", load(&scenario.load)));
+    top.push(entry("load", load(&scenario.load, matches!(scenario.body, Body::Sessions(_)))));
     top.push(match &scenario.body {
         Body::Operations(all) => {
             let all = all.iter().map(|r| {
@@ -176,7 +185,7 @@ fn rate(per_second: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-fn load(load: &Load) -> Yaml {
+fn load(load: &Load, has_sessions: bool) -> Yaml {
     let span = |d: Duration| Yaml::plain(length(d));
     let mut keys = Vec::new();
     match load {
@@ -196,7 +205,9 @@ fn load(load: &Load) -> Yaml {
                     None => keys.push(entry("phases", Yaml::List(phases.iter().map(|p| phase(*p)).collect()))),
                 },
             }
-            keys.push(entry("of", Yaml::text(if *of_sessions { "sessions" } else { "requests" })));
+            if has_sessions {
+                keys.push(entry("of", Yaml::text(if *of_sessions { "sessions" } else { "requests" })));
+            }
             if *is_poisson {
                 keys.push(entry("arrivals", Yaml::text("poisson")));
             }

@@ -227,8 +227,7 @@ fn is_plain(text: &str, is_flow: bool) -> bool {
     let looks_like_another = matches!(
         text.to_ascii_lowercase().as_str(),
         "~" | "null" | "true" | "false" | "yes" | "no" | "on" | "off" | "y" | "n" | "=" | "<<" | ".inf" | ".nan"
-    ) || text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '.'))
-        && text.chars().all(|c| c.is_ascii_hexdigit() || "+-._:xoTZ".contains(c));
+    ) || looks_like_number(text);
     !(is_indicator
         || looks_like_another
         || text.starts_with(' ')
@@ -239,6 +238,18 @@ fn is_plain(text: &str, is_flow: bool) -> bool {
         || text.contains(" #")
         || text.chars().any(|c| !is_printable(c) || c == '\t')
         || (is_flow && text.contains(['{', '}', '[', ']', ',', '"', '\'', ':', '#'])))
+}
+
+/// Whether some reader of YAML, 1.1 or 1.2, would take it for a number, a date or a time.
+fn looks_like_number(text: &str) -> bool {
+    let digits = text.trim_start_matches(['+', '-', '.']);
+    let only = |extra: &str| digits.chars().all(|c| c.is_ascii_digit() || extra.contains(c));
+    digits.starts_with(|c: char| c.is_ascii_digit())
+        && (text.parse::<f64>().is_ok()
+            || only("_:.") && text.matches('.').count() < 2
+            || only("-")
+            || (digits.starts_with("0x") || digits.starts_with("0o") || digits.starts_with("0b"))
+            || digits.as_bytes().get(4) == Some(&b'-'))
 }
 
 fn is_printable(c: char) -> bool {

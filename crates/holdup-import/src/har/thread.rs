@@ -1,0 +1,115 @@
+//! What goes like a thread through a visit: texts that a response gave and later requests send back, such as tokens. They
+//! differ from visit to visit, so they are captured.
+
+use std::collections::HashMap;
+
+use serde_json::Value as Json;
+
+use super::Recording;
+use super::chosen::Entry;
+use crate::document::Node;
+use crate::json_path;
+use crate::scenario::{Capture, Request};
+
+/// Shorter texts are the same by accident.
+const SHORTEST: usize = 8;
+
+/// Longer ones are no tokens.
+const LONGEST: usize = 8_192;
+
+/// Largest body that is looked through, bytes.
+const LARGEST_BYTES: usize = 2 << 20;
+
+/// Most texts that are remembered.
+const MOST: usize = 200_000;
+
+/// A text of a response.
+#[derive(Debug)]
+struct Given {
+    /// Index of the request.
+    by: usize,
+    pointer: String,
+    /// Name of the variable, once a request has sent it back.
+    name: Option<String>,
+}
+
+/// Texts that responses gave.
+#[derive(Debug, Default)]
+pub struct Threads {
+    given: std::cell::RefCell<HashMap<String, Given>>,
+}
+
+impl Threads {
+    /// The variable that holds `text`, if a response before request `index` gave it.
+    pub fn variable(&self, text: &str, index: usize, recording: &mut Recording) -> Option<String> {
+        let mut given = self.given.borrow_mut();
+        let found = given.get_mut(text).filter(|given| given.by < index)?;
+        let part = found.pointer.rsplit('/').find(|p| !p.bytes().all(|b| b.is_ascii_digit())).unwrap_or("value");
+        Some(found.name.get_or_insert_with(|| recording.taken.name(part)).clone())
+    }
+}
+
+impl Recording {
+    /// Looks through the JSON of all responses.
+    pub(super) fn threads(&mut self, chosen: &[Entry<'_>]) -> Threads {
+        let threads = Threads::default();
+        {
+            let mut given = threads.given.borrow_mut();
+            for (by, entry) in chosen.iter().enumerate() {
+                let Some(content) = entry.node.at(&["response", "content"]) else { continue };
+                let text = content.get("text").and_then(Node::text).unwrap_or_default();
+                let is_plain = content.get("encoding").is_none();
+                if is_plain && text.len() <= LARGEST_BYTES && text.trim_start().starts_with(['{', '[']) {
+                    if let Ok(json) = serde_json::from_str::<Json>(text) {
+                        texts(&json, &mut String::new(), by, &mut given);
+                    }
+                }
+            }
+        }
+        threads
+    }
+
+    /// Puts captures where the texts came from that were sent back.
+    pub(super) fn captures(&mut self, requests: &mut [Request], threads: &Threads) {
+        let given = threads.given.borrow();
+        let mut used: Vec<(&Given, &String)> = given.values().filter_map(|g| Some((g, g.name.as_ref()?))).collect();
+        used.sort_by_key(|(given, name)| (given.by, *name));
+        for (given, name) in used {
+            let capture = Capture { from: "json", what: given.pointer.clone(), pick: None, default: None };
+            if let Some(request) = requests.get_mut(given.by) {
+                request.captures.push((name.clone(), capture));
+            }
+        }
+    }
+}
+
+fn texts(json: &Json, pointer: &mut String, by: usize, into: &mut HashMap<String, Given>) {
+    if into.len() >= MOST {
+        return;
+    }
+    let length = pointer.len();
+    match json {
+        Json::String(text) if (SHORTEST..=LONGEST).contains(&text.len()) && !text.contains(char::is_whitespace) => {
+            into.entry(text.clone()).or_insert_with(|| Given { by, pointer: pointer.clone(), name: None });
+        }
+        Json::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                json_path::part(pointer, &index.to_string());
+                texts(item, pointer, by, into);
+                pointer.truncate(length);
+            }
+        }
+        Json::Object(fields) => {
+            for (name, value) in fields {
+                // As a whole part it would stand for every element.
+                if name == "*" {
+                    continue;
+                }
+                json_path::part(pointer, name);
+                texts(value, pointer, by, into);
+                pointer.truncate(length);
+            }
+        }
+        _ => {}
+    }
+}
