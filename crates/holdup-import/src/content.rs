@@ -39,7 +39,7 @@ pub fn encoded(template: &str) -> String {
         {
             let inner = &rest[2..end - 1];
             // A default of an environment variable can't stand within a function.
-            let is_whole = inner.contains(":-");
+            let is_whole = inner.contains(":-") || is_safe(inner);
             out.push_str(&if is_whole { format!("${{{inner}}}") } else { format!("${{url({inner})}}") });
             rest = &rest[end..];
         } else {
@@ -53,6 +53,13 @@ pub fn encoded(template: &str) -> String {
         }
     }
     out
+}
+
+/// Whether an expression gives nothing that needs to be encoded.
+fn is_safe(expression: &str) -> bool {
+    let plain =
+        ["uuid()", "random(", "random_text(", "random_hex(", "number()", "session()", "url(", "now('ms')", "now('s')"];
+    plain.iter().any(|start| expression.starts_with(start))
 }
 
 /// `+` and `%20` as blanks, and so on; nothing if that is no text.

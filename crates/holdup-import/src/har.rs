@@ -13,6 +13,7 @@ use crate::template::{Taken, label};
 use crate::{ImportError, Made, Options, target};
 
 use chosen::Entry;
+use std::collections::HashSet;
 use std::time::Duration;
 
 /// A recording in the making of a scenario.
@@ -64,7 +65,6 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     }
     let steps = recording.steps(&chosen, requests, log);
     scenario.body = Body::Sessions(vec![Session { name: "visit".to_owned(), weight: 1, steps }]);
-    scenario.hoist_headers();
     scenario.load = Load::Open {
         phases: vec![Phase::Rate(1.0, Duration::from_secs(60))],
         of_sessions: true,
@@ -74,6 +74,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         comment: "A recording is one visit: say here how many of them there are to be.".to_owned(),
     };
     scenario.secrets = recording.secrets.names();
+    scenario.hoist_headers(&HashSet::new());
     Ok(Made { scenario, notes: recording.notes.finish(), disabled: 0 })
 }
 

@@ -146,7 +146,6 @@ impl Plan<'_> {
     /// Where requests go, and what all of them share.
     fn finish(&mut self, scenario: &mut Scenario) -> Result<(), ImportError> {
         self.one_target(scenario)?;
-        scenario.hoist_headers();
         if !self.has_cookies {
             // Sessions keep them unless it is said that they do not.
             scenario.http.push(("cookies", "false".to_owned()));
@@ -172,10 +171,16 @@ impl Plan<'_> {
             }
         }
         scenario.feeders = std::mem::take(&mut self.names.feeders);
+        let mut known: std::collections::HashSet<String> =
+            self.names.set_once.iter().map(|(name, _)| name.clone()).collect();
         self.set_once(scenario);
         scenario.vars = std::mem::take(&mut self.names.vars);
-        scenario.keep_used_vars();
         scenario.secrets = std::mem::take(&mut self.names.secrets).names();
+        // Of the texts, those that are texts only: one may hold what a session finds out.
+        let texts = scenario.vars.iter().filter(|var| !var.value.contains("${") || var.value.starts_with("${secret."));
+        known.extend(texts.map(|var| var.name.clone()));
+        scenario.hoist_headers(&known);
+        scenario.keep_used_vars();
         scenario.thresholds = std::mem::take(&mut self.thresholds);
         Ok(())
     }

@@ -23,6 +23,8 @@ struct Description<'a> {
     taken: Taken,
     vars: Vec<Var>,
     names: std::collections::HashSet<String>,
+    /// Schemas that a sample is being made of: one may contain itself.
+    open: Vec<&'a Node>,
 }
 
 /// Longest chain of references to references.
@@ -54,6 +56,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         taken: Taken::default(),
         vars: Vec::new(),
         names: std::collections::HashSet::new(),
+        open: Vec::new(),
     };
     let title = root.at(&["info", "title"]).and_then(Node::text).unwrap_or("api");
     let mut scenario = Scenario { name: label(title), ..Scenario::default() };
@@ -98,9 +101,10 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
             .to_owned(),
     };
     scenario.body = Body::Operations(operations);
-    scenario.hoist_headers();
     scenario.vars = description.vars;
     scenario.secrets = description.secrets.names();
+    let known = scenario.vars.iter().map(|var| var.name.clone()).collect();
+    scenario.hoist_headers(&known);
     Ok(Made { scenario, notes: description.notes.finish(), disabled: 0 })
 }
 

@@ -269,17 +269,47 @@ impl Scenario {
         each(&mut self.teardown, change);
     }
 
-    /// Header fields that all requests have alike, and that depend on nothing a visit finds out, are said once.
-    pub fn hoist_headers(&mut self) {
-        if self.requests() < 2 {
+    /// A header field that all requests have, most of them with the same value, is said once: `known` are the names
+    /// that have a value before any request.
+    pub fn hoist_headers(&mut self, known: &HashSet<String>) {
+        let total = self.requests();
+        if total < 2 {
             return;
         }
-        let mut shared: Option<Vec<(String, String)>> = None;
-        self.each_request(&mut |request| match &mut shared {
-            None => shared = Some(request.headers.iter().filter(|(_, v)| is_the_same_for_all(v)).cloned().collect()),
-            Some(shared) => shared.retain(|field| request.headers.contains(field)),
+        let mut fields: Vec<(String, usize, Vec<(String, usize)>)> = Vec::new();
+        self.each_request(&mut |request| {
+            for (name, value) in &request.headers {
+                let at = fields.iter().position(|(n, ..)| n == name).unwrap_or_else(|| {
+                    fields.push((name.clone(), 0, Vec::new()));
+                    fields.len() - 1
+                });
+                let (_, count, values) = &mut fields[at];
+                *count += 1;
+                let is_room = values.len() < 16;
+                match values.iter_mut().find(|(v, _)| v == value) {
+                    Some((_, count)) => *count += 1,
+                    // A value that differs from request to request will not be the most common one.
+                    None if is_room => values.push((value.clone(), 1)),
+                    None => {}
+                }
+            }
         });
-        let shared = shared.unwrap_or_default();
+        let is_known = |value: &str| {
+            words_of_templates(value)
+                .iter()
+                .all(|word| KNOWN.contains(&word.as_str()) || known.contains(word) || self.secrets.contains(word))
+        };
+        let mut shared: Vec<(String, String)> = Vec::new();
+        for (name, count, values) in fields {
+            let best = values
+                .into_iter()
+                .rev()
+                .max_by_key(|(_, count)| *count)
+                .filter(|(_, count)| *count * 2 >= total && *count > 1);
+            if let Some((value, _)) = best.filter(|(value, _)| count == total && is_known(value)) {
+                shared.push((name, value));
+            }
+        }
         self.each_request(&mut |request| request.headers.retain(|field| !shared.contains(field)));
         self.headers.extend(shared);
     }
@@ -292,13 +322,8 @@ fn words_of_templates(text: &str) -> HashSet<String> {
     words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// Whether a value depends on no variable of a visit.
-fn is_the_same_for_all(value: &str) -> bool {
-    value.match_indices("${").all(|(at, _)| {
-        let inner = &value[at + 2..];
-        inner.starts_with("secret.") || inner.starts_with("base64(")
-    })
-}
+/// Words of a header's template that need no value of a session.
+const KNOWN: [&str; 2] = ["secret", "base64"];
 
 /// How many requests `steps` holds.
 pub fn count(steps: &[Step]) -> usize {
@@ -338,28 +363,39 @@ pub fn each(steps: &mut [Step], change: &mut dyn FnMut(&mut Request)) {
     }
 }
 
-/// Takes out the requests that `keep` refuses, and what is empty then.
+/// Takes out the requests that `keep` refuses with the thought before them, and what is empty then.
 pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -> bool) {
-    steps.retain_mut(|step| match step {
-        Step::Request(request) => keep(request),
-        Step::Repeat { steps, .. }
-        | Step::While { steps, .. }
-        | Step::During { steps, .. }
-        | Step::ForEach { steps, .. }
-        | Step::Group { steps, .. } => {
-            keep_requests(steps, keep);
-            !steps.is_empty()
+    for mut step in std::mem::take(steps) {
+        let stays = match &mut step {
+            Step::Request(request) => {
+                let stays = keep(request);
+                if !stays && matches!(steps.last(), Some(Step::Think(_))) {
+                    steps.pop();
+                }
+                stays
+            }
+            Step::Repeat { steps, .. }
+            | Step::While { steps, .. }
+            | Step::During { steps, .. }
+            | Step::ForEach { steps, .. }
+            | Step::Group { steps, .. } => {
+                keep_requests(steps, keep);
+                !steps.is_empty()
+            }
+            Step::If { steps, otherwise, .. } => {
+                keep_requests(steps, keep);
+                keep_requests(otherwise, keep);
+                !steps.is_empty()
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => {
+                branches.iter_mut().for_each(|branch| keep_requests(branch, keep));
+                branches.retain(|branch| !branch.is_empty());
+                !branches.is_empty()
+            }
+            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => true,
+        };
+        if stays {
+            steps.push(step);
         }
-        Step::If { steps, otherwise, .. } => {
-            keep_requests(steps, keep);
-            keep_requests(otherwise, keep);
-            !steps.is_empty()
-        }
-        Step::Choose(branches) | Step::InTurn(branches) => {
-            branches.iter_mut().for_each(|branch| keep_requests(branch, keep));
-            branches.retain(|branch| !branch.is_empty());
-            !branches.is_empty()
-        }
-        Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => true,
-    });
+    }
 }

@@ -158,7 +158,7 @@ impl Recording {
             });
         }
         if left > 0 {
-            let why = format!("{left} images, styles, scripts and fonts, which browsers keep in their cache");
+            let why = format!("images, styles, scripts and fonts, which browsers keep in their cache: {left} in all");
             self.notes.add(Kind::LeftOut, "static files", first, why, "take them with --static");
         }
         chosen

@@ -68,6 +68,11 @@ impl Plan<'_> {
         let goes_round = threads.arrivals.is_none() && threads.loops != Some(1);
         let is_life = goes_round && at.children.iter().any(has_once_only);
         let on_failure = match at.filled("ThreadGroup.on_sample_error").unwrap_or("continue") {
+            "startnextloop" if is_life => {
+                let why = "after a failed request a session goes on with the next step, not with the next iteration";
+                self.changed(at, why, "write on_failure: end_session where it should end");
+                None
+            }
             "startnextloop" | "stopthread" => Some("end_session"),
             "stoptest" | "stoptestnow" => Some("stop"),
             _ => None,
@@ -88,8 +93,20 @@ impl Plan<'_> {
             steps.extend(self.steps_of(at.children[..first].iter(), &mut around)?);
             let round = if threads.loops.is_some() { Round::Counted(None) } else { Round::Uncounted };
             around.rounds = vec![round];
-            let mut inner: Vec<Step> = self.feeders(top, at).into_iter().map(Step::Feed).collect();
-            inner.extend(self.steps_of(at.children[first..].iter(), &mut around)?);
+            let feeds: Vec<Step> = self.feeders(top, at).into_iter().map(Step::Feed).collect();
+            let mut inner = self.steps_of(at.children[first..].iter(), &mut around)?;
+            // The first row is drawn when it is first used, which may be before the rounds.
+            let is_drawn = crate::scenario::count(&steps) > 0;
+            match around.rounds.last_mut() {
+                _ if feeds.is_empty() => {}
+                Some(Round::Counted(counter)) if is_drawn => {
+                    let name = counter.get_or_insert_with(|| self.names.taken.name("round"));
+                    let condition = format!("${{{name}}} > 0");
+                    inner.insert(0, Step::If { condition, steps: feeds, otherwise: Vec::new() });
+                }
+                _ if is_drawn => inner.extend(feeds),
+                _ => inner = feeds.into_iter().chain(inner).collect(),
+            }
             let counter = if let Some(Round::Counted(counter)) = around.rounds.pop() { counter } else { None };
             steps.push(match threads.loops {
                 Some(count) => Step::Repeat { count: count.to_string(), counter, steps: inner },
@@ -146,7 +163,6 @@ impl Plan<'_> {
             "TargetLevel",
             "RampUp",
             "Hold",
-            "OpenModelThreadGroup.schedule",
         ] {
             if let Some(text) = at.filled(key).filter(|text| text.contains("${")) {
                 match self.names.fixed(text) {

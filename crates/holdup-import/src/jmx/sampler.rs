@@ -2,7 +2,7 @@
 //! credentials, delays, extractors, assertions.
 
 use super::element::{self, Element};
-use super::expression::translate;
+use super::expression::{self, Piece, translate};
 use super::{MOST_APPLIED, Plan, timer};
 use crate::content::{self, Field};
 use crate::error::ImportError;
@@ -109,18 +109,24 @@ impl Plan<'_> {
             return Some((Some(origin), self.with_query(path_part(&path), settings, sets)));
         }
         let mut path = self.template(raw, sampler, sets);
-        if !path.starts_with('/') && !fixed.as_deref().is_some_and(|p| p.starts_with('/')) {
-            if path.starts_with("${") {
-                self.changed(
+        if path.starts_with("${") {
+            // It may begin with a slash of its own: `${base}/orders`.
+            let first = expression::pieces(raw).into_iter().next();
+            let start = fixed.or_else(|| match first {
+                Some(Piece::Name(name)) => self.names.fixed(&format!("${{{name}}}")),
+                _ => None,
+            });
+            match start {
+                Some(start) if start.starts_with('/') => {}
+                Some(_) => path.insert(0, '/'),
+                None => self.changed(
                     sampler,
-                    "its path begins with what is known only while it runs; here a / is put before it",
-                    "see that there are not two",
-                );
+                    "its path begins with what is known only while it runs",
+                    "see that this begins with a /",
+                ),
             }
-            path.insert(0, '/');
         } else if !path.starts_with('/') {
-            // The text that it begins with has the slash: it is filled in here, since a path is to begin with one.
-            path = fixed.map(|p| crate::template::literal(&p)).unwrap_or(path);
+            path.insert(0, '/');
         }
         let path = self.with_query(path_part(&path), settings, sets);
         let Some(host) = settings.filled("HTTPSampler.domain") else { return Some((None, path)) };

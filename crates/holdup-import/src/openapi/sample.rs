@@ -30,10 +30,18 @@ impl<'a> Description<'a> {
     /// A value that fits a schema; `name` is what it is for.
     fn sample(&mut self, schema: &'a Node, name: &str, depth: usize, budget: &mut usize) -> Json {
         let Some(at) = self.resolve(schema) else { return Json::Null };
-        if depth == 0 || *budget == 0 {
+        let is_within_itself = self.open.iter().any(|open| std::ptr::eq(*open, at));
+        if depth == 0 || *budget == 0 || is_within_itself {
             return Json::Null;
         }
         *budget -= 1;
+        self.open.push(at);
+        let value = self.fitting(at, name, depth, budget);
+        self.open.pop();
+        value
+    }
+
+    fn fitting(&mut self, at: &'a Node, name: &str, depth: usize, budget: &mut usize) -> Json {
         let listed = at.get("examples").and_then(|e| e.items().first());
         let given = at.get("example").or(listed).or(at.get("default")).or(at.get("const"));
         if let Some(given) = given.or_else(|| at.get("enum").and_then(|e| e.items().first())) {
@@ -62,7 +70,7 @@ impl<'a> Description<'a> {
                 }
             }
         }
-        if !object.is_empty() || kind(at) == "object" {
+        if !object.is_empty() || kind(at) == "object" || at.get("allOf").is_some() {
             return Json::Object(object);
         }
         match kind(at) {
