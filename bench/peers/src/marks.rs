@@ -43,6 +43,7 @@ impl Mark {
 /// All of them.
 pub fn all(results: &Results) -> Vec<Mark> {
     let mut marks = closed(results);
+    marks.extend(sessions(results));
     marks.extend(open(results));
     marks.extend(freeze(results));
     marks.extend(idle(results));
@@ -64,6 +65,16 @@ fn closed(results: &Results) -> Vec<Mark> {
         Mark::judged("closed, responder: below wrk's (x wrk's)", to("responder", "wrk"), 3, |x| x < 1.0),
         Mark::judged("closed, nginx: below wrk's (x wrk's)", to("nginx", "wrk"), 3, |x| x < 1.0),
     ]
+}
+
+fn sessions(results: &Results) -> Vec<Mark> {
+    let spread = ratio(results, "sessions", ("holdup, sessions", "holdup"), Run::cpu_us);
+    vec![Mark::most(
+        "sessions with templates, a capture and a check: CPU time a request at most 1.25 x the plain run's",
+        1.25,
+        spread,
+        3,
+    )]
 }
 
 fn late_p99(run: &Run) -> Option<f64> {

@@ -3,9 +3,10 @@
 
 use crate::servers::Kind;
 use crate::tools::Demand;
+use crate::tools::holdup::SESSIONS;
 
 /// Names of groups, in the order in which they are run.
-pub const GROUPS: [&str; 7] = ["closed", "open", "freeze", "idle", "cores", "tls", "h2"];
+pub const GROUPS: [&str; 8] = ["closed", "sessions", "open", "freeze", "idle", "cores", "tls", "h2"];
 
 /// The core that servers are bound to.
 pub const SERVER_CPU: usize = 0;
@@ -73,6 +74,7 @@ pub struct Size {
 /// All scenarios.
 pub fn all(size: Size) -> Vec<Scenario> {
     let mut all = vec![closed("responder", responder(&[]), size), closed("nginx", Kind::Nginx { tls: false }, size)];
+    all.push(sessions(size));
     all.extend([20_000, 5_000].map(|rate| open(rate, size)));
     all.extend([freeze(size), idle(size), cores(size), tls(size)]);
     all.extend([1, 10].map(|streams| h2(streams, size)));
@@ -97,6 +99,23 @@ fn closed(server: &str, kind: Kind, size: Size) -> Scenario {
         demand: Demand { rate: None, connections: 64, seconds: closed_seconds(size) },
         entrants: tools.map(|tool| entrant(tool, tool, &[])).into(),
         base: "floor",
+        rounds_most: u32::MAX,
+        stop_seconds: None,
+    }
+}
+
+fn sessions(size: Size) -> Scenario {
+    Scenario {
+        name: "sessions".to_owned(),
+        group: "sessions",
+        about:
+            "closed model, 64 connections, against the responder: CPU time a request of a plain run, and of sessions \
+                of two steps with templates, one capture and one check"
+                .to_owned(),
+        server: responder(&[]),
+        demand: Demand { rate: None, connections: 64, seconds: closed_seconds(size) },
+        entrants: vec![entrant("holdup", "holdup", &[]), entrant("holdup, sessions", "holdup", &[SESSIONS])],
+        base: "holdup",
         rounds_most: u32::MAX,
         stop_seconds: None,
     }

@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd as _, OwnedFd};
 
 use super::requests::Ends;
 
-/// What every request is answered with. ApacheBench asks in HTTP/1.0 and keeps a connection only if it is told.
-pub const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nConnection: keep-alive\r\n\
-Content-Length: 13\r\n\r\nHello, world\n";
+/// What every request is answered with: something to capture and to check. ApacheBench asks in HTTP/1.0 and keeps a connection only if it is told.
+pub const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: keep-alive\r\n\
+Content-Length: 13\r\n\r\n{\"token\":42}\n";
 
 /// Answers that go out with one call at most.
 const AT_ONCE: usize = 64;

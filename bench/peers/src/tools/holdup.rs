@@ -11,8 +11,17 @@ use super::{Ask, Output, REPORT, Reported, Tool};
 /// The tool.
 pub const TOOL: Tool = Tool { name: "holdup", source: Source::Ours, paces: true, arguments, read };
 
+/// In place of flags: sessions of two steps, with templates, one capture and one check.
+pub const SESSIONS: &str = "@sessions";
+
 fn arguments(ask: &Ask) -> Result<Vec<String>> {
     let demand = ask.demand;
+    if ask.flags.iter().any(|flag| flag == SESSIONS) {
+        let file = ask.file("sessions.yaml");
+        fs::write(&file, sessions(ask)).with_context(|| format!("failed to write {file}"))?;
+        let words = ["run", &file, "--no-collect", "--json", "-q", "-o", &ask.file("recording")];
+        return Ok(words.map(str::to_owned).into());
+    }
     let mut words = vec!["run".to_owned(), "--url".into(), ask.url.into()];
     match demand.rate {
         Some(rate) => words.extend(["--rate".into(), rate.to_string()]),
@@ -23,6 +32,23 @@ fn arguments(ask: &Ask) -> Result<Vec<String>> {
     words.extend(["--no-collect", "--json", "-q", "-o"].map(str::to_owned));
     words.push(ask.file("recording"));
     Ok(ask.with_flags(words))
+}
+
+fn sessions(ask: &Ask) -> String {
+    format!(
+        r"target: http://127.0.0.1:{}
+load: {{users: {}, duration: {}s}}
+steps:
+  - name: first
+    get: /first?item=${{random(1, 5000)}}
+    capture: {{token: json /token}}
+  - name: second
+    get: /second
+    headers: {{Authorization: 'Bearer ${{token}}'}}
+    check: json /token == 42
+",
+        ask.port, ask.demand.connections, ask.demand.seconds
+    )
 }
 
 fn read(output: &Output) -> Result<Reported> {

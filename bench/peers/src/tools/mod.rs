@@ -5,7 +5,7 @@ mod ab;
 mod floor;
 mod h2load;
 mod hey;
-mod holdup;
+pub mod holdup;
 pub mod install;
 mod k6;
 mod oha;
