@@ -79,11 +79,12 @@ pub fn gather(map: &Map<'_>, given: &Given, seed: u64) -> Result<(Arc<Names>, Ve
             return Err(feeders.error(format!("more than {} feeders", holdup_script::session::MAX_FEEDERS)));
         }
     }
-    for key in ["setup", "steps", "sessions", "operations", "define", "teardown"] {
+    for key in ["setup", "steps", "sessions", "operations", "teardown"] {
         if let Some(node) = map.get(key) {
             variables(node, &mut names)?;
         }
     }
+    map.get("define").map_or(Ok(()), |define| variables_of_each(define, &mut names))?;
     Ok((Arc::new(names), sources))
 }
 
@@ -103,11 +104,17 @@ fn variables(node: &Node, names: &mut Names) -> Result<(), YamlError> {
                 }
             }
             "as" => variable(value.text()?, value, names)?,
+            "cases" => variables_of_each(value, names)?,
             "json" | "form" | "headers" | "check" | "params" => {}
             _ => variables(value, names)?,
         }
     }
     Ok(())
+}
+
+/// The same of lists of steps whose keys are names: `define`, and the cases of a switch.
+fn variables_of_each(node: &Node, names: &mut Names) -> Result<(), YamlError> {
+    node.entries()?.iter().try_for_each(|(_, steps)| variables(steps, names))
 }
 
 fn variable(name: &str, place: &Node, names: &mut Names) -> Result<(), YamlError> {

@@ -15,7 +15,7 @@ use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
 const DEEPEST: usize = 64;
 
 /// What a step does, and the keys that may stand beside it.
-const STEPS: [(&str, &[&str]); 15] = [
+const STEPS: [(&str, &[&str]); 16] = [
     ("think", &[]),
     ("pace", &[]),
     ("repeat", &["steps", "as"]),
@@ -24,6 +24,7 @@ const STEPS: [(&str, &[&str]); 15] = [
     ("for_each", &["steps", "as"]),
     ("retry", &["steps"]),
     ("if", &["steps", "else"]),
+    ("switch", &["cases", "else"]),
     ("choose", &[]),
     ("in_turn", &[]),
     ("group", &["steps"]),
@@ -232,6 +233,7 @@ impl<'a> Reader<'a> {
                 self.steps(other, flow)?;
                 flow.ops[then_end] = Op::Jump(flow.ops.len() as u32);
             }
+            "switch" => self.switch(node, map, flow)?,
             "choose" | "in_turn" => self.branches(kind, node, flow)?,
             "group" => {
                 self.groups.push(node.text()?.to_owned());
@@ -276,6 +278,38 @@ impl<'a> Reader<'a> {
         self.steps(map.need("steps")?, flow)?;
         flow.ops.push(Op::Jump(start as u32));
         flow.ops[start] = head(flow.ops.len() as u32);
+        Ok(())
+    }
+
+    /// The steps of the first case that is the value, else those of `else`: conditions one after the other.
+    fn switch(&mut self, node: &Node, map: &Map<'_>, flow: &mut Flow) -> Result<(), YamlError> {
+        let text = node.text()?.trim();
+        let value = if text.contains("${") { text.to_owned() } else { format!("${{{text}}}") };
+        if value.contains(['(', '"', '\\']) {
+            return Err(node.error("a switch is by a variable or a feeder's column, e.g. switch: kind; set one before"));
+        }
+        let cases = map.need("cases")?;
+        if cases.entries()?.is_empty() {
+            return Err(cases.error("there must be at least one case, e.g. book: [{get: /book}]"));
+        }
+        let mut leaves = Vec::new();
+        for (case, steps) in cases.entries()? {
+            let quoted = case.replace('\\', "\\\\").replace('"', "\\\"").replace("${", "$${");
+            let condition = self.condition(node, &format!("\"{value}\" == \"{quoted}\""))?;
+            let start = flow.ops.len();
+            flow.ops.push(Op::Jump(0));
+            if !steps.list().is_empty() {
+                self.steps(steps, flow)?;
+            }
+            leaves.push(flow.ops.len());
+            flow.ops.push(Op::Jump(0));
+            flow.ops[start] = Op::Unless(condition, flow.ops.len() as u32);
+        }
+        if let Some(other) = map.get("else") {
+            self.steps(other, flow)?;
+        }
+        let after = flow.ops.len() as u32;
+        leaves.into_iter().for_each(|at| flow.ops[at] = Op::Jump(after));
         Ok(())
     }
 
