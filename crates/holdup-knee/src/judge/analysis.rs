@@ -40,17 +40,24 @@ impl Analysis {
         let leak = leak(&usual);
         let errors_base = errors_base(&usual);
         let errors_most = errors_base + config.error_ratio_most;
+        // Where requests vary, response times climb for a few seconds by luck.
+        let is_unsettled = |visit: &Visit| variation.is_little() && visit.is_unsettled();
         let held: Vec<Held> = visits
             .iter()
             .map(|visit| match visit.missed(leak, errors_most) {
                 _ if visit.is_limited => Held::GeneratorLimited,
                 Some(how) => Held::No(how),
-                None if visit.keeps_up(leak) && !visit.is_unsettled() => Held::Yes,
+                None if visit.keeps_up(leak) && !is_unsettled(visit) => Held::Yes,
                 None => Held::Unclear,
             })
             .collect();
-        // These two are played one straight after the other: neither starts, or ends, in a steady state.
-        let counts = |index: usize| !matches!(steps[visits[index].step].purpose, Purpose::Overload | Purpose::Recover);
+        // These two are played one straight after the other: neither starts, or ends, in a steady state. But an overload
+        // that was none is worth knowing.
+        let counts = |index: usize| match steps[visits[index].step].purpose {
+            Purpose::Recover => false,
+            Purpose::Overload => held[index] == Held::Yes,
+            _ => true,
+        };
         let (hold, over, conflicts) = bracket(&visits, &held, &counts);
         // Limited once and not at a higher rate: that was the moment, not the rate.
         let unlimited = usual.iter().map(|visit| visit.offered).fold(0.0, f64::max);
@@ -70,10 +77,10 @@ impl Analysis {
                     && matches!(held, Held::Yes | Held::Unclear)
                     && over.is_none_or(|over| visit.offered < over)
                     && !conflicts.contains(&index)
-                    && !visit.is_unsettled();
+                    && !is_unsettled(visit);
                 let expected = expected_error(visit, capacity, &variation, least);
                 // Seconds that differ much more than they should: the machine was disturbed, and not for one second only.
-                let is_quiet = visit.response_error <= f64::max(0.1, 3.0 * expected);
+                let is_quiet = visit.response_error <= f64::max(0.1, 4.0 * expected);
                 (is_usable && is_quiet).then_some(())?;
                 let error = expected.max(0.7 * visit.response_error);
                 Some(Observed { rate: visit.due, response: visit.response?, error })
@@ -105,11 +112,19 @@ impl Analysis {
         let value = value.min(ceiling);
         // What the form of the curve may be wrong by, even where it fits.
         let form = 0.01 * value;
-        Some(Estimate {
-            value,
-            low: (low - form).clamp(0.0, value),
-            high: (high + form).min(ceiling + form).max(value),
-        })
+        let mut high = (high + form).min(ceiling + form).max(value);
+        if self.variation.is_little() && value > 0.9 * capacity.value {
+            // As far as can be seen nothing varies: then the knee is the capacity itself.
+            high = high.max(capacity.high);
+        }
+        Some(Estimate { value, low: (low - form).clamp(0.0, value), high })
+    }
+
+    /// How many visits say that the service does not follow just above the highest rate that held.
+    pub fn witnesses(&self) -> usize {
+        let Some(over) = self.over else { return 0 };
+        let near = |visit: &Visit| visit.offered >= over && visit.offered <= 1.6 * over;
+        self.visits.iter().zip(&self.held).filter(|(visit, held)| near(visit) && matches!(held, Held::No(_))).count()
     }
 
     /// How the service breaks just above the highest rate that held.
@@ -152,13 +167,12 @@ fn widen(observed: &mut [Observed]) {
     const PLAINLY: f64 = 0.1;
     let all = observed.to_vec();
     for one in observed {
-        let lowest = all
+        let beyond = all
             .iter()
             .filter(|other| other.rate > one.rate)
-            .map(|other| other.response.ln() + 2.0 * other.error)
-            .fold(f64::MAX, f64::min);
-        let beyond = one.response.ln() - lowest;
-        if beyond > PLAINLY + 2.0 * one.error {
+            .map(|other| (one.response / other.response).ln() - 3.5 * one.error.hypot(other.error))
+            .fold(0.0, f64::max);
+        if beyond > PLAINLY {
             one.error = 2.0 * beyond;
         }
     }

@@ -113,8 +113,8 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
             let curve = of_logarithms(&best.as_ref()?.at, onset);
             for (weight, one) in weights.iter_mut().zip(observed) {
                 let away = residual(&curve, one);
-                // Disturbances only ever add time: too slow is doubted sooner than too fast.
-                let bound = if away > 0.0 { FAR } else { 1.5 * FAR };
+                // Disturbances only ever add time: too slow is doubted sooner than too fast; not where times vary anyway.
+                let bound = if away > 0.0 && variation.is_little() { FAR } else { 1.5 * FAR };
                 *weight = if away.abs() <= bound { 1.0 } else { (bound / away.abs()).powi(2) };
             }
         }

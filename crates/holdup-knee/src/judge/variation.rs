@@ -46,6 +46,11 @@ impl Variation {
         (0.5 * (self.arrivals + self.service)).max(1e-4)
     }
 
+    /// Whether hardly anything varies.
+    pub fn is_little(&self) -> bool {
+        self.half_sum() < 0.1
+    }
+
     /// How much later waiting sets in because arrivals are even: `2 (1 - ca)^2 / (3 (ca + cs))`
     /// (W. Kraemer, M. Langenbach-Belz, "Approximate formulae for the delay in the queueing system GI/G/1", ITC 8, 1976).
     pub fn onset(&self) -> f64 {

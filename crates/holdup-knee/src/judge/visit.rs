@@ -135,7 +135,10 @@ impl Visit {
             return gained > self.gained_by_luck;
         }
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
-        let is_growing = growth > LEAST + one && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
+        // One stall can grow one second, or two.
+        let is_growing = self.seconds >= 3
+            && growth > LEAST + one
+            && self.median_growth - leak - 2.0 * self.growth_error > 0.5 * LEAST;
         is_growing && self.drift > 0.4 * growth && gained > 0.5 * self.gained_by_luck
     }
 

@@ -162,15 +162,19 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     let above = 1.08 * capacity;
     let mut rates = vec![knee.min(top), (0.85 * knee).min(top), 0.55 * knee, (1.15 * knee).min(top)];
     let capacity_width = analysis.capacity.map_or(0.0, |one| 0.5 * (one.high - one.low) / one.value);
-    if above < config.most && (knee > 0.9 * capacity || capacity_width > 0.5 * config.resolution) {
+    if above < config.most
+        && (analysis.witnesses() < 2 || knee > 0.9 * capacity || capacity_width > 0.5 * config.resolution)
+    {
         rates.push(above);
     }
     let spent = |rate: f64| -> usize {
         analysis
             .visits
             .iter()
-            .filter(|visit| !visit.is_limited && (visit.offered / rate).ln().abs() < SAME)
-            .map(|visit| visit.seconds)
+            .zip(&analysis.used)
+            .filter(|(visit, used)| **used || (!visit.is_limited && visit.offered > capacity))
+            .filter(|(visit, _)| (visit.offered / rate).ln().abs() < SAME)
+            .map(|(visit, _)| visit.seconds)
             .sum()
     };
     let rate = rates.into_iter().min_by_key(|rate| spent(*rate))?;

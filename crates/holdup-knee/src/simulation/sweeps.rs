@@ -26,6 +26,8 @@ pub(crate) struct Sweep {
     pub elapsed_mean: f64,
     pub elapsed_most: f64,
     pub worst: (f64, u64),
+    /// Means of: base, capacity (relative errors), a, k (logarithms against theory), variation of service.
+    pub parts: [f64; 5],
 }
 
 pub(crate) fn sweep(kind: &Kind, seeds: std::ops::Range<u64>) -> Sweep {
@@ -33,7 +35,17 @@ pub(crate) fn sweep(kind: &Kind, seeds: std::ops::Range<u64>) -> Sweep {
     let mut errors = Vec::new();
     for seed in seeds {
         let world = World::new(kind.service, kind.arrivals, seed * 7919 + 1);
-        let (finding, _, elapsed) = world.search(&kind.config);
+        let (finding, steps, elapsed) = world.search(&kind.config);
+        let analysis = crate::judge::Analysis::of(&steps, &kind.config);
+        if let Some(fit) = &analysis.fit {
+            let curve = fit.curve;
+            let workers = kind.service.workers as f64;
+            all.parts[0] += curve.base_ns * 1e-9 / kind.service.seconds - 1.0;
+            all.parts[1] += curve.capacity / kind.service.capacity() - 1.0;
+            all.parts[2] += (curve.a * workers).ln();
+            all.parts[3] += (curve.k / ((2.0 * (workers + 1.0)).sqrt() - 1.0)).ln();
+            all.parts[4] += analysis.variation.service;
+        }
         all.searches += 1;
         all.elapsed_mean += elapsed;
         all.elapsed_most = all.elapsed_most.max(elapsed);
@@ -54,6 +66,7 @@ pub(crate) fn sweep(kind: &Kind, seeds: std::ops::Range<u64>) -> Sweep {
     all.error_median = crate::statistics::median(&errors);
     all.elapsed_mean /= all.searches as f64;
     all.width /= all.named.max(1) as f64;
+    all.parts = all.parts.map(|part| part / all.searches as f64);
     all.bias /= all.named.max(1) as f64;
     all
 }
@@ -94,7 +107,7 @@ const STALLS: Stalls = Stalls { per_second: 0.15, shortest: 0.05, longest: 0.3 }
 fn print(kind: &Kind, seeds: std::ops::Range<u64>) {
     let all = sweep(kind, seeds);
     println!(
-        "{:44} n {:3} named {:3} in10% {:3} cover {:3} stable {:3} recov {:3} | err {:.3} bias {:+.3} width {:.3} | {:3.0} s, most {:3.0} s | worst {:+.2} seed {}",
+        "{:44} n {:3} named {:3} in10% {:3} cover {:3} stable {:3} recov {:3} | err {:.3} bias {:+.3} width {:.3} | {:3.0} s, most {:3.0} s | worst {:+.2} seed {} | {:+.2?}",
         kind.name,
         all.searches,
         all.named,
@@ -108,7 +121,8 @@ fn print(kind: &Kind, seeds: std::ops::Range<u64>) {
         all.elapsed_mean,
         all.elapsed_most,
         all.worst.0,
-        all.worst.1
+        all.worst.1,
+        all.parts
     );
 }
 
