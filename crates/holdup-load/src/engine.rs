@@ -18,6 +18,7 @@ mod outcome;
 mod own;
 mod plan;
 mod redirect;
+mod refusals;
 mod run;
 pub mod search;
 pub mod target;
@@ -113,6 +114,9 @@ pub struct Summary {
     pub connected_in: Option<Duration>,
     /// The search, if it was one.
     pub search: Option<Searched>,
+    /// What a database said when it first refused each operation in each way: the operation, the outcome, and its code
+    /// with as much of its words as holds no value.
+    pub refusals: Vec<(String, &'static str, String)>,
     /// What the variables of the last session were, if this was a set-up that came to its end.
     pub left: Option<Vec<Value>>,
 }
@@ -182,8 +186,14 @@ impl<'a> Engine<'a> {
         let engine = Engine { scenario: &scenario, found: self.found.clone(), loops: 1, cpus: Vec::new() };
         let outputs = Outputs { rows: None, seconds: None, live: Live::default() };
         let summary = engine.run(outputs, stop)?;
-        let failed =
-            summary.operations.iter().find_map(|o| Some((o.operation.clone(), o.failures.keys().next()?.clone())));
+        let said = |operation: &str, how: &str| {
+            let found = summary.refusals.iter().find(|(of, outcome, _)| of == operation && *outcome == how);
+            found.map_or_else(|| how.to_owned(), |(_, _, said)| format!("{how} ({said})"))
+        };
+        let failed = summary.operations.iter().find_map(|o| {
+            let how = o.failures.keys().next()?;
+            Some((o.operation.clone(), said(&o.operation, how)))
+        });
         match (summary.left, failed) {
             (Some(values), None) => Ok(values),
             (_, Some((operation, how))) => Err(LoadError::SetUp { operation, how }),
@@ -281,6 +291,15 @@ impl<'a> Engine<'a> {
                 operations,
                 connected_in,
                 search,
+                refusals: plan
+                    .refusals
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .iter()
+                    .map(|((index, outcome), said)| {
+                        (plan.operations[*index as usize].clone(), outcome.name(), said.clone())
+                    })
+                    .collect(),
                 left: plan.left.lock().unwrap_or_else(PoisonError::into_inner).take(),
             })
         })

@@ -10,12 +10,14 @@ mod names;
 mod objectives;
 pub mod profile;
 pub mod search;
+mod statement;
 mod steps;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use holdup_script::Template;
+pub use holdup_script::program::Over;
 use holdup_script::program::{Asked, Form, Script};
 use holdup_wire::{Address, Dialect, Secret, TlsWish};
 
@@ -319,7 +321,7 @@ impl Scenario {
         } else {
             Target::parse(address).map_err(|why| target_node.error(why))?
         };
-        let language = if target.sql.is_some() { Language::Sql } else { Language::Http };
+        let language = target.sql.as_ref().map_or(Language::Http, |database| Language::Sql(database.dialect));
         if base_path != "/" {
             return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
         }
@@ -330,6 +332,9 @@ impl Scenario {
         let has_steps = ["operations", "sessions", "steps"].iter().any(|key| map.get(key).is_some());
         let section = load::parse(load, &keys, file, has_steps)?;
         let rate_of = rate_of(&load_map, &section.load)?;
+        if target.sql.is_some() {
+            statement::check(&map, has_steps)?;
+        }
         let (operations, sessions) = match has_steps {
             false if !section.operations.is_empty() => (section.operations, None),
             _ => what(&map, given, language)?,
@@ -344,7 +349,8 @@ impl Scenario {
         };
         let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
         // Users keep their cookies, unless it is said that they do not.
-        http.cookies |= sessions.is_some() && map.get("http").is_none_or(|node| !node.has("cookies"));
+        http.cookies |=
+            sessions.is_some() && target.sql.is_none() && map.get("http").is_none_or(|node| !node.has("cookies"));
         Ok(Self {
             name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
             target,

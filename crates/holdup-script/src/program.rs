@@ -1,8 +1,8 @@
 //! What sessions do, laid out so that a session is a place in a list and a few numbers: steps that contain steps
 //! become jumps.
 
-use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use crate::{Capture, Condition, Drawer, Feeder, Names, Needs, Random, Slot, Template, Value};
@@ -24,8 +24,43 @@ pub struct Script {
     pub turns: Vec<AtomicU64>,
     /// Seed of all luck.
     pub seed: u64,
-    /// The whole run is to end: a step said so, or a failure that was to.
-    pub is_over: AtomicBool,
+    /// The whole run is to end: see [`Self::end_run`].
+    is_over: AtomicBool,
+    why_over: Mutex<Option<Over>>,
+}
+
+/// Why a run is to end before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// In words.
+    pub text: String,
+    /// Something failed that was not to.
+    pub is_failure: bool,
+}
+
+impl Script {
+    /// One without flows.
+    pub fn new(names: Arc<Names>, sources: Vec<Source>, seed: u64) -> Self {
+        Self { names, sources, seed, ..Self::default() }
+    }
+
+    /// The run is to end; the first reason counts.
+    pub fn end_run(&self, text: String, is_failure: bool) {
+        self.why_over.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Over { text, is_failure });
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Whether the run is to end.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Why it is to end, if so. It is not any more then: what follows, such as taking away what was set up, can run.
+    pub fn take_over(&self) -> Option<Over> {
+        self.is_over.store(false, Ordering::Release);
+        self.why_over.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
 }
 
 /// A feeder and how its rows are drawn.
@@ -65,6 +100,8 @@ pub struct Flow {
 pub struct Asked {
     /// Index of the operation that it counts as.
     pub operation: u32,
+    /// What that is called.
+    pub name: String,
     /// What is sent.
     pub form: Form,
     /// What is remembered of the response.

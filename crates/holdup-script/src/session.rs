@@ -216,7 +216,7 @@ impl Session {
                 return Ok(Some(Next::End));
             }
             Op::EndRun => {
-                script.is_over.store(true, Ordering::Relaxed);
+                script.end_run("a step said so (end: run)".to_owned(), false);
                 return Ok(Some(Next::End));
             }
         }
@@ -246,7 +246,7 @@ impl Session {
             }
             Draw::Dry => Err(Failed::FeederDry),
             Draw::StopRun => {
-                script.is_over.store(true, Ordering::Relaxed);
+                script.end_run(format!("feeder {} has no row left", source.name), false);
                 Err(Failed::FeederDry)
             }
         }
@@ -328,7 +328,7 @@ impl Session {
             OnFailure::GoOn => true,
             OnFailure::EndSession => false,
             OnFailure::Stop => {
-                script.is_over.store(true, Ordering::Relaxed);
+                script.end_run(format!("{} failed, which was to stop it (on_failure: stop)", asked.name), true);
                 false
             }
         }

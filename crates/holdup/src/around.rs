@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdup_load::engine::Engine;
-use holdup_load::scenario::Scenario;
+use holdup_load::scenario::{Over, Scenario};
 
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -27,18 +27,21 @@ pub fn set_up(
     let values = values.map_err(|e| Failure::Unusable(format!("setup: {e}; no load was put on")))?;
     // It is set once: a scenario is read anew for every run.
     let _ = sessions.script.initial.set(values);
-    // What ended the set-up does not end the load.
-    sessions.script.is_over.store(false, Ordering::Relaxed);
-    Ok(())
+    match sessions.script.take_over() {
+        Some(over) => Err(Failure::Unusable(format!("setup: {}; no load was put on", over.text))),
+        None => Ok(()),
+    }
+}
+
+/// What ended the load before its time, if a session did.
+pub fn ended_early(scenario: &Scenario) -> Option<Over> {
+    scenario.sessions.as_ref()?.script.take_over()
 }
 
 /// Goes through the scenario's `teardown`, also after a stop: what was set up is taken away. What went wrong with it.
 pub fn tear_down(scenario: &Scenario, engine: &Engine<'_>, progress: &mut Progress) -> Option<String> {
     let flow = scenario.sessions.as_ref()?.teardown?;
     progress.say("teardown");
-    if let Some(sessions) = &scenario.sessions {
-        sessions.script.is_over.store(false, Ordering::Relaxed);
-    }
     engine
         .once(flow, &AtomicBool::new(false))
         .err()

@@ -53,6 +53,14 @@ pub struct Recorded {
     pub interrupted: bool,
     /// What cut the recording off, if anything did: e.g. a full disk.
     pub trouble: Option<String>,
+    /// The failure that ended the load, because the scenario wanted it to.
+    pub failed: Option<String>,
+}
+
+/// How a load, or watching, ended.
+struct Ending {
+    interrupted: bool,
+    failed: Option<String>,
 }
 
 impl Recorded {
@@ -123,16 +131,16 @@ pub fn record_to(
 
     let outcome = match engine {
         Some(engine) => put_load_on(&engine, ways, session, &recorder, &mut manifest, progress, stop),
-        None => Ok(wait(session.watch_for, progress, stop)),
+        None => Ok(Ending { interrupted: wait(session.watch_for, progress, stop), failed: None }),
     };
     manifest.coverage = running.stop();
-    let interrupted = outcome?;
+    let Ending { interrupted, failed } = outcome?;
     let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
     // Ended by one of its own objectives, it did what it was asked to.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
-    Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble })
+    Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble, failed })
 }
 
 fn put_load_on(
@@ -143,7 +151,7 @@ fn put_load_on(
     manifest: &mut Manifest,
     progress: &mut Progress,
     stop: &AtomicBool,
-) -> Result<bool, Failure> {
+) -> Result<Ending, Failure> {
     // As planned; the exact ones follow when it has ended. A recording that is cut off has these.
     manifest.phases = engine.phases(clock::now_ns());
     manifest.write(session.dir).map_err(Failure::unusable)?;
@@ -189,12 +197,18 @@ fn put_load_on(
             .map_err(Failure::unusable)
     })?;
     progress.end();
+    let over = session.scenario.and_then(around::ended_early);
+    if let Some(over) = &over {
+        progress.say(&format!("the load ended early: {}", over.text));
+    }
     if let Some(trouble) = session.scenario.and_then(|scenario| around::tear_down(scenario, engine, progress)) {
         progress.say(&trouble);
     }
     if let Some(search) = &summary.search {
         let text = serde_json::to_string(search).map_err(Failure::unusable)?;
-        std::fs::write(session.dir.join(SEARCH), text).map_err(Failure::unusable)?;
+        if let Err(error) = std::fs::write(session.dir.join(SEARCH), text) {
+            progress.say(&format!("failed to write {SEARCH}: {error}"));
+        }
     }
     let (written, (judgements, aborted)) =
         histograms.join().map_err(|_| Failure::Unusable("writing histograms failed; please report this".to_owned()))?;
@@ -221,6 +235,13 @@ fn put_load_on(
             labels: Labels::none(),
         });
     }
+    events.events.extend(over.iter().map(|over| Event {
+        observed_at: summary.ended_at,
+        source: "holdup".to_owned(),
+        kind: "ended".to_owned(),
+        text: format!("the load ended early: {}", over.text),
+        labels: Labels::none(),
+    }));
     let aborted = aborted.filter(|_| summary.interrupted);
     events.events.extend(aborted.iter().map(|aborted| Event {
         observed_at: aborted.at,
@@ -245,7 +266,7 @@ fn put_load_on(
             })
             .collect();
     }
-    Ok(summary.interrupted)
+    Ok(Ending { interrupted: summary.interrupted, failed: over.filter(|over| over.is_failure).map(|over| over.text) })
 }
 
 /// The histograms of one second as `latency.hlog` has them.

@@ -20,6 +20,7 @@ use super::cookies::Cookies;
 use super::lanes::{InFlight, Lanes};
 use super::outcome::Outcome;
 use super::plan::Form;
+use super::refusals::Refusals;
 use super::tls::Tls;
 use crate::scenario::HttpVersion;
 use crate::sys;
@@ -94,6 +95,8 @@ pub struct Desk<'a> {
     pub tls: Option<&'a Tls>,
     /// The last response head of each operation, which the next is likely to equal.
     pub memos: &'a mut [http1::HeadMemo],
+    /// What a database said when it refused.
+    pub refusals: &'a mut Refusals,
 }
 
 enum Speech {
@@ -359,6 +362,9 @@ impl Connection {
                 Ok(read) => read,
                 Err(e) if e.kind() == ErrorKind::WouldBlock => return Received::All,
                 Err(e) if e.kind() == ErrorKind::Interrupted => continue,
+                Err(_) if matches!((&self.speech, self.stage), (Speech::Sql(_), Stage::Handshaking(_))) => {
+                    return Received::Broken(self.closed_early());
+                }
                 Err(e) => return Received::Broken(Outcome::of_broken(&e)),
             };
             if count == 0 {
@@ -431,7 +437,10 @@ impl Connection {
                     return Err(Outcome::Http2Refused);
                 }
                 if let Speech::Sql(talk) = &mut self.speech {
-                    talk.session.tls_started();
+                    // The login goes on from here, in several reads.
+                    if std::mem::take(&mut self.begins_tls) {
+                        talk.session.tls_started();
+                    }
                 } else {
                     self.stage = Stage::Open;
                 }
@@ -452,6 +461,12 @@ impl Connection {
         Ok(())
     }
 
+    /// What it means that the server closed before anything could be sent.
+    fn closed_early(&self) -> Outcome {
+        let is_handshaking = self.tls.as_ref().is_some_and(|tls| tls.is_handshaking());
+        if matches!(self.speech, Speech::Sql(_)) && !is_handshaking { Outcome::LoginFailed } else { Outcome::TlsFailed }
+    }
+
     fn peer_closed(&mut self, desk: &mut Desk<'_>) -> Received {
         if let Speech::Http1(parser) = &self.speech
             && parser.closed()
@@ -467,7 +482,7 @@ impl Connection {
             return Received::All;
         }
         Received::Broken(match self.stage {
-            Stage::Handshaking(_) => Outcome::TlsFailed,
+            Stage::Handshaking(_) => self.closed_early(),
             _ if self.is_reset => Outcome::ConnectionReset,
             _ => Outcome::ConnectionClosed,
         })

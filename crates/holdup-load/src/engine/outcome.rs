@@ -8,7 +8,7 @@ use rustls::AlertDescription;
 use crate::scenario::HttpVersion;
 
 /// How a request ended. The text is the `outcome` column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Outcome {
     /// A status below 400.
@@ -57,9 +57,9 @@ pub enum Outcome {
     FeederDry,
     /// A template could not be filled in: nothing was sent.
     TemplateFailed,
-    /// The database refused the statement.
+    /// The database refused the statement, or one of the transaction, which was rolled back.
     StatementFailed,
-    /// The database refused the account.
+    /// The database did not let the account in: a wrong password, too many connections, no such database.
     LoginFailed,
 }
 

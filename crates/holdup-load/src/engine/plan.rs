@@ -11,6 +11,7 @@ use holdup_script::{Template, Value};
 use holdup_wire::Statement;
 
 use super::redirect::Origin;
+use super::refusals::Refusals;
 use super::tls::Tls;
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
@@ -83,6 +84,8 @@ pub struct Plan<'a> {
     pub doing: Mutex<String>,
     /// What the last session of a set-up left.
     pub left: Mutex<Option<Vec<Value>>>,
+    /// What a database said when it refused.
+    pub refusals: Mutex<Refusals>,
     /// TLS, if the target speaks it.
     pub tls: Option<Tls>,
     /// Where to; none while the name does not resolve.
@@ -120,6 +123,7 @@ impl<'a> Plan<'a> {
             visits,
             doing: Mutex::new(String::new()),
             left: Mutex::new(None),
+            refusals: Mutex::default(),
             tls,
             address: RwLock::new(address),
             origin: Origin { tls: scenario.target.tls, authority: scenario.target.authority() },
@@ -203,7 +207,8 @@ impl<'a> Plan<'a> {
             method: String::new(),
             path: String::new(),
             has_body: false,
-            form: Form::Sql(statements.collect(), asked.needs.body),
+            // Columns and rows are looked at by captures and checks alone.
+            form: Form::Sql(statements.collect(), !(asked.captures.is_empty() && asked.checks.is_empty())),
             given: None,
         }
     }

@@ -24,6 +24,7 @@ use super::connection::{Connection, Ended, Language, SetCookies};
 use super::gather::{Counters, Report};
 use super::lanes::Lanes;
 use super::plan::Plan;
+use super::refusals::Refusals;
 use super::visits::{NOBODY, Visits};
 use crate::scenario::{HttpVersion, RateOf};
 use crate::schedule::Share;
@@ -111,6 +112,7 @@ pub struct Loop<'a> {
     set_cookies: SetCookies,
     /// The last response head of each operation, which the next is likely to equal.
     memos: Vec<HeadMemo>,
+    refusals: Refusals,
     buffer: Vec<u8>,
     started: i64,
     slice_from: i64,
@@ -162,6 +164,7 @@ impl<'a> Loop<'a> {
             ended: Vec::new(),
             set_cookies: Vec::new(),
             memos: plan.operations.iter().map(|_| HeadMemo::new()).collect(),
+            refusals: Refusals::new(),
             buffer: vec![0; READ_BUFFER],
             started: 0,
             slice_from: 0,
@@ -191,6 +194,8 @@ impl<'a> Loop<'a> {
         if let Some(values) = self.visits.as_mut().and_then(|v| v.left.take()) {
             *self.plan.left.lock().unwrap_or_else(PoisonError::into_inner) = Some(values);
         }
+        let refusals = std::mem::take(&mut self.refusals);
+        self.plan.refusals.lock().unwrap_or_else(PoisonError::into_inner).extend(refusals);
         let interrupted = result.as_ref().is_ok_and(|interrupted| *interrupted);
         let result = result.map(|_| std::mem::take(&mut self.books.tallies));
         let _ = reports.send(Report::Ended { index, result, interrupted });
@@ -255,7 +260,7 @@ impl<'a> Loop<'a> {
             if self.lanes.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
                 break;
             }
-            if self.visits.as_ref().is_some_and(|v| v.script.is_over.load(Ordering::Relaxed)) {
+            if self.visits.as_ref().is_some_and(|v| v.script.is_over()) {
                 self.abandon();
                 self.books.settle(self.plan);
                 break;

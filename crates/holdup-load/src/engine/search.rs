@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::own::{Stolen, Throttling};
 use super::plan::Plan;
+use crate::model::Load;
 use crate::schedule::{Live, LiveStretch};
 use crate::stats::{Second, histogram};
 use crate::sys::monotonic_ns;
@@ -89,7 +90,13 @@ struct Player<'a> {
 
 /// Plays it to its end.
 pub fn play(stage: Stage<'_>) -> Searched {
-    let config = stage.config.clone();
+    let scenario = stage.plan.scenario;
+    let is_random = matches!(&scenario.load, Load::Open(schedule) if schedule.seed().is_some());
+    let config = Config {
+        timeout: scenario.timeout,
+        arrivals_variation: if is_random { 1.0 } else { 0.0 },
+        ..stage.config.clone()
+    };
     let mut player = Player {
         stage,
         seen: Vec::new(),

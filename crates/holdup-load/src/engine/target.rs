@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::outcome::Outcome;
 use super::tls::{self, Tls, TlsError};
 use crate::scenario::{HttpVersion, Scenario, Target, password_variable};
-use holdup_wire::{Address, Event};
+use holdup_wire::{Address, Dialect, Event};
 
 /// How long the target may take to accept the first connection, and to shake hands on it.
 const FIRST_CONNECT: Duration = Duration::from_secs(5);
@@ -91,7 +91,15 @@ pub struct Found {
 pub fn find(scenario: &Scenario) -> Result<Found, TargetError> {
     let target = &scenario.target;
     let version = scenario.http.version;
-    let tls = if target.tls { Some(Tls::new(&scenario.http.trust, &target.host, version)?) } else { None };
+    let protocol = match &target.sql {
+        None => Some(version.alpn()),
+        Some(database) => match database.dialect {
+            Dialect::Mysql => None,
+            // IANA's name of it; PostgreSQL 17 refuses others.
+            Dialect::Postgres => Some(&b"postgresql"[..]),
+        },
+    };
+    let tls = if target.tls { Some(Tls::new(&scenario.http.trust, &target.host, protocol)?) } else { None };
     match reach(target, tls.as_ref(), version) {
         Ok(address) => Ok(Found { address: Some(address), tls }),
         Err(_) if scenario.generator.keep_going => Ok(Found { address: resolve(target).ok(), tls }),
@@ -135,7 +143,20 @@ fn reach(target: &Target, tls: Option<&Tls>, version: HttpVersion) -> Result<Soc
 /// Logs in once: what is wrong with the account is said before anything is written.
 fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &Address) -> Result<(), TargetError> {
     let refused = |why: String| TargetError::Login { target: target.url(), why };
-    let no_answer = |e: io::Error| refused(format!("no login ({e}); is that a database's port?"));
+    let system = system(address.dialect);
+    let no_answer = |e: io::Error| match e.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+            let seconds = FIRST_CONNECT.as_secs();
+            refused(format!("it did not answer within {seconds} s; is that the port of {system}?"))
+        }
+        _ => refused(format!("the login failed ({e}); is that the port of {system}?")),
+    };
+    let bad_tls = |e: rustls::Error| match Outcome::of_tls(&e, HttpVersion::Http1) {
+        Outcome::TlsCertificate => {
+            TargetError::Certificate { target: format!("{}:{}", target.host, target.port), why: tls::in_words(&e) }
+        }
+        _ => refused(format!("TLS failed ({e})")),
+    };
     let timeouts = stream.set_read_timeout(Some(FIRST_CONNECT)).and(stream.set_write_timeout(Some(FIRST_CONNECT)));
     timeouts.map_err(no_answer)?;
     let mut session = holdup_wire::Session::new(address.dialect, address.login(), address.tls);
@@ -143,26 +164,16 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
     let mut buffer = [0_u8; 4_096];
     let (mut is_let_in, mut is_told) = (false, false);
     while !is_let_in {
-        if let Some(tls) = &mut encrypted {
-            if !tls.is_handshaking() && !is_told {
-                is_told = true;
-                session.tls_started();
-            }
-            if is_told && !session.output().is_empty() {
-                tls.writer().write_all(session.output()).map_err(no_answer)?;
-                session.consumed(session.output().len());
-            }
-            while tls.wants_write() {
-                tls.write_tls(&mut stream).map_err(no_answer)?;
-            }
-        } else if !session.output().is_empty() {
-            stream.write_all(session.output()).map_err(no_answer)?;
-            session.consumed(session.output().len());
+        if let Some(tls) = &encrypted
+            && !tls.is_handshaking()
+            && !is_told
+        {
+            is_told = true;
+            session.tls_started();
         }
+        say(&mut session, &mut encrypted, &mut stream).map_err(no_answer)?;
         let count = match stream.read(&mut buffer).map_err(no_answer)? {
-            0 => {
-                return Err(refused("it closed the connection before the login; is that a database's port?".to_owned()));
-            }
+            0 => return Err(refused(format!("it closed the connection before the login; is that {system}?"))),
             count => count,
         };
         let mut plain = Vec::new();
@@ -172,7 +183,7 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
                 let mut bytes = &buffer[..count];
                 while !bytes.is_empty() {
                     tls.read_tls(&mut bytes).map_err(no_answer)?;
-                    let state = tls.process_new_packets().map_err(|e| refused(tls::in_words(&e)))?;
+                    let state = tls.process_new_packets().map_err(bad_tls)?;
                     let mut part = vec![0; state.plaintext_bytes_to_read()];
                     tls.reader().read_exact(&mut part).map_err(no_answer)?;
                     plain.extend(part);
@@ -185,16 +196,75 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
             Event::StartTls => begins_tls = true,
             _ => {}
         });
-        fed.map_err(|e| refused(format!("{e}; the password can be given in {}", password_variable(address.dialect))))?;
+        fed.map_err(|e| refused(format!("{e}{}", way_out(&e, address.dialect))))?;
         if begins_tls {
-            stream.write_all(session.output()).map_err(no_answer)?;
-            session.consumed(session.output().len());
+            say(&mut session, &mut encrypted, &mut stream).map_err(no_answer)?;
             let tls = tls.ok_or_else(|| refused("it wants TLS; add ?tls=on".to_owned()))?;
             encrypted = Some(tls.connection().map_err(|e| refused(e.to_string()))?);
         }
     }
+    // A server counts who leaves without a word.
     session.quit();
+    let _ = say(&mut session, &mut encrypted, &mut stream);
     Ok(())
+}
+
+/// Sends what the session has to say, encrypted once that has begun.
+fn say(
+    session: &mut holdup_wire::Session,
+    encrypted: &mut Option<Box<rustls::ClientConnection>>,
+    stream: &mut TcpStream,
+) -> io::Result<()> {
+    let count = session.output().len();
+    match encrypted {
+        None => stream.write_all(session.output())?,
+        Some(tls) => {
+            if !tls.is_handshaking() {
+                tls.writer().write_all(session.output())?;
+            }
+            while tls.wants_write() {
+                tls.write_tls(stream)?;
+            }
+            if tls.is_handshaking() {
+                return Ok(());
+            }
+        }
+    }
+    session.consumed(count);
+    Ok(())
+}
+
+fn system(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Mysql => "a MySQL or MariaDB server",
+        Dialect::Postgres => "a PostgreSQL server",
+    }
+}
+
+/// What can be done about a login that failed, in words that follow the error's.
+fn way_out(error: &holdup_wire::Error, dialect: Dialect) -> String {
+    use holdup_wire::Error;
+    let (Error::LoginRefused { code, .. } | Error::ClosedByServer { code, .. }) = error else {
+        return match error {
+            Error::Protocol(_) | Error::TooLarge(_) => format!("; is that the port of {}?", system(dialect)),
+            _ => String::new(),
+        };
+    };
+    match code.as_str() {
+        "1045" | "1698" | "28P01" | "28000" => {
+            let variable = password_variable(dialect);
+            format!(
+                "; the password is taken from the address or from the environment: read -rs {variable}; export {variable}"
+            )
+        }
+        "1049" | "3D000" => "; the database is what stands behind the slash of the address".to_owned(),
+        "1044" | "42501" => "; the account needs a right on that database: GRANT".to_owned(),
+        "1040" | "1203" | "1226" | "53300" => {
+            "; it has as many connections as it takes: let it take more than the load's, or use --keep-going".to_owned()
+        }
+        "1129" | "1130" => "; the server lets no account in from this machine".to_owned(),
+        _ => String::new(),
+    }
 }
 
 fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpVersion) -> Result<(), TargetError> {

@@ -11,8 +11,6 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use crate::scenario::HttpVersion;
-
 /// What can be wrong before anything is sent.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
@@ -52,11 +50,11 @@ pub struct Tls {
 }
 
 impl Tls {
-    /// For connections to `host` that will speak `http`.
+    /// For connections to `host` that will speak `protocol` (RFC 7301), if it has a name.
     ///
     /// # Errors
     /// If there is nothing to trust, or the name is none.
-    pub fn new(trust: &Trust, host: &str, http: HttpVersion) -> Result<Self, TlsError> {
+    pub fn new(trust: &Trust, host: &str, protocol: Option<&[u8]>) -> Result<Self, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder =
             ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
@@ -69,7 +67,7 @@ impl Tls {
         };
         let verifier = Arc::new(Verifier { provider, chain, named });
         let mut config = builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
-        config.alpn_protocols = vec![http.alpn().to_vec()];
+        config.alpn_protocols = protocol.map(<[u8]>::to_vec).into_iter().collect();
         // Every connection shakes hands in full, like a user who comes for the first time.
         config.resumption = Resumption::disabled();
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;

@@ -2,8 +2,10 @@
 
 use holdup_script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement};
 use holdup_script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
+use holdup_wire::Dialect;
 
 use super::include::beside;
+use super::statement;
 use super::{METHODS, check_header, check_path, without_query};
 use crate::yaml::{Map, Node, YamlError};
 
@@ -12,8 +14,8 @@ use crate::yaml::{Map, Node, YamlError};
 pub enum Language {
     /// HTTP.
     Http,
-    /// SQL.
-    Sql,
+    /// SQL, of this kind of server.
+    Sql(Dialect),
 }
 
 const HTTP_KEYS: [&str; 9] = ["name", "headers", "body", "json", "form", "body_file", "capture", "check", "on_failure"];
@@ -24,7 +26,7 @@ impl Language {
     pub fn starts(self) -> &'static [&'static str] {
         match self {
             Self::Http => &METHODS,
-            Self::Sql => &["query", "transaction"],
+            Self::Sql(_) => &["query", "transaction"],
         }
     }
 
@@ -32,16 +34,13 @@ impl Language {
     pub fn keys(self) -> Vec<&'static str> {
         match self {
             Self::Http => METHODS.into_iter().chain(HTTP_KEYS).collect(),
-            Self::Sql => SQL_KEYS.to_vec(),
+            Self::Sql(_) => SQL_KEYS.to_vec(),
         }
     }
 }
 
 /// Largest file that is a body, bytes.
 const LARGEST_BODY_BYTES: u64 = 64 << 20;
-
-/// Longest name that is made of a statement.
-const LONGEST_NAME: usize = 60;
 
 /// What was read. The operation's index is still to be found by its name.
 pub struct Read {
@@ -75,7 +74,7 @@ pub fn read(
     let mut reader = Reader { names, feeders: Vec::new(), needs: Needs::default() };
     let (form, method, path, name) = match language {
         Language::Http => reader.http(node, map, headers)?,
-        Language::Sql => reader.sql(node, map)?,
+        Language::Sql(dialect) => reader.sql(node, map, dialect)?,
     };
     let mut captures = Vec::new();
     if let Some(list) = map.get("capture") {
@@ -111,7 +110,8 @@ pub fn read(
     if name.is_empty() {
         return Err(node.error("the name is empty"));
     }
-    let asked = Asked { operation: 0, form, captures, checks, judges_status, needs, on_failure, feeders };
+    let asked =
+        Asked { operation: 0, name: String::new(), form, captures, checks, judges_status, needs, on_failure, feeders };
     Ok(Read { asked, name, method, path })
 }
 
@@ -173,27 +173,38 @@ impl Reader<'_> {
         Ok((form, method.to_uppercase(), text.to_owned(), name))
     }
 
-    fn sql(&mut self, node: &Node, map: &Map<'_>) -> Result<(Form, String, String, String), YamlError> {
-        let (statements, text) = match (map.get("query"), map.get("transaction")) {
-            (Some(query), None) => (vec![self.statement(map)?], query.text()?.to_owned()),
+    fn sql(
+        &mut self,
+        node: &Node,
+        map: &Map<'_>,
+        dialect: Dialect,
+    ) -> Result<(Form, String, String, String), YamlError> {
+        let (statements, text, name) = match (map.get("query"), map.get("transaction")) {
+            (Some(query), None) => {
+                let text = query.text()?;
+                (vec![self.statement(map, dialect)?], text.to_owned(), statement::name(text, dialect))
+            }
             (None, Some(list)) => {
-                let mut statements = vec![self.bare(list, "BEGIN")?];
-                for entry in list.list() {
-                    statements.push(self.statement(&entry.map(&["query", "params", "prepared"])?)?);
+                if let Some(beside) = ["params", "prepared"].into_iter().find_map(|key| map.get(key)) {
+                    return Err(
+                        beside.error("belongs to one statement of the transaction: - {query: ..., params: [...]}")
+                    );
                 }
-                if statements.len() == 1 {
+                let mut statements = vec![self.bare(list, "BEGIN")?];
+                let mut texts = Vec::new();
+                for entry in list.list() {
+                    let map = entry.map(&["query", "params", "prepared"])?;
+                    statements.push(self.statement(&map, dialect)?);
+                    texts.push(map.need("query")?.text()?);
+                }
+                if texts.is_empty() {
                     return Err(list.error("a transaction has at least one statement, e.g. - query: SELECT 1"));
                 }
                 statements.push(self.bare(list, "COMMIT")?);
-                (statements, "transaction".to_owned())
+                (statements, texts.join("; "), statement::transaction_name(&texts, dialect))
             }
             _ => return Err(node.error("say what to execute: query: SELECT ... or transaction: [...]")),
         };
-        let words: Vec<&str> = text.split_whitespace().collect();
-        let mut name: String = blanked(&words.join(" "));
-        if name.chars().count() > LONGEST_NAME {
-            name = name.chars().take(LONGEST_NAME - 1).collect::<String>() + "…";
-        }
         Ok((Form::Sql { statements }, String::new(), text, name))
     }
 
@@ -201,9 +212,8 @@ impl Reader<'_> {
         Ok(Statement { text: self.template(node, text)?, parameters: Vec::new(), is_prepared: false })
     }
 
-    fn statement(&mut self, map: &Map<'_>) -> Result<Statement, YamlError> {
+    fn statement(&mut self, map: &Map<'_>, dialect: Dialect) -> Result<Statement, YamlError> {
         let query = map.need("query")?;
-        let text = self.template(query, query.text()?)?;
         let params = map.get("params").map_or(&[][..], Node::list);
         let parameters = params.iter().map(|p| self.template(p, p.text()?)).collect::<Result<Vec<_>, _>>()?;
         let is_prepared = match map.get("prepared") {
@@ -215,6 +225,14 @@ impl Reader<'_> {
                 "params belong to a prepared statement; remove prepared: false, or write ${...} into the query",
             ));
         }
+        let text = query.text()?;
+        if text.contains('\0') {
+            return Err(query.error("a statement can't hold a NUL byte"));
+        }
+        let text = match dialect {
+            Dialect::Postgres if !parameters.is_empty() => self.template(query, &statement::numbered(text))?,
+            _ => self.template(query, text)?,
+        };
         Ok(Statement { text, parameters, is_prepared })
     }
 }
@@ -349,15 +367,20 @@ fn blanked(text: &str) -> String {
     while let Some(at) = rest.find("${") {
         out.push_str(&rest[..at]);
         out.push_str("{}");
-        // The blank ends at the brace that closes it, whatever quotes are within.
-        let mut depth = 0;
-        let end = rest[at + 1..].char_indices().find(|(_, c)| {
-            depth += i32::from(*c == '{') - i32::from(*c == '}');
-            depth == 0
-        });
-        rest = end.map_or("", |(end, _)| &rest[at + 1 + end + 1..]);
+        rest = &rest[at + blank_bytes(&rest[at..])..];
     }
     out + rest
+}
+
+/// How long the blank is that `text` begins with. It ends at the brace that closes it, whatever quotes are within; one
+/// that does not end goes to the end.
+pub fn blank_bytes(text: &str) -> usize {
+    let mut depth = 0;
+    let end = text.char_indices().skip(1).find(|(_, c)| {
+        depth += i32::from(*c == '{') - i32::from(*c == '}');
+        depth == 0
+    });
+    end.map_or(text.len(), |(end, _)| end + 1)
 }
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ impl<'a> Reader<'a> {
     ) -> Result<Self, YamlError> {
         let entries = |key| map.get(key).map_or(Ok(&[][..]), Node::entries);
         Ok(Self {
-            script: Script { names: Arc::clone(&names), sources, seed, ..Script::default() },
+            script: Script::new(Arc::clone(&names), sources, seed),
             names,
             language,
             headers: entries("headers")?,
@@ -364,6 +364,7 @@ impl<'a> Reader<'a> {
             read.name = format!("{}/{}", self.groups.join("/"), read.name.trim_start_matches('/'));
         }
         let found = self.operations.iter().position(|o| o.name == read.name);
+        read.asked.name.clone_from(&read.name);
         read.asked.operation = found.unwrap_or(self.operations.len()) as u32;
         if found.is_none() {
             self.operations.push(Operation {

@@ -76,7 +76,7 @@ pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
 impl Played {
     /// What holds whatever the server does.
     fn check(&self, scenario: &Scenario) {
-        let stopped = |s: &Sessions| s.script.is_over.load(Ordering::Relaxed);
+        let stopped = |s: &Sessions| s.script.is_over();
         let cut = self.summary.interrupted || scenario.sessions.as_ref().is_some_and(stopped);
         for operation in &self.summary.operations {
             let of_it: Vec<&Request> = self.rows.iter().filter(|r| r.operation == operation.operation).collect();

@@ -172,6 +172,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }
+    if let Some(failed) = recorded.failed {
+        return Err(Failure::No(format!("the load ended early: {failed}")));
+    }
+    if let Some(search) = diagnosis.search.as_ref().filter(|search| !search.is_answered()) {
+        let why = search.refused.clone().unwrap_or_else(|| search.unresolved.join("; "));
+        return Err(Failure::Unusable(format!("the search has no answer: {why}")));
+    }
     let missed = &diagnosis.load.objectives_missed;
     if !missed.is_empty() {
         let early = diagnosis.load.aborted.map_or_else(String::new, |text| format!("{text}; "));

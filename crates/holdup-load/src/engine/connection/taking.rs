@@ -7,6 +7,7 @@ use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
 use crate::engine::LOOKED_AT_BYTES;
 use crate::engine::lanes::{InFlight, NEVER};
 use crate::engine::outcome::Outcome;
+use crate::engine::refusals;
 
 impl Connection {
     /// Hands bytes of the protocol to its parser.
@@ -55,7 +56,7 @@ impl Connection {
                         return Err(Outcome::ResponseTooLarge);
                     }
                 }
-                let (mut is_over, lanes) = (None, &mut *desk.lanes);
+                let (mut is_over, mut refused, lanes) = (None, None, &mut *desk.lanes);
                 let fed = talk.session.feed(bytes, &mut |event| match event {
                     Event::LoggedIn => let_in = true,
                     Event::StartTls => begins_tls = true,
@@ -72,30 +73,44 @@ impl Connection {
                         }
                         is_over = Some(Outcome::Ok);
                     }
-                    Event::Failed { .. } => is_over = Some(Outcome::StatementFailed),
+                    Event::Failed { statement, code, message } => {
+                        refused = Some((statement, code.to_owned(), message.to_owned()));
+                        is_over = Some(Outcome::StatementFailed);
+                    }
                 });
                 self.begins_tls |= begins_tls;
                 if let_in {
                     talk.is_logged_in = true;
                     self.stage = super::Stage::Open;
                 }
+                let outcome = fed.as_ref().err().map(|error| of_sql(error, talk.is_logged_in)).or(is_over);
+                if let Err(Error::LoginRefused { code, message } | Error::ClosedByServer { code, message }) = &fed {
+                    refused = Some((0, code.clone(), message.clone()));
+                }
+                if let (Some((statement, code, message)), Some(outcome)) = (refused, outcome)
+                    && let Some(request) = desk.lanes.get(lane)
+                {
+                    refusals::note(desk.refusals, (request.operation, outcome), statement, &code, &message);
+                }
                 if let Some(outcome) = is_over {
                     self.is_asked = false;
                     self.has_answered = true;
                     desk.ended.push(Ended { lane, outcome, at, again: Again::No });
                 }
-                fed.map_err(|error| match error {
-                    _ if talk.is_logged_in && matches!(error, Error::ClosedByServer { .. }) => {
-                        Outcome::ConnectionClosed
-                    }
-                    Error::Protocol(_) | Error::TooLarge(_) => Outcome::BadResponse,
-                    Error::TlsNotOffered => Outcome::TlsFailed,
-                    _ if talk.is_logged_in => Outcome::ConnectionClosed,
-                    _ => Outcome::LoginFailed,
-                })
+                fed.map_err(|error| of_sql(&error, talk.is_logged_in))
             }
             Speech::Http2(session) => take_http2(session, bytes, stamp, desk, &mut self.has_answered),
         }
+    }
+}
+
+/// What it means that a session with a database is of no more use.
+fn of_sql(error: &Error, is_logged_in: bool) -> Outcome {
+    match error {
+        Error::TlsNotOffered => Outcome::TlsFailed,
+        Error::Protocol(_) | Error::TooLarge(_) | Error::Refused(_) => Outcome::BadResponse,
+        _ if is_logged_in => Outcome::ConnectionClosed,
+        _ => Outcome::LoginFailed,
     }
 }
 

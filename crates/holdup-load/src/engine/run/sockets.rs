@@ -167,6 +167,7 @@ impl Loop<'_> {
             clock: &self.clock,
             tls: self.plan.tls.as_ref(),
             memos: &mut self.memos,
+            refusals: &mut self.refusals,
         };
         let received = self.connections[index as usize].receive(&mut desk, to_end);
         let connection = &self.connections[index as usize];
