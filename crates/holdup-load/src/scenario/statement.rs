@@ -1,0 +1,279 @@
+//! The text of a statement as the scenario writes it: what it is called when nobody names it, without any value that is
+//! written into it, and its `?` as PostgreSQL counts them. Both happen once, when the scenario is read.
+//!
+//! It does not judge whether a statement is right: that is the server's.
+
+use holdup_wire::Dialect;
+
+use super::asked::blank_bytes;
+use crate::yaml::{Map, YamlError};
+
+/// Longest name that is made of a statement, characters.
+const LONGEST_NAME: usize = 60;
+
+/// Stands for a blank while the rest of a text is read: statements can't hold it.
+const BLANK: char = '\0';
+
+/// Makes sure that the scenario of a database asks for nothing that only HTTP has.
+///
+/// # Errors
+/// The first thing that does, with its line.
+pub fn check(map: &Map<'_>, has_steps: bool) -> Result<(), YamlError> {
+    if let Some(headers) = map.get("headers") {
+        return Err(headers.error("statements have no header fields; remove them"));
+    }
+    if !has_steps {
+        return Err(map
+            .node()
+            .error("a log holds requests, and a database takes statements: give operations, sessions or steps"));
+    }
+    let http = map.get("http").map_or(Ok(&[][..]), |http| http.entries())?;
+    match http.iter().find(|(key, _)| !["tls", "max_response"].contains(&key.as_str())) {
+        Some((key, node)) => {
+            Err(node.error(format!("a database speaks no HTTP; remove \"{key}\" (tls and max_response hold)")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What an operation is called that executes `text`: its digest text, for it will stand in recordings and reports, where
+/// no literal belongs.
+pub fn name(text: &str, dialect: Dialect) -> String {
+    shortened(&digest_text(text, dialect))
+}
+
+/// What a transaction of these texts is called.
+pub fn transaction_name(texts: &[&str], dialect: Dialect) -> String {
+    let texts: Vec<String> = texts.iter().map(|text| digest_text(text, dialect)).collect();
+    shortened(&format!("transaction: {}", texts.join("; ")))
+}
+
+fn shortened(text: &str) -> String {
+    if text.chars().count() <= LONGEST_NAME {
+        return text.to_owned();
+    }
+    text.chars().take(LONGEST_NAME - 1).collect::<String>() + "…"
+}
+
+fn digest_text(text: &str, dialect: Dialect) -> String {
+    let (masked, blanks) = masked(text);
+    let values = masked.replace(BLANK, "?");
+    drop(blanks);
+    match dialect {
+        Dialect::Mysql => holdup_sql::digest_text(values, holdup_sql::Dialect::MySql),
+        Dialect::Postgres => without_values(&values),
+    }
+}
+
+/// A template of a statement with its `?` counted (`$1`, `$2`, …); blanks stay as they are, whatever they hold.
+pub fn numbered(text: &str) -> String {
+    let (masked, blanks) = masked(text);
+    let numbered = holdup_wire::numbered(&masked);
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut blanks = blanks.into_iter();
+    for (i, part) in numbered.split(BLANK).enumerate() {
+        if i > 0 {
+            out.push_str(blanks.next().unwrap_or_default());
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+/// `text` with [`BLANK`] for every blank, and those; an escaped one (`$${`) is among them, for it is not what it looks like.
+fn masked(text: &str) -> (String, Vec<&str>) {
+    let mut out = String::with_capacity(text.len());
+    let mut blanks = Vec::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("${") {
+        let is_escaped = rest[..at].ends_with('$');
+        let from = at - usize::from(is_escaped);
+        let length = if is_escaped { 3 } else { blank_bytes(&rest[at..]) };
+        out.push_str(&rest[..from]);
+        out.push(BLANK);
+        blanks.push(&rest[from..from + length]);
+        rest = &rest[from + length..];
+    }
+    (out + rest, blanks)
+}
+
+/// PostgreSQL's text without comments and with `?` for every value, in single blanks. From where it may be read in two
+/// ways on, it is left out: a string in which a backslash stands is one of them, for it depends on the server's settings
+/// and on the letter before the quote.
+fn without_values(text: &str) -> String {
+    let mut out: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = match first {
+            '\'' => match string_bytes(rest) {
+                Some(length) => {
+                    // A letter before it says what kind of string it is (E, B, X, N, U&): it is no name.
+                    out.push("?".to_owned());
+                    length
+                }
+                None => {
+                    out.push("…".to_owned());
+                    break;
+                }
+            },
+            '"' => {
+                let Some(length) = rest[1..].find('"').map(|at| at + 2) else {
+                    out.push("…".to_owned());
+                    break;
+                };
+                out.push(rest[..length].to_owned());
+                length
+            }
+            '-' if rest.starts_with("--") => rest.find('\n').unwrap_or(rest.len()),
+            '/' if rest.starts_with("/*") => comment_bytes(rest),
+            '$' => match dollar_quoted_bytes(rest) {
+                Some(length) => {
+                    out.push("?".to_owned());
+                    length
+                }
+                None => {
+                    out.push("?".to_owned());
+                    1 + rest[1..].find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len() - 1)
+                }
+            },
+            c if c.is_whitespace() => c.len_utf8(),
+            c if c.is_ascii_digit() || c == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) => {
+                out.push("?".to_owned());
+                rest.find(|c: char| !(c.is_alphanumeric() || c == '.' || c == '_')).unwrap_or(rest.len())
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let end = rest.find(|c: char| !(c.is_alphanumeric() || c == '_' || c == '$')).unwrap_or(rest.len());
+                out.push(rest[..end].to_owned());
+                end
+            }
+            c => {
+                out.push(c.to_string());
+                c.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    joined(&out)
+}
+
+/// Puts pieces together with single blanks, but not around dots and inside of parentheses.
+fn joined(pieces: &[String]) -> String {
+    let mut text = String::new();
+    let mut is_glued = true;
+    for (i, piece) in pieces.iter().enumerate() {
+        let sign = |piece: &str| !piece.starts_with(|c: char| c.is_alphanumeric() || "_\"?(".contains(c));
+        let follows_sign = i > 0 && sign(piece) && sign(&pieces[i - 1]) && !",();".contains(pieces[i - 1].as_str());
+        if !(is_glued || follows_sign || matches!(piece.as_str(), "," | ")" | "." | ";")) {
+            text.push(' ');
+        }
+        text.push_str(piece);
+        is_glued = matches!(piece.as_str(), "(" | ".");
+    }
+    text
+}
+
+/// How long the string is that begins here; none if a backslash stands in it, or it does not end.
+fn string_bytes(text: &str) -> Option<usize> {
+    let end = text[1..].find('\'')? + 2;
+    // A doubled quote ends one string and begins the next: it comes to the same.
+    (!text[..end].contains('\\')).then_some(end)
+}
+
+/// How long the comment is that begins here; those within it count.
+fn comment_bytes(text: &str) -> usize {
+    let (mut depth, mut at) = (0_u32, 0);
+    let bytes = text.as_bytes();
+    while at < bytes.len() {
+        match &bytes[at..] {
+            [b'/', b'*', ..] => {
+                depth += 1;
+                at += 2;
+            }
+            [b'*', b'/', ..] => {
+                depth -= 1;
+                at += 2;
+                if depth == 0 {
+                    return at;
+                }
+            }
+            _ => at += 1,
+        }
+    }
+    text.len()
+}
+
+/// How long `$tag$ … $tag$` is, if that begins here; one that does not end goes to the end.
+fn dollar_quoted_bytes(text: &str) -> Option<usize> {
+    let tag_end = 1 + text[1..].find('$')?;
+    let name = &text[1..tag_end];
+    let is_tag =
+        !name.starts_with(|c: char| c.is_ascii_digit()) && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let (tag, rest) = text.split_at(tag_end + 1);
+    is_tag.then(|| rest.find(tag).map_or(text.len(), |at| tag.len() + at + tag.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_hold_no_value() {
+        for (text, mysql, postgres) in [
+            ("SELECT 1", "SELECT ?", "SELECT ?"),
+            ("SELECT  *\n FROM t WHERE id = ?", "SELECT * FROM t WHERE id = ?", "SELECT * FROM t WHERE id = ?"),
+            ("SELECT a FROM t WHERE b = '${x}'", "SELECT a FROM t WHERE b = ?", "SELECT a FROM t WHERE b = ?"),
+            (
+                "SELECT a FROM t WHERE b = ${default(x, '}')}",
+                "SELECT a FROM t WHERE b = ?",
+                "SELECT a FROM t WHERE b = ?",
+            ),
+        ] {
+            assert_eq!(name(text, Dialect::Mysql), mysql, "{text}");
+            assert_eq!(name(text, Dialect::Postgres), postgres, "{text}");
+        }
+    }
+
+    #[test]
+    fn no_byte_of_a_value_is_in_a_name_whatever_way_it_is_quoted() {
+        for text in [
+            "SELECT 'canary', 'it''s canary', 12canary",
+            "SELECT $$canary$$, $x$ canary ' $$ $x$, $1",
+            "SELECT E'\\'canary' , 'x\\', 'canary'",
+            "SELECT 1 -- canary ' \n, 2 /* canary /* canary */ canary */",
+            "SELECT U&'canary', B'canary', 'canary",
+            "SELECT 1.5e3, .5, 0xcanary, 1_canary",
+            "SELECT $canary$ canary",
+            "SELECT 'a'--canary\n, '$${canary}'",
+        ] {
+            let name = digest_text(text, Dialect::Postgres);
+            assert!(name.starts_with("SELECT") && !name.contains("canary") && !name.contains("5"), "{text}: {name}");
+        }
+        let kept = "SELECT \"Name\", t.x::int FROM s.t WHERE a IN (1, 2) AND b >= 'x'";
+        let name = digest_text(kept, Dialect::Postgres);
+        assert_eq!(name, "SELECT \"Name\", t.x :: int FROM s.t WHERE a IN (?, ?) AND b >= ?");
+    }
+
+    #[test]
+    fn long_ones_are_cut() {
+        let text = format!("SELECT {} FROM t", "column_name, ".repeat(20));
+        assert_eq!(name(&text, Dialect::Mysql).chars().count(), LONGEST_NAME);
+        let texts = ["UPDATE t SET a = 5", "INSERT INTO u VALUES ('x')"];
+        assert_eq!(
+            transaction_name(&texts, Dialect::Postgres),
+            "transaction: UPDATE t SET a = ?; INSERT INTO u VALUES (?)"
+        );
+    }
+
+    #[test]
+    fn placeholders_are_counted_around_blanks() {
+        for (text, expected) in [
+            ("SELECT ? , ?", "SELECT $1 , $2"),
+            ("SELECT ${default(x, '?')} + ?", "SELECT ${default(x, '?')} + $1"),
+            ("SELECT '${x}?' || ? || '$${?}'", "SELECT '${x}?' || $1 || '$${?}'"),
+            ("SELECT ${open ?", "SELECT ${open ?"),
+            ("SELECT $1", "SELECT $1"),
+        ] {
+            assert_eq!(numbered(text), expected);
+        }
+    }
+}
