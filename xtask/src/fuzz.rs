@@ -11,7 +11,7 @@ use crate::setup;
 use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name.
-const TARGETS: [&str; 6] = ["http1_response", "http2_session", "hpack", "template", "wire", "capture"];
+const TARGETS: [&str; 7] = ["http1_response", "http2_session", "hpack", "template", "wire", "capture", "import"];
 
 /// Seconds for each target unless told.
 pub const SECONDS: u32 = 20;
