@@ -1,7 +1,7 @@
 //! What the steps say together: which rates held, which did not, how much the service completes at most, the curve.
 //! The controller decides on this, the judgement reports it.
 
-use crate::judge::curve::{Fit, Observed, fit};
+use crate::judge::curve::{Fit, Observed, fit, memory};
 use crate::judge::variation::Variation;
 use crate::judge::visit::Visit;
 use crate::{Config, Estimate, Held, How, Purpose, Step};
@@ -67,7 +67,6 @@ impl Analysis {
             .map(|visit| visit.offered)
             .reduce(f64::min);
         let capacity = capacity(&visits, &held, &counts, hold, over, &variation);
-        let least = usual.iter().filter_map(|visit| visit.response).fold(f64::MAX, f64::min);
         let seen: Vec<Option<Observed>> = visits
             .iter()
             .zip(&held)
@@ -78,17 +77,26 @@ impl Analysis {
                     && over.is_none_or(|over| visit.offered < over)
                     && !conflicts.contains(&index)
                     && !is_unsettled(visit);
-                let expected = expected_error(visit, capacity, &variation, least);
                 // Seconds that differ much more than they should: the machine was disturbed, and not for one second only.
-                let is_quiet = visit.response_error <= f64::max(0.1, 4.0 * expected);
-                (is_usable && is_quiet).then_some(())?;
-                let error = expected.max(0.7 * visit.response_error);
-                Some(Observed { rate: visit.due, response: visit.response?, error })
+                let is_quiet = !variation.is_little() || visit.response_error <= 0.1;
+                // A queue close to its capacity needs longer than a step to become as long as it will be.
+                let is_steady = variation.is_little()
+                    || capacity.is_none_or(|capacity| {
+                        memory(visit.due / capacity.value) / capacity.value < 0.3 * visit.seconds as f64
+                    });
+                (is_usable && is_quiet && is_steady).then_some(())?;
+                Some(Observed {
+                    rate: visit.due,
+                    response: visit.response?,
+                    own_error: visit.response_error,
+                    disturbed: 0.0,
+                    seconds: visit.seconds as f64,
+                })
             })
             .collect();
         let used = seen.iter().map(Option::is_some).collect();
         let mut observed: Vec<Observed> = seen.into_iter().flatten().collect();
-        widen(&mut observed);
+        widen(&mut observed, if variation.is_little() { 0.0 } else { 0.2 });
         let known = capacity.map(|capacity| {
             let spread = (capacity.high / capacity.low.max(1e-9)).ln() / (2.0 * super::visit::Z);
             (capacity.value, spread.clamp(0.01, 1.0))
@@ -150,30 +158,18 @@ impl Analysis {
     }
 }
 
-/// By how much the mean response time of a visit may be off by luck, as a share: single answers differ, and waiting times
-/// hang together over the time in which the queue forgets, `(1 + u) / (1 - u)^2` services (exact for M/M/1; P. M. Morse,
-/// "Stochastic properties of waiting lines", 1955). A few seconds show too little of that themselves.
-fn expected_error(visit: &Visit, capacity: Option<Estimate>, variation: &Variation, least: f64) -> f64 {
-    let Some((capacity, response)) = capacity.zip(visit.response) else { return visit.response_error };
-    let u = (visit.due / capacity.value).min(0.98);
-    let answers = (visit.due * visit.seconds as f64).max(1.0);
-    let waiting = (1.0 - least / response).max(0.0);
-    let memory = (1.0 + u) / (1.0 - u).powi(2) / (capacity.value * visit.seconds as f64);
-    (variation.service / answers + waiting.powi(2) * variation.half_sum().min(1.0) * 2.0 * memory).sqrt().min(1.0)
-}
-
 /// A response time that is much longer than one at a higher rate was disturbed: its error is at least the difference.
-fn widen(observed: &mut [Observed]) {
+fn widen(observed: &mut [Observed], luck: f64) {
     const PLAINLY: f64 = 0.1;
     let all = observed.to_vec();
     for one in observed {
         let beyond = all
             .iter()
             .filter(|other| other.rate > one.rate)
-            .map(|other| (one.response / other.response).ln() - 3.5 * one.error.hypot(other.error))
+            .map(|other| (one.response / other.response).ln() - 3.5 * one.own_error.hypot(other.own_error).max(luck))
             .fold(0.0, f64::max);
         if beyond > PLAINLY {
-            one.error = 2.0 * beyond;
+            one.disturbed = 2.0 * beyond;
         }
     }
 }

@@ -14,12 +14,17 @@ use crate::Curve;
 use crate::judge::variation::Variation;
 use crate::statistics::{Random, Solution, minimise, solve};
 
-/// What the curve is fitted to: a rate, a response time in seconds, its relative standard error.
+/// What the curve is fitted to: a rate, and the mean response time there, seconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Observed {
     pub rate: f64,
     pub response: f64,
-    pub error: f64,
+    /// Standard error of it as its seconds show it, as a share.
+    pub own_error: f64,
+    /// Further error, as a share: it is known to be disturbed.
+    pub disturbed: f64,
+    /// How long was measured, seconds.
+    pub seconds: f64,
 }
 
 /// A fitted curve.
@@ -84,38 +89,52 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
         (1e-6_f64.ln(), 30_f64.ln()),
         (0.2_f64.ln(), 40_f64.ln()),
     ];
-    let residuals = |at: &[f64; 4], weights: &[f64], out: &mut Vec<f64>| {
+    let steepness = |workers: f64| ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln();
+    let residuals = |at: &[f64; 4], scales: &[Scale], out: &mut Vec<f64>| {
         out.clear();
         let curve = of_logarithms(at, onset);
-        out.extend(observed.iter().zip(weights).map(|(one, weight)| weight.sqrt() * residual(&curve, one)));
+        out.extend(observed.iter().zip(scales).map(|(one, scale)| scale.weight.sqrt() * scale.residual(&curve, one)));
         let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
         out.push((at[1] - centre.ln()) / spread);
-        out.push((at[3] - ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()) / K_SPREAD);
+        out.push((at[3] - steepness(workers)) / K_SPREAD);
         out.push((at[2] - (half_sum / workers).ln()) / a_spread);
     };
-    let mut weights = vec![1.0; observed.len()];
     let workers = (centre * fastest).max(1.0);
-    let mut best = None;
-    for round in 0..4 {
-        let run = |start: [f64; 4]| minimise(start, bounds, |at, out| residuals(at, &weights, out));
+    let theory = [fastest.ln(), centre.ln(), (half_sum / workers).ln(), steepness(workers)];
+    let is_little = variation.is_little();
+    let mut scales: Vec<Scale> =
+        observed.iter().map(|one| Scale::of(&of_logarithms(&theory, onset), one, &variation, is_little)).collect();
+    let mut best: Option<Solution<4>> = None;
+    for round in 0..ROUNDS {
+        let run = |start: [f64; 4]| minimise(start, bounds, |at, out| residuals(at, &scales, out));
         let starts: Vec<[f64; 4]> = match &best {
             None => [1e-3, 0.1, half_sum.max(0.02), 3.0 * half_sum.max(0.02)]
                 .into_iter()
-                .map(|a| [fastest.ln(), centre.ln(), (a / workers).ln(), ((2.0 * (workers + 1.0)).sqrt() - 1.0).ln()])
+                .map(|a| [fastest.ln(), centre.ln(), (a / workers).ln(), steepness(workers)])
                 .collect(),
-            Some(solution) => {
-                let solution: &Solution<4> = solution;
-                vec![solution.at]
-            }
+            Some(solution) => vec![solution.at],
         };
         best = starts.into_iter().map(run).min_by(|a, b| a.cost.total_cmp(&b.cost));
-        if round < 3 {
-            let curve = of_logarithms(&best.as_ref()?.at, onset);
-            for (weight, one) in weights.iter_mut().zip(observed) {
-                let away = residual(&curve, one);
+        if round + 1 < ROUNDS {
+            let at = best.as_ref()?.at;
+            let curve = of_logarithms(&at, onset);
+            // Where much varies the errors are those of theory: from a curve that is low by luck they would be small, and
+            // what is above it by no luck at all would look disturbed.
+            let workers = (curve.capacity * curve.base_ns * 1e-9).max(1.0);
+            let expected = [at[0], at[1], (half_sum / workers).ln(), steepness(workers)];
+            for (scale, one) in scales.iter_mut().zip(observed) {
+                *scale = match is_little {
+                    true => Scale::of(&curve, one, &variation, round == 0),
+                    false => Scale::of(&of_logarithms(&expected, onset), one, &variation, false),
+                };
+                let away = scale.residual(&curve, one);
                 // Disturbances only ever add time: too slow is doubted sooner than too fast; not where times vary anyway.
-                let bound = if away > 0.0 && variation.is_little() { FAR } else { 1.5 * FAR };
-                *weight = if away.abs() <= bound { 1.0 } else { (bound / away.abs()).powi(2) };
+                let bound = match (is_little, away > 0.0) {
+                    (true, true) => FAR,
+                    (true, false) => 1.5 * FAR,
+                    (false, _) => 2.5 * FAR,
+                };
+                scale.weight = if away.abs() <= bound { 1.0 } else { (bound / away.abs()).powi(2) };
             }
         }
     }
@@ -123,24 +142,66 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
     let curve = of_logarithms(&best.at, onset);
     // Scatter beyond the errors of the steps themselves widens the interval.
     let scatter = {
-        let sum: f64 = observed.iter().zip(&weights).map(|(one, w)| w * residual(&curve, one).powi(2)).sum();
+        let sum: f64 =
+            observed.iter().zip(&scales).map(|(one, scale)| scale.weight * scale.residual(&curve, one).powi(2)).sum();
         (sum / (observed.len() as f64 - 2.0).max(1.0)).max(1.0)
     };
     let knee = curve.knee();
-    let (low, high) = interval(&best, scatter, &bounds, onset, |at, out| residuals(at, &weights, out))
+    let (low, high) = interval(&best, scatter, &bounds, onset, |at, out| residuals(at, &scales, out))
         .unwrap_or((0.5 * knee, 1.5 * knee));
     Some(Fit { curve, knee: (knee, low.min(knee), high.max(knee)) })
+}
+
+/// Services that a queue needs to forget how it began, at a share of its capacity: `1 / (1 - sqrt(u))^2` (M/M/1; Morse
+/// 1955).
+pub(crate) fn memory(u: f64) -> f64 {
+    (1.0 - u.clamp(0.0, 0.999).sqrt()).powi(-2)
 }
 
 fn of_logarithms(at: &[f64; 4], onset: f64) -> Curve {
     Curve { base_ns: at[0].exp() * 1e9, capacity: at[1].exp(), a: at[2].exp(), k: at[3].exp(), onset }
 }
 
-fn residual(curve: &Curve, one: &Observed) -> f64 {
-    let u = (one.rate / curve.capacity).min(0.999);
-    let response = curve.base_ns * 1e-9 * curve.stretch(u);
-    // The logarithm of a mean is on average below the logarithm of what it estimates, by half its variance.
-    ((one.response / response).ln() + 0.5 * one.error.min(0.5).powi(2)) / one.error.hypot(ERROR_LEAST)
+/// Rounds of fitting: each takes its errors and weights from the curve of the one before.
+const ROUNDS: usize = 5;
+
+/// By how much an observation may be off, by the curve as known so far. Errors from the observations themselves would give
+/// those that are low by luck a small error and a large weight.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    expected: f64,
+    error: f64,
+    weight: f64,
+    /// Differences of logarithms: less exact, but they don't let an observation that is far off draw the first curve to it.
+    is_logarithmic: bool,
+}
+
+impl Scale {
+    /// Single answers differ, and waiting times hang together over the time in which the queue forgets,
+    /// `(1 + u) / (1 - u)^2` services (exact for M/M/1: P. M. Morse, "Stochastic properties of waiting lines", 1955); of
+    /// those a share `p` wait at all, so that the squared variation of the wait is `(2 - p) / p`.
+    fn of(curve: &Curve, one: &Observed, variation: &Variation, is_logarithmic: bool) -> Self {
+        let u = (one.rate / curve.capacity).min(0.98);
+        let stretch = curve.stretch(u);
+        let waiting = 1.0 - 1.0 / stretch;
+        let waits = u.powf(curve.k).clamp(0.02, 1.0);
+        let memory = (1.0 + u) / (1.0 - u).powi(2) / (curve.capacity * one.seconds);
+        let long = variation.half_sum().min(1.0) * 2.0 * memory * (2.0 - waits) / waits;
+        let luck = (variation.service / (one.rate * one.seconds).max(1.0) + waiting.powi(2) * long).sqrt().min(0.6);
+        let own = if variation.is_little() { 0.7 * one.own_error } else { 0.0 };
+        let error = luck.max(own).hypot(one.disturbed).hypot(ERROR_LEAST);
+        Self { expected: curve.base_ns * 1e-9 * stretch, error, weight: 1.0, is_logarithmic }
+    }
+
+    fn residual(&self, curve: &Curve, one: &Observed) -> f64 {
+        let u = (one.rate / curve.capacity).min(0.999);
+        let response = curve.base_ns * 1e-9 * curve.stretch(u);
+        if self.is_logarithmic {
+            (one.response / response).ln() / self.error
+        } else {
+            (one.response - response) / (self.expected * self.error)
+        }
+    }
 }
 
 /// 95 % of the knees of curves around the fitted one: drawn from the normal distribution with its information, each draw
@@ -225,7 +286,7 @@ mod tests {
     fn observe(response: impl Fn(f64) -> f64) -> Vec<Observed> {
         [10.0, 30.0, 50.0, 70.0, 85.0, 93.0]
             .into_iter()
-            .map(|rate| Observed { rate, response: response(rate), error: 0.02 })
+            .map(|rate| Observed { rate, response: response(rate), own_error: 0.02, disturbed: 0.0, seconds: 1_000.0 })
             .collect()
     }
 

@@ -10,6 +10,7 @@ mod visit;
 
 pub(crate) use analysis::Analysis;
 pub(crate) use breaking::objective;
+pub(crate) use curve::memory;
 pub(crate) use visit::Visit;
 
 use crate::{Config, Finding, Held, Point, Step};

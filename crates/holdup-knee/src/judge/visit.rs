@@ -215,7 +215,7 @@ fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>
         let (low, high) = (sorted[start].0, sorted[start + half - 1].0);
         let fewest = sorted.iter().map(|second| second.1).fold(f64::MAX, f64::min);
         // The mean of few answers differs by luck alone.
-        let luck = 4.0 / fewest.sqrt();
+        let luck = 6.0 / fewest.sqrt();
         let ceiling = high * (1.2_f64.ln() + 4.0 * (high / low).ln() + luck).exp();
         sorted.retain(|second| second.0 <= ceiling);
     }
@@ -236,7 +236,7 @@ mod tests {
     use super::*;
 
     fn seconds(means: &[f64]) -> Vec<Summary> {
-        means.iter().map(|mean| Summary { count: 1_000, mean_ns: *mean, ..Summary::default() }).collect()
+        means.iter().map(|mean| Summary { count: 10_000, mean_ns: *mean, ..Summary::default() }).collect()
     }
 
     fn level_of(means: &[f64]) -> (f64, usize) {

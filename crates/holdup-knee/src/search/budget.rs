@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::judge::Analysis;
+use crate::judge::{Analysis, memory};
 use crate::{Config, Move, Purpose};
 
 /// The time that is left.
@@ -64,12 +64,6 @@ pub(crate) fn offer(
 
 /// No step waits longer than this for its queue to forget, seconds.
 const LONGEST_MEMORY: f64 = 4.0;
-
-/// Services that a queue needs to forget how it began, at a share of its capacity: `1 / (1 - sqrt(u))^2` (M/M/1; Morse
-/// 1955).
-pub(crate) fn memory(u: f64) -> f64 {
-    (1.0 - u.clamp(0.0, 0.999).sqrt()).powi(-2)
-}
 
 /// The largest share of a capacity at which a step of a few seconds is long against the memory of the queue.
 pub(crate) fn highest_share(capacity: f64) -> f64 {
