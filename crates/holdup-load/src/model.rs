@@ -19,8 +19,10 @@ pub enum Load {
 /// A closed model.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Closed {
-    /// Users, each with one request in flight at most.
+    /// Users at most, each with one request in flight at most.
     pub users: u32,
+    /// How many of them there are when; none for all of them all the time.
+    pub stages: Vec<Stage>,
     /// What each waits after a response before it asks again.
     pub think: Duration,
     /// How long they go on.
@@ -31,10 +33,65 @@ pub struct Closed {
     pub ramp_up: Duration,
 }
 
+/// A stretch of a closed model in which the number of users is the same, or changes evenly.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    /// Name of the phase.
+    pub name: String,
+    /// How long.
+    pub length: Duration,
+    /// Users at its start.
+    pub from: u32,
+    /// Users at its end.
+    pub to: u32,
+}
+
 impl Closed {
-    /// Name of its only phase.
-    pub fn name(&self) -> String {
-        format!("{} users", self.users)
+    /// Its phases: name and length.
+    fn phases(&self) -> Vec<(String, Duration)> {
+        if self.stages.is_empty() {
+            return vec![(format!("{} users", self.users), self.length)];
+        }
+        self.stages.iter().map(|stage| (stage.name.clone(), stage.length)).collect()
+    }
+
+    /// Index of the phase at `t` from the start; the last one at the end and beyond.
+    pub fn phase_at(&self, t: Duration) -> usize {
+        let mut end = Duration::ZERO;
+        let after = |stage: &Stage| {
+            end += stage.length;
+            t < end
+        };
+        self.stages.iter().position(after).unwrap_or(self.stages.len().saturating_sub(1))
+    }
+
+    /// The first moment from `t` on (both nanoseconds from the start) at which there are more than `user` users, so that
+    /// user number `user`, from 0, takes part; none if there is none any more.
+    pub fn next_part(&self, user: u64, t: i64) -> Option<i64> {
+        if self.stages.is_empty() {
+            return Some(t);
+        }
+        let mut begin = 0;
+        for Stage { length, from, to, .. } in &self.stages {
+            let length = length.as_nanos() as i64;
+            let end = begin + length;
+            let (from, to, wanted) = (f64::from(*from), f64::from(*to), user as f64 + 1.0);
+            let at = t.max(begin);
+            if at < end {
+                let users_at = |t: i64| from + (to - from) * (t - begin) as f64 / length.max(1) as f64;
+                if users_at(at) >= wanted {
+                    return Some(at);
+                }
+                if to >= wanted {
+                    let reached = begin + ((wanted - from) / (to - from) * length as f64).ceil() as i64;
+                    if reached < end {
+                        return Some(reached.max(at));
+                    }
+                }
+            }
+            begin = end;
+        }
+        None
     }
 }
 
@@ -51,7 +108,7 @@ impl Load {
     pub fn phase_names(&self) -> Vec<String> {
         match self {
             Self::Open(schedule) => schedule.stretches().iter().map(|s| s.name.clone()).collect(),
-            Self::Closed(closed) => vec![closed.name()],
+            Self::Closed(closed) => closed.phases().into_iter().map(|(name, _)| name).collect(),
         }
     }
 
@@ -81,7 +138,9 @@ impl Load {
             Self::Open(schedule) => {
                 schedule.stretches().iter().map(|s| phase(s.name.clone(), s.length, s.rate_from, s.rate_to)).collect()
             }
-            Self::Closed(closed) => vec![phase(closed.name(), closed.length, 0.0, 0.0)],
+            Self::Closed(closed) => {
+                closed.phases().into_iter().map(|(name, length)| phase(name, length, 0.0, 0.0)).collect()
+            }
         }
     }
 
@@ -91,5 +150,28 @@ impl Load {
             Self::Open(_) => manifest::Model::Open,
             Self::Closed(_) => manifest::Model::Closed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(length_s: u64, from: u32, to: u32) -> Stage {
+        Stage { name: String::new(), length: Duration::from_secs(length_s), from, to }
+    }
+
+    #[test]
+    fn users_take_part_when_there_are_so_many() {
+        let stages = vec![stage(10, 0, 10), stage(5, 10, 10), stage(10, 10, 0), stage(5, 0, 2)];
+        let closed = Closed { users: 10, stages, ..Closed::default() };
+        let part = |user: u64, t_ms: i64| closed.next_part(user, t_ms * 1_000_000).map(|t| t / 1_000_000);
+        assert_eq!((part(0, 0), part(4, 0), part(9, 0)), (Some(1_000), Some(5_000), Some(10_000)));
+        assert_eq!((part(4, 7_000), part(9, 15_000)), (Some(7_000), Some(15_000)));
+        // The last to come goes first, and the first two come again.
+        assert_eq!((part(9, 15_200), part(4, 19_000), part(4, 21_000)), (None, Some(19_000), None));
+        assert_eq!((part(0, 24_500), part(1, 24_500), part(0, 29_999)), (Some(27_500), None, Some(29_999)));
+        let names = |t| closed.phase_at(Duration::from_secs(t));
+        assert_eq!((names(0), names(10), names(26), names(99)), (0, 1, 3, 3));
     }
 }

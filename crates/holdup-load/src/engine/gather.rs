@@ -271,7 +271,7 @@ impl<'a> Gather<'a> {
         }
         let (rate, phase) = match &scenario.load {
             Load::Open(schedule) => (schedule.rate_at(elapsed), schedule.phase_at(elapsed)),
-            Load::Closed(_) => (0.0, 0),
+            Load::Closed(closed) => (0.0, closed.phase_at(elapsed)),
         };
         (rate / f64::from(scenario.shard.of), self.plan.phase(phase).unwrap_or_else(waiting))
     }

@@ -7,7 +7,7 @@ use super::profile::{self, DEFAULT_SEED, MAX_PHASES, REPLAYED_METHODS, SPEED};
 use super::search;
 use super::{MAX_CONNECTIONS, MAX_RATE, Operation, WarmUp, positive};
 use crate::access_log::{Format, Options};
-use crate::model::{Closed, Load};
+use crate::model::{Closed, Load, Stage};
 use crate::schedule::{Schedule, Stretch};
 use crate::yaml::{Map, Node, YamlError};
 
@@ -111,17 +111,52 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
 /// Users, for a time or until they have been through so many sessions.
 fn closed(node: &Node, map: &Map<'_>) -> Result<Closed, YamlError> {
     let iterations = map.get("iterations").map(|n| n.integer("sessions in all", 1..=u32::MAX)).transpose()?;
+    let (users, stages) = if node.is_list() { stages(node)? } else { (node.integer("users", 1..=MAX_CONNECTIONS)?, Vec::new()) };
     let length = match (map.get("duration"), iterations) {
+        (Some(duration), _) if !stages.is_empty() => {
+            return Err(duration.error("each stage of users says how long with \"for\"; remove \"duration\""));
+        }
+        _ if !stages.is_empty() => stages.iter().map(|stage| stage.length).sum(),
         (None, Some(_)) => LONGEST_ITERATIONS,
         _ => positive(map.need("duration")?)?,
     };
     Ok(Closed {
-        users: node.integer("users", 1..=MAX_CONNECTIONS)?,
+        users,
+        stages,
         think: map.get("think").map_or(Ok(Duration::ZERO), Node::duration)?,
         length,
         iterations: iterations.map(u64::from),
         ramp_up: map.get("ramp_up").map_or(Ok(Duration::ZERO), Node::duration)?,
     })
+}
+
+/// `[{users: 10, for: 20s}, {ramp: {from: 10, to: 50}, for: 1m}]`: the most users, and the stages.
+fn stages(node: &Node) -> Result<(u32, Vec<Stage>), YamlError> {
+    let list = node.list();
+    if list.is_empty() || list.len() > MAX_PHASES {
+        return Err(node.error(format!("from 1 to {MAX_PHASES} stages, e.g. - {{users: 10, for: 20s}}")));
+    }
+    let mut stages = Vec::new();
+    for entry in list {
+        let map = entry.map(&["name", "users", "ramp", "for"])?;
+        let count = |node: &Node| node.integer("users", 0..=MAX_CONNECTIONS);
+        let (from, to) = match (map.get("users"), map.get("ramp")) {
+            (Some(users), None) => (count(users)?, count(users)?),
+            (None, Some(ramp)) => {
+                let ramp = ramp.map(&["from", "to"])?;
+                (count(ramp.need("from")?)?, count(ramp.need("to")?)?)
+            }
+            _ => return Err(entry.error("a stage is {users: 10, for: 20s} or {ramp: {from: 10, to: 50}, for: 1m}")),
+        };
+        let own = if from == to { format!("{from} users") } else { format!("{from} to {to} users") };
+        let name = map.get("name").map_or(Ok(own.as_str()), Node::text)?.to_owned();
+        stages.push(Stage { name, length: positive(map.need("for")?)?, from, to });
+    }
+    let most = stages.iter().map(|stage| stage.from.max(stage.to)).max().unwrap_or(0);
+    if most == 0 {
+        return Err(node.error("there are no users in any stage"));
+    }
+    Ok((most, stages))
 }
 
 fn quoted(key: &str) -> String {

@@ -149,3 +149,20 @@ fn a_shard_has_its_part_of_the_users() {
     }
     assert_eq!(all, 8);
 }
+
+#[test]
+fn users_come_and_go_by_stages() {
+    let (port, seen) = watching(Duration::from_millis(5));
+    let stages = "users: [{ramp: {from: 0, to: 6}, for: 600ms}, {users: 6, for: 300ms}, {users: 2, for: 600ms}]";
+    let played = play(&users(port, stages), None);
+    played.all("ok");
+    assert_eq!(seen.most.load(Ordering::SeqCst), 6);
+    let phases: Vec<&str> = played.summary.phases.iter().map(|p| p.name.as_str()).collect();
+    assert_eq!(phases, ["0 to 6 users", "6 users", "2 users"]);
+    // Two are in the last stage: what overlaps at its end are their requests alone.
+    let last = played.summary.phases[2].from + 50_000_000;
+    let of_it: Vec<_> = played.rows.iter().filter(|r| r.intended_at > last).collect();
+    let most = of_it.iter().map(|a| of_it.iter().filter(|b| b.intended_at <= a.intended_at && a.intended_at < b.done_at).count());
+    assert_eq!(most.max(), Some(2), "{} requests", of_it.len());
+    assert!(of_it.iter().all(|r| r.phase == "2 users"));
+}

@@ -3,8 +3,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::time::Duration;
 
-use crate::model::Load;
+use crate::model::{Closed, Load};
 use crate::schedule::{Arrival, Arrivals, Live, Share};
 
 /// See the module.
@@ -66,8 +67,10 @@ pub struct Users {
     made: u64,
     /// Sessions (or requests) that may still begin; none for as many as there is time for.
     left: Option<u64>,
-    /// They start spread over this time.
-    ramp_up_ns: i64,
+    /// When which of them take part.
+    closed: Closed,
+    /// Start of the load.
+    started: i64,
 }
 
 impl Demand {
@@ -88,7 +91,8 @@ impl Demand {
                 share,
                 made: 0,
                 left: closed.iterations.map(|n| share.count(n)),
-                ramp_up_ns: closed.ramp_up.as_nanos() as i64,
+                closed: closed.clone(),
+                started: 0,
             }),
         }
     }
@@ -99,8 +103,14 @@ impl Demand {
             Self::Open(due) => due.started = started,
             Self::Closed(users) => {
                 users.until += started;
-                let begins = |lane: u32| started + users.ramp_up_ns * i64::from(lane) / i64::from(lanes.max(1));
-                users.thinking.extend((0..lanes).map(|lane| Reverse((begins(lane), lane))));
+                users.started = started;
+                let ramp_up_ns = users.closed.ramp_up.as_nanos() as i64;
+                for lane in 0..lanes {
+                    let begins = ramp_up_ns * i64::from(lane) / i64::from(lanes.max(1));
+                    if let Some(begins) = users.closed.next_part(users.user(lane), begins) {
+                        users.thinking.push(Reverse((started + begins, lane)));
+                    }
+                }
             }
         }
     }
@@ -139,7 +149,7 @@ impl Demand {
                 let may_come = due.live.as_ref().is_some_and(|live| !live.is_over());
                 due.waiting == 0 && !may_come && due.due.peek().is_none()
             }
-            Self::Closed(users) => now >= users.until || users.left == Some(0) && users.thinking.is_empty(),
+            Self::Closed(users) => now >= users.until || users.thinking.is_empty() && !users.closed.stages.is_empty() || users.left == Some(0) && users.thinking.is_empty(),
         }
     }
 }
@@ -188,6 +198,31 @@ impl Users {
         self.thinking.push(Reverse((due, lane)));
     }
 
+    /// Number of a lane's user among those of all shares, from 0.
+    fn user(&self, lane: u32) -> u64 {
+        u64::from(self.share.index) + u64::from(lane) * u64::from(self.share.of)
+    }
+
+    /// Whether a lane's user takes part at `now`. One who does not comes back when there are as many users again.
+    pub fn takes_part(&mut self, lane: u32, now: i64) -> bool {
+        if self.closed.stages.is_empty() {
+            return true;
+        }
+        match self.closed.next_part(self.user(lane), now - self.started) {
+            Some(t) if t <= now - self.started => true,
+            Some(t) => {
+                self.think(lane, self.started + t);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Index of the phase at `now`.
+    pub fn phase_at(&self, now: i64) -> u32 {
+        self.closed.phase_at(Duration::from_nanos((now - self.started).max(0) as u64)) as u32
+    }
+
     /// Whether one more session (or request) may begin; if so, it has.
     pub fn may_begin(&mut self) -> bool {
         match &mut self.left {
@@ -209,10 +244,7 @@ impl Users {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
-    use crate::model::Closed;
     use crate::schedule::Schedule;
 
     #[test]

@@ -39,13 +39,14 @@ impl Loop<'_> {
             return self.ask_session(lane, due);
         }
         let Demand::Closed(users) = &mut self.demand else { return };
-        if !users.may_begin() {
+        if !users.takes_part(lane, due) || !users.may_begin() {
             return;
         }
+        let phase = users.phase_at(due);
         let request = self.plan.turns.of(users.number());
         self.admitted += 1;
         let operation = self.plan.requests[request as usize].operation;
-        self.place(lane, InFlight::new(request, operation, 0, due, due));
+        self.place(lane, InFlight::new(request, operation, phase, due, due));
     }
 
     /// Gives waiting requests to lanes, oldest first.

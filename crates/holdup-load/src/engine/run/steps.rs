@@ -87,6 +87,13 @@ impl Loop<'_> {
         for _ in 0..MOST_EMPTY {
             let (Demand::Closed(users), Some(visits)) = (&mut self.demand, &mut self.visits) else { return };
             let place = &mut self.lane_sessions[lane as usize];
+            if !users.takes_part(lane, due) {
+                // Who leaves between two requests does not come back as the same user.
+                visits.end(*place);
+                *place = NOBODY;
+                return;
+            }
+            let phase = users.phase_at(due);
             if *place == NOBODY {
                 if !users.may_begin() {
                     return;
@@ -97,7 +104,7 @@ impl Loop<'_> {
             match visits.go_on(id, now) {
                 Turn::Asks(request) => {
                     self.admitted += 1;
-                    match self.fill(id, request, due, 0) {
+                    match self.fill(id, request, due, phase) {
                         Some(request) => self.place(lane, request),
                         None => self.think(lane, due + RETRY_NS),
                     }
