@@ -11,6 +11,7 @@ import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
 import { ObjectivesTable } from "./parts/objectives.tsx";
+import { SearchPart } from "./parts/search.tsx";
 import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
 
 export function App({ report }: { report: Report }) {
@@ -124,6 +125,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
   const several = report.runs.length > 1;
   return (
     <div id="run" {...(several ? { role: "tabpanel", "aria-labelledby": `tab:${run.name}` } : {})}>
+      {v.search && <Section id="search" title="What the search found" note="response time over the offered rate"><SearchPart search={v.search} /></Section>}
       {v.findings.length > 0 && (
         <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
           {v.findings.map((f, i) => <FindingNote key={i} finding={f} {...link} />)}

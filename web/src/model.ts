@@ -27,6 +27,8 @@ export interface Verdict {
   not_judged: NotJudged[];
   ledger: LedgerRow[];
   objectives: Objective[];
+  /** what a search for the knee found; none if the load was none */
+  search: Search | null;
   load: Load;
   coverage: Coverage[];
 }
@@ -119,6 +121,47 @@ export interface Objective {
   windows_missed: number;
   /** how it was missed, or why it was not judged */
   why: string | null;
+}
+
+/** What a search for the knee found. Rates are requests per second. */
+export interface Search {
+  knee: Interval | null;
+  breaking_point: { rate: Interval; how: string } | null;
+  /** the fitted curve of mean response time */
+  curve: LinePoint[];
+  usl: { determined: boolean; curve: LinePoint[] } | null;
+  refused: string | null;
+  points: Step[];
+  /** all of it in sentences */
+  text: string[];
+}
+
+/** A figure with its interval of 95 %. */
+export interface Interval {
+  value: number;
+  low: number;
+  high: number;
+}
+
+export interface LinePoint {
+  rate: number;
+  response_ms: number;
+}
+
+/** One step of a search. */
+export interface Step {
+  from_s: number;
+  purpose: string;
+  offered: number;
+  achieved: number;
+  mean_ms: number | null;
+  p99_ms: number | null;
+  /** 0-1 */
+  error_ratio: number;
+  in_system: number;
+  /** whether the service followed */
+  held: "yes" | "no" | "unclear" | "generator_limited";
+  how: string | null;
 }
 
 export interface Load {
@@ -235,6 +278,28 @@ const objective = (item: Loose): Loose => ({
   windows_missed: number(item.windows_missed, 0),
 });
 
+function interval(value: unknown): Loose | null {
+  const one = object(value);
+  return ["value", "low", "high"].every((key) => Number.isFinite(one[key])) ? one : null;
+}
+
+const line = (value: unknown): unknown[] => list<Loose>(value).filter((p) => Number.isFinite(p.rate) && Number.isFinite(p.response_ms));
+
+function search(value: unknown): Loose | null {
+  if (!isObject(value)) return null;
+  const rate = interval(object(value.breaking_point).rate);
+  const step = (item: Loose): Loose => ({ ...item, offered: number(item.offered, 0), achieved: number(item.achieved, 0), held: item.held ?? "unclear" });
+  return {
+    ...value,
+    knee: interval(value.knee),
+    breaking_point: rate ? { ...object(value.breaking_point), rate } : null,
+    curve: line(value.curve),
+    usl: isObject(value.usl) ? { ...value.usl, curve: line(value.usl.curve) } : null,
+    points: list(value.points, step),
+    text: (Array.isArray(value.text) ? value.text : []).map(String),
+  };
+}
+
 function series(item: Loose): Loose {
   const x = Array.isArray(item.x_s) ? item.x_s : [];
   const y = Array.isArray(item.y) ? item.y : [];
@@ -256,6 +321,7 @@ function verdict(value: unknown): Loose {
     cleared: list(v.cleared, evidenced),
     not_judged: list(v.not_judged),
     objectives: list(v.objectives, objective),
+    search: search(v.search),
     ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
     load: { ...load, operations: list(load.operations), validity: validity(load.validity), warm_up: object(load.warm_up) },
     coverage: list(v.coverage),

@@ -96,6 +96,53 @@ test("objectives are shown with their windows, and what was not judged with its 
   assert.match(root.querySelector(".warn")?.textContent ?? "", /ended early after 14.2 s/);
 });
 
+const SEARCH = {
+  knee: { value: 198.4, low: 190, high: 205 },
+  breaking_point: { rate: { value: 202, low: 199, high: 205 }, how: "achieved_below_offered" },
+  curve: [{ rate: 10, response_ms: 20 }, { rate: 150, response_ms: 21 }, { rate: 199, response_ms: 80 }],
+  usl: { determined: true, curve: [{ rate: 10, response_ms: 20 }, { rate: 180, response_ms: 25 }] },
+  refused: null,
+  points: [
+    { from_s: 1, purpose: "explore", offered: 160, achieved: 160, mean_ms: 20.4, p99_ms: 24, error_ratio: 0, in_system: 3, held: "yes", how: null },
+    { from_s: 4, purpose: "explore", offered: 320, achieved: 200, mean_ms: 570, p99_ms: 900, error_ratio: 0, in_system: 240, held: "no", how: "achieved_below_offered" },
+    { from_s: 9, purpose: "overload", offered: 5_000, achieved: 200, mean_ms: null, p99_ms: null, error_ratio: 0.02, in_system: 900, held: "no", how: "errors" },
+  ],
+  text: ["The knee is at 198/s (190 to 205): from there on response time grows faster than load.", HOSTILE],
+};
+
+/** The sample, as a search whose JSON is `search`. */
+function searched(search: unknown): Report {
+  const report = JSON.parse(sample);
+  report.runs[0].verdict.search = search;
+  return readReport(JSON.stringify(report));
+}
+
+test("a search comes first, with its sentences, its curve and every step", () => {
+  const root = show(searched(SEARCH));
+  assert.equal(root.querySelector("h2")?.textContent, "What the search found");
+  assert.deepEqual([...root.querySelectorAll(".search-text li")].map((li) => li.textContent), SEARCH.text);
+  const drawing = root.querySelector('svg[role="img"]');
+  assert.match(drawing?.getAttribute("aria-label") ?? "", /knee at 198\/s \(190 to 205\), breaking point at 202\/s/);
+  // Two steady steps: the overload is no point of the curve, and does not stretch the axis.
+  assert.equal(drawing?.querySelectorAll(".step").length, 2);
+  assert.match(drawing?.querySelector(".step.bad title")?.textContent ?? "", /320\/s offered, 200\/s achieved, mean 570 ms/);
+  assert.deepEqual([drawing?.querySelectorAll("polyline.fit").length, drawing?.querySelectorAll("polyline.usl").length], [1, 1]);
+  assert.equal(drawing?.querySelectorAll(".knee rect").length, 2);
+  const rows = [...root.querySelectorAll(".search-steps tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+  assert.deepEqual(rows[2], ["overload", "9", "5\u2009000", "200", "–", "–", "2\u2009%", "900", "no requests fail"]);
+  assert.doesNotMatch(drawing?.outerHTML ?? "", /NaN|undefined|Infinity/);
+});
+
+test("what a search did not find is not drawn, and a line that is not determined neither", () => {
+  const root = show(searched({ ...SEARCH, knee: null, breaking_point: null, curve: [], usl: { ...SEARCH.usl, determined: false }, refused: "the generator was the limit" }));
+  assert.equal(root.querySelectorAll(".knee, .breaks, polyline").length, 0);
+  assert.match(root.querySelector(".warn")?.textContent ?? "", /No knee is named/);
+  const odd = show(searched({ points: [{ offered: "x" }, 5, { offered: 10, achieved: 10 }], text: 5, knee: { value: "1" } }));
+  assert.doesNotMatch(odd.outerHTML, /NaN|undefined/);
+  assert.equal(show(searched({})).querySelectorAll("svg").length, 0);
+  assert.equal(show(readReport(sample)).querySelectorAll(".search-text").length, 0);
+});
+
 test("hostile text stays text, wherever it stands", () => {
   const poison = (value: unknown, key = ""): unknown => {
     if (typeof value === "string") return key === "style" ? value : HOSTILE;
@@ -103,7 +150,7 @@ test("hostile text stays text, wherever it stands", () => {
     if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, poison(v, k)]));
     return value;
   };
-  const report = poison(readReport(sample)) as Report;
+  const report = poison(searched(SEARCH)) as Report;
   report.runs.forEach((run, i) => { run.name += i; });
   report.runs[0]!.verdict.findings[0]!.evidence[0]!.labels = { [HOSTILE]: HOSTILE };
   const root = show(report);

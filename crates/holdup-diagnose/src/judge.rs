@@ -8,6 +8,7 @@ use crate::case::{Case, SPOILED};
 use crate::ledger::ledger;
 use crate::load::{self, LoadReport};
 use crate::rules::{self, Outcome, Rule};
+use crate::search::{self, SearchReport};
 use crate::signals::Window;
 use crate::signals::disturbance::{DISTURBED, Disturbance};
 use crate::signals::validity::{self, Label};
@@ -93,7 +94,13 @@ impl Judged {
         }
         let culprit = findings.iter().find(|f| f.role == Role::Root && f.explains_ratio >= CULPRIT_RATIO);
         let disturbance = Disturbance::find(&case.view(case.whole()));
-        let (verdict, headline) = answer(case, culprit, &disturbance);
+        let search = search::report(case.recording);
+        let (verdict, headline) = match &search {
+            Some(report) if !case.client.seconds.is_empty() => of_search(report, case, culprit, &disturbance),
+            _ => answer(case, culprit, &disturbance),
+        };
+        // A search overloads on purpose: with an answer, that is nothing to complain about.
+        let complaint = case.complaint.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
         let span = |w: Window| Span {
@@ -113,17 +120,53 @@ impl Judged {
             verdict,
             culprit,
             headline,
-            complaint: case.complaint.as_ref().map(|c| c.text.clone() + &left_out(case)),
-            episode: case.complaint.as_ref().map(|c| span(c.slow)),
+            complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
+            episode: complaint.map(|c| span(c.slow)),
             findings,
             cleared: self.cleared,
             not_judged: self.not_judged,
             ledger: ledger(case),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
-            search: search(case.recording),
+            search,
             load: LoadReport { disturbed: disturbance.text(), ..load },
             coverage: case.recording.manifest.coverage.iter().map(CoverageEntry::from).collect(),
         }
+    }
+}
+
+/// The same of a search, which asks how much the service carries and overloads it to see: the rates come first, what limits
+/// it beyond them second.
+fn of_search(
+    report: &SearchReport,
+    case: &Case<'_>,
+    culprit: Option<&Finding>,
+    disturbance: &Disturbance,
+) -> (Answer, String) {
+    let headline = search::headline(report);
+    let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
+    if !report.is_answered() {
+        // That no answer was had is the generator's doing, where it is the culprit.
+        return (if is_generator { Answer::Found } else { Answer::Undecided }, format!("{headline}."));
+    }
+    let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
+    let is_spoiled = disturbed || case.limited_ratio >= SPOILED && !is_generator;
+    let is_missed = case.objectives.iter().any(|o| o.judgement.state == State::Missed);
+    match (&case.complaint, culprit) {
+        (Some(_), Some(f)) if !is_spoiled => (Answer::Found, format!("{headline}; beyond it {}.", f.cause)),
+        _ if is_spoiled && !report.stable => {
+            let why = disturbance.text().filter(|_| disturbed);
+            let why = why.unwrap_or_else(|| "the load generator could not keep up".to_owned());
+            (Answer::Undecided, format!("{headline}; but {why}. Run it again."))
+        }
+        _ if report.fails_below() => (
+            Answer::Undecided,
+            format!("{headline}; requests fail below it too, and no cause that was looked at explains it."),
+        ),
+        _ if is_missed => (
+            Answer::Undecided,
+            format!("{headline}; an objective was missed, and no cause that was looked at explains it."),
+        ),
+        _ => (Answer::Healthy, format!("{headline}.")),
     }
 }
 
@@ -223,17 +266,4 @@ fn met(case: &Case<'_>) -> String {
         (met, open) if met.is_empty() => format!("; but no objective could be judged ({open})"),
         (met, open) => format!(": every objective that could be judged was met ({met}), and {open} could not"),
     }
-}
-
-/// A search as it was played. The same shape as the engine's own.
-#[derive(serde::Deserialize)]
-struct Searched {
-    config: holdup_knee::Config,
-    steps: Vec<holdup_knee::Step>,
-}
-
-/// What a search for the knee found. One that can't be read is none.
-fn search(recording: &Recording) -> Option<holdup_knee::Finding> {
-    let searched: Searched = serde_json::from_str(recording.search.as_deref()?).ok()?;
-    Some(holdup_knee::judge(&searched.steps, &searched.config))
 }

@@ -5,6 +5,7 @@
 //!   whether there is anything to complain about.
 //! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence.
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
+//! - [`search`]: what a search for the knee found, in words.
 //! - `judge`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
 //! - [`compare`]: before and after.
 
@@ -14,6 +15,7 @@ mod judge;
 pub mod ledger;
 mod load;
 pub mod rules;
+pub mod search;
 pub mod signals;
 pub mod verdict;
 

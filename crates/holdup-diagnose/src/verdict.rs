@@ -11,6 +11,7 @@ use crate::ledger::LedgerRow;
 pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
 };
+use crate::search::SearchReport;
 use crate::signals::Window;
 use crate::signals::objectives::{self, Objective};
 
@@ -40,7 +41,7 @@ pub struct Diagnosis {
     pub objectives: Vec<ObjectiveReport>,
     /// What a search for the knee found; none if the load was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<holdup_knee::Finding>,
+    pub search: Option<SearchReport>,
     /// What the generator did and saw.
     pub load: LoadReport,
     /// What each source could say.

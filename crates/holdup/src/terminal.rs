@@ -11,6 +11,7 @@ use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
 mod objectives;
+mod search;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -80,6 +81,10 @@ pub fn verdict(d: &Diagnosis) -> String {
     }
     if let Some(aborted) = &d.load.aborted {
         wrap(&mut out, "", &format!("The load was {aborted}."));
+    }
+    search::search(&mut out, d);
+    if d.search.is_some() {
+        let _ = writeln!(out, "\n{BOLD}The load{BOLD:#}");
     }
     load(&mut out, d);
     objectives::objectives(&mut out, d);

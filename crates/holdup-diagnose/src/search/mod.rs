@@ -1,0 +1,263 @@
+//! What a search for the knee found, in the units and words of a verdict.
+//!
+//! What the steps show is `holdup-knee`'s to say; here it becomes a part of the verdict: figures in milliseconds and seconds, points
+//! and lines for a chart, sentences, and what it makes of the headline. Nothing is measured or fitted here.
+
+mod lines;
+mod words;
+
+use holdup_knee::{Config, Estimate, Finding, Held, Step};
+pub use holdup_knee::{How, Purpose};
+use holdup_recording::Recording;
+use serde::{Deserialize, Serialize};
+
+use crate::verdict::round;
+pub(crate) use words::headline;
+
+/// More failed requests than this degrade a second without objectives, too.
+const FAILS: f64 = 0.05;
+
+/// A search as it was played. The same shape as the engine's own.
+#[derive(Deserialize)]
+struct Searched {
+    config: Config,
+    steps: Vec<Step>,
+}
+
+/// What a search for the knee found. Rates are requests per second.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SearchReport {
+    /// The offered rate from which response time grows faster than load.
+    pub knee: Option<Interval>,
+    /// Where the service stops doing what it should.
+    pub breaking_point: Option<BreakingPoint>,
+    /// The most that it completes for long.
+    pub capacity: Option<Interval>,
+    /// Knee over capacity, 0-1.
+    pub knee_of_capacity_ratio: Option<f64>,
+    /// What happened when load fell after an overload.
+    pub hysteresis: Option<Recovery>,
+    /// The Universal Scalability Law.
+    pub usl: Option<ScalabilityLaw>,
+    /// The fitted curve of mean response time that the knee was read from.
+    pub curve: Vec<LinePoint>,
+    /// Why no knee is named though there was a load: something other than the service was the limit.
+    pub refused: Option<String>,
+    /// What could not be answered, in sentences.
+    pub unresolved: Vec<String>,
+    /// The steps in the order played.
+    pub points: Vec<StepReport>,
+    /// How many steps were played.
+    pub steps: usize,
+    /// Visits of the same rates agree, and the interval is about as narrow as was asked for.
+    pub stable: bool,
+    /// From the start of the load to the end of the last step.
+    pub elapsed_s: f64,
+    /// All of it in sentences, most important first.
+    pub text: Vec<String>,
+}
+
+/// A figure with its interval of 95 %.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// The best single figure.
+    pub value: f64,
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+}
+
+/// Where the service stops doing what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct BreakingPoint {
+    /// Requests per second.
+    pub rate: Interval,
+    /// What is missed from there on.
+    pub how: How,
+}
+
+/// What happened when load fell after an overload.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recovery {
+    /// Rate of the overload.
+    pub overload_rate: f64,
+    /// The rate that it fell to.
+    pub recover_rate: f64,
+    /// Response time came back.
+    pub recovered: bool,
+    /// So long after the overload ended.
+    pub after_s: Option<f64>,
+    /// Mean response time at the end over that at this rate before the overload.
+    pub response_ratio: f64,
+}
+
+/// The Universal Scalability Law as fitted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ScalabilityLaw {
+    /// Throughput of one request at a time, per second.
+    pub gamma: Interval,
+    /// Contention.
+    pub alpha: Interval,
+    /// Coherency.
+    pub beta: Interval,
+    /// Requests in the service at which throughput is largest.
+    pub peak_concurrency: Option<Interval>,
+    /// Throughput there.
+    pub peak_rate: Option<Interval>,
+    /// Share of the variance of throughput that it explains.
+    pub r2: f64,
+    /// The steps determine its parameters.
+    pub determined: bool,
+    /// Why not.
+    pub why_not: Option<String>,
+    /// The law as response time over throughput; empty if it is not determined.
+    pub curve: Vec<LinePoint>,
+}
+
+/// A point of a line in the chart.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LinePoint {
+    /// Requests per second.
+    pub rate: f64,
+    /// Mean response time.
+    pub response_ms: f64,
+}
+
+/// One step, judged.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StepReport {
+    /// Its start and end, seconds from the start of the load.
+    pub from_s: f64,
+    /// See there.
+    pub to_s: f64,
+    /// What it was played for: `explore`, `refine`, `confirm`, `overload`, `recover`, `curve`.
+    pub purpose: Purpose,
+    /// Rate that was offered.
+    pub offered: f64,
+    /// Requests that ended well, per second.
+    pub achieved: f64,
+    /// Mean response time of those.
+    pub mean_ms: Option<f64>,
+    /// Their 99th percentile: the median of those of its seconds.
+    pub p99_ms: Option<f64>,
+    /// Share of requests that failed.
+    pub error_ratio: f64,
+    /// Mean number of requests in the service or waiting to get there.
+    pub in_system: f64,
+    /// Whether the service followed: `yes`, `no`, `unclear`, `generator_limited`.
+    pub held: String,
+    /// What was missed, if it did not.
+    pub how: Option<How>,
+}
+
+/// What a search for the knee found. One that can't be read is none.
+pub(crate) fn report(recording: &Recording) -> Option<SearchReport> {
+    let searched: Searched = serde_json::from_str(recording.search.as_deref()?).ok()?;
+    let finding = holdup_knee::judge(&searched.steps, &searched.config);
+    Some(SearchReport::of(&finding, &searched.steps, &searched.config))
+}
+
+impl SearchReport {
+    fn of(finding: &Finding, steps: &[Step], config: &Config) -> Self {
+        let mut report = Self {
+            knee: finding.knee.map(rate),
+            breaking_point: finding.breaking_point.map(|b| BreakingPoint { rate: rate(b.rate), how: b.how }),
+            capacity: finding.capacity.map(rate),
+            knee_of_capacity_ratio: finding.knee_of_capacity_ratio.map(|ratio| round(ratio, 3)),
+            hysteresis: finding.hysteresis.map(|h| Recovery {
+                overload_rate: round(h.overload_rate, 3),
+                recover_rate: round(h.recover_rate, 3),
+                recovered: h.recovered,
+                after_s: h.after.map(|after| round(after.as_secs_f64(), 3)),
+                response_ratio: round(h.response_ratio, 3),
+            }),
+            usl: finding.usl.as_ref().map(|usl| lines::law(usl, finding)),
+            curve: lines::fitted(finding),
+            refused: finding.refused.as_ref().map(|refused| refused.clone() + &why_limited(steps)),
+            unresolved: finding.unresolved.clone(),
+            points: points(finding, steps),
+            steps: finding.steps_visited,
+            stable: finding.is_stable,
+            elapsed_s: round(finding.elapsed.as_secs_f64(), 3),
+            text: Vec::new(),
+        };
+        report.text = words::sentences(&report, config);
+        report
+    }
+
+    /// Whether the question was answered: by a rate, or by "not up to here".
+    pub fn is_answered(&self) -> bool {
+        let is_told = self.knee.is_some() || self.breaking_point.is_some();
+        self.refused.is_none() && (is_told || self.points.iter().any(|point| point.held == "yes"))
+    }
+
+    /// Whether many requests fail at rates that count as carried.
+    pub(crate) fn fails_below(&self) -> bool {
+        self.points.iter().any(|point| point.held == "yes" && point.error_ratio > FAILS)
+    }
+}
+
+fn rate(estimate: Estimate) -> Interval {
+    interval(estimate, 3)
+}
+
+fn interval(estimate: Estimate, digits: i32) -> Interval {
+    Interval {
+        value: round(estimate.value, digits),
+        low: round(estimate.low, digits),
+        high: round(estimate.high, digits),
+    }
+}
+
+/// `: all 10 connections were in use …`, each reason once.
+fn why_limited(steps: &[Step]) -> String {
+    let mut reasons: Vec<&str> = Vec::new();
+    for reason in steps.iter().filter(|step| step.is_generator_limited).filter_map(|step| step.why_limited.as_deref()) {
+        if !reasons.contains(&reason) {
+            reasons.push(reason);
+        }
+    }
+    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+}
+
+/// The finding's points are of the steps that have seconds, in their order.
+fn points(finding: &Finding, steps: &[Step]) -> Vec<StepReport> {
+    let played = steps.iter().filter(|step| !step.seconds.is_empty());
+    let ms = |ns: f64| round(ns / 1e6, 4);
+    finding
+        .points
+        .iter()
+        .zip(played)
+        .map(|(point, step)| {
+            let (held, how) = match point.held {
+                Held::Yes => ("yes", None),
+                Held::No(how) => ("no", Some(how)),
+                Held::Unclear => ("unclear", None),
+                Held::GeneratorLimited => ("generator_limited", None),
+            };
+            StepReport {
+                from_s: round(step.from.as_secs_f64(), 3),
+                to_s: round(step.to.as_secs_f64(), 3),
+                purpose: step.purpose,
+                offered: round(point.offered, 3),
+                achieved: round(point.achieved, 3),
+                mean_ms: point.response_ns.map(ms),
+                p99_ms: p99(step).map(ms),
+                error_ratio: round(point.error_ratio.clamp(0.0, 1.0), 5),
+                in_system: round(point.in_system, 3),
+                held: held.to_owned(),
+                how,
+            }
+        })
+        .collect()
+}
+
+/// Median of the 99th percentiles of its seconds, without its start; nanoseconds.
+fn p99(step: &Step) -> Option<f64> {
+    let skip = (step.settle.as_secs_f64().ceil() as usize).min(step.seconds.len().saturating_sub(1));
+    let mut tails: Vec<f64> =
+        step.seconds[skip..].iter().filter(|s| s.response.count > 0).map(|s| s.response.p99_ns).collect();
+    tails.sort_by(f64::total_cmp);
+    tails.get(tails.len() / 2).copied()
+}
