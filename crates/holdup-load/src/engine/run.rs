@@ -134,6 +134,7 @@ impl<'a> Loop<'a> {
         };
         let demand = Demand::new(&scenario.load, share);
         let is_closed = demand.is_closed();
+        let is_http2 = scenario.http.version == HttpVersion::Http2;
         Ok(Self {
             epoll: Epoll::new()?,
             clock: Clock::default(),
@@ -146,11 +147,13 @@ impl<'a> Loop<'a> {
             wanted: Wanted {
                 location: scenario.http.redirects > 0,
                 set_cookie: scenario.http.cookies,
+                // HTTP/2 hands fields on for a whole connection, not for one request.
+                head: is_http2 && plan.visits.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
                 ..Wanted::default()
             },
             quantum_ns: if is_closed { 0 } else { scenario.generator.pace.quantum_ns() },
             timeout_ns: scenario.timeout.as_nanos() as i64,
-            is_http2: scenario.http.version == HttpVersion::Http2,
+            is_http2,
             in_turn: scenario.generator.open_all,
             idle: VecDeque::with_capacity(lanes),
             vacant: if is_closed { Vec::new() } else { (0..connections as u32).rev().collect() },

@@ -1,5 +1,7 @@
 //! What users do, against a real nginx, in both versions of HTTP, in clear text and over TLS.
 
+use holdup_load::scenario::Scenario;
+
 use crate::play::{Played, at_once, play, scenario};
 use crate::servers::nginx::{LARGE, Nginx};
 
@@ -43,6 +45,42 @@ fn cookies_are_sent_back_and_compression_is_asked_for() {
     at_once(nginx.targets(""), |(target, more)| {
         run(&target, FEW, &more, "{get: /login}").all("http_status");
         run(&target, FEW, &more, "{get: /packed}").all("http_status");
+    });
+}
+
+#[test]
+fn sessions_capture_check_and_follow_over_either_version() {
+    const STEPS: &str = "
+steps:
+  - {name: token, get: /token, capture: {token: json /token, number: header X-Number}, check: 'header content-type contains json'}
+  - repeat: 4
+    steps:
+      - name: asked
+        get: /asked?q=${number}-${token}
+        headers: {Authorization: 'Bearer ${token}'}
+        check: [json /q == 7-abc, json /packed == identity, 'size > 20']
+  - {name: again, post: /again, body: '${token}de', check: 'body contains ok'}
+  - {name: see, post: /see, json: {a: 1}, check: 'body == ok'}
+  - {name: login, get: /login, on_failure: go_on}
+  - {name: missed, get: /token, capture: {x: header X-Nothing}, on_failure: go_on}
+";
+    let Some(nginx) = Nginx::start() else { return };
+    at_once(nginx.targets("compression: true"), |(target, more)| {
+        let text = format!(
+            "target: {target}\nload: {{rate: 20, duration: 500ms, of: sessions, connections: 20}}\n{more}\n{STEPS}"
+        );
+        let played = play(&Scenario::parse(&text, "test.yaml").unwrap_or_else(|e| panic!("{e}\n{text}")), None);
+        for operation in &played.summary.operations {
+            let (name, errors) = (operation.operation.as_str(), &operation.failures);
+            match name {
+                "missed" => assert_eq!(errors.get("capture_missed"), Some(&10), "{target} {more}: {errors:?}"),
+                // The cookie is the session's, and nginx names the connection in it.
+                "login" => assert!(errors.keys().all(|kind| kind == "http_status"), "{target} {more}: {errors:?}"),
+                _ => assert!(errors.is_empty(), "{target} {more} {name}: {errors:?}"),
+            }
+            let expected = if name == "asked" { 40 } else { 10 };
+            assert_eq!(operation.offered, expected, "{target} {more} {name}");
+        }
     });
 }
 

@@ -113,6 +113,12 @@ fn configuration(http1: u16, http2: u16, tls: u16) -> String {
                 }}
                 location /login {{ add_header Set-Cookie 'id=$connection; Path=/'; return 302 /home; }}
                 location /home {{ if ($cookie_id != $connection) {{ return 403; }} return 200 ok; }}
+                location /token {{ default_type application/json; add_header X-Number 7; return 200 '{{\"token\":\"abc\"}}'; }}
+                location /asked {{
+                    if ($http_authorization != \"Bearer abc\") {{ return 401; }}
+                    default_type application/json;
+                    return 200 '{{\"q\":\"$arg_q\",\"packed\":\"$http_accept_encoding\"}}';
+                }}
                 location /packed {{ if ($http_accept_encoding = '') {{ return 406; }} return 200 ok; }}
                 location /upload {{ proxy_pass http://127.0.0.1:{http1}/; }}
             }}
