@@ -6,6 +6,7 @@
 mod answers;
 mod cut;
 mod demo;
+mod examples;
 mod freeze;
 mod full_disk;
 mod generator;
@@ -17,5 +18,6 @@ mod program;
 mod python;
 mod refusals;
 mod schemas;
+mod search;
 mod secrets;
 mod service;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 15] = [
+const GOOD: [&str; 27] = [
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
     "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
     "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
@@ -22,9 +22,21 @@ const GOOD: [&str; 15] = [
     "target: http://h\nload: {replay: {file: access.log}, connections: 5}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1m}\noperations: [{name: a/b, get: /}]\nthresholds: [p98 < 1s, a/ p99.9 < 1m30s for 1m, 'a/b rate > 4.5 for 10s', rate > 100/s]\n",
     "target: http://h\nload: {rate: 5, duration: 1m}\noperations: [get: /]\nthresholds: [p99 < 1s, {objective: errors < 5% for 10s, abort: true, after: 20s}, {objective: p50 < 9ms}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s, of: sessions}\nsteps: {get: /}\n",
+    "target: http://h\nload: {users: 5, iterations: 7, ramp_up: 2s}\nsteps: [{options: '/${uuid()}'}, {think: 1s..2s}, {think: ~1s}, {pace: 2s}, {think: 1.5s}]\n",
+    "target: http://h\nload: {search: knee}\nsteps: [get: /]\n",
+    "target: http://h\nload: {search: {from: 5, most: 1000, within: 2m, objective: p99 < 500ms, errors: 2%, resolution: 5%}, connections: 9}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nvars: {a: 'x${b}', b: 1}\nheaders: {Accept: text/plain}\nsessions: [{name: one, weight: 3, steps: [get: '/${a}']}, {steps: [{post: /, json: {a: [1, '${a}', null]}}]}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{post: /a, form: {a: 1, b: '${uuid()}'}, capture: {t: json /t, n: {json: '/a/*', pick: count, default: 0}, e: {regex: 'a(b)', default: null}}, check: [status == 200, 'size < 5'], on_failure: go_on}, {get: '${t}'}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps:\n- {repeat: 3, as: i, steps: [get: '/${i}']}\n- {repeat: '${i}', steps: [get: /]}\n- {while: '${i} < 3', steps: [{set: {i: '${add(i, 1)}'}}, {get: /}]}\n- {during: 1s, steps: {get: /}}\n- {retry: 3, steps: [get: /]}\n- {if: i exists, steps: [end: session], else: [end: run]}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nfeeders: {f: {list: [{a: 1}, {a: 2}], order: unique, at_end: stop}, g: {list: [x, y], order: random}}\ndefine: {in: [{get: /, capture: {l: {json: '/*', pick: all}}}]}\nsteps: [{call: in}, {feed: f}, {for_each: l, as: x, steps: [get: '/${x}${f.a}${g}']}, {group: a, steps: [get: /]}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{set: {k: a}}, {switch: k, cases: {a: [get: /a], json: [{get: /, capture: {z: status}}], b: []}, else: [get: '/${z}']}, {choose: [{weight: 3, steps: [get: /]}, {weight: 2}]}, {in_turn: [{steps: [get: /]}, {steps: []}]}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsetup: [{post: /a, capture: {t: json /t}}]\noperations: [{get: '/${t}', weight: 2, check: json /id exists}, {name: b, put: /, body: x}]\nteardown: [{delete: '/${t}'}]\n",
+    "target: mysql://u@h:3306/shop?tls=on\nload: {rate: 5, duration: 1s}\noperations: [{query: SELECT 1, weight: 3}, {name: buy, transaction: [{query: 'UPDATE a SET b = ? WHERE c = ?', params: [1, '${uuid()}']}, {query: SELECT 2}]}]\nhttp: {tls: {ca: a.pem}}\n",
+    "target: postgres://u@h/shop\nload: {users: 2, duration: 1s}\nsteps: [{query: 'SELECT a FROM b WHERE c = ?', params: 5, capture: {a: column a, n: rows}, check: rows > 0}, {think: 1s}, {query: 'SELECT ${a}', prepared: true}]\n",
 ];
 
-const BAD: [&str; 37] = [
+const BAD: [&str; 73] = [
     "load: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: 127.0.0.1:80\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: ftp://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
@@ -62,6 +74,42 @@ const BAD: [&str; 37] = [
     "target: http://h\nload: {replay: {file: access.log, methods: GET}}\noperations: [get: /]\n",
     "target: http://h\nload: {replay: {file: access.log, format: xml}}\n",
     "target: http://h\nload: {rate: 5, duration: 5s, warm_up: 5}\noperations: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: []\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{think: 1}, {get: /}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{repeat: 3}, {get: /}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{repeat: often, steps: [get: /]}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, weight: 3}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, think: 3s}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, body: a, json: 1}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, on_failure: retry}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, capture: {a: xpath //a}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, capture: {a: {json: /a, regex: b}}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, capture: {a: {json: /a, pick: most}}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, capture: {1a: status}}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /}, {end: here}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /}, {retry: 0, steps: [get: /]}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{in_turn: [{weight: 2, steps: [get: /]}]}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /}, {wait: 3s}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsessions: [{name: a}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nfeeders: {f: {order: random}}\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nfeeders: {f: {list: [1], order: unique, at_end: again}}\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nvars: {exists: 1}\nsteps: [get: /]\n",
+    "target: http://h\nload: {users: 5, iterations: 0}\nsteps: [get: /]\n",
+    "target: http://h\nload: {users: 5}\nsteps: [get: /]\n",
+    "target: http://h\nload: {users: 5, duration: 1s, of: sessions}\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s, iterations: 5}\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s, of: visits}\nsteps: [get: /]\n",
+    "target: http://h\nload: {search: peak}\nsteps: [get: /]\n",
+    "target: http://h\nload: {search: knee, duration: 1m}\nsteps: [get: /]\n",
+    "target: http://h\nload: {search: {objective: mean < 5ms}}\nsteps: [get: /]\n",
+    "target: mysql://h/shop\nload: {rate: 5, duration: 1s}\noperations: [query: SELECT 1]\n",
+    "target: mysql://u@h\nload: {rate: 5, duration: 1s}\nheaders: {A: b}\noperations: [query: SELECT 1]\n",
+    "target: mysql://u@h\nload: {rate: 5, duration: 1s}\nhttp: {streams: 5}\noperations: [query: SELECT 1]\n",
+    "target: mysql://u@h\nload: {rate: 5, duration: 1s}\noperations: [{query: 'SELECT ?', params: [1], prepared: false}]\n",
+    "target: mysql://u@h\nload: {rate: 5, duration: 1s}\noperations: [{transaction: [{query: SELECT 1}], params: [1]}]\n",
+    "target: mysql://u@h\nload: {rate: 5, duration: 1s}\noperations: [{transaction: []}]\n",
 ];
 
 /// What the scenarios replay, beside them.
@@ -74,7 +122,9 @@ fn documented() -> Vec<String> {
         let after: Vec<String> = page.split("```yaml\n").skip(1).map(str::to_owned).collect();
         after.into_iter().filter_map(|text| Some(text.split_once("```")?.0.to_owned()))
     });
-    blocks.filter(|text| text.contains("target:") && text.contains("load:") && text.contains("operations:")).collect()
+    blocks
+        .filter(|text| ["target:", "load:"].iter().all(|key| text.lines().any(|line| line.starts_with(key))))
+        .collect()
 }
 
 #[test]

@@ -13,7 +13,17 @@ pub struct Service {
 impl Service {
     /// One that works for a millisecond a request and needs no database.
     pub fn start() -> Self {
-        let arguments = ["service", "--work-ms=1", "--database=none", "--route=/=", "--stop-on-stdin-eof"];
+        Self::with(&["--work-ms=1", "--route=/="])
+    }
+
+    /// The order service.
+    pub fn orders() -> Self {
+        Self::with(&["--orders"])
+    }
+
+    /// One with these options, without a database.
+    pub fn with(options: &[&str]) -> Self {
+        let arguments = ["service", "--database=none", "--stop-on-stdin-eof"].iter().chain(options);
         let mut child = holdup(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
