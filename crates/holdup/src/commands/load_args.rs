@@ -214,6 +214,8 @@ impl LoadArgs {
         let log = self.replay.is_some();
         for (is_lost, flag, of) in [
             (self.duration.is_some() && self.search.is_some(), "--duration", "other loads; a search has --within"),
+            (self.within.is_some() && self.search.is_none(), "--within", "--search"),
+            (self.search_objective.is_some() && self.search.is_none(), "--search-objective", "--search"),
             (self.think.is_some() && !self.closed, "--think", "--closed"),
             (self.speed.is_some() && !log, "--speed", "--replay"),
             (!self.replay_methods.is_empty() && !log, "--replay-methods", "--replay"),
