@@ -32,8 +32,11 @@ pub(crate) struct Analysis {
 
 impl Analysis {
     pub fn of(steps: &[Step], config: &Config) -> Self {
-        let visits: Vec<Visit> =
+        let mut visits: Vec<Visit> =
             steps.iter().enumerate().filter_map(|(index, step)| Visit::of(index, step, config)).collect();
+        if let Some(fastest) = visits.iter().filter_map(|visit| visit.response).reduce(f64::min) {
+            visits.iter_mut().for_each(|visit| visit.knowing(fastest));
+        }
         let usual: Vec<&Visit> =
             visits.iter().filter(|visit| !visit.is_limited && steps[visit.step].purpose != Purpose::Recover).collect();
         let variation = Variation::of(steps, &usual, config);

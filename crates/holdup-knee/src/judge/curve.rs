@@ -132,7 +132,8 @@ pub(crate) fn fit(observed: &[Observed], capacity: Option<(f64, f64)>, variation
                 let bound = match (is_little, away > 0.0) {
                     (true, true) => FAR,
                     (true, false) => 1.5 * FAR,
-                    (false, _) => 2.5 * FAR,
+                    (false, true) => 1.75 * FAR,
+                    (false, false) => 2.5 * FAR,
                 };
                 scale.weight = if away.abs() <= bound { 1.0 } else { (bound / away.abs()).powi(2) };
             }

@@ -101,7 +101,7 @@ impl Visit {
             response_error,
             in_system: mean(&levels),
             gained: last - first,
-            gained_by_luck: 4.0 + 3.0 * (2.0 * due * fastest.min(all.len() as f64)).sqrt(),
+            gained_by_luck: by_luck(due, fastest.min(all.len() as f64)),
             in_system_last: last,
             failed,
             ended: completed + failed,
@@ -116,6 +116,11 @@ impl Visit {
             seconds: seconds.len(),
             is_limited: step.is_generator_limited,
         })
+    }
+
+    /// Takes the fastest response of all steps, which an overloaded step can't know.
+    pub fn knowing(&mut self, fastest: f64) {
+        self.gained_by_luck = self.gained_by_luck.min(by_luck(self.due, fastest));
     }
 
     /// Share of requests that failed, of those that ended.
@@ -153,7 +158,8 @@ impl Visit {
     pub fn keeps_up(&self, leak: f64) -> bool {
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
         let growth = self.growth.min(self.median_growth) - leak;
-        growth < 0.02 + one || (growth < 0.1 && self.seconds > 2 && self.drift < 0.2 * growth)
+        let is_lucky = self.gained <= self.gained_by_luck.max(0.02 * self.due * self.seconds as f64);
+        (growth < 0.02 + one && is_lucky) || (growth < 0.1 && self.seconds > 2 && self.drift < 0.2 * growth)
     }
 
     /// Whether more failed than `most`, surely.
@@ -173,6 +179,12 @@ impl Visit {
             None
         }
     }
+}
+
+/// How many requests more than at the start may be in the system by luck: three standard deviations of twice what is there
+/// by Little's law, and a few.
+fn by_luck(due: f64, response: f64) -> f64 {
+    4.0 + 3.0 * (2.0 * due * response).sqrt()
 }
 
 /// The percentile that is nearest to `quantile`, nanoseconds.
@@ -215,7 +227,7 @@ fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>
         let (low, high) = (sorted[start].0, sorted[start + half - 1].0);
         let fewest = sorted.iter().map(|second| second.1).fold(f64::MAX, f64::min);
         // The mean of few answers differs by luck alone.
-        let luck = 6.0 / fewest.sqrt();
+        let luck = 4.0 / fewest.sqrt();
         let ceiling = high * (1.2_f64.ln() + 4.0 * (high / low).ln() + luck).exp();
         sorted.retain(|second| second.0 <= ceiling);
     }
