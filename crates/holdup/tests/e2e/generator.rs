@@ -10,14 +10,14 @@ use crate::program::{Running, alone, finish, holdup, skip};
 use crate::service::Service;
 
 /// A CPU cgroup of this test, gone with it.
-struct Cgroup {
+pub struct Cgroup {
     dir: PathBuf,
     is_v2: bool,
 }
 
 impl Cgroup {
     /// None where this account may not make one.
-    fn new() -> Option<Self> {
+    pub fn new() -> Option<Self> {
         let name = format!("holdup-test-{}", std::process::id());
         let roots = [("/sys/fs/cgroup/cpu", false), ("/sys/fs/cgroup/cpu,cpuacct", false), ("/sys/fs/cgroup", true)];
         roots.into_iter().find_map(|(root, is_v2)| {
@@ -33,7 +33,7 @@ impl Cgroup {
     }
 
     /// So many milliseconds of CPU in each 100; none for no limit.
-    fn allow(&self, quota_ms: Option<u32>) {
+    pub fn allow(&self, quota_ms: Option<u32>) {
         let us = |ms: u32| (ms * 1_000).to_string();
         let (file, text) = if self.is_v2 {
             ("cpu.max", format!("{} 100000", quota_ms.map_or_else(|| "max".to_owned(), us)))
@@ -44,7 +44,7 @@ impl Cgroup {
     }
 
     /// `command`, as a process in it.
-    fn within(&self, command: &Command) -> Command {
+    pub fn within(&self, command: &Command) -> Command {
         let mut shell = Command::new("sh");
         shell.args(["-c", "echo $$ > \"$0\" && exec \"$@\""]).arg(self.dir.join("cgroup.procs"));
         shell.arg(command.get_program()).args(command.get_args());
