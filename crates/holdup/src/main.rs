@@ -49,6 +49,8 @@ enum Command {
     Report(commands::report::Args),
     Doctor(commands::doctor::Args),
     Explain(commands::explain::Args),
+    Init(commands::init::Args),
+    Import(commands::import::Args),
     Lab(commands::lab::Args),
     /// Print a completion script for a shell
     #[command(after_help = "Example:\n  holdup completion bash > ~/.local/share/bash-completion/completions/holdup")]
@@ -75,6 +77,8 @@ fn main() -> std::process::ExitCode {
         Command::Report(args) => commands::report::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Explain(args) => commands::explain::run(args),
+        Command::Init(args) => commands::init::run(args),
+        Command::Import(args) => commands::import::run(args),
         Command::Lab(args) => commands::lab::run(args),
         Command::Completion { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "holdup", &mut std::io::stdout());

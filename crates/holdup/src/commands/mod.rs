@@ -5,6 +5,8 @@ pub mod diagnose;
 pub mod doctor;
 pub mod explain;
 mod http_args;
+pub mod import;
+pub mod init;
 pub mod lab;
 mod load_args;
 mod output_args;

@@ -1,0 +1,185 @@
+//! `holdup import`: what other tools wrote, as holdup's own.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
+
+use super::print_json;
+use crate::failure::Failure;
+
+/// Turn other tools' files into holdup's own
+#[derive(clap::Args)]
+#[command(subcommand_required = true, arg_required_else_help = true)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    Scenario(ScenarioArgs),
+}
+
+/// A scenario from a JMeter plan, a HAR file or an OpenAPI description
+///
+/// What could not be carried over is listed on stderr and at the top of the scenario: which element, where, why, and what
+/// to do about it. Passwords, tokens and keys in the file do not become part of the scenario: it names them as secrets.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup import scenario plan.jmx -o scenario.yaml
+  holdup import scenario plan.jmx --thread-group buyers --base-url http://127.0.0.1:8080
+  holdup import scenario recording.har --host shop.example --static
+  holdup import scenario openapi.yaml --base-url http://127.0.0.1:8080 -o scenario.yaml
+  curl -s http://127.0.0.1:8080/openapi.json | holdup import scenario - --from openapi
+  holdup import scenario plan.jmx --strict --json           for a pipeline: exit code 1 if anything was left out
+
+Then: holdup run scenario.yaml --check")]
+struct ScenarioArgs {
+    /// File; - is standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+
+    /// Where to write the scenario; - is standard output, as without it
+    #[arg(short, long, value_name = "SCENARIO")]
+    output: Option<PathBuf>,
+
+    /// Replace the scenario if it is there
+    #[arg(long, requires = "output")]
+    force: bool,
+
+    /// What the file is, if that can't be seen: jmx, har or openapi
+    #[arg(long, value_name = "KIND", value_parser = kind)]
+    from: Option<Source>,
+
+    /// Where requests go instead of where the file says
+    #[arg(long, value_name = "URL")]
+    base_url: Option<String>,
+
+    /// Of a HAR file: the host whose requests are taken [default: the one with most]
+    #[arg(long, value_name = "HOST")]
+    host: Option<String>,
+
+    /// Of a HAR file: take images, styles, scripts and fonts as well
+    #[arg(long = "static")]
+    static_files: bool,
+
+    /// Of a JMeter plan: take this thread group only
+    #[arg(long, value_name = "NAME")]
+    thread_group: Option<String>,
+
+    /// Exit with 1 if anything was left out
+    #[arg(long)]
+    strict: bool,
+
+    /// Print what was left out, changed or hidden as JSON, with the scenario unless it is written to a file
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    match args.what {
+        What::Scenario(args) => scenario(args),
+    }
+}
+
+fn kind(name: &str) -> Result<Source, String> {
+    Source::by_name(name).ok_or_else(|| "there are: jmx, har, openapi".to_owned())
+}
+
+fn scenario(args: ScenarioArgs) -> Result<(), Failure> {
+    let output = args.output.as_deref().filter(|path| !is_stream(path));
+    let name = if is_stream(&args.file) { "standard input".to_owned() } else { args.file.display().to_string() };
+    let bytes = read(&args.file).map_err(|e| Failure::Unusable(format!("{name}: {e}")))?;
+    let options = Options {
+        base_url: args.base_url,
+        host: args.host,
+        static_files: args.static_files,
+        thread_group: args.thread_group,
+    };
+    let imported = import(&bytes, &name, args.from, &options).map_err(Failure::unusable)?;
+    if let Some(path) = output {
+        write_new(path, &imported.yaml, args.force)?;
+    }
+    if args.json {
+        print_json(&answer(&imported, output))?;
+    } else {
+        if output.is_none() {
+            crate::terminal::print(&imported.yaml);
+        }
+        say(&imported, output);
+    }
+    let left = imported.notes.iter().filter(|note| note.kind == Kind::LeftOut).count();
+    if args.strict && left > 0 {
+        return Err(Failure::No(format!("{left} things were left out")));
+    }
+    Ok(())
+}
+
+fn is_stream(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+/// The file, or no more of it than shows that it is too large.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let limit = LARGEST_BYTES as u64 + 1;
+    let mut bytes = Vec::new();
+    if is_stream(path) {
+        std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
+    } else {
+        fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+    }
+    Ok(bytes)
+}
+
+/// Writes a file that must not be there yet, unless that was said.
+pub fn write_new(path: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    let name = path.display();
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true);
+    let opened = if force { options.truncate(true).open(path) } else { options.create_new(true).open(path) };
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|e| match e.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            Failure::Unusable(format!("{name} is there already; use another name, or --force"))
+        }
+        _ => Failure::Unusable(format!("{name}: {e}")),
+    })
+}
+
+fn answer(imported: &Imported, output: Option<&Path>) -> serde_json::Value {
+    let mut answer = serde_json::json!({
+        "source": imported.source,
+        "requests": imported.requests,
+        "disabled": imported.disabled,
+        "notes": imported.notes,
+    });
+    match output {
+        Some(path) => answer["output"] = path.display().to_string().into(),
+        None => answer["scenario"] = imported.yaml.as_str().into(),
+    }
+    answer
+}
+
+/// What a person wants to know, on stderr, so that the scenario can go down a pipe.
+fn say(imported: &Imported, output: Option<&Path>) {
+    for note in &imported.notes {
+        errln!("{note}");
+    }
+    let count = |kind| imported.notes.iter().filter(|note| note.kind == kind).count();
+    let to = output.map_or_else(String::new, |path| format!(" -> {}", path.display()));
+    errln!(
+        "{}: {} requests{to}; {} left out, {} changed, {} secrets to be given, {} switched off",
+        imported.source.words(),
+        imported.requests,
+        count(Kind::LeftOut),
+        count(Kind::Changed),
+        count(Kind::Secret),
+        imported.disabled,
+    );
+    if let Some(path) = output {
+        errln!("next: holdup run {} --check", path.display());
+    }
+}

@@ -1,0 +1,250 @@
+//! `holdup init`: a first scenario, with comments that say what else there is.
+
+use std::path::{Path, PathBuf};
+
+use holdup_load::scenario::Target;
+
+use super::import::write_new;
+use crate::failure::Failure;
+
+/// Write a commented scenario to start from
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup init
+  holdup init --url http://127.0.0.1:3000/products
+  holdup init checkout.yaml --kind session --url http://127.0.0.1:3000
+  holdup init - --kind postgres --url postgres://app@127.0.0.1:5432/shop
+
+A plan of JMeter, a HAR file or an OpenAPI description is a better start if there is one: holdup import scenario FILE")]
+pub struct Args {
+    /// File to write; - is standard output
+    #[arg(value_name = "FILE", default_value = "scenario.yaml")]
+    file: PathBuf,
+
+    /// What is to be put under load
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    /// What to start with: single requests, visits with a login, or statements of a database
+    #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Http)]
+    kind: Kind,
+
+    /// Replace the file if it is there
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    Http,
+    Session,
+    Mysql,
+    Postgres,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let text = text(args.kind, args.url.as_deref())?;
+    if args.file == Path::new("-") {
+        crate::terminal::print(&text);
+        return Ok(());
+    }
+    write_new(&args.file, &text, args.force)?;
+    let name = args.file.display();
+    errln!("{name} is written. Next: holdup run {name} --check");
+    Ok(())
+}
+
+/// The scenario.
+fn text(kind: Kind, url: Option<&str>) -> Result<String, Failure> {
+    let wrong = |why: String| Failure::Unusable(format!("--url: {why}"));
+    let (template, default) = match kind {
+        Kind::Http => (HTTP, "http://127.0.0.1:8080/"),
+        Kind::Session => (SESSION, "http://127.0.0.1:8080/"),
+        Kind::Mysql => (STATEMENTS, "mysql://app@127.0.0.1:3306/shop"),
+        Kind::Postgres => (STATEMENTS, "postgres://app@127.0.0.1:5432/shop"),
+    };
+    let url = url.unwrap_or(default);
+    let (target, path) = match kind {
+        Kind::Http | Kind::Session => {
+            let (target, path) = Target::parse(url).map_err(wrong)?;
+            holdup_load::scenario::check_path(&path).map_err(wrong)?;
+            (target.url(), path)
+        }
+        Kind::Mysql | Kind::Postgres => (database(kind, url).map_err(wrong)?, String::new()),
+    };
+    let blank = match kind {
+        Kind::Postgres => "$1",
+        _ => "?",
+    };
+    // A path that begins with / needs no quotes in YAML but for what opens a comment or a key.
+    let path = if path.contains([' ', '#', ':', '\'', '"']) {
+        format!("\"{}\"", path.replace('\\', "\\\\").replace('"', "\\\""))
+    } else {
+        path
+    };
+    Ok(template.replace("@TARGET", &target).replace("@PATH", &path).replace("@BLANK", blank))
+}
+
+/// A database's address; a password in it would end up in the file.
+fn database(kind: Kind, url: &str) -> Result<String, String> {
+    let schemes: [&str; 2] = if kind == Kind::Mysql { ["mysql", "mariadb"] } else { ["postgres", "postgresql"] };
+    let example = format!("use {}://user@host:port/database", schemes[0]);
+    let (scheme, rest) = url.split_once("://").ok_or_else(|| example.clone())?;
+    if !schemes.contains(&scheme) || rest.is_empty() || rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        return Err(example);
+    }
+    let authority = rest.split('/').next().unwrap_or_default();
+    if authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) {
+        return Err(format!(
+            "a password does not belong into a file; {example}, and give it in an environment variable"
+        ));
+    }
+    Ok(url.to_owned())
+}
+
+const HTTP: &str = r#"# A scenario: what to send, where, when, and how well it must be answered.
+# Read it without sending anything:  holdup run FILE --check
+# Run it:                            holdup run FILE
+name: first
+target: @TARGET
+
+load:
+  # Requests are due at this rate whether or not those before have been answered, as users come on the internet.
+  # Also: steps: {from: 50, to: 300, step: 50, every: 10s} | ramp: {from: 0, to: 500} | spike: ... | users: 64 (closed)
+  rate: 50
+  duration: 30s
+  # Most requests in flight. When that is not enough the verdict says so.
+  connections: 50
+  timeout: 10s
+
+# Mixed by weight; each has a name that reports and thresholds use.
+operations:
+  - name: first
+    get: @PATH
+    weight: 3
+    check: [status == 200]
+  # - name: order
+  #   post: /orders
+  #   json: {item: "${random(1, 1000)}", note: "${uuid()}"}
+  #   headers: {Authorization: "Bearer ${secret.TOKEN}"}     # with  secrets: [TOKEN]
+  #   weight: 1
+
+# Missed: exit code 1.
+thresholds:
+  - p99 < 500ms
+  - errors < 1%
+
+# What to look at meanwhile; without it, this host if the service is on it.
+# watch: [host, mysql://holdup@127.0.0.1:3306]
+"#;
+
+const SESSION: &str = r#"# A scenario of sessions: each is one user's visit, with variables and cookies of its own.
+# Read it without sending anything:  holdup run FILE --check
+# Run it:                            holdup run FILE
+name: visits
+target: @TARGET
+
+vars:
+  # Texts; --var products=500 replaces one.
+  products: 1000
+
+# secrets: [PASSWORD]                # environment variables, used as ${secret.PASSWORD}; never in a recording
+# feeders:
+#   accounts: {csv: accounts.csv, order: unique}     # used as ${accounts.email}; the first line names the columns
+
+load:
+  steps: {from: 10, to: 50, step: 10, every: 10s}
+  # The rate counts sessions that begin; "requests" would begin as many sessions as that many requests need.
+  of: sessions
+  connections: 100
+
+steps:
+  - name: start
+    get: @PATH
+    check: [status == 200]
+  - think: 1s..3s
+  # A value of the response for later steps:
+  # - post: /login
+  #   json: {user: "${accounts.email}", password: "${secret.PASSWORD}"}
+  #   capture: {token: json /access_token}
+  - repeat: 3
+    steps:
+      - name: product
+        get: /products/${random(1, products)}
+        # headers: {Authorization: "Bearer ${token}"}
+      - think: ~2s
+  - choose:
+      - weight: 20
+        steps:
+          - group: checkout
+            steps:
+              - post: /orders
+                json: {product: "${random(1, products)}", order: "${uuid()}"}
+      # The rest leaves.
+      - weight: 80
+
+thresholds:
+  - product p95 < 300ms
+  - errors < 1%
+"#;
+
+const STATEMENTS: &str = r#"# A scenario of statements for a database.
+# Read it without sending anything:  holdup run FILE --check
+# The password is given as an environment variable, never here.
+name: statements
+target: @TARGET
+
+load:
+  rate: 100
+  duration: 30s
+  # The pool: most connections, which is most statements in flight.
+  connections: 10
+
+operations:
+  - name: order by id
+    # With params it is prepared, once on each connection.
+    query: SELECT * FROM orders WHERE id = @BLANK
+    params: ["${random(1, 5000)}"]
+    weight: 9
+  - name: pay
+    transaction:
+      - query: UPDATE orders SET paid = 1 WHERE id = @BLANK
+        params: ["${random(1, 5000)}"]
+    weight: 1
+
+thresholds:
+  - order by id p99 < 50ms
+  - errors < 1%
+"#;
+
+#[cfg(test)]
+mod tests {
+    use holdup_load::scenario::Scenario;
+
+    use super::*;
+
+    #[test]
+    fn what_is_written_can_be_read() {
+        for (kind, url) in [
+            (Kind::Http, None),
+            (Kind::Http, Some("https://shop.test:8443/a?b=c:d#e")),
+            (Kind::Session, None),
+            (Kind::Session, Some("http://shop.test/start")),
+        ] {
+            let text = text(kind, url).unwrap();
+            let scenario = Scenario::parse(&text, "s.yaml").unwrap_or_else(|e| panic!("{e}\n{text}"));
+            assert_eq!(scenario.sessions.is_some(), kind == Kind::Session || text.contains("check:"), "{kind:?}");
+            assert!(!text.contains('@') || text.contains("@127"), "{text}");
+        }
+    }
+
+    #[test]
+    fn urls_that_are_none_and_passwords_are_refused() {
+        assert!(text(Kind::Http, Some("ftp://x")).is_err());
+        assert!(text(Kind::Mysql, Some("http://x")).is_err());
+        let refused = text(Kind::Postgres, Some("postgres://app:hunter2@db/x")).unwrap_err();
+        assert!(!format!("{refused:?}").contains("hunter2"));
+        assert!(text(Kind::Postgres, None).unwrap().contains("id = $1"));
+    }
+}
