@@ -4,6 +4,7 @@
 use crate::judge::curve::{Fit, Observed, fit, memory};
 use crate::judge::variation::Variation;
 use crate::judge::visit::Visit;
+use crate::statistics::{deviation, mean, quantile};
 use crate::{Config, Estimate, Held, How, Purpose, Step};
 
 /// All steps, weighed against each other.
@@ -252,7 +253,7 @@ fn capacity(
         if !counts(index) || !is_over {
             continue;
         }
-        let (rate, error) = throughput(visit);
+        let (rate, error) = throughput(visit, variation);
         // As many as that are done differs by luck when service times do.
         let error = error.max(rate * (variation.service / (rate * visit.seconds as f64).max(1.0)).sqrt());
         if rate <= 0.0 {
@@ -297,16 +298,28 @@ fn capacity(
     Some(Estimate { value, low: low.min(value), high: high.max(value) })
 }
 
-/// Completions per second of a visit that was too much, with their standard error. Of few completions the count is coarse;
-/// the drift of response times is not: in a queue of constant capacity they grow by `(rate - capacity) / rate` per second.
-fn throughput(visit: &Visit) -> (f64, f64) {
-    let (rate, error) = (visit.achieved, visit.achieved_error.max(0.003 * visit.achieved));
-    let total = visit.achieved * visit.seconds as f64;
+/// Completions per second of a visit that was too much, with their standard error.
+///
+/// Seconds in which far fewer were completed than in the better half are those in which the machine stalled. Of few
+/// completions the count is coarse; the drift of response times is not: in a queue of constant capacity they grow by
+/// `(rate - capacity) / rate` per second.
+fn throughput(visit: &Visit, variation: &Variation) -> (f64, f64) {
+    let good = quantile(&visit.completions, 0.75);
+    let least = good - 3.5 * (variation.service.max(0.01) * good).sqrt() - 0.03 * good - 2.0;
+    let kept: Vec<f64> = visit.completions.iter().copied().filter(|count| *count >= least).collect();
+    let rate = if good > MANY { mean(&kept) } else { visit.achieved };
+    let error = match good > MANY {
+        true => (deviation(&kept) / (kept.len() as f64).sqrt()).max(0.003 * rate),
+        false => visit.achieved_error.max(0.003 * rate),
+    };
     let by_drift = visit.due * (1.0 - visit.drift);
     let is_straight = visit.drift_share > 0.9 && visit.drift > 0.02 && visit.seconds >= 4 && visit.failed == 0.0;
-    if total < 400.0 && is_straight && (by_drift - rate).abs() < 3.0 * error {
+    if rate * (visit.seconds as f64) < 400.0 && is_straight && (by_drift - rate).abs() < 3.0 * error {
         let share = (1.0 - visit.drift_share).max(0.0).sqrt();
         return (by_drift, (visit.due * visit.drift * share / (visit.seconds as f64).sqrt()).max(0.01 * by_drift));
     }
     (rate, error)
 }
+
+/// Completions in a second from which on a second says something by itself.
+const MANY: f64 = 50.0;

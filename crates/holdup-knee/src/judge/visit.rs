@@ -18,6 +18,8 @@ pub(crate) struct Visit {
     pub due: f64,
     pub achieved: f64,
     pub achieved_error: f64,
+    /// Completions of each second.
+    pub completions: Vec<f64>,
     /// Growth of the requests in the system as a share of the offered rate, by the whole and by the median second.
     pub growth: f64,
     pub median_growth: f64,
@@ -92,6 +94,7 @@ impl Visit {
             due,
             achieved: completed / count,
             achieved_error: deviation(&completions) / count.sqrt() + 0.5 / count,
+            completions,
             growth: (last - first) / (rate * count),
             median_growth: median(&grown),
             growth_error: 1.25 * robust_deviation(&grown) / count.sqrt(),
