@@ -16,6 +16,7 @@ mod outcomes;
 mod play;
 mod redirects;
 mod rows;
+mod search;
 mod servers;
 mod sessions;
 mod shards;
