@@ -10,7 +10,6 @@ mod examples;
 mod freeze;
 mod full_disk;
 mod generator;
-mod incident_c;
 mod lab;
 mod mariadb;
 mod objectives;
