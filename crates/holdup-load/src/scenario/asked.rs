@@ -372,12 +372,17 @@ fn blanked(text: &str) -> String {
     out + rest
 }
 
-/// How long the blank is that `text` begins with. It ends at the brace that closes it, whatever quotes are within; one
-/// that does not end goes to the end.
+/// How long the blank is that `text` begins with: up to the brace that closes it, other than one in quotes. One that does
+/// not end goes to the end.
 pub fn blank_bytes(text: &str) -> usize {
-    let mut depth = 0;
+    let (mut depth, mut quote) = (0, None);
     let end = text.char_indices().skip(1).find(|(_, c)| {
-        depth += i32::from(*c == '{') - i32::from(*c == '}');
+        match quote {
+            Some(open) if open == *c => quote = None,
+            Some(_) => {}
+            None if matches!(c, '\'' | '"') => quote = Some(*c),
+            None => depth += i32::from(*c == '{') - i32::from(*c == '}'),
+        }
         depth == 0
     });
     end.map_or(text.len(), |(end, _)| end + 1)
@@ -392,6 +397,7 @@ mod tests {
         assert_eq!(blanked("/orders/${random(1, 9)}/x/${id}"), "/orders/{}/x/{}");
         assert_eq!(blanked("/plain"), "/plain");
         assert_eq!(blanked("/a/${json('{}')}/b"), "/a/{}/b");
+        assert_eq!(blanked("/a/${default(x, '}')}/b"), "/a/{}/b");
         assert_eq!(blanked("/a/${open"), "/a/{}");
     }
 }

@@ -14,9 +14,12 @@ mod memory;
 mod nginx;
 mod outcomes;
 mod play;
+#[path = "../../../holdup-wire/tests/real/mod.rs"]
+mod real;
 mod redirects;
 mod rows;
 mod search;
 mod servers;
 mod sessions;
 mod shards;
+mod sql;

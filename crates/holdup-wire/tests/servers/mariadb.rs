@@ -1,104 +1,11 @@
 //! MariaDB: logins, texts and prepared statements, transactions, what goes wrong.
 
-use std::fs;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
-
 use holdup_wire::{Error, MAX_PREPARED, Statement};
-use rustls::pki_types::CertificateDer;
 
-use super::PASSWORD;
-use super::client::{Client, End, Seen, prepared, refused, text};
-use super::server::{certificate, free_port, is_root, program, stop};
-
-/// `$` is the password.
-const USERS: &str = "CREATE DATABASE lab;
-CREATE USER 'app'@'%' IDENTIFIED BY '$';
-GRANT ALL ON *.* TO 'app'@'%';
-CREATE USER 'signer'@'%' IDENTIFIED VIA ed25519 USING PASSWORD('$');
-GRANT SELECT ON lab.* TO 'signer'@'%';
-CREATE USER 'nobody'@'%' IDENTIFIED BY '';
-CREATE USER 'careful'@'%' IDENTIFIED BY '$' REQUIRE SSL;
-CREATE USER 'limited'@'%' IDENTIFIED BY '$';
-CREATE TABLE lab.t (id INT PRIMARY KEY, note VARCHAR(100)) ENGINE=InnoDB;
-INSERT INTO lab.t SELECT seq, CONCAT('note ', seq) FROM lab.seq_1_to_1000;
-CREATE TABLE lab.kinds (tiny TINYINT, ntiny TINYINT UNSIGNED, small SMALLINT, mid MEDIUMINT, whole INT UNSIGNED, big BIGINT,
- nbig BIGINT UNSIGNED, price DECIMAL(10,2), f FLOAT, d DOUBLE, day DATE, at DATETIME(3), stamp DATETIME, span TIME, micro TIME(6), y YEAR,
- name VARCHAR(20), raw BLOB, word ENUM('a','b'), nothing INT);
-INSERT INTO lab.kinds VALUES (-1, 255, -300, -70000, 4000000000, -9000000000000000000, 18446744073709551615, -12.50, 1.5, -0.001,
- '2024-02-29', '2024-02-29 01:02:03.045', '2024-01-01 00:00:00', '-100:01:02', '00:00:00.5', 2024, 'grüße', X'00ff', 'b', NULL);
-CREATE DEFINER='app'@'%' PROCEDURE lab.two() SELECT 1 AS a UNION SELECT 2;
-";
-
-struct MariaDb {
-    process: Child,
-    port: u16,
-    certificate: CertificateDer<'static>,
-    _dir: tempfile::TempDir,
-}
-
-impl Drop for MariaDb {
-    fn drop(&mut self) {
-        stop(&mut self.process, libc::SIGKILL);
-    }
-}
-
-impl MariaDb {
-    fn start() -> Option<Self> {
-        let server = program(&["/usr/sbin/mariadbd", "/usr/local/sbin/mariadbd"], "mariadb-server")?;
-        let dir = tempfile::tempdir().expect("a folder");
-        let data = dir.path().join("data");
-        let as_root = if is_root() { &["--user=root"][..] } else { &[] };
-        let made = Command::new("mariadb-install-db")
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-            .arg(format!("--datadir={}", data.display()))
-            .args(as_root)
-            .output()
-            .expect("it runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let certificate = certificate(dir.path());
-        fs::write(dir.path().join("init.sql"), USERS.replace('$', PASSWORD)).expect("init.sql");
-        let log = fs::File::create(dir.path().join("log")).expect("a log");
-        let port = free_port();
-        let path = |name: &str| dir.path().join(name).display().to_string();
-        let process = Command::new(server)
-            .args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M"])
-            .args(["--max-allowed-packet=64M", "--plugin-load-add=auth_ed25519", "--character-set-server=utf8mb4"])
-            .arg(format!("--datadir={}", data.display()))
-            .arg(format!("--socket={}", path("socket")))
-            .arg(format!("--init-file={}", path("init.sql")))
-            .arg(format!("--ssl-cert={}", path("cert.pem")))
-            .arg(format!("--ssl-key={}", path("key.pem")))
-            .arg(format!("--port={port}"))
-            .args(as_root)
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().expect("a log"))
-            .stderr(log)
-            .spawn()
-            .expect("it starts");
-        let server = Self { process, port, certificate, _dir: dir };
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while Client::connect(&server.address("app", PASSWORD), None).is_err() {
-            assert!(Instant::now() < deadline, "{}", server.log());
-            sleep(Duration::from_millis(100));
-        }
-        Some(server)
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(Path::new(self._dir.path()).join("log")).unwrap_or_default()
-    }
-
-    fn address(&self, user: &str, password: &str) -> String {
-        format!("mysql://{user}:{password}@127.0.0.1:{}/lab", self.port)
-    }
-
-    fn client(&self) -> Client {
-        Client::connect(&self.address("app", PASSWORD), None).expect("a login")
-    }
-}
+use super::real::PASSWORD;
+use super::real::client::{Client, End, Seen, prepared, refused, text};
+use super::real::mariadb::MariaDb;
+use super::real::process::free_port;
 
 /// One server for all: a second costs seconds.
 #[test]

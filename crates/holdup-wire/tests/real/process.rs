@@ -26,9 +26,10 @@ pub fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// Writes `cert.pem` and `key.pem` for localhost.
+/// Writes `cert.pem` and `key.pem` for localhost, by name and by address.
 pub fn certificate(dir: &Path) -> CertificateDer<'static> {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).expect("a certificate");
+    let made =
+        rcgen::generate_simple_self_signed(["localhost", "127.0.0.1"].map(str::to_owned)).expect("a certificate");
     fs::write(dir.join("cert.pem"), made.cert.pem()).expect("cert.pem");
     fs::write(dir.join("key.pem"), made.signing_key.serialize_pem()).expect("key.pem");
     made.cert.der().clone()
@@ -36,9 +37,17 @@ pub fn certificate(dir: &Path) -> CertificateDer<'static> {
 
 /// Ends a server and waits for it.
 pub fn stop(process: &mut Child, signal: libc::c_int) {
+    // One that has ended was waited for: its number may be another's.
+    if process.try_wait().is_ok_and(|status| status.is_none()) {
+        send(process, signal);
+        let _ = process.wait();
+    }
+}
+
+/// Sends a signal.
+pub fn send(process: &Child, signal: libc::c_int) {
     if let Ok(id) = i32::try_from(process.id()) {
         // SAFETY: the process is our own child, which has not been waited for.
         unsafe { libc::kill(id, signal) };
     }
-    let _ = process.wait();
 }

@@ -1,0 +1,132 @@
+//! Statements as load, on a real MariaDB and a real PostgreSQL: what they do, and what is made of a server that is slow,
+//! full, stopped or killed. Each server runs all that concerns it, for starting one costs seconds.
+
+mod mishaps;
+mod statements;
+
+use std::path::PathBuf;
+use std::thread;
+
+use holdup_load::scenario::Scenario;
+
+use crate::play::{Played, play};
+use crate::real::PASSWORD;
+use crate::real::client::Client;
+use crate::real::mariadb::MariaDb;
+use crate::real::postgres::Postgres;
+
+/// Either server, as far as the tests need it.
+pub trait Database {
+    /// Whether it is MySQL's dialect.
+    const IS_MYSQL: bool;
+    /// A target for this account.
+    fn target(&self, user: &str, password: &str) -> String;
+    /// The same in a database that there is not.
+    fn nowhere(&self) -> String;
+    /// Somebody with all rights.
+    fn boss(&self) -> Client;
+    /// See [`MariaDb::certificate_file`].
+    fn certificate(&self) -> PathBuf;
+    /// Ends it as a crash does.
+    fn kill(&mut self);
+    /// Starts it again.
+    fn restart(&mut self);
+}
+
+impl Database for MariaDb {
+    const IS_MYSQL: bool = true;
+    fn target(&self, user: &str, password: &str) -> String {
+        self.address(user, password)
+    }
+    fn nowhere(&self) -> String {
+        self.address("app", PASSWORD).replace("/lab", "/nowhere")
+    }
+    fn boss(&self) -> Client {
+        self.client()
+    }
+    fn certificate(&self) -> PathBuf {
+        self.certificate_file()
+    }
+    fn kill(&mut self) {
+        self.kill();
+    }
+    fn restart(&mut self) {
+        self.restart();
+    }
+}
+
+impl Database for Postgres {
+    const IS_MYSQL: bool = false;
+    fn target(&self, user: &str, password: &str) -> String {
+        self.address(user, password, "lab")
+    }
+    fn nowhere(&self) -> String {
+        self.address("app", PASSWORD, "nowhere")
+    }
+    fn boss(&self) -> Client {
+        self.client()
+    }
+    fn certificate(&self) -> PathBuf {
+        self.certificate_file()
+    }
+    fn kill(&mut self) {
+        self.kill();
+    }
+    fn restart(&mut self) {
+        self.restart();
+    }
+}
+
+/// A scenario of the account that has all rights.
+fn read<D: Database>(server: &D, rest: &str) -> Scenario {
+    at(&server.target("app", PASSWORD), rest)
+}
+
+fn at(target: &str, rest: &str) -> Scenario {
+    let text = format!("target: {target}\n{rest}");
+    Scenario::parse(&text, "test.yaml").unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn run<D: Database>(server: &D, rest: &str) -> Played {
+    play(&read(server, rest), None)
+}
+
+/// How often `operation` ended so.
+fn count(played: &Played, operation: &str, outcome: &str) -> u64 {
+    let found = played.summary.operations.iter().find(|o| o.operation == operation);
+    let names: Vec<&str> = played.summary.operations.iter().map(|o| o.operation.as_str()).collect();
+    let found = found.unwrap_or_else(|| panic!("no {operation}: {names:?}"));
+    if outcome == "ok" { found.completed } else { found.failures.get(outcome).copied().unwrap_or(0) }
+}
+
+/// Connections of the load that the server has now.
+fn connections<D: Database>(boss: &mut Client) -> u64 {
+    let text = if D::IS_MYSQL {
+        "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID <> CONNECTION_ID() AND USER <> 'system user'"
+    } else {
+        "SELECT count(*) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND application_name = 'holdup'"
+    };
+    boss.value(text).parse().unwrap()
+}
+
+#[test]
+fn mariadb() {
+    let Some(mut server) = MariaDb::start() else { return };
+    server.boss().query("SET GLOBAL max_statement_time = 30");
+    let target = server.target("app", PASSWORD);
+    let wrong_port = thread::spawn(move || mishaps::wrong_port(&target));
+    statements::all(&server);
+    mishaps::all(&mut server);
+    mishaps::stopped(&server);
+    wrong_port.join().unwrap();
+}
+
+#[test]
+fn postgres() {
+    let Some(mut server) = Postgres::start() else { return };
+    let target = server.target("app", PASSWORD);
+    let wrong_port = thread::spawn(move || mishaps::wrong_port(&target));
+    statements::all(&server);
+    mishaps::all(&mut server);
+    wrong_port.join().unwrap();
+}
