@@ -343,9 +343,10 @@ impl Scenario {
         let thresholds = objectives::parse(map.get("thresholds"), &names)?;
         let watch = map.get("watch").map_or(&[][..], Node::list);
         let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
-        let recorded = match (included.as_str(), remark.as_str()) {
-            ("", "") => text.to_owned(),
-            _ => format!("{}\n{included}{remark}", text.trim_end()),
+        let vars: String = given.vars.iter().map(|(name, value)| format!("# --var {name}={value}\n")).collect();
+        let recorded = match (included.as_str(), remark.as_str(), vars.as_str()) {
+            ("", "", "") => text.to_owned(),
+            _ => format!("{}\n{included}{remark}{vars}", text.trim_end()),
         };
         let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
         // Users keep their cookies, unless it is said that they do not.

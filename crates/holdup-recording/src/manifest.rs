@@ -141,6 +141,9 @@ pub struct LoadFacts {
     /// Who decides when the next request is due.
     #[serde(default)]
     pub model: Model,
+    /// What the rates of the phases count if that is not requests: `sessions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_of: Option<String>,
     /// `http/1.1` or `http/2`, with ` over tls` where it is.
     #[serde(default)]
     pub protocol: String,

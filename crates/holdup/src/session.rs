@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use holdup_collect::run as collectors;
 use holdup_collect::watch::{self, Options};
 use holdup_load::engine::{Engine, Outputs};
-use holdup_load::scenario::{Scenario, WarmUp};
+use holdup_load::scenario::{RateOf, Scenario, WarmUp};
 use holdup_load::schedule::Share;
 use holdup_load::stats::{Live, Second};
 use holdup_recording::hlog::Interval;
@@ -330,6 +330,7 @@ fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
         thresholds: scenario.thresholds.clone(),
         generator_cpu_ratio: None,
         model: scenario.load.model(),
+        rate_of: (scenario.rate_of == RateOf::Sessions).then(|| "sessions".to_owned()),
         protocol: format!("{}{over_tls}", scenario.http.version.name()),
         loops: engine.loops(),
         wake_quantum_ns: scenario.generator.pace.quantum_ns(),
