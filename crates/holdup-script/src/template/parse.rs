@@ -226,7 +226,7 @@ impl<'n> Scope<'n> {
             );
             return Err(self.error(at, format!("unknown function {name}(); {hint}")));
         };
-        let arguments = self.nested(at, |scope| scope.arguments(at, cursor))?;
+        let arguments = self.nested(at, |scope| scope.arguments(name, at, cursor))?;
         let takes = |scope: &Self| scope.error(at, format!("{name}({}) takes {}", function.arguments, function.takes));
         if !(function.least..=function.most).contains(&arguments.len()) {
             return Err(takes(self));
@@ -234,14 +234,22 @@ impl<'n> Scope<'n> {
         (function.node)(arguments, self).ok_or_else(|| takes(self))
     }
 
-    fn arguments(&mut self, at: usize, cursor: &mut Cursor<'_>) -> Result<Vec<Node>, TemplateError> {
+    fn arguments(&mut self, name: &str, at: usize, cursor: &mut Cursor<'_>) -> Result<Vec<Node>, TemplateError> {
         let mut arguments = Vec::new();
         cursor.skip_spaces();
         if cursor.eat(")") {
             return Ok(arguments);
         }
         loop {
+            cursor.skip_spaces();
+            let (from, is_quoted) = (cursor.at(), cursor.peek().is_some_and(|c| c == '\'' || c == '"'));
             arguments.push(self.expression(cursor, Inside::Call)?);
+            // It would be sent as it stands there, which nobody means.
+            if is_quoted && name != "template" && cursor.since(from).contains("${") {
+                return Err(
+                    self.error(from, "a text in quotes is not filled in; put it into vars, and use its name here")
+                );
+            }
             cursor.skip_spaces();
             if cursor.eat(")") {
                 return Ok(arguments);

@@ -190,6 +190,7 @@ fn slips_are_told_with_the_nearest_name() {
         ("${accounts.zip}", 11, r#"the feeder accounts has no column "zip"; there are: email, First Name"#),
         ("${token.id}", 2, "token is a variable and has no columns; write ${token}"),
         ("${rnadom(1, 2)}", 2, "unknown function rnadom(); did you mean random()?"),
+        ("${base64('${token}:x')}", 9, "a text in quotes is not filled in; put it into vars, and use its name here"),
         ("${uuid}", 2, "uuid is a function: write uuid()"),
         ("${uiud}", 2, r#"unknown name "uiud"; did you mean uuid()?"#),
         ("${env.HOST}", 2, "the environment variable HOST is not set; set it, or say what else: env.HOST:-text"),
