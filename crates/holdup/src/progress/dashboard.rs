@@ -70,6 +70,9 @@ pub struct View<'a> {
 /// The view: lines without one at the end, none wider than the terminal less a column, fewer than it has rows.
 pub fn render(view: &View<'_>, look: Look) -> String {
     let mut lines = vec![head(view, look)];
+    if !view.now.doing.is_empty() {
+        lines.push(row(look, "search", &view.now.doing, &[], PLAIN));
+    }
     let last = view.moments.back();
     let curve = |of: fn(&Moment) -> Option<f64>| -> Vec<Option<f64>> { view.moments.iter().map(of).collect() };
     lines.push(row(look, "rate", &rates(view, last), &curve(|m| Some(m.achieved)), PLAIN));
@@ -387,6 +390,11 @@ mod tests {
     fn a_search_has_a_budget_and_a_watch_no_end() {
         let text = draw(WIDE, 1, Some(Length::AtMost(Duration::from_secs(3_690))));
         assert!(text.contains("at most 1 h 01 min left"), "{text}");
+        assert!(!text.contains("\nsearch    "), "no search says what it does: {text}");
+        let now = Snapshot { doing: "between 160/s, which held, and 320/s".to_owned(), ..now() };
+        let budget = Some(Length::AtMost(Duration::from_secs(180)));
+        let text = render(&View { length: budget, now: &now, moments: &VecDeque::new(), ended: &[] }, WIDE);
+        assert!(text.lines().nth(1) == Some("search    between 160/s, which held, and 320/s"), "{text}");
         let text = draw(WIDE, 0, None);
         assert!(text.starts_with("30 s  now 200/s\nrate      200/s offered, -/s achieved\n"), "{text}");
         assert!(draw(WIDE, 1, Some(Length::Of(Duration::from_secs(10)))).contains("100 %  0 s left"));
