@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use holdup_script::Template;
 pub use holdup_script::program::Over;
-use holdup_script::program::{Asked, Form, Script};
+use holdup_script::program::{Asked, Form, Op, Script};
 use holdup_wire::{Address, Dialect, Secret, TlsWish};
 
 use holdup_recording::manifest::Threshold;
@@ -142,10 +142,24 @@ pub struct Target {
 }
 
 impl Target {
-    /// A database.
-    fn database(address: Address) -> Self {
+    /// Whether `address` is one of a database: `mysql://` or `postgres://`.
+    pub fn is_database(address: &str) -> bool {
+        Address::is_one(address)
+    }
+
+    /// Reads the address of a database; a password that it does not hold is taken from the environment.
+    ///
+    /// # Errors
+    /// A message that says what is wrong with it and never repeats credentials.
+    pub fn database(address: &str) -> Result<Self, String> {
+        let mut address = Address::parse(address).map_err(|why| why.to_string())?;
+        if address.password.reveal().is_empty()
+            && let Ok(password) = std::env::var(password_variable(address.dialect))
+        {
+            address.password = Secret::new(password);
+        }
         let tls = address.tls == TlsWish::On;
-        Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) }
+        Ok(Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) })
     }
 
     /// Whether it is an address of this machine's loopback.
@@ -284,6 +298,19 @@ impl Scenario {
         once
     }
 
+    /// Which of the operations are part of the load, rather than of what goes before or after it.
+    pub fn measured(&self) -> Vec<bool> {
+        let Some(sessions) = &self.sessions else { return vec![true; self.operations.len()] };
+        let mut measured = vec![false; self.operations.len()];
+        let flows = sessions.script.flows.iter().skip(sessions.first as usize).take(sessions.flows as usize);
+        for op in flows.flat_map(|flow| &flow.ops) {
+            if let Op::Request(request) = op {
+                measured[sessions.script.requests[*request as usize].operation as usize] = true;
+            }
+        }
+        measured
+    }
+
     /// Most requests in flight: users of a closed model, else connections times the streams on each.
     pub fn lanes(&self) -> u32 {
         match &self.load {
@@ -310,14 +337,8 @@ impl Scenario {
         let map = root.map(&KEYS)?;
         let target_node = map.need("target")?;
         let address = target_node.text()?;
-        let (target, base_path) = if Address::is_one(address) {
-            let mut database = Address::parse(address).map_err(|why| target_node.error(why))?;
-            if database.password.reveal().is_empty()
-                && let Ok(password) = std::env::var(password_variable(database.dialect))
-            {
-                database.password = Secret::new(password);
-            }
-            (Target::database(database), "/".to_owned())
+        let (target, base_path) = if Target::is_database(address) {
+            (Target::database(address).map_err(|why| target_node.error(why))?, "/".to_owned())
         } else {
             Target::parse(address).map_err(|why| target_node.error(why))?
         };

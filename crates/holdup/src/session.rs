@@ -242,6 +242,18 @@ fn put_load_on(
         text: format!("the load ended early: {}", over.text),
         labels: Labels::none(),
     }));
+    for (operation, outcome, said) in &summary.refusals {
+        // In the midst of the load nobody said it: it is what a count of failures leaves open.
+        let text = format!("{operation}: {outcome}: the database said first: {said}");
+        progress.say(&text);
+        events.events.push(Event {
+            observed_at: summary.ended_at,
+            source: "holdup".to_owned(),
+            kind: "refused".to_owned(),
+            text,
+            labels: Labels::none(),
+        });
+    }
     let aborted = aborted.filter(|_| summary.interrupted);
     events.events.extend(aborted.iter().map(|aborted| Event {
         observed_at: aborted.at,
@@ -321,17 +333,19 @@ fn allow_descriptors(connections: u32) -> Result<(), Failure> {
 }
 
 fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {
+    let spoken = scenario.target.sql.as_ref().map_or(scenario.http.version.name(), |database| database.dialect.name());
     let over_tls = if scenario.target.tls { " over tls" } else { "" };
+    let measured = scenario.operations.iter().zip(scenario.measured()).filter(|(_, measured)| *measured);
     LoadFacts {
         target: scenario.target.url(),
         connections: scenario.lanes(),
         timeout_ns: scenario.timeout.as_nanos() as i64,
-        operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
+        operations: measured.map(|(o, _)| o.name.clone()).collect(),
         thresholds: scenario.thresholds.clone(),
         generator_cpu_ratio: None,
         model: scenario.load.model(),
         rate_of: (scenario.rate_of == RateOf::Sessions).then(|| "sessions".to_owned()),
-        protocol: format!("{}{over_tls}", scenario.http.version.name()),
+        protocol: format!("{spoken}{over_tls}"),
         loops: engine.loops(),
         wake_quantum_ns: scenario.generator.pace.quantum_ns(),
         shard: shard(scenario),

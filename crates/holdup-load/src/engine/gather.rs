@@ -190,6 +190,7 @@ impl<'a> Gather<'a> {
             return Err(error);
         }
         let parts = self.plan.operations.iter().zip(self.tallies).zip(self.totals);
+        let parts = parts.zip(&self.plan.measured).filter(|(_, measured)| **measured).map(|(part, _)| part);
         Ok(Gathered {
             operations: parts
                 .map(|((name, tally), latencies)| OperationSummary {
@@ -244,7 +245,8 @@ impl<'a> Gather<'a> {
 
     fn second(&self, from: Duration, slice: Slice) -> Second {
         let (rate, phase) = self.offered_at(from, Duration::ZERO);
-        let operations = self.plan.operations.iter().zip(slice.latencies).map(|(name, latencies)| OperationSecond {
+        let operations = self.plan.operations.iter().zip(slice.latencies).zip(&self.plan.measured);
+        let operations = operations.filter(|(_, measured)| **measured).map(|((name, latencies), _)| OperationSecond {
             name: name.clone(),
             completed: latencies.outcomes.get(Outcome::Ok as usize).copied().unwrap_or(0),
             failures: books::failures(&latencies.outcomes),

@@ -74,6 +74,8 @@ pub struct Plan<'a> {
     pub requests: Vec<Prepared>,
     /// Operations' names.
     pub operations: Vec<String>,
+    /// Which of them are part of the load.
+    pub measured: Vec<bool>,
     /// Names of phases, but for a schedule that is made while it is played.
     phases: Vec<String>,
     /// Whose turn it is: operations, or flows of sessions.
@@ -118,6 +120,7 @@ impl<'a> Plan<'a> {
             scenario,
             requests: Vec::new(),
             operations: scenario.operations.iter().map(|o| o.name.clone()).collect(),
+            measured: scenario.measured(),
             phases: scenario.load.phase_names(),
             turns,
             visits,
