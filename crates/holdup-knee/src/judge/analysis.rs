@@ -13,10 +13,10 @@ pub(crate) struct Analysis {
     pub visits: Vec<Visit>,
     /// Of each visit.
     pub held: Vec<Held>,
-    /// Share of requests that stay in the system at low rates already: never answered.
-    pub leak: f64,
     /// Share of requests that fail at low rates already.
     pub errors_base: f64,
+    /// The visit after which the service no longer carried what it had carried before: later ones say nothing of it.
+    pub spoilt_by: Option<usize>,
     /// The highest rate that held, and the lowest above it that did not.
     pub hold: Option<f64>,
     pub over: Option<f64>,
@@ -55,9 +55,11 @@ impl Analysis {
                 None => Held::Unclear,
             })
             .collect();
+        let spoilt_by = spoilt_by(steps, &visits, &held);
         // These two are played one straight after the other: neither starts, or ends, in a steady state. But an overload
         // that was none is worth knowing.
         let counts = |index: usize| match steps[visits[index].step].purpose {
+            _ if spoilt_by.is_some_and(|spoilt| index > spoilt) => false,
             Purpose::Recover => false,
             Purpose::Overload => held[index] == Held::Yes,
             _ => true,
@@ -82,7 +84,7 @@ impl Analysis {
                     && !conflicts.contains(&index)
                     && !is_unsettled(visit);
                 // Seconds that differ much more than they should: the machine was disturbed, and not for one second only.
-                let is_quiet = !variation.is_little() || visit.response_error <= 0.1;
+                let is_quiet = !variation.is_little() || visit.response_error <= 0.1 || visit.seconds < 2;
                 // A queue close to its capacity needs longer than a step to become as long as it will be.
                 let is_steady = variation.is_little()
                     || capacity.is_none_or(|capacity| {
@@ -106,7 +108,7 @@ impl Analysis {
             (capacity.value, spread.clamp(0.01, 1.0))
         });
         let fit = fit(&observed, known, variation);
-        Self { visits, held, leak, errors_base, hold, over, limited, conflicts, capacity, variation, used, fit }
+        Self { visits, held, errors_base, spoilt_by, hold, over, limited, conflicts, capacity, variation, used, fit }
     }
 
     /// The knee: from the curve, and never beyond what does not hold.
@@ -160,6 +162,22 @@ impl Analysis {
         seen.sort_by(|a, b| a.0.total_cmp(&b.0));
         seen.iter().take(3).map(|one| one.1).reduce(f64::min)
     }
+}
+
+/// The first visit that was too much, if afterwards even lower rates that had held do not, again and again.
+fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Option<usize> {
+    let first = held.iter().position(|held| *held == Held::No(How::AchievedBelowOffered))?;
+    let is_held = |index: &usize| held[*index] == Held::Yes;
+    let before = (0..first).filter(is_held).map(|index| visits[index].offered).reduce(f64::max)?;
+    let later = || {
+        (first + 1..visits.len()).filter(|index| {
+            let purpose = steps[visits[*index].step].purpose;
+            visits[*index].offered < 0.98 * before && !matches!(purpose, Purpose::Overload | Purpose::Recover)
+        })
+    };
+    let failed = later().filter(|index| matches!(held[*index], Held::No(_))).count();
+    let fine = later().filter(|index| is_held(index) && visits[*index].offered > 0.4 * before).count();
+    (failed >= 2 && failed > 2 * fine).then_some(first)
 }
 
 /// A response time that is much longer than one at a higher rate was disturbed: its error is at least the difference.

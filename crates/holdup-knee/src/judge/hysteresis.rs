@@ -10,6 +10,9 @@ const BACK: f64 = 1.25;
 
 /// Looks at the last recovery that follows an overload.
 pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut Vec<String>) -> Option<Hysteresis> {
+    if let Some(spoilt) = analysis.spoilt_by {
+        return spoilt_for_good(steps, analysis, spoilt, unresolved);
+    }
     let at = steps
         .windows(2)
         .rposition(|pair| pair[0].purpose == Purpose::Overload && pair[1].purpose == Purpose::Recover)?;
@@ -47,6 +50,31 @@ pub(crate) fn hysteresis(steps: &[Step], analysis: &Analysis, unresolved: &mut V
         recovered: first.is_some(),
         after: first.map(|second| gap + Duration::from_secs(second as u64)),
         response_ratio,
+    })
+}
+
+/// The first overload of the search was one too many: the last rate that no longer held tells it.
+fn spoilt_for_good(
+    steps: &[Step],
+    analysis: &Analysis,
+    spoilt: usize,
+    unresolved: &mut Vec<String>,
+) -> Option<Hysteresis> {
+    let overload = &analysis.visits[spoilt];
+    let (visit, _) = analysis.visits.iter().zip(&analysis.held).rfind(|(_, held)| matches!(held, Held::No(_)))?;
+    unresolved.push(format!(
+        "after {:.4}/s the service no longer carries what it carried before: the knee is that of before, from few steps",
+        overload.offered
+    ));
+    let before = before(steps, analysis, overload.step, visit.offered)?;
+    let step = &steps[visit.step];
+    let after = visit.response.unwrap_or((step.to - step.from).as_secs_f64());
+    Some(Hysteresis {
+        overload_rate: overload.offered,
+        recover_rate: visit.offered,
+        recovered: false,
+        after: None,
+        response_ratio: after / before,
     })
 }
 

@@ -65,7 +65,8 @@ pub(crate) fn is_stable(analysis: &Analysis, config: &Config) -> bool {
         .filter(|visit| !visit.is_limited && (visit.offered / knee.value).ln().abs() < 0.15)
         .count();
     let half_width = 0.5 * (knee.high - knee.low) / knee.value;
-    near >= 2
+    analysis.spoilt_by.is_none()
+        && near >= 2
         && (analysis.over.is_none() || analysis.witnesses() >= 2)
         && 4 * analysis.conflicts.len() <= near
         && half_width <= 2.0 * config.resolution

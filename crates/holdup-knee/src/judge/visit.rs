@@ -36,6 +36,8 @@ pub(crate) struct Visit {
     /// Requests in the system at the end beyond those at the start, and how many of them luck may bring.
     pub gained: f64,
     pub gained_by_luck: f64,
+    /// Mean response time over the fastest of all steps.
+    pub slowed: f64,
     pub in_system_last: f64,
     pub failed: f64,
     pub ended: f64,
@@ -105,6 +107,7 @@ impl Visit {
             in_system: mean(&levels),
             gained: last - first,
             gained_by_luck: by_luck(due, fastest.min(all.len() as f64)),
+            slowed: 1.0,
             in_system_last: last,
             failed,
             ended: completed + failed,
@@ -124,6 +127,7 @@ impl Visit {
     /// Takes the fastest response of all steps, which an overloaded step can't know.
     pub fn knowing(&mut self, fastest: f64) {
         self.gained_by_luck = self.gained_by_luck.min(by_luck(self.due, fastest));
+        self.slowed = self.response.map_or(1.0, |response| response / fastest);
     }
 
     /// Share of requests that failed, of those that ended.
@@ -140,7 +144,8 @@ impl Visit {
         let growth = self.growth - leak;
         let gained = self.gained - leak * self.due * self.seconds as f64;
         if growth > PLAIN {
-            return gained > self.gained_by_luck;
+            let is_slower = self.slowed > 3.0 && self.seconds >= 3 && self.drift > 0.3 * growth;
+            return gained > self.gained_by_luck || (is_slower && gained > 4.0);
         }
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
         // One stall can grow one second, or two.

@@ -35,12 +35,12 @@ pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget:
     // The first answer of a service may show that the step was too short to say anything: again, now that this is known.
     if let (Some(visit), Some(Held::Unclear)) = (analysis.visits.last(), analysis.held.last())
         && steps.last().is_some_and(|step| step.purpose == Purpose::Explore)
-        && visits(analysis, visit.offered, 0.01) < 3
+        && visits(analysis, visit.offered, 0.01) < 2
     {
         let why = format!("longer: {:.4}/s", visit.offered);
         return Some(Wanted { offer: offer(visit.offered, 30.0, 5.0, Purpose::Explore, analysis, budget), why });
     }
-    if analysis.errors_base > 0.5 && steps.len() >= 3 {
+    if analysis.spoilt_by.is_some() || analysis.errors_base > 0.5 && steps.len() >= 3 {
         return None;
     }
     let Some(ceiling) = analysis.over.or(analysis.limited) else {
@@ -211,6 +211,9 @@ fn affords(seconds: f64, analysis: &Analysis, config: &Config, budget: &Budget) 
 /// An overload, and straight after it a rate that was fine. Nothing when that can't be played.
 pub(crate) fn overload(analysis: &Analysis, config: &Config, budget: &Budget) -> VecDeque<Move> {
     let (Some(capacity), Some(knee)) = (analysis.capacity, analysis.knee()) else { return VecDeque::new() };
+    if analysis.spoilt_by.is_some() {
+        return VecDeque::new();
+    }
     let breaking = analysis.over.map_or(capacity.value, |over| capacity.value.min(over));
     let rate = (1.3 * breaking).min(config.most);
     if rate < 1.1 * capacity.value || analysis.limited.is_some_and(|limited| rate >= limited) {

@@ -177,6 +177,10 @@ impl Server {
             return;
         }
         if self.service.usl.is_some() {
+            if self.sharing.len() >= self.service.most_in_system {
+                ends.push(End { at: now, response: 1e-4, is_well: false });
+                return;
+            }
             let id = self.arrived.len();
             self.arrived.push(now);
             self.sharing.push(Reverse((At(self.attained + work / self.service.seconds), id)));

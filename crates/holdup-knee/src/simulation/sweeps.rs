@@ -175,6 +175,31 @@ fn disturbed_queues() {
 }
 
 #[test]
+#[ignore = "minutes: for release builds by hand; figures are in the journal"]
+fn other_services() {
+    use {Arrivals::*, Length::*};
+    for (alpha, beta, gamma) in [(0.02, 0.0005, 50.0), (0.05, 0.002, 200.0), (0.0, 0.001, 20.0)] {
+        for (arrivals, length) in [(Even, Constant), (Poisson, Exponential)] {
+            let mut kind = kind(arrivals, length, 1, gamma);
+            kind.service.usl = Some((alpha, beta));
+            // Deterministic: X(N) = rate; elasticity 1 is where d ln X / d ln N = 1/2.
+            let slope = |n: f64| (1.0 - alpha - beta * n * n) / (1.0 + alpha * (n - 1.0) + beta * n * (n - 1.0));
+            let (mut low, mut high) = (1.0, 1e4);
+            for _ in 0..60 {
+                let n: f64 = 0.5 * (low + high);
+                if slope(n) > 0.5 { low = n } else { high = n }
+            }
+            kind.knee = kind.service.usl_rate(low);
+            kind.name = format!("USL {alpha} {beta} {gamma} {arrivals:?} knee {:.0}", kind.knee);
+            print(&kind, seeds());
+            kind.service.most_in_system = 200;
+            kind.name = format!("{} at most 200", kind.name);
+            print(&kind, seeds());
+        }
+    }
+}
+
+#[test]
 #[ignore = "prints one search: KIND (a,l,workers,capacity) and SEED"]
 fn one() {
     let text = std::env::var("KIND").unwrap_or_else(|_| "p,c,1,30".to_owned());
@@ -185,6 +210,10 @@ fn one() {
     let mut service = kind.service;
     match parts.get(4) {
         Some(&"stalls") => service.stalls = Some(STALLS),
+        Some(&"usl") => {
+            service.usl = Some((0.05, 0.002));
+            service.most_in_system = 200;
+        }
         Some(&"bounded") => service.most_in_system = service.workers + 100,
         Some(&"errors") => service.error_ratio = 0.01,
         Some(&"never") => service.never_ratio = 0.005,
