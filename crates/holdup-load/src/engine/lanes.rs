@@ -55,11 +55,14 @@ pub struct InFlight {
     pub kept: Option<Box<Kept>>,
 }
 
+/// Name and value.
+type Field = (Box<[u8]>, Option<Box<[u8]>>);
+
 /// What is kept of a response where the protocol's own session keeps nothing.
 #[derive(Default)]
 pub struct Kept {
     /// Header fields, or the columns of the first row; none is NULL.
-    pub fields: Vec<(Box<[u8]>, Option<Box<[u8]>>)>,
+    pub fields: Vec<Field>,
     /// The body's beginning.
     pub body: Vec<u8>,
     /// Rows of a result.

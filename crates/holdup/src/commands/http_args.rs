@@ -106,8 +106,26 @@ impl HttpArgs {
         }
     }
 
+    /// The first flag that was given and is a matter of HTTP alone.
+    pub fn of_http_alone(&self) -> Option<&'static str> {
+        let given = [
+            (!self.headers.is_empty(), "--header"),
+            (self.method.is_some(), "--method"),
+            (self.body.is_some(), "--body"),
+            (self.http.is_some(), "--http"),
+            (self.streams.is_some(), "--streams"),
+            (self.redirects.is_some(), "--redirects"),
+            (self.cookies, "--cookies"),
+            (self.compression, "--compression"),
+        ];
+        given.iter().find_map(|(is_given, flag)| is_given.then_some(*flag))
+    }
+
     /// Overrides what `scenario` says by what was given; `is_alone` if nothing is watched.
     pub fn apply(&self, scenario: &mut Scenario, is_alone: bool) -> Result<(), Failure> {
+        if let Some(flag) = self.of_http_alone().filter(|_| scenario.target.sql.is_some()) {
+            return Err(Failure::Unusable(format!("{flag}: a database speaks no HTTP; leave it out")));
+        }
         let http = &mut scenario.http;
         http.version = self.http.unwrap_or(http.version);
         http.streams = self.streams.unwrap_or(http.streams);

@@ -12,6 +12,7 @@ mod load_args;
 mod output_args;
 pub mod report;
 pub mod run;
+mod sql_args;
 pub mod watch;
 
 use std::path::{Path, PathBuf};

@@ -12,6 +12,7 @@ use holdup_recording::manifest::Threshold;
 use super::http_args::HttpArgs;
 use super::load_args::{self, LoadArgs};
 use super::output_args::OutputArgs;
+use super::sql_args::SqlArgs;
 use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -30,6 +31,7 @@ Examples:
   holdup run --url https://127.0.0.1:8443/ --rate 200 --http 2 --streams 10 --insecure -H 'Accept: text/html'
   holdup run scenario.yaml --var tenant=acme --check
   holdup run --url http://127.0.0.1:8080/ --search 50:5000 --within 3m
+  holdup run --url mysql://app@127.0.0.1:3306/shop --query 'SELECT * FROM item WHERE id = ?' --param '${random(1, 5000)}' --rate 100
   holdup run scenario.yaml --shard 2/5 --start-at 2030-01-31T12:00:00Z
   holdup run scenario.yaml --out csv:seconds.csv --out junit:objectives.xml --metrics 127.0.0.1:9464
   holdup run scenario.yaml --out - | jq -c '[.elapsed_s, .response_ms.p99]'
@@ -37,7 +39,8 @@ Examples:
 
 Without a source to watch, this host is watched if the service is on it.
 Response time counts from the intended start of each request: the load never waits for the service, but with --closed.
-A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD.")]
+A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD.
+Statements are executed as they are, those that change data too: as load, on a database that is there for it.")]
 pub struct Args {
     /// Scenario file
     #[arg(value_name = "SCENARIO", required_unless_present = "url", conflicts_with = "url")]
@@ -47,7 +50,7 @@ pub struct Args {
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "scenario", value_parser = variable)]
     vars: Vec<(String, String)>,
 
-    /// Quick form: GET this URL
+    /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…)
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
@@ -95,6 +98,9 @@ pub struct Args {
 
     #[command(flatten)]
     http: HttpArgs,
+
+    #[command(flatten)]
+    sql: SqlArgs,
 
     #[command(flatten)]
     ways: OutputArgs,
@@ -194,6 +200,10 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn quick(args: &Args) -> Result<Scenario, Failure> {
     let url = args.url.as_deref().unwrap_or_default();
     let bad = |why: String| Failure::Unusable(format!("--url: {why}"));
+    if Target::is_database(url) {
+        return args.sql.scenario(Target::database(url).map_err(bad)?, &args.load, args.connections);
+    }
+    args.sql.check_none()?;
     let (target, path) = Target::parse(url).map_err(bad)?;
     scenario::check_path(&path).map_err(bad)?;
     let mut demand = args.load.demand(args.connections)?;
