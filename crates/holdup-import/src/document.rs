@@ -224,10 +224,18 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
+/// A list or map that is being read.
+struct Open {
+    anchor: usize,
+    node: Node,
+    /// The key whose value is next, its line, and whether it is the plain `<<`.
+    key: Option<(String, usize, bool)>,
+}
+
 /// Reads YAML: its first document.
 pub fn yaml(text: &str, file: &str) -> Result<Node, ImportError> {
     let wrong = |line: usize, why: String| ImportError::new(file, line, why);
-    let mut open: Vec<(usize, Node, Option<(String, usize, bool)>)> = Vec::new();
+    let mut open: Vec<Open> = Vec::new();
     let mut anchors: HashMap<usize, Node> = HashMap::new();
     let mut nodes = 0;
     for event in Parser::new_from_str(text) {
@@ -241,17 +249,17 @@ pub fn yaml(text: &str, file: &str) -> Result<Node, ImportError> {
                 (anchor, Node { line, value })
             }
             Event::SequenceStart(anchor, _) => {
-                open.push((anchor, Node { line, value: Value::List(Vec::new()) }, None));
+                open.push(Open { anchor, node: Node { line, value: Value::List(Vec::new()) }, key: None });
                 check_depth(open.len()).map_err(|why| wrong(line, why))?;
                 continue;
             }
             Event::MappingStart(anchor, _) => {
-                open.push((anchor, Node { line, value: Value::Map(Vec::new()) }, None));
+                open.push(Open { anchor, node: Node { line, value: Value::Map(Vec::new()) }, key: None });
                 check_depth(open.len()).map_err(|why| wrong(line, why))?;
                 continue;
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
-                Some((anchor, node, _)) => (anchor, node),
+                Some(done) => (done.anchor, done.node),
                 None => continue,
             },
             Event::Alias(anchor) => {
@@ -275,7 +283,7 @@ pub fn yaml(text: &str, file: &str) -> Result<Node, ImportError> {
             nodes += node.size();
             anchors.insert(anchor, node.clone());
         }
-        let Some((_, parent, key)) = open.last_mut() else { return Ok(node) };
+        let Some(Open { node: parent, key, .. }) = open.last_mut() else { return Ok(node) };
         match &mut parent.value {
             Value::List(items) => items.push(node),
             Value::Map(entries) => match key.take() {

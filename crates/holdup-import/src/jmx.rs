@@ -32,12 +32,9 @@ struct Plan<'a> {
     file: &'a str,
     names: Names,
     notes: Notes,
-    thresholds: Vec<String>,
     /// Where `--base-url` says that the requests go.
     base: Option<(Origin, String)>,
     has_cookies: bool,
-    /// Groups around the present element.
-    groups: Vec<String>,
     redirects: [usize; 2],
     /// Longest time to wait for a response that a sampler gives, milliseconds.
     timeout_ms: Option<f64>,
@@ -65,10 +62,8 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         file,
         names,
         notes,
-        thresholds: Vec::new(),
         base,
         has_cookies: false,
-        groups: Vec::new(),
         redirects: [0; 2],
         timeout_ms: None,
         listeners: Vec::new(),
@@ -174,6 +169,7 @@ impl Plan<'_> {
         let mut known: std::collections::HashSet<String> =
             self.names.set_once.iter().map(|(name, _)| name.clone()).collect();
         self.set_once(scenario);
+        self.fill_in(scenario);
         scenario.vars = std::mem::take(&mut self.names.vars);
         scenario.secrets = std::mem::take(&mut self.names.secrets).names();
         // Of the texts, those that are texts only: one may hold what a session finds out.
@@ -181,7 +177,7 @@ impl Plan<'_> {
         known.extend(texts.map(|var| var.name.clone()));
         scenario.hoist_headers(&known);
         scenario.keep_used_vars();
-        scenario.thresholds = std::mem::take(&mut self.thresholds);
+        scenario.slowest_to_thresholds();
         Ok(())
     }
 
@@ -199,6 +195,36 @@ impl Plan<'_> {
         self.notes.add(Kind::Changed, format!("variables {}", names.join(", ")), 0, why, "");
         if let Body::Sessions(sessions) = &mut scenario.body {
             sessions.iter_mut().for_each(|session| session.steps.insert(0, Step::Set(values.clone())));
+        }
+    }
+
+    /// Variables that are used, and that nothing sets since what did was left out: as texts that can be given a value.
+    fn fill_in(&mut self, scenario: &mut Scenario) {
+        let (used, set) = scenario.names();
+        let mut lists = Vec::new();
+        for (name, own, is_list) in self.names.variables() {
+            let is_text = self.names.vars.iter().any(|var| var.name == own);
+            if is_text || set.contains(&own) || !used.contains(&own) {
+                continue;
+            }
+            let why = "it is used, and nothing that was carried over sets it";
+            self.notes.add(
+                Kind::LeftOut,
+                format!("variable \"{name}\""),
+                0,
+                why,
+                "capture it, or give it a value in vars or with --var",
+            );
+            let value = crate::template::literal(&format!("${{{own}}}"));
+            if is_list {
+                lists.push((own, value));
+            } else {
+                let comment = "nothing that was carried over sets it".to_owned();
+                self.names.vars.push(crate::scenario::Var { name: own, value, comment });
+            }
+        }
+        if let (false, Body::Sessions(sessions)) = (lists.is_empty(), &mut scenario.body) {
+            sessions.iter_mut().for_each(|session| session.steps.insert(0, Step::Set(lists.clone())));
         }
     }
 
@@ -259,10 +285,8 @@ mod tests {
             file: "f",
             names: Names::default(),
             notes: Notes::default(),
-            thresholds: Vec::new(),
             base: None,
             has_cookies: false,
-            groups: Vec::new(),
             redirects: [0; 2],
             timeout_ms: None,
             listeners: Vec::new(),

@@ -113,7 +113,7 @@ impl<'a> Description<'a> {
     fn target(&mut self, scenario: &mut Scenario, options: &Options) -> Result<String, (usize, String)> {
         let servers = self.root.get("servers");
         let first = servers.and_then(|s| s.items().first());
-        let url = first.map(|server| server_url(server)).unwrap_or_default();
+        let url = first.map(server_url).unwrap_or_default();
         if let Some(base) = &options.base_url {
             let (origin, prefix) = target::base(base).map_err(|why| (0, why))?;
             scenario.target = origin.to_string();

@@ -142,6 +142,8 @@ pub struct Request {
     pub on_failure: Option<&'static str>,
     /// Said above it; may be empty.
     pub comment: String,
+    /// Longest response time that is wanted.
+    pub slowest: Option<Duration>,
     /// Where it is to go, if the file says so.
     pub origin: Option<Origin>,
     /// Where it stands in the file.
@@ -192,6 +194,8 @@ pub enum Load {
     /// So many users, one visit after the other.
     Closed {
         users: u32,
+        /// From so many users to so many in so long, one after the other; instead of the number, if there are any.
+        stages: Vec<(u32, u32, Duration)>,
         ramp_up: Option<Duration>,
         /// Visits in all.
         iterations: Option<u64>,
@@ -224,6 +228,7 @@ impl Default for Load {
     fn default() -> Self {
         Self::Closed {
             users: 1,
+            stages: Vec::new(),
             ramp_up: None,
             iterations: Some(1),
             duration: None,
@@ -259,6 +264,31 @@ impl Scenario {
         self.vars = vars.into_iter().filter(|var| used.contains(&var.name)).collect();
     }
 
+    /// Objectives of single requests as the run's.
+    pub fn slowest_to_thresholds(&mut self) {
+        let mut found = Vec::new();
+        let Body::Sessions(all) = &self.body else { return };
+        all.iter().for_each(|session| slowest(&session.steps, "", &mut found));
+        for (name, limit) in found {
+            let objective = format!("{name} max < {}", crate::load::length(limit)).trim_start().to_owned();
+            if !self.thresholds.contains(&objective) {
+                self.thresholds.push(objective);
+            }
+        }
+    }
+
+    /// Words that its templates use, and variables that its steps set.
+    pub fn names(&self) -> (HashSet<String>, HashSet<String>) {
+        let mut used = words_of_templates(&crate::write::body(self));
+        let mut set = HashSet::new();
+        if let Body::Sessions(all) = &self.body {
+            all.iter().for_each(|session| names(&session.steps, &mut used, &mut set));
+        }
+        names(&self.setup, &mut used, &mut set);
+        names(&self.teardown, &mut used, &mut set);
+        (used, set)
+    }
+
     /// Every request, to be changed.
     pub fn each_request(&mut self, change: &mut dyn FnMut(&mut Request)) {
         match &mut self.body {
@@ -276,7 +306,8 @@ impl Scenario {
         if total < 2 {
             return;
         }
-        let mut fields: Vec<(String, usize, Vec<(String, usize)>)> = Vec::new();
+        // Name, how many requests have it, and its values with how many have each.
+        let mut fields: Vec<(String, usize, Counts)> = Vec::new();
         self.each_request(&mut |request| {
             for (name, value) in &request.headers {
                 let at = fields.iter().position(|(n, ..)| n == name).unwrap_or_else(|| {
@@ -321,6 +352,9 @@ fn words_of_templates(text: &str) -> HashSet<String> {
     let words = inner.flat_map(|t| t.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')));
     words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
+
+/// How often each of some texts was met.
+type Counts = Vec<(String, usize)>;
 
 /// Words of a header's template that need no value of a session.
 const KNOWN: [&str; 2] = ["secret", "base64"];
@@ -396,6 +430,58 @@ pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -
         };
         if stays {
             steps.push(step);
+        }
+    }
+}
+
+fn names(steps: &[Step], used: &mut HashSet<String>, set: &mut HashSet<String>) {
+    for step in steps {
+        match step {
+            Step::Request(request) => set.extend(request.captures.iter().map(|(name, _)| name.clone())),
+            Step::Set(values) => set.extend(values.iter().map(|(name, _)| name.clone())),
+            Step::Repeat { counter, steps, .. } => {
+                set.extend(counter.clone());
+                names(steps, used, set);
+            }
+            Step::ForEach { list, item, steps } => {
+                used.insert(list.clone());
+                set.insert(item.clone());
+                names(steps, used, set);
+            }
+            Step::While { steps, .. } | Step::During { steps, .. } | Step::Group { steps, .. } => {
+                names(steps, used, set)
+            }
+            Step::If { steps, otherwise, .. } => {
+                names(steps, used, set);
+                names(otherwise, used, set);
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().for_each(|b| names(b, used, set)),
+            Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
+        }
+    }
+}
+
+/// Requests with a longest response time, by their names with their groups.
+fn slowest(steps: &[Step], group: &str, found: &mut Vec<(String, Duration)>) {
+    for step in steps {
+        match step {
+            Step::Request(request) => {
+                let name = if request.name.is_empty() { String::new() } else { format!("{group}{}", request.name) };
+                found.extend(request.slowest.map(|limit| (name, limit)));
+            }
+            Step::Group { name, steps } => slowest(steps, &format!("{group}{name}/"), found),
+            Step::Repeat { steps, .. }
+            | Step::ForEach { steps, .. }
+            | Step::While { steps, .. }
+            | Step::During { steps, .. } => {
+                slowest(steps, group, found);
+            }
+            Step::If { steps, otherwise, .. } => {
+                slowest(steps, group, found);
+                slowest(otherwise, group, found);
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().for_each(|b| slowest(b, group, found)),
+            Step::Set(_) | Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
         }
     }
 }

@@ -214,8 +214,8 @@ fn load(load: &Load, has_sessions: bool) -> Yaml {
             keys.extend(connections.map(|n| entry("connections", Yaml::plain(n))));
             keys.extend(timeout.map(|d| entry("timeout", span(d))));
         }
-        Load::Closed { users, ramp_up, iterations, duration, timeout, .. } => {
-            keys.push(entry("users", Yaml::plain(users)));
+        Load::Closed { users, stages, ramp_up, iterations, duration, timeout, .. } => {
+            keys.push(entry("users", if stages.is_empty() { Yaml::plain(users) } else { staged(stages) }));
             keys.extend(ramp_up.map(|d| entry("ramp_up", span(d))));
             keys.extend(iterations.map(|n| entry("iterations", Yaml::plain(n))));
             keys.extend(duration.map(|d| entry("duration", span(d))));
@@ -223,6 +223,15 @@ fn load(load: &Load, has_sessions: bool) -> Yaml {
         }
     }
     Yaml::Map(keys)
+}
+
+fn staged(stages: &[(u32, u32, Duration)]) -> Yaml {
+    let stage = |(from, to, d): &(u32, u32, Duration)| {
+        let ramp = Yaml::Map(vec![entry("from", Yaml::plain(from)), entry("to", Yaml::plain(to))]).short();
+        let what = if from == to { entry("users", Yaml::plain(from)) } else { entry("ramp", ramp) };
+        Yaml::Map(vec![what, entry("for", Yaml::plain(length(*d)))]).short()
+    };
+    Yaml::List(stages.iter().map(stage).collect())
 }
 
 /// Equal stretches whose rates rise or fall by the same amount are steps.

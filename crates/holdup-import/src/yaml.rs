@@ -102,12 +102,12 @@ fn map(out: &mut String, entries: &[(String, Yaml)], indent: usize, mut is_inlin
         }
         out.push_str(&scalar(key, true, 0));
         out.push(':');
-        under(out, value, indent, indent + 2);
+        under(out, value, indent + 2);
     }
 }
 
 /// A value behind a key.
-fn under(out: &mut String, value: &Yaml, indent: usize, deeper: usize) {
+fn under(out: &mut String, value: &Yaml, deeper: usize) {
     let column = out.len() - out.rfind('\n').map_or(0, |at| at + 1);
     match value {
         Yaml::Plain(text) => {
@@ -127,7 +127,7 @@ fn under(out: &mut String, value: &Yaml, indent: usize, deeper: usize) {
             if column + 1 + line.chars().count() <= WIDTH && !line.contains('\n') && is_flat(inner) {
                 let _ = writeln!(out, " {line}");
             } else {
-                under(out, inner, indent, deeper);
+                under(out, inner, deeper);
             }
         }
         Yaml::Map(entries) => {
@@ -168,7 +168,7 @@ fn list(out: &mut String, items: &[Yaml], indent: usize) {
                 out.push('\n');
                 list(out, items, indent + 2);
             }
-            other => under(out, other, indent, indent + 2),
+            other => under(out, other, indent + 2),
         }
     }
 }

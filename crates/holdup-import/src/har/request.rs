@@ -169,7 +169,7 @@ impl Recording {
             return;
         }
         if !kind.is_empty() && !request.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case("content-type")) {
-            request.headers.push(("Content-Type".to_owned(), kind.replace(['\r', '\n'], " ")));
+            request.headers.push(("Content-Type".to_owned(), literal(&kind.replace(['\r', '\n', '\0'], " "))));
         }
         let (secrets, notes) = (&mut self.secrets, &mut self.notes);
         content::put_text(request, literal(text), &mut |name, value| {

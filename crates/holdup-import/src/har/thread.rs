@@ -59,10 +59,13 @@ impl Recording {
                 let Some(content) = entry.node.at(&["response", "content"]) else { continue };
                 let text = content.get("text").and_then(Node::text).unwrap_or_default();
                 let is_plain = content.get("encoding").is_none();
-                if is_plain && text.len() <= LARGEST_BYTES && text.trim_start().starts_with(['{', '[']) {
-                    if let Ok(json) = serde_json::from_str::<Json>(text) {
-                        texts(&json, &mut String::new(), by, &mut given);
-                    }
+                let is_json = text.trim_start().starts_with(['{', '[']);
+                if is_plain
+                    && is_json
+                    && text.len() <= LARGEST_BYTES
+                    && let Ok(json) = serde_json::from_str::<Json>(text)
+                {
+                    texts(&json, &mut String::new(), by, &mut given);
                 }
             }
         }

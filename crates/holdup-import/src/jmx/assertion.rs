@@ -4,7 +4,7 @@ use super::Plan;
 use super::element::Element;
 use crate::content::is_header;
 use crate::json_path;
-use crate::load::{length, seconds};
+use crate::load::seconds;
 use crate::pattern;
 use crate::scenario::Request;
 use crate::template::{double_quoted as quoted, literal};
@@ -31,12 +31,7 @@ impl Plan<'_> {
                 let limit = at.filled("DurationAssertion.duration").and_then(|text| self.names.number(text));
                 match limit.and_then(|ms| seconds(ms / 1e3)).filter(|d| !d.is_zero()) {
                     Some(limit) => {
-                        let groups = self.groups.iter().chain([&request.name]).map(String::as_str).collect::<Vec<_>>();
-                        let name = if request.name.is_empty() { String::new() } else { groups.join("/") };
-                        let objective = format!("{name} max < {}", length(limit)).trim_start().to_owned();
-                        if !self.thresholds.contains(&objective) {
-                            self.thresholds.push(objective);
-                        }
+                        request.slowest = Some(request.slowest.map_or(limit, |known| known.min(limit)));
                         self.changed(at, "a slow response fails an objective of the run, not the single request", "");
                     }
                     None => {

@@ -19,7 +19,11 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
         "__UUID" => "uuid()".to_owned(),
         "__Random" => {
             plain(2).clone_into(&mut also);
-            format!("random({}, {})", to.expression(arguments.first()?), to.expression(arguments.get(1)?))
+            let ends = (arguments.first()?, arguments.get(1)?);
+            if fixed(to, ends.0).zip(fixed(to, ends.1)).is_some_and(|(low, high)| low > high) {
+                return None;
+            }
+            format!("random({}, {})", whole(to, ends.0)?, whole(to, ends.1)?)
         }
         "__RandomString" => {
             plain(2).clone_into(&mut also);
@@ -27,7 +31,11 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
             if !from.is_empty() && (from.len() < 20 || !from.bytes().all(|b| b.is_ascii_alphanumeric())) {
                 to.differs(name, "its characters are letters and digits here");
             }
-            format!("random_text({})", to.expression(arguments.first()?))
+            let length = whole(to, arguments.first()?)?;
+            if fixed(to, arguments.first()?).is_some_and(|n| !(0..=100_000).contains(&n)) {
+                return None;
+            }
+            format!("random_text({length})")
         }
         "__time" => {
             plain(1).clone_into(&mut also);
@@ -61,9 +69,9 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
             if count < arguments.len() {
                 plain(count).clone_into(&mut also);
             }
-            let mut sum = to.expression(arguments.first()?);
+            let mut sum = whole(to, arguments.first()?)?;
             for argument in arguments.get(1..count)? {
-                sum = format!("add({sum}, {})", to.expression(argument));
+                sum = format!("add({sum}, {})", whole(to, argument)?);
             }
             sum
         }
@@ -132,6 +140,36 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
         return Some(variable);
     }
     Some(expression)
+}
+
+/// An argument that is to be a whole number, if it can be one.
+fn whole(to: &mut Translator<'_>, pieces: &[Piece]) -> Option<String> {
+    match pieces {
+        [Piece::Text(text)] => text.trim().parse::<i64>().ok().map(|n| n.to_string()),
+        // A variable that never changes has to be a number, too.
+        [Piece::Name(name)] if to.names.fixed(&format!("${{{name}}}")).is_some() => {
+            fixed(to, pieces)?;
+            Some(to.expression(pieces))
+        }
+        [Piece::Name(name)] if to.names.meaning(name.trim()).is_none() => None,
+        [Piece::Name(_)] => {
+            let own = to.expression(pieces);
+            // A text that is computed may be a number; one that is only a text is none, or it would have been seen above.
+            let is_word = to.names.vars.iter().any(|var| var.name == own && !var.value.contains('('));
+            (!is_word).then_some(own)
+        }
+        [Piece::Call { .. }] => Some(to.expression(pieces)),
+        _ => None,
+    }
+}
+
+/// The number that an argument always is.
+fn fixed(to: &Translator<'_>, pieces: &[Piece]) -> Option<i64> {
+    match pieces {
+        [Piece::Text(text)] => text.trim().parse().ok(),
+        [Piece::Name(name)] => to.names.fixed(&format!("${{{name}}}"))?.parse().ok(),
+        _ => None,
+    }
 }
 
 fn name_of(to: &Translator<'_>, name: &str) -> Option<String> {

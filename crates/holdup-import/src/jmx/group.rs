@@ -36,6 +36,8 @@ struct Threads {
     /// Iterations of each; nothing if they go on.
     loops: Option<u64>,
     duration: Option<Duration>,
+    /// From so many threads to so many in so long.
+    stages: Vec<(u32, u32, Duration)>,
     /// Arrivals of threads instead of a number of them.
     arrivals: Option<(Vec<Phase>, bool)>,
 }
@@ -141,7 +143,7 @@ impl Plan<'_> {
 
     /// Feeders whose next row each iteration takes.
     fn feeders(&self, top: &Element<'_>, at: &Element<'_>) -> Vec<String> {
-        fn all<'x>(at: &'x Element<'_>, into: &mut Vec<usize>) {
+        fn all(at: &Element<'_>, into: &mut Vec<usize>) {
             if at.class == "CSVDataSet" {
                 into.push(at.line);
             }
@@ -198,18 +200,27 @@ impl Plan<'_> {
                 let level = number(self, "TargetLevel").unwrap_or(1.0).max(0.0);
                 let ramp = number(self, "RampUp").and_then(|n| seconds(n * unit)).unwrap_or_default();
                 let hold = number(self, "Hold").and_then(|n| seconds(n * unit)).unwrap_or(UNBOUNDED);
-                if number(self, "Steps").is_some_and(|n| n > 1.0) && !ramp.is_zero() {
-                    self.changed(at, "it rises evenly, not in steps", "say the steps under load");
-                }
+                let steps = number(self, "Steps").filter(|n| (2.0..=1_000.0).contains(n) && !ramp.is_zero());
                 threads.users = count(Some(level));
                 if at.class == "ArrivalsThreadGroup" {
                     let rate = level / unit;
                     let phases = vec![stretch(0.0, rate, ramp), stretch(rate, rate, hold)];
                     threads.users = count(number(self, "ConcurrencyLimit"));
                     threads.arrivals = Some((phases, true));
+                    if steps.is_some() {
+                        self.changed(at, "it rises evenly, not in steps", "say the steps under load");
+                    }
                 } else {
                     threads.ramp_up = Some(ramp).filter(|r| !r.is_zero());
                     threads.duration = Some(ramp + hold);
+                    if let Some(steps) = steps {
+                        // The first step begins at once, the last is held.
+                        let users = |step: f64| count(Some((level * step / steps).ceil()));
+                        let each = ramp.div_f64(steps);
+                        let rise = (1..=steps as u32).map(|step| (users(f64::from(step)), each));
+                        threads.stages = rise.chain([(users(steps), hold)]).map(|(n, d)| (n, n, d)).collect();
+                        threads.ramp_up = None;
+                    }
                     threads.loops = number(self, "Iterations").filter(|n| *n >= 1.0).map(|n| n as u64);
                 }
             }
@@ -231,23 +242,11 @@ impl Plan<'_> {
                 threads.arrivals = Some((phases, true));
             }
             "UltimateThreadGroup" => {
-                let stages = stages(&self.rows(at, "ultimatethreadgroupdata"));
-                let Some(most) = stages.iter().map(|s| s.0.max(s.1)).max().filter(|most| *most > 0) else {
-                    return Err(self.wrong(at.line, format!("{} has no rows of numbers", at.title())));
-                };
-                let rising = stages.iter().take_while(|s| s.0.max(s.1) < most).count() + 1;
-                threads.users = most;
-                threads.ramp_up =
-                    Some(stages[..rising.min(stages.len())].iter().filter(|s| s.0 != s.1).map(|s| s.2).sum())
-                        .filter(|d: &Duration| !d.is_zero());
-                threads.duration = Some(stages.iter().map(|s| s.2).sum());
-                if stages.len() > 2 {
-                    self.changed(
-                        at,
-                        "the number of its threads goes up and down; here it rises to the highest and stays",
-                        "",
-                    );
-                }
+                threads.stages = stages(&self.rows(at, "ultimatethreadgroupdata"));
+                let most = threads.stages.iter().map(|s| s.0.max(s.1)).max().filter(|most| *most > 0);
+                threads.users =
+                    most.ok_or_else(|| self.wrong(at.line, format!("{} has no rows of numbers", at.title())))?;
+                threads.duration = Some(threads.stages.iter().map(|s| s.2).sum());
             }
             class => {
                 if class != "ThreadGroup" {
@@ -277,9 +276,10 @@ impl Plan<'_> {
                 }
             }
         }
+        threads.stages.retain(|stage| !stage.2.is_zero());
         if let Some((phases, _)) = &mut threads.arrivals {
             phases.retain(|phase| !phase.length().is_zero());
-            let too_much = |r: f64| r > 1e7 || r < 0.0 || r.is_nan();
+            let too_much = |r: f64| !(0.0..=1e7).contains(&r);
             if phases.is_empty()
                 || phases.iter().any(|p| {
                     matches!(p, Phase::Rate(r, _) if too_much(*r))
@@ -343,13 +343,16 @@ impl Plan<'_> {
             .and_then(|n| n.checked_mul(u64::from(threads.users)))
             .filter(|n| *n > 0)
             .map(|n| n.min(u64::from(u32::MAX)));
-        let duration = if iterations.is_none() && threads.duration.is_none() {
+        let stages = threads.stages.clone();
+        let duration = if !stages.is_empty() {
+            None
+        } else if iterations.is_none() && threads.duration.is_none() {
             Some(self.unbounded(at))
         } else {
             threads.duration
         };
         let comment = format!("{comment}threads that wait for responses");
-        Load::Closed { users, ramp_up: threads.ramp_up, iterations, duration, timeout, comment }
+        Load::Closed { users, stages, ramp_up: threads.ramp_up, iterations, duration, timeout, comment }
     }
 
     fn unbounded(&mut self, at: &Element<'_>) -> Duration {
@@ -363,7 +366,7 @@ impl Plan<'_> {
 
     /// One load of all thread groups, if there can be one; else the first one's, the others are listed.
     pub(super) fn join(&mut self, shapes: Vec<Shape>) -> (Load, Vec<Session>) {
-        let are_closed = shapes.iter().all(|s| matches!(s.load, Load::Closed { .. }));
+        let are_closed = shapes.iter().all(|s| matches!(&s.load, Load::Closed { stages, .. } if stages.is_empty()));
         let mut shapes = shapes.into_iter().filter(|s| crate::scenario::count(&s.steps) > 0 || !s.steps.is_empty());
         let Some(first) = shapes.next() else { return (Load::default(), Vec::new()) };
         let rest: Vec<Shape> = shapes.collect();
@@ -403,6 +406,7 @@ impl Plan<'_> {
         let duration = if by_count { sum.3 } else { sum.3.or(Some(UNBOUNDED)) };
         let load = Load::Closed {
             users: sum.0,
+            stages: Vec::new(),
             ramp_up: sum.1,
             iterations: sum.2.map(|n| n.min(u64::from(u32::MAX))),
             duration,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::element::{self, Element};
-use super::expression;
+use super::expression::{self, Piece};
 use crate::note::{Kind, Notes};
 use crate::scenario::{Feeder, Var};
 use crate::secret::{Secrets, is_secret};
@@ -73,6 +73,30 @@ impl Names {
         self.by_line.get(&line).map(String::as_str)
     }
 
+    /// Variables of sessions by what the plan calls them, in order: name there, name here, whether it is a list.
+    pub fn variables(&self) -> Vec<(String, String, bool)> {
+        let mut all: Vec<(String, String, bool)> = self
+            .meanings
+            .iter()
+            .filter_map(|(name, meaning)| match meaning {
+                Meaning::Value(own) => Some((name.clone(), own.clone(), false)),
+                Meaning::List(own) => Some((name.clone(), own.clone(), true)),
+                Meaning::Cell { .. } | Meaning::Expression(_) => None,
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Whether the first piece of a text is known only within a session: a capture, a row, something random.
+    pub fn is_found_out(&self, first: Option<&Piece>) -> bool {
+        let Some(Piece::Name(name)) = first else { return false };
+        self.meaning(name.trim()).is_some_and(|meaning| {
+            let own = meaning.expression();
+            !self.vars.iter().any(|var| var.name == own)
+        })
+    }
+
     /// A session's variable for a name of the plan; a new one if there is none yet.
     pub fn variable(&mut self, name: &str) -> String {
         if let Some(Meaning::Value(known) | Meaning::List(known)) = self.meanings.get(name) {
@@ -105,7 +129,8 @@ impl Names {
 
     /// A variable that nothing here sets: JMeter would send its reference as it stands.
     pub fn unknown(&mut self, name: &str) -> String {
-        let own = self.text(name, literal(&format!("${{{name}}}")), "nothing that was carried over sets it");
+        let own =
+            self.text(name, literal(&format!("${{{}}}", identifier(name))), "nothing that was carried over sets it");
         self.meanings.insert(name.to_owned(), Meaning::Value(own.clone()));
         own
     }

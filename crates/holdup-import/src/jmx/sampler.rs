@@ -109,23 +109,26 @@ impl Plan<'_> {
             return Some((Some(origin), self.with_query(path_part(&path), settings, sets)));
         }
         let mut path = self.template(raw, sampler, sets);
-        if path.starts_with("${") {
-            // It may begin with a slash of its own: `${base}/orders`.
-            let first = expression::pieces(raw).into_iter().next();
-            let start = fixed.or_else(|| match first {
-                Some(Piece::Name(name)) => self.names.fixed(&format!("${{{name}}}")),
-                _ => None,
-            });
-            match start {
-                Some(start) if start.starts_with('/') => {}
-                Some(_) => path.insert(0, '/'),
-                None => self.changed(
+        let pieces = expression::pieces(raw);
+        match &fixed {
+            // A text that never changes is looked at as it will be sent.
+            Some(fixed) if path.contains("${") && path_part(fixed) != *fixed => path = crate::template::literal(fixed),
+            None if path.starts_with("${") && self.names.is_found_out(pieces.first()) => {
+                self.changed(
                     sampler,
                     "its path begins with what is known only while it runs",
                     "see that this begins with a /",
-                ),
+                );
             }
-        } else if !path.starts_with('/') {
+            _ => {}
+        }
+        let has_slash = path.starts_with('/')
+            || fixed
+                .as_deref()
+                .map_or(self.names.is_found_out(pieces.first()) || self.starts_with_slash(pieces.first()), |f| {
+                    f.starts_with('/')
+                });
+        if !has_slash {
             path.insert(0, '/');
         }
         let path = self.with_query(path_part(&path), settings, sets);
@@ -145,6 +148,12 @@ impl Plan<'_> {
             );
         }
         Some((origin, path))
+    }
+
+    /// Whether a path that begins with this begins with a slash: `${base}/orders`.
+    fn starts_with_slash(&self, first: Option<&Piece>) -> bool {
+        let Some(Piece::Name(name)) = first else { return false };
+        self.names.fixed(&format!("${{{name}}}")).is_some_and(|value| value.starts_with('/'))
     }
 
     fn with_query(&mut self, path: String, settings: &Settings<'_, '_>, sets: &mut Vec<(String, String)>) -> String {
@@ -238,7 +247,11 @@ impl Plan<'_> {
             let value = self.template(value, manager, sets);
             request.headers.push((name.to_owned(), value));
         } else {
-            let value = self.template(value, manager, sets).replace(['\r', '\n', '\0'], " ");
+            // A variable may hold line breaks as well.
+            let fixed = self.names.fixed(value).filter(|fixed| fixed.contains(['\r', '\n', '\0']));
+            let value =
+                fixed.map_or_else(|| self.template(value, manager, sets), |fixed| crate::template::literal(&fixed));
+            let value = value.replace(['\r', '\n', '\0'], " ");
             let value = self.hidden(name, value, manager, place.line, false);
             request.headers.push((name.to_owned(), value));
         }

@@ -84,7 +84,8 @@ pub fn schedule(text: &str) -> Result<Schedule, String> {
 
 /// A stretch from one rate to another.
 pub fn stretch(from: f64, to: f64, length: Duration) -> Phase {
-    if from == 0.0 && to == 0.0 {
+    // Once in a thousand seconds is the least that a scenario can say.
+    if from.max(to) < 0.001 {
         Phase::Pause(length)
     } else if from == to {
         Phase::Rate(from, length)

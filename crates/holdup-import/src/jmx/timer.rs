@@ -96,7 +96,8 @@ impl Plan<'_> {
                     })
                     .map(|row| row.map(|((from, to), length)| stretch(from, to, length)))
                     .collect();
-                phases.filter(|phases| !phases.is_empty()).map(Pacer::Shape)
+                let phases = phases.map(|all| all.into_iter().filter(|p| !p.length().is_zero()).collect::<Vec<_>>());
+                phases.filter(|all| all.iter().any(|p| !matches!(p, Phase::Pause(_)))).map(Pacer::Shape)
             }
             _ => None,
         };

@@ -3,6 +3,7 @@
 
 use super::Plan;
 use super::element::Element;
+use super::expression;
 use super::names::Meaning;
 use super::timer;
 use crate::error::ImportError;
@@ -80,10 +81,8 @@ impl Plan<'_> {
                 if name.is_empty() {
                     return self.inside(at, around);
                 }
-                self.groups.push(name.clone());
-                let steps = self.inside(at, around);
-                self.groups.pop();
-                some(steps?, |steps| Step::Group { name, steps })
+                let steps = self.inside(at, around)?;
+                some(steps, |steps| Step::Group { name, steps })
             }
             "LoopController" => self.counted(at, around)?,
             "OnceOnlyController" => self.once_only(at, around)?,
@@ -216,8 +215,12 @@ impl Plan<'_> {
             return Ok(some(steps, |steps| Step::During { length: length(LONGEST), steps }));
         }
         let is_constant = !text.contains("${");
-        let count = match fixed.filter(|n| *n <= 1e12) {
+        let count = match fixed.filter(|n| (0.0..=1e12).contains(n)) {
             Some(n) if is_constant => format!("{}", n as u64),
+            None if is_constant => {
+                self.changed(at, "how often it goes round is no number; here it is once", "");
+                "1".to_owned()
+            }
             _ => self.template(text, at, &mut Vec::new()),
         };
         Ok(some(steps, |steps| Step::Repeat { count, counter, steps }))
@@ -368,12 +371,28 @@ impl Plan<'_> {
 
     fn random_variable(&mut self, at: &Element<'_>) -> Vec<Step> {
         let Some(name) = at.filled("variableName") else { return Vec::new() };
+        let ends = [at.filled("minimumValue").unwrap_or("0"), at.filled("maximumValue").unwrap_or("2147483647")];
+        // What never changes has to be a number; what does is looked at when it is drawn.
+        let known = ends.map(|text| self.names.fixed(text).map(|fixed| fixed.trim().parse::<i64>().ok()));
+        let is_wrong = known.contains(&Some(None))
+            || matches!(known, [Some(low), Some(high)] if low > high)
+            || ends.iter().any(|text| text.contains("${") && expression::pieces(text).len() > 1);
+        if is_wrong {
+            self.left_out(at, "its bounds are no numbers, the lower first", "");
+            return Vec::new();
+        }
         let own = self.names.variable(name);
         let mut end = |key: &str, default: &str| {
             let text = at.filled(key).unwrap_or(default);
-            super::expression::expression(text, &mut self.names, &mut self.notes, ("a random variable", at.line))
+            expression::expression(text, &mut self.names, &mut self.notes, ("a random variable", at.line))
         };
         let (low, high) = (end("minimumValue", "0"), end("maximumValue", "2147483647"));
+        let is_word =
+            |end: &String| self.names.vars.iter().any(|var| var.name == *end && var.value.parse::<i64>().is_err());
+        if is_word(&low) || is_word(&high) {
+            self.left_out(at, "its bounds are no numbers", "");
+            return Vec::new();
+        }
         let format = at.filled("outputFormat").unwrap_or_default();
         let (before, after) =
             (format.find('0').map_or("", |i| &format[..i]), format.rfind('0').map_or("", |i| &format[i + 1..]));

@@ -151,7 +151,7 @@ impl<'a> Description<'a> {
                 "header" if content::is_header(&name) => {
                     let is_own = ["accept", "content-type", "authorization"].contains(&name.to_lowercase().as_str());
                     if !is_own {
-                        into.headers.push((name, value.replace(['\r', '\n'], " ")));
+                        into.headers.push((name, value.replace(['\r', '\n', '\0'], " ")));
                     }
                 }
                 "cookie" => into.cookies.push(format!("{}={value}", literal(&name))),
@@ -227,7 +227,7 @@ impl<'a> Description<'a> {
         if let Some((kind, media)) = find(&is_json) {
             let sample = self.sample_of(media, MOST_VALUES);
             if !matches!(bare(kind).as_str(), "application/json" | "*/*") {
-                request.headers.push(("Content-Type".to_owned(), kind.replace(['\r', '\n'], " ")));
+                request.headers.push(("Content-Type".to_owned(), literal(&kind.replace(['\r', '\n', '\0'], " "))));
             }
             request.content = Content::Json(sample);
             return true;
@@ -247,7 +247,7 @@ impl<'a> Description<'a> {
         if let Some((kind, media)) = find(&is_text)
             && let Some(text) = self.example(media)
         {
-            request.headers.push(("Content-Type".to_owned(), kind.replace(['\r', '\n'], " ")));
+            request.headers.push(("Content-Type".to_owned(), literal(&kind.replace(['\r', '\n', '\0'], " "))));
             request.content = Content::Text(text);
             return true;
         }
