@@ -261,3 +261,6 @@ fn p99(step: &Step) -> Option<f64> {
     tails.sort_by(f64::total_cmp);
     tails.get(tails.len() / 2).copied()
 }
+
+#[cfg(test)]
+mod tests;
