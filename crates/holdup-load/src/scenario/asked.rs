@@ -80,6 +80,15 @@ pub fn read(
     if let Some(list) = map.get("capture") {
         for (name, source) in list.entries()? {
             let capture = capture(source)?;
+            match language {
+                Language::Http if capture.is_of_statement() => {
+                    return Err(source.error("only a statement's result has columns and rows; use json, regex, header, cookie, status or body"));
+                }
+                Language::Sql(_) if !capture.is_of_statement() => {
+                    return Err(source.error("a statement's result has only rows and columns; use column NAME or rows"));
+                }
+                _ => {}
+            }
             reader.needs = reader.needs.union(capture.needs());
             let slot = names.slot(name).ok_or_else(|| source.error("it has no place"))?;
             captures.push((slot, capture));
@@ -365,6 +374,13 @@ fn blanked(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("${") {
+        if rest[..at].ends_with('$') {
+            // Written so, it is no blank.
+            out.push_str(&rest[..at]);
+            out.push('{');
+            rest = &rest[at + 2..];
+            continue;
+        }
         out.push_str(&rest[..at]);
         out.push_str("{}");
         rest = &rest[at + blank_bytes(&rest[at..])..];
@@ -399,5 +415,6 @@ mod tests {
         assert_eq!(blanked("/a/${json('{}')}/b"), "/a/{}/b");
         assert_eq!(blanked("/a/${default(x, '}')}/b"), "/a/{}/b");
         assert_eq!(blanked("/a/${open"), "/a/{}");
+        assert_eq!(blanked("/a/$${b}/${c}"), "/a/${b}/{}");
     }
 }

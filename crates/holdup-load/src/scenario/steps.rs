@@ -1,5 +1,8 @@
 //! Steps of sessions: read, and laid out as a program.
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -8,7 +11,7 @@ use holdup_script::program::{Asked, Flow, Op, Script, Source, Think, Times};
 use holdup_script::{Condition, Names, Slot, Subjects, Template};
 
 use super::asked::{self, Language};
-use super::{Operation, positive};
+use super::{METHODS, Operation, positive};
 use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
 
 /// Steps may contain steps so deep.
@@ -92,6 +95,7 @@ impl<'a> Reader<'a> {
     pub fn operation(&mut self, node: &Node) -> Result<(), YamlError> {
         let mut keys = vec!["weight"];
         keys.extend(self.language.keys());
+        self.misplaced(node)?;
         let map = node.map(&keys)?;
         let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
         let before = self.operations.len();
@@ -147,6 +151,7 @@ impl<'a> Reader<'a> {
             let map = step.map(&keys)?;
             return self.control(kind, map.need(kind)?, &map, flow);
         }
+        self.misplaced(step)?;
         let keys = self.language.keys();
         if !self.language.starts().iter().any(|key| step.has(key)) {
             return Err(self.unknown_step(step, &keys));
@@ -154,6 +159,23 @@ impl<'a> Reader<'a> {
         let asked = self.asked(step, &step.map(&keys)?)?;
         self.script.requests.push(asked);
         flow.ops.push(Op::Request(self.script.requests.len() as u32 - 1));
+        Ok(())
+    }
+
+    /// What the other kind of target takes.
+    fn misplaced(&self, node: &Node) -> Result<(), YamlError> {
+        for (key, value) in node.entries().unwrap_or_default() {
+            match (self.language, key.as_str()) {
+                (Language::Http, "query" | "transaction") => {
+                    let way_out = "mysql://user@host/database or postgres://user@host/database";
+                    return Err(value.error(format!("statements need a database as target: {way_out}")));
+                }
+                (Language::Sql(_), method) if METHODS.contains(&method) => {
+                    return Err(value.error("the target is a database, which takes statements: query: SELECT ..."));
+                }
+                _ => {}
+            }
+        }
         Ok(())
     }
 
