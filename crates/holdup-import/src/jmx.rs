@@ -9,9 +9,11 @@ mod expression;
 mod extractor;
 mod function;
 mod group;
+mod look;
 mod names;
 mod sampler;
 mod schedule;
+mod threads;
 mod timer;
 mod walk;
 

@@ -1,0 +1,254 @@
+//! Passes over a scenario in the making: counting, dropping, saying once what is said many times.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::{Body, Request, Scenario, Step, Var};
+
+impl Scenario {
+    /// Places where a request is sent.
+    pub fn requests(&self) -> usize {
+        let body = match &self.body {
+            Body::Operations(all) => all.len(),
+            Body::Sessions(all) => all.iter().map(|s| count(&s.steps)).sum(),
+        };
+        body + count(&self.setup) + count(&self.teardown)
+    }
+
+    /// Drops the texts that no template uses: what they were for is the target's or the load's here.
+    pub fn keep_used_vars(&mut self) {
+        let vars = std::mem::take(&mut self.vars);
+        let mut used = words_of_templates(&crate::write::body(self));
+        loop {
+            let before = used.len();
+            let known: Vec<&Var> = vars.iter().filter(|var| used.contains(&var.name)).collect();
+            let more: Vec<String> = known.iter().flat_map(|var| words_of_templates(&var.value)).collect();
+            used.extend(more);
+            if used.len() == before {
+                break;
+            }
+        }
+        self.vars = vars.into_iter().filter(|var| used.contains(&var.name)).collect();
+    }
+
+    /// Objectives of single requests as the run's.
+    pub fn slowest_to_thresholds(&mut self) {
+        let mut found = Vec::new();
+        let Body::Sessions(all) = &self.body else { return };
+        all.iter().for_each(|session| slowest(&session.steps, "", &mut found));
+        for (name, limit) in found {
+            let objective = format!("{name} max < {}", crate::load::length(limit)).trim_start().to_owned();
+            if !self.thresholds.contains(&objective) {
+                self.thresholds.push(objective);
+            }
+        }
+    }
+
+    /// Words that its templates use, and variables that its steps set.
+    pub fn names(&self) -> (HashSet<String>, HashSet<String>) {
+        let mut used = words_of_templates(&crate::write::body(self));
+        let mut set = HashSet::new();
+        if let Body::Sessions(all) = &self.body {
+            all.iter().for_each(|session| names(&session.steps, &mut used, &mut set));
+        }
+        names(&self.setup, &mut used, &mut set);
+        names(&self.teardown, &mut used, &mut set);
+        (used, set)
+    }
+
+    /// Every request, to be changed.
+    pub fn each_request(&mut self, change: &mut dyn FnMut(&mut Request)) {
+        match &mut self.body {
+            Body::Operations(all) => all.iter_mut().for_each(&mut *change),
+            Body::Sessions(all) => all.iter_mut().for_each(|s| each(&mut s.steps, change)),
+        }
+        each(&mut self.setup, change);
+        each(&mut self.teardown, change);
+    }
+
+    /// A header field that all requests have, most of them with the same value, is said once: `known` are the names
+    /// that have a value before any request.
+    pub fn hoist_headers(&mut self, known: &HashSet<String>) {
+        let total = self.requests();
+        if total < 2 {
+            return;
+        }
+        // Name, how many requests have it, and its values with how many have each.
+        let mut fields: Vec<(String, usize, Counts)> = Vec::new();
+        self.each_request(&mut |request| {
+            for (name, value) in &request.headers {
+                let at = fields.iter().position(|(n, ..)| n == name).unwrap_or_else(|| {
+                    fields.push((name.clone(), 0, Vec::new()));
+                    fields.len() - 1
+                });
+                let (_, count, values) = &mut fields[at];
+                *count += 1;
+                let is_room = values.len() < 16;
+                match values.iter_mut().find(|(v, _)| v == value) {
+                    Some((_, count)) => *count += 1,
+                    // A value that differs from request to request will not be the most common one.
+                    None if is_room => values.push((value.clone(), 1)),
+                    None => {}
+                }
+            }
+        });
+        let is_known = |value: &str| {
+            words_of_templates(value)
+                .iter()
+                .all(|word| KNOWN.contains(&word.as_str()) || known.contains(word) || self.secrets.contains(word))
+        };
+        let mut shared: Vec<(String, String)> = Vec::new();
+        for (name, count, values) in fields {
+            let best = values
+                .into_iter()
+                .rev()
+                .max_by_key(|(_, count)| *count)
+                .filter(|(_, count)| *count * 2 >= total && *count > 1);
+            if let Some((value, _)) = best.filter(|(value, _)| count == total && is_known(value)) {
+                shared.push((name, value));
+            }
+        }
+        self.each_request(&mut |request| request.headers.retain(|field| !shared.contains(field)));
+        self.headers.extend(shared);
+    }
+}
+
+/// Every word within a template in `text`.
+fn words_of_templates(text: &str) -> HashSet<String> {
+    let inner = text.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or(rest));
+    let words = inner.flat_map(|t| t.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '-')));
+    words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
+}
+
+/// How often each of some texts was met.
+type Counts = Vec<(String, usize)>;
+
+/// Words of a header's template that need no value of a session.
+const KNOWN: [&str; 2] = ["secret", "base64"];
+
+/// How many requests `steps` holds.
+pub fn count(steps: &[Step]) -> usize {
+    steps
+        .iter()
+        .map(|step| match step {
+            Step::Request(_) => 1,
+            Step::Repeat { steps, .. }
+            | Step::While { steps, .. }
+            | Step::During { steps, .. }
+            | Step::ForEach { steps, .. }
+            | Step::Group { steps, .. } => count(steps),
+            Step::If { steps, otherwise, .. } => count(steps) + count(otherwise),
+            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().map(|b| count(b)).sum(),
+            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => 0,
+        })
+        .sum()
+}
+
+/// Every request in `steps`, to be changed.
+pub fn each(steps: &mut [Step], change: &mut dyn FnMut(&mut Request)) {
+    for step in steps {
+        match step {
+            Step::Request(request) => change(request),
+            Step::Repeat { steps, .. }
+            | Step::While { steps, .. }
+            | Step::During { steps, .. }
+            | Step::ForEach { steps, .. }
+            | Step::Group { steps, .. } => each(steps, change),
+            Step::If { steps, otherwise, .. } => {
+                each(steps, change);
+                each(otherwise, change);
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => branches.iter_mut().for_each(|b| each(b, change)),
+            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => {}
+        }
+    }
+}
+
+/// Takes out the requests that `keep` refuses with the thought before them, and what is empty then.
+pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -> bool) {
+    for mut step in std::mem::take(steps) {
+        let stays = match &mut step {
+            Step::Request(request) => {
+                let stays = keep(request);
+                if !stays && matches!(steps.last(), Some(Step::Think(_))) {
+                    steps.pop();
+                }
+                stays
+            }
+            Step::Repeat { steps, .. }
+            | Step::While { steps, .. }
+            | Step::During { steps, .. }
+            | Step::ForEach { steps, .. }
+            | Step::Group { steps, .. } => {
+                keep_requests(steps, keep);
+                !steps.is_empty()
+            }
+            Step::If { steps, otherwise, .. } => {
+                keep_requests(steps, keep);
+                keep_requests(otherwise, keep);
+                !steps.is_empty()
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => {
+                branches.iter_mut().for_each(|branch| keep_requests(branch, keep));
+                branches.retain(|branch| !branch.is_empty());
+                !branches.is_empty()
+            }
+            Step::Think(_) | Step::Set(_) | Step::Feed(_) | Step::End(_) => true,
+        };
+        if stays {
+            steps.push(step);
+        }
+    }
+}
+
+fn names(steps: &[Step], used: &mut HashSet<String>, set: &mut HashSet<String>) {
+    for step in steps {
+        match step {
+            Step::Request(request) => set.extend(request.captures.iter().map(|(name, _)| name.clone())),
+            Step::Set(values) => set.extend(values.iter().map(|(name, _)| name.clone())),
+            Step::Repeat { counter, steps, .. } => {
+                set.extend(counter.clone());
+                names(steps, used, set);
+            }
+            Step::ForEach { list, item, steps } => {
+                used.insert(list.clone());
+                set.insert(item.clone());
+                names(steps, used, set);
+            }
+            Step::While { steps, .. } | Step::During { steps, .. } | Step::Group { steps, .. } => {
+                names(steps, used, set)
+            }
+            Step::If { steps, otherwise, .. } => {
+                names(steps, used, set);
+                names(otherwise, used, set);
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().for_each(|b| names(b, used, set)),
+            Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
+        }
+    }
+}
+
+/// Requests with a longest response time, by their names with their groups.
+fn slowest(steps: &[Step], group: &str, found: &mut Vec<(String, Duration)>) {
+    for step in steps {
+        match step {
+            Step::Request(request) => {
+                let name = if request.name.is_empty() { String::new() } else { format!("{group}{}", request.name) };
+                found.extend(request.slowest.map(|limit| (name, limit)));
+            }
+            Step::Group { name, steps } => slowest(steps, &format!("{group}{name}/"), found),
+            Step::Repeat { steps, .. }
+            | Step::ForEach { steps, .. }
+            | Step::While { steps, .. }
+            | Step::During { steps, .. } => {
+                slowest(steps, group, found);
+            }
+            Step::If { steps, otherwise, .. } => {
+                slowest(steps, group, found);
+                slowest(otherwise, group, found);
+            }
+            Step::Choose(branches) | Step::InTurn(branches) => branches.iter().for_each(|b| slowest(b, group, found)),
+            Step::Set(_) | Step::Think(_) | Step::Feed(_) | Step::End(_) => {}
+        }
+    }
+}
