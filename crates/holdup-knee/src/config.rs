@@ -47,7 +47,7 @@ impl Default for Config {
 /// An objective for the response time: `quantile` of the requests are answered within `below_ns`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Objective {
-    /// 0-1. Seconds carry the 50th, 95th and 99th percentile: the nearest of these is judged.
+    /// 0-1. Between the 50th, 95th and 99th percentile of a second, and beyond, times are taken to be exponential.
     pub quantile: f64,
     /// Nanoseconds of response time.
     pub below_ns: f64,

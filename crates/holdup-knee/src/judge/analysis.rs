@@ -61,7 +61,7 @@ impl Analysis {
         let counts = |index: usize| match steps[visits[index].step].purpose {
             _ if spoilt_by.is_some_and(|spoilt| index > spoilt) => false,
             Purpose::Recover => false,
-            Purpose::Overload => held[index] == Held::Yes,
+            Purpose::Overload => held[index] == Held::Yes && visits[index].ended >= ENOUGH,
             _ => true,
         };
         let (hold, over, conflicts) = bracket(&visits, &held, &counts);
@@ -113,6 +113,7 @@ impl Analysis {
 
     /// The knee: from the curve, and never beyond what does not hold.
     pub fn knee(&self) -> Option<Estimate> {
+        self.hold?;
         let Some(capacity) = self.capacity else {
             // Nothing was too much, but response time rises faster than load already.
             let (value, low, high) = self.fit.as_ref()?.knee;
@@ -125,13 +126,22 @@ impl Analysis {
         let (value, low, high) = fit.knee;
         let value = value.min(ceiling);
         // What the form of the curve may be wrong by, even where it fits.
-        let form = 0.01 * value;
+        let form = if self.falls_under_overload() { 0.1 } else { 0.01 } * value;
         let mut high = (high + form).min(ceiling + form).max(value);
         if self.variation.is_little() && value > 0.9 * capacity.value {
             // As far as can be seen nothing varies: then the knee is the capacity itself.
             high = high.max(capacity.high);
         }
         Some(Estimate { value, low: (low - form).clamp(0.0, value), high })
+    }
+
+    /// Whether clearly less is completed when more is offered: the curve has an end instead of a pole, which its form can't
+    /// follow to the last.
+    fn falls_under_overload(&self) -> bool {
+        const CLEARLY: f64 = 0.85;
+        let (Some(hold), Some(over)) = (self.hold, self.over) else { return false };
+        let beyond = self.visits.iter().filter(|visit| !visit.is_limited && visit.offered >= over);
+        beyond.map(|visit| visit.achieved).reduce(f64::min).is_some_and(|least| least < CLEARLY * hold)
     }
 
     /// How many visits say that the service does not follow just above the highest rate that held.
@@ -163,6 +173,9 @@ impl Analysis {
         seen.iter().take(3).map(|one| one.1).reduce(f64::min)
     }
 }
+
+/// An overload is short: fewer answers than this don't say that it was none.
+const ENOUGH: f64 = 100.0;
 
 /// The first visit that was too much, if afterwards even lower rates that had held do not, again and again.
 fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Option<usize> {

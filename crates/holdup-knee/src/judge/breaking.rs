@@ -14,9 +14,10 @@ fn follows(analysis: &Analysis) -> Option<Breaking> {
     let (over, how) = (analysis.over?, analysis.how()?);
     let capacity = analysis.capacity?;
     let hold = analysis.hold.unwrap_or(0.0);
-    let is_inside = capacity.value > 0.97 * hold && capacity.value < 1.03 * over;
+    // Where requests pile up the capacity is the point itself, and a short step above it may hold by luck.
+    let is_inside = how == How::AchievedBelowOffered || capacity.value > 0.97 * hold && capacity.value < 1.03 * over;
     let rate = if is_inside {
-        let value = capacity.value.clamp(hold.min(capacity.value), over);
+        let value = capacity.value.min(over);
         Estimate { value, low: capacity.low.min(value), high: capacity.high.max(value) }
     } else {
         Estimate { value: (hold.max(0.1 * over) * over).sqrt(), low: hold, high: over }

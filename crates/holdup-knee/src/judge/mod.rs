@@ -31,8 +31,11 @@ pub fn judge(steps: &[Step], config: &Config) -> Finding {
         return finding;
     }
     finding.curve = analysis.fit.as_ref().map(|fit| fit.curve);
-    finding.capacity = analysis.capacity;
-    finding.breaking_point = breaking::breaking(&analysis, config);
+    // Without a rate that held nothing is known of what the service can do.
+    if analysis.hold.is_some() {
+        finding.capacity = analysis.capacity;
+        finding.breaking_point = breaking::breaking(&analysis, config);
+    }
     finding.knee = analysis.knee();
     if finding.knee.is_none() {
         finding.unresolved.push(no_knee(&analysis, config));
@@ -40,9 +43,6 @@ pub fn judge(steps: &[Step], config: &Config) -> Finding {
     if analysis.errors_base > config.error_ratio_most {
         let share = 100.0 * analysis.errors_base;
         finding.unresolved.push(format!("{share:.1} % of requests fail even at low rates: errors count from there on"));
-    }
-    if analysis.hold.is_none() && analysis.over.is_some() {
-        finding.unresolved.push("no rate was found that the service carries".to_owned());
     }
     if let (Some(knee), Some(capacity)) = (finding.knee, finding.capacity) {
         finding.knee_of_capacity_ratio = Some((knee.value / capacity.value).min(1.0));
@@ -94,7 +94,7 @@ fn no_knee(analysis: &Analysis, config: &Config) -> String {
             format!("knee not reached up to {:.6}/s, the most that was allowed", config.most)
         }
         Some(hold) => format!("knee not reached up to {hold:.6}/s within the time"),
-        None => "no step could be judged".to_owned(),
+        None => "no knee without a rate that the service carries".to_owned(),
     }
 }
 

@@ -3,7 +3,7 @@
 //! `X(N) = gamma N / (1 + alpha (N - 1) + beta N (N - 1))`. Concurrency is by Little's law, `N = X R` (J. D. C. Little,
 //! "A proof for the queuing formula L = lambda W", Operations Research 9, 1961), from throughput and mean response time
 //! of steps in which the service followed. Fitted by least squares of the logarithms of throughput, `alpha` and `beta` not
-//! negative; intervals by resampling the steps (B. Efron, "Bootstrap methods", 1979) with a fixed seed.
+//! negative; intervals by resampling what the fit leaves over (B. Efron, "Bootstrap methods", 1979) with a fixed seed.
 
 use crate::judge::Analysis;
 use crate::statistics::{Random, mean, minimise, quantile};
@@ -34,8 +34,12 @@ fn of_points(points: &[(f64, f64)]) -> Option<Usl> {
     let best = fit(points);
     let mut random = Random::new(0x0075_736c);
     let mut draws: Vec<[f64; 3]> = Vec::with_capacity(RESAMPLES);
+    // What is left over, made as large as it would be had the three parameters not been fitted to it.
+    let scale = (points.len() as f64 / (points.len() as f64 - 3.0)).sqrt();
+    let left: Vec<f64> = points.iter().map(|(n, x)| scale * (x / rate(&best, *n)).ln()).collect();
     for _ in 0..RESAMPLES {
-        let sample: Vec<(f64, f64)> = points.iter().map(|_| points[random.below(points.len())]).collect();
+        let sample: Vec<(f64, f64)> =
+            points.iter().map(|(n, _)| (*n, rate(&best, *n) * left[random.below(left.len())].exp())).collect();
         draws.push(fit_from(&sample, best));
     }
     let of = |value: f64, figure: fn(&[f64; 3]) -> f64| {
@@ -49,14 +53,14 @@ fn of_points(points: &[(f64, f64)]) -> Option<Usl> {
     });
     let centre = mean(&points.iter().map(|point| point.1).collect::<Vec<_>>());
     let total: f64 = points.iter().map(|point| (point.1 - centre).powi(2)).sum();
-    let left: f64 = points.iter().map(|point| (point.1 - rate(&best, point.0)).powi(2)).sum();
+    let residual: f64 = points.iter().map(|point| (point.1 - rate(&best, point.0)).powi(2)).sum();
     let why_not = why_not(points, &alpha, &beta);
     Some(Usl {
         gamma,
         alpha,
         beta,
         peak,
-        r2: if total > 0.0 { 1.0 - left / total } else { 0.0 },
+        r2: if total > 0.0 { 1.0 - residual / total } else { 0.0 },
         is_determined: why_not.is_none(),
         why_not,
     })

@@ -112,12 +112,12 @@ impl Visit {
             failed,
             ended: completed + failed,
             objective: config.objective.and_then(|objective| {
-                let tails: Vec<f64> = seconds
+                let all: Vec<&Summary> = seconds
                     .iter()
                     .filter(|second| second.response.count > 0 && !second.is_disturbed)
-                    .map(|second| tail(&second.response, objective.quantile))
+                    .map(|second| &second.response)
                     .collect();
-                (!tails.is_empty()).then(|| median(&tails) * 1e-9)
+                pooled(&all, objective.quantile).map(|time| time * 1e-9)
             }),
             seconds: seconds.len(),
             is_limited: step.is_generator_limited,
@@ -195,15 +195,37 @@ fn by_luck(due: f64, response: f64) -> f64 {
     4.0 + 3.0 * (2.0 * due * response).sqrt()
 }
 
-/// The percentile that is nearest to `quantile`, nanoseconds.
-fn tail(summary: &Summary, quantile: f64) -> f64 {
-    if quantile >= 0.97 {
-        summary.p99_ns
-    } else if quantile >= 0.8 {
-        summary.p95_ns
-    } else {
-        summary.p50_ns
+/// The quantile of all seconds together, nanoseconds: the time that is exceeded in as many of their requests. Between and
+/// beyond its percentiles the share of a second that exceeds a time is taken to fall exponentially. A median of the seconds'
+/// own quantiles would leave out the bad seconds, which is where the slow requests are.
+fn pooled(seconds: &[&Summary], quantile: f64) -> Option<f64> {
+    let total: f64 = seconds.iter().map(|second| second.count as f64).sum();
+    let highest = seconds.iter().map(|second| second.p99_ns).reduce(f64::max)?;
+    let beyond = |time: f64| -> f64 {
+        seconds.iter().map(|second| second.count as f64 * exceeding(second, time)).sum::<f64>() / total
+    };
+    let (mut low, mut high) = (0.0, 10.0 * highest);
+    for _ in 0..50 {
+        let middle = 0.5 * (low + high);
+        if beyond(middle) > 1.0 - quantile { low = middle } else { high = middle }
     }
+    Some(high)
+}
+
+/// The share of a second's requests that take longer than `time`.
+fn exceeding(second: &Summary, time: f64) -> f64 {
+    let knots = [(0.0, 1.0_f64), (second.p50_ns, 0.5), (second.p95_ns, 0.05), (second.p99_ns, 0.01)];
+    let mut share: f64 = 0.0;
+    for pair in knots.windows(2) {
+        let ((from, above), (to, below)) = (pair[0], pair[1]);
+        // A step where two percentiles are the same time; the last stretch goes on beyond its end.
+        let at = if to > from { (time - from) / (to - from) } else { f64::from(u8::from(time >= to)) * 2.0 };
+        share = above.ln() + at.max(0.0) * (below / above).ln();
+        if at < 1.0 {
+            break;
+        }
+    }
+    share.exp()
 }
 
 /// Mean response time over the seconds that belong together, its relative standard error, and how many were left out.
@@ -269,6 +291,22 @@ mod tests {
         let (value, left_out) = level_of(&[10.0, 10.0, 90.0, 10.0]);
         assert!((value - 10.0).abs() < 1e-9 && left_out == 1);
         assert_eq!(level_of(&[10.0, 17.0, 12.0, 21.0]).1, 0);
+    }
+
+    #[test]
+    fn the_quantile_of_seconds_together_is_that_of_their_requests() {
+        let exponential = |mean: f64| Summary {
+            count: 100,
+            mean_ns: mean,
+            p50_ns: mean * 2_f64.ln(),
+            p95_ns: mean * 20_f64.ln(),
+            p99_ns: mean * 100_f64.ln(),
+        };
+        let one = pooled(&[&exponential(10.0)], 0.99).unwrap();
+        assert!((one - 46.05).abs() < 0.1, "{one}");
+        // Half of the requests exponential with mean 1, half with mean 10: 1 % of all exceed 39.1.
+        let both = pooled(&[&exponential(1.0), &exponential(10.0)], 0.99).unwrap();
+        assert!((both - 39.1).abs() < 0.2, "{both}");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! A world for tests: services whose knee is known, under load step by step, by discrete-event simulation.
 
+mod searches;
 mod server;
 mod sweeps;
 mod truth;
@@ -10,7 +11,7 @@ use crate::statistics::Random;
 use crate::{Config, Finding, Move, Purpose, Search, Second, Step, Summary, judge};
 
 pub(crate) use server::{Length, Metastable, Server, Service, Stalls};
-pub(crate) use truth::{erlang_c, knee_ratio};
+pub(crate) use truth::erlang_c;
 
 /// How requests arrive.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,6 +91,7 @@ impl World {
             }
             self.server.advance(until, &mut ends);
             self.in_system += second.due;
+            assert!(ends.iter().all(|end| end.at <= until));
             self.in_system -= ends.len() as u64;
             second.completed = ends.iter().filter(|end| end.is_well).count() as u64;
             second.failed = ends.len() as u64 - second.completed;

@@ -102,7 +102,7 @@ pub(crate) fn kind(arrivals: Arrivals, length: Length, workers: usize, capacity:
     }
 }
 
-const STALLS: Stalls = Stalls { per_second: 0.15, shortest: 0.05, longest: 0.3 };
+pub(crate) const STALLS: Stalls = Stalls { per_second: 0.15, shortest: 0.05, longest: 0.3 };
 
 fn print(kind: &Kind, seeds: std::ops::Range<u64>) {
     let all = sweep(kind, seeds);
