@@ -258,7 +258,9 @@ fn way_out(error: &holdup_wire::Error, dialect: Dialect) -> String {
             )
         }
         "1049" | "3D000" => "; the database is what stands behind the slash of the address".to_owned(),
-        "1044" | "42501" => "; the account needs a right on that database: GRANT".to_owned(),
+        "1044" | "42501" => {
+            "; there is no such database (what stands behind the slash), or the account has no right on it".to_owned()
+        }
         "1040" | "1203" | "1226" | "53300" => {
             "; it has as many connections as it takes: let it take more than the load's, or use --keep-going".to_owned()
         }

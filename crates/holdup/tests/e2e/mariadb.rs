@@ -69,12 +69,24 @@ impl MariaDb {
             "CREATE USER '{USER}'@'%' IDENTIFIED BY '{CANARY}'; GRANT PROCESS ON *.* TO '{USER}'@'%';
              GRANT SELECT ON performance_schema.* TO '{USER}'@'%'; CREATE USER '{POOR}'@'%' IDENTIFIED BY '{CANARY}';"
         );
+        self.set_up_with(&users);
+    }
+
+    /// Executes `sql` as the server's own root, once it is up.
+    pub fn set_up_with(&self, sql: &str) {
         let deadline = Instant::now() + Duration::from_secs(30);
-        while !self.run(&users) {
+        while !self.run(sql) {
             let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < deadline, "mariadbd does not come up: {log}");
             std::thread::sleep(Duration::from_millis(200));
         }
+    }
+
+    /// What the server answers to `sql`, without the names of columns.
+    pub fn run_and_read(&self, sql: &str) -> String {
+        let socket = format!("--socket={}", self.dir.path().join("socket").display());
+        let client = ["--no-defaults", "--skip-column-names", "--user=root", &socket, "-e", sql];
+        finish(Command::new("mariadb").args(client), 30).stdout
     }
 
     fn run(&self, sql: &str) -> bool {

@@ -10,7 +10,10 @@ use std::time::{Duration, Instant};
 /// The program under test, with nothing of the caller's that would change what it does.
 pub fn holdup<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_holdup"));
-    command.args(arguments).env_remove("HOLDUP_MYSQL_PASSWORD").env("NO_COLOR", "1").stdin(Stdio::null());
+    for password in ["HOLDUP_MYSQL_PASSWORD", "HOLDUP_POSTGRES_PASSWORD"] {
+        command.env_remove(password);
+    }
+    command.args(arguments).env("NO_COLOR", "1").stdin(Stdio::null());
     command
 }
 
