@@ -60,10 +60,10 @@ function Drawing({ search }: { search: Search }) {
           ))}
           {logTicks(low, high).map((v) => <Tick key={v} y={time(v)} text={num(v)} />)}
           {ticks(most, 4).map((v) => <Tick key={v} y={rate(v)} text={num(v)} />)}
-          {rates.map((v) => <text key={v} class="tick" x={x(v)} y={lower.top + lower.height + 15} text-anchor="middle">{num(v)}</text>)}
-          <text class="tick" x={LEFT} y={upper.top - 11}>response time, ms</text>
-          <text class="tick" x={LEFT} y={lower.top - 11}>achieved, requests/s</text>
-          <text class="tick" x={WIDTH - RIGHT} y={HEIGHT - 5} text-anchor="end">offered, requests/s</text>
+          {rates.map((v) => <text key={v} class="axis-text" x={x(v)} y={lower.top + lower.height + 15} text-anchor="middle">{num(v)}</text>)}
+          <text class="axis-text" x={LEFT} y={upper.top - 11}>response time, ms</text>
+          <text class="axis-text" x={LEFT} y={lower.top - 11}>achieved, requests/s</text>
+          <text class="axis-text" x={WIDTH - RIGHT} y={HEIGHT - 5} text-anchor="end">offered, requests/s</text>
           <Line points={search.curve} x={x} y={time} kind="fit" most={most} />
           <Line points={usl} x={x} y={time} kind="usl" most={most} />
           <line class="ideal" x1={x(0)} y1={rate(0)} x2={x(most)} y2={rate(most)} />
@@ -104,7 +104,7 @@ function Tick({ y, text }: { y: number; text: string }) {
   return (
     <g>
       <line class="grid" x1={LEFT} x2={WIDTH - RIGHT} y1={y} y2={y} />
-      <text class="tick" x={LEFT - 7} y={y + 4} text-anchor="end">{text}</text>
+      <text class="axis-text" x={LEFT - 7} y={y + 4} text-anchor="end">{text}</text>
     </g>
   );
 }

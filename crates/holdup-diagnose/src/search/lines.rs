@@ -37,7 +37,9 @@ pub(super) fn law(usl: &Usl, finding: &Finding) -> ScalabilityLaw {
     let (fewest, most) = (seen().fold(f64::MAX, f64::min).max(0.01), seen().fold(0.0, f64::max));
     let concurrencies = (0..POINTS).map(|i| fewest * (most / fewest).powf(i as f64 / (POINTS - 1) as f64));
     let is_drawn = usl.is_determined && most > fewest;
-    let line = concurrencies.filter(|_| is_drawn).map(|n| (throughput(n), 1e3 * n / throughput(n)));
+    // Beyond its peak it bends back: an open load never sees that branch.
+    let peak = usl.peak.map_or(f64::MAX, |peak| peak.concurrency.value);
+    let line = concurrencies.filter(|n| is_drawn && *n <= peak).map(|n| (throughput(n), 1e3 * n / throughput(n)));
     ScalabilityLaw {
         gamma: rate(usl.gamma),
         alpha: interval(usl.alpha, 7),
