@@ -38,10 +38,16 @@ const fn example(
     Example { name, shorter, counts, total }
 }
 
-const EXAMPLES: [Example; 21] = [
+const EXAMPLES: [Example; 22] = [
     example("k6-shared-iterations", &[], &[("news", "ok", 200..=200)], None),
     example("k6-per-vu-iterations", &[], &[("contacts", "ok", 200..=200)], None),
     example("k6-constant-vus", &[("30s", "2s")], &[("contacts", "ok", 20..=50)], None),
+    example(
+        "k6-ramping-vus",
+        &[("for: 20s", "for: 600ms"), ("for: 30s", "for: 600ms"), ("for: 10s", "for: 400ms")],
+        &[("news", "ok", 20..=80)],
+        None,
+    ),
     example(
         "k6-constant-arrival-rate",
         &[("30s", "1s")],

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 27] = [
+const GOOD: [&str; 28] = [
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
     "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
     "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
@@ -24,6 +24,7 @@ const GOOD: [&str; 27] = [
     "target: http://h\nload: {rate: 5, duration: 1m}\noperations: [get: /]\nthresholds: [p99 < 1s, {objective: errors < 5% for 10s, abort: true, after: 20s}, {objective: p50 < 9ms}]\n",
     "target: http://h\nload: {rate: 5, duration: 1s, of: sessions}\nsteps: {get: /}\n",
     "target: http://h\nload: {users: 5, iterations: 7, ramp_up: 2s}\nsteps: [{options: '/${uuid()}'}, {think: 1s..2s}, {think: ~1s}, {pace: 2s}, {think: 1.5s}]\n",
+    "target: http://h\nload: {users: [{users: 10, for: 20s}, {name: more, ramp: {from: 10, to: 50}, for: 1m}, {users: 0, for: 1s}]}\nsteps: [get: /]\n",
     "target: http://h\nload: {search: knee}\nsteps: [get: /]\n",
     "target: http://h\nload: {search: {from: 5, most: 1000, within: 2m, objective: p99 < 500ms, errors: 2%, resolution: 5%}, connections: 9}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nvars: {a: 'x${b}', b: 1}\nheaders: {Accept: text/plain}\nsessions: [{name: one, weight: 3, steps: [get: '/${a}']}, {steps: [{post: /, json: {a: [1, '${a}', null]}}]}]\n",
@@ -36,7 +37,7 @@ const GOOD: [&str; 27] = [
     "target: postgres://u@h/shop\nload: {users: 2, duration: 1s}\nsteps: [{query: 'SELECT a FROM b WHERE c = ?', params: 5, capture: {a: column a, n: rows}, check: rows > 0}, {think: 1s}, {query: 'SELECT ${a}', prepared: true}]\n",
 ];
 
-const BAD: [&str; 73] = [
+const BAD: [&str; 76] = [
     "load: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: 127.0.0.1:80\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: ftp://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
@@ -98,6 +99,9 @@ const BAD: [&str; 73] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\nvars: {exists: 1}\nsteps: [get: /]\n",
     "target: http://h\nload: {users: 5, iterations: 0}\nsteps: [get: /]\n",
     "target: http://h\nload: {users: 5}\nsteps: [get: /]\n",
+    "target: http://h\nload: {users: [{users: 5, for: 1s}], duration: 1s}\nsteps: [get: /]\n",
+    "target: http://h\nload: {users: [{users: 5, ramp: {from: 1, to: 2}, for: 1s}]}\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{get: /, check: body contains two words}]\nheaders: {Connection: close}\n",
     "target: http://h\nload: {users: 5, duration: 1s, of: sessions}\nsteps: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s, iterations: 5}\nsteps: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s, of: visits}\nsteps: [get: /]\n",
@@ -115,6 +119,9 @@ const BAD: [&str; 73] = [
 /// What the scenarios replay, beside them.
 const LOG: &str = "10.0.0.1 - - [10/Oct/2000:13:55:36 -0700] \"GET /a?b HTTP/1.1\" 200 2326\n";
 
+/// Rows that they use, beside them.
+const ACCOUNTS: &str = "user,email,password\nanna,anna@example.org,a-1\n";
+
 /// Whole scenarios that the documentation shows.
 fn documented() -> Vec<String> {
     let pages = ["README.md", "docs/scenario.md"].map(|page| std::fs::read_to_string(root().join(page)));
@@ -131,6 +138,7 @@ fn documented() -> Vec<String> {
 fn schema_and_program_agree_on_scenarios() {
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join("access.log"), LOG).unwrap();
+    std::fs::write(dir.path().join("accounts.csv"), ACCOUNTS).unwrap();
     let write = |kind: &str, texts: &[&str]| -> Vec<PathBuf> {
         let paths = (0..texts.len()).map(|i| dir.path().join(format!("{kind}-{i}.yaml")));
         paths.zip(texts).inspect(|(path, text)| std::fs::write(path, text).unwrap()).map(|(path, _)| path).collect()
