@@ -12,7 +12,7 @@
 
 use crate::Curve;
 use crate::judge::variation::Variation;
-use crate::statistics::{Random, Solution, minimise, solve};
+use crate::statistics::{Random, Solution, cholesky, inverse, minimise};
 
 /// What the curve is fitted to: a rate, and the mean response time there, seconds.
 #[derive(Clone, Copy, Debug)]
@@ -214,7 +214,7 @@ fn interval(
     onset: f64,
     mut residuals: impl FnMut(&[f64; 4], &mut Vec<f64>),
 ) -> Option<(f64, f64)> {
-    let factor = cholesky(&covariance(&best.information, scatter)?);
+    let factor = cholesky(&inverse(&best.information, scatter)?);
     let mut random = Random::new(0x6b6e_6565);
     let mut out = Vec::new();
     let mut knees: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
@@ -246,36 +246,6 @@ fn interval(
 
 /// Draws around the fitted curve.
 const DRAWS: usize = 400;
-
-fn covariance(information: &[[f64; 4]; 4], scatter: f64) -> Option<[[f64; 4]; 4]> {
-    let mut damped = *information;
-    for (index, row) in damped.iter_mut().enumerate() {
-        row[index] += 1e-6;
-    }
-    let mut covariance = [[0.0; 4]; 4];
-    for column in 0..4 {
-        let mut unit = [0.0; 4];
-        unit[column] = 1.0;
-        let solved = solve(damped, unit)?;
-        for row in 0..4 {
-            covariance[row][column] = solved[row] * scatter;
-        }
-    }
-    Some(covariance)
-}
-
-/// The lower triangle whose product with its mirror is the matrix.
-fn cholesky(matrix: &[[f64; 4]; 4]) -> [[f64; 4]; 4] {
-    let mut factor = [[0.0; 4]; 4];
-    for row in 0..4 {
-        for column in 0..=row {
-            let sum: f64 = (0..column).map(|index| factor[row][index] * factor[column][index]).sum();
-            let value = matrix[row][column] - sum;
-            factor[row][column] = if row == column { value.max(1e-12).sqrt() } else { value / factor[column][column] };
-        }
-    }
-    factor
-}
 
 #[cfg(test)]
 mod tests {

@@ -2,8 +2,11 @@
 
 mod analysis;
 mod breaking;
+mod capacity;
 mod curve;
+mod follows;
 mod hysteresis;
+mod observed;
 mod usl;
 mod variation;
 mod visit;

@@ -57,6 +57,7 @@ impl World {
         for _ in 0..500 {
             match search.next(Duration::from_secs_f64(self.now), last.take().as_ref()) {
                 Move::Offer { rate, length, settle, purpose } => {
+                    assert!(rate > 0.0 && rate <= config.most && length.subsec_nanos() == 0 && settle < length);
                     let gap = 0.3 + 0.7 * self.random.uniform();
                     self.pass(gap, &mut Vec::new());
                     last = Some(self.play(rate, length.as_secs(), settle, purpose));

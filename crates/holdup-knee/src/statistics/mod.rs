@@ -2,9 +2,11 @@
 //! All of them take what they are given: units and meaning are the caller's.
 
 mod least_squares;
+mod matrix;
 mod random;
 
 pub(crate) use least_squares::{Solution, minimise, solve};
+pub(crate) use matrix::{cholesky, inverse};
 pub(crate) use random::Random;
 
 /// Median; 0 of nothing.

@@ -1,0 +1,81 @@
+//! Which rates the service follows and which it does not, all visits weighed against each other.
+
+use crate::judge::visit::Visit;
+use crate::{Held, How, Purpose, Step};
+
+/// The cut between rates that hold and rates that don't which contradicts the fewest visits.
+pub(crate) fn bracket(
+    visits: &[Visit],
+    held: &[Held],
+    counts: &impl Fn(usize) -> bool,
+) -> (Option<f64>, Option<f64>, Vec<usize>) {
+    let seen: Vec<(usize, f64, bool)> = visits
+        .iter()
+        .zip(held)
+        .enumerate()
+        .filter(|(index, _)| counts(*index))
+        .filter_map(|(index, (visit, held))| match held {
+            Held::Yes => Some((index, visit.offered, true)),
+            Held::No(_) => Some((index, visit.offered, false)),
+            Held::Unclear | Held::GeneratorLimited => None,
+        })
+        .collect();
+    let wrong =
+        |cut: f64| seen.iter().filter(move |(_, rate, is_held)| (*rate < cut) != *is_held).map(|(index, ..)| *index);
+    let mut cuts: Vec<f64> = seen.iter().map(|(_, rate, _)| rate * (1.0 + 1e-9)).chain([0.0]).collect();
+    cuts.sort_by(f64::total_cmp);
+    let fewest = cuts.iter().map(|cut| wrong(*cut).count()).min().unwrap_or(0);
+    let best: Vec<f64> = cuts.into_iter().filter(|cut| wrong(*cut).count() == fewest).collect();
+    let cut = best.get(best.len() / 2).copied().unwrap_or(0.0);
+    let hold = seen.iter().filter(|(_, rate, is_held)| *is_held && *rate < cut).map(|one| one.1).reduce(f64::max);
+    let over = seen.iter().filter(|(_, rate, is_held)| !*is_held && *rate >= cut).map(|one| one.1).reduce(f64::min);
+    (hold, over, wrong(cut).collect())
+}
+
+/// The first visit that was too much, if afterwards even lower rates that had held do not, again and again.
+pub(crate) fn spoilt_by(steps: &[Step], visits: &[Visit], held: &[Held]) -> Option<usize> {
+    let first = held.iter().position(|held| *held == Held::No(How::AchievedBelowOffered))?;
+    let is_held = |index: &usize| held[*index] == Held::Yes;
+    let before = (0..first).filter(is_held).map(|index| visits[index].offered).reduce(f64::max)?;
+    let later = || {
+        (first + 1..visits.len()).filter(|index| {
+            let purpose = steps[visits[*index].step].purpose;
+            visits[*index].offered < 0.98 * before && !matches!(purpose, Purpose::Overload | Purpose::Recover)
+        })
+    };
+    let failed = later().filter(|index| matches!(held[*index], Held::No(_))).count();
+    let fine = later().filter(|index| is_held(index) && visits[*index].offered > 0.4 * before).count();
+    (failed >= 2 && failed > 2 * fine).then_some(first)
+}
+
+/// What stays in the system though rates are low: the least relative growth of those that answer most.
+pub(crate) fn leak(visits: &[&Visit]) -> f64 {
+    let mut growth: Vec<f64> = visits
+        .iter()
+        .filter(|visit| visit.growth < 0.1 && visit.drift < 0.3 * visit.growth.max(0.0) + 1e-3)
+        .filter(|visit| visit.growth * visit.due * visit.seconds as f64 > 4.0)
+        .map(|visit| visit.growth.min(visit.median_growth))
+        .collect();
+    growth.sort_by(f64::total_cmp);
+    growth.get(growth.len() / 4).copied().unwrap_or(0.0).max(0.0)
+}
+
+/// What fails though rates are low: pooled over the lowest rates, up to a few hundred requests.
+pub(crate) fn errors_base(visits: &[&Visit]) -> f64 {
+    let mut low: Vec<&&Visit> = visits.iter().collect();
+    low.sort_by(|a, b| a.offered.total_cmp(&b.offered));
+    let highest = low.last().map_or(0.0, |visit| visit.offered);
+    let (mut failed, mut ended) = (0.0, 0.0);
+    for visit in low {
+        let is_low = visit.offered < 0.45 * highest;
+        if ended >= 2_000.0 || (ended > 0.0 && !is_low) {
+            break;
+        }
+        if visit.growth < 0.1 {
+            failed += visit.failed;
+            ended += visit.ended;
+        }
+    }
+    // A few failures of a few requests are no base.
+    if failed >= 3.0 { failed / ended } else { 0.0 }
+}
