@@ -4,7 +4,7 @@ use holdup_script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement}
 use holdup_script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
 use holdup_wire::Dialect;
 
-use super::include::beside;
+use super::include::{beside, read as read_file};
 use super::statement;
 use super::{METHODS, check_header, check_path, without_query};
 use crate::yaml::{Map, Node, YamlError};
@@ -272,11 +272,8 @@ impl Pieces<'_, '_> {
             }
             "body_file" => {
                 let path = beside(node.file(), node.text()?);
-                let size = std::fs::metadata(&path).map_err(|e| node.error(format!("{path}: {e}")))?.len();
-                if size > LARGEST_BODY_BYTES {
-                    return Err(node.error(format!("{path} has {size} bytes; at most {LARGEST_BODY_BYTES}")));
-                }
-                let text = std::fs::read_to_string(&path).map_err(|e| node.error(format!("{path}: {e}")))?;
+                let bytes = read_file(&path, LARGEST_BODY_BYTES).map_err(|why| node.error(why))?;
+                let text = String::from_utf8(bytes).map_err(|_| node.error(format!("{path} is not UTF-8")))?;
                 self.filled(node, &text, Encoding::Plain)?;
                 Ok(None)
             }

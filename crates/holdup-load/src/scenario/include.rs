@@ -1,5 +1,7 @@
 //! `include`: what several scenarios share, in files of its own.
 
+use std::fs::File;
+use std::io::Read as _;
 use std::path::Path;
 
 use crate::yaml::{Node, YamlError};
@@ -28,11 +30,8 @@ fn join(node: &mut Node, open: &mut Vec<String>, texts: &mut String) -> Result<(
         if open.contains(&path) || open.len() > DEEPEST {
             return Err(entry.error(format!("{path} is being included already: {}", open.join(" includes "))));
         }
-        let size = std::fs::metadata(&path).map_err(|e| entry.error(format!("{path}: {e}")))?.len();
-        if size > LARGEST_BYTES {
-            return Err(entry.error(format!("{path} has {size} bytes; at most {LARGEST_BYTES}")));
-        }
-        let text = std::fs::read_to_string(&path).map_err(|e| entry.error(format!("{path}: {e}")))?;
+        let text = String::from_utf8(read(&path, LARGEST_BYTES).map_err(|why| entry.error(why))?)
+            .map_err(|_| entry.error(format!("{path} is not UTF-8")))?;
         let mut included = Node::parse(&text, &path)?;
         if !included.is_map() {
             return Err(entry.error(format!("{path} has no keys; it is to hold some of a scenario's, e.g. define:")));
@@ -51,4 +50,15 @@ fn join(node: &mut Node, open: &mut Vec<String>, texts: &mut String) -> Result<(
 pub fn beside(file: &str, name: &str) -> String {
     let folder = Path::new(file).parent().filter(|folder| !folder.as_os_str().is_empty());
     folder.map_or_else(|| name.to_owned(), |folder| folder.join(name).display().to_string())
+}
+
+/// All of a file that has at most `most` bytes. It may be a pipe or a device, which does not say how much comes.
+///
+/// # Errors
+/// A message with its name.
+pub fn read(path: &str, most: u64) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(|e| format!("{path}: {e}"))?;
+    file.take(most + 1).read_to_end(&mut bytes).map_err(|e| format!("{path}: {e}"))?;
+    if bytes.len() as u64 > most { Err(format!("{path} has more than {most} bytes")) } else { Ok(bytes) }
 }

@@ -183,11 +183,7 @@ fn source(name: &str, node: &Node, seed: u64, share: Share) -> Result<Source, Ya
 
 fn read(file: &Node) -> Result<(Vec<u8>, String), YamlError> {
     let path = beside(file.file(), file.text()?);
-    let size = std::fs::metadata(&path).map_err(|e| file.error(format!("{path}: {e}")))?.len();
-    if size > LARGEST_BYTES {
-        return Err(file.error(format!("{path} has {size} bytes; at most {LARGEST_BYTES}")));
-    }
-    let bytes = std::fs::read(&path).map_err(|e| file.error(format!("{path}: {e}")))?;
+    let bytes = super::include::read(&path, LARGEST_BYTES).map_err(|why| file.error(why))?;
     Ok((bytes, path))
 }
 

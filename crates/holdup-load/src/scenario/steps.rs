@@ -17,6 +17,9 @@ use crate::yaml::{Map, Node, YamlError, nearest, parse_duration};
 /// Steps may contain steps so deep.
 const DEEPEST: usize = 64;
 
+/// Most steps of a scenario, those of `define` as often as they are called: a few calls of calls of calls are many.
+const MOST: usize = 100_000;
+
 /// What a step does, and the keys that may stand beside it.
 const STEPS: [(&str, &[&str]); 16] = [
     ("think", &[]),
@@ -50,6 +53,8 @@ pub struct Reader<'a> {
     groups: Vec<String>,
     calls: Vec<String>,
     depth: usize,
+    /// Steps so far.
+    count: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -75,6 +80,7 @@ impl<'a> Reader<'a> {
             groups: Vec::new(),
             calls: Vec::new(),
             depth: 0,
+            count: 0,
         })
     }
 
@@ -133,6 +139,10 @@ impl<'a> Reader<'a> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(list.error(format!("steps within steps within steps, more than {DEEPEST} deep")));
+        }
+        self.count += list.list().len();
+        if self.count > MOST {
+            return Err(list.error(format!("more than {MOST} steps in all, each call of a define counted")));
         }
         for step in list.list() {
             self.step(step, flow)?;

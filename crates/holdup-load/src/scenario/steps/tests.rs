@@ -160,3 +160,18 @@ fn names_of_cases_and_of_defined_steps_are_no_keys() {
     // Request, three cases with a jump each (one of them empty), the other request, and what follows.
     assert_eq!((unless, script.flows[0].ops.len()), (vec![4, 7, 9], 11));
 }
+
+#[test]
+fn few_words_that_are_many_steps_are_refused() {
+    let defines: String =
+        (0..9).map(|i| format!("  a{i}: [{}]\n", vec![format!("call: a{}", i + 1); 10].join(", "))).collect();
+    let rest = format!("define:\n{defines}  a9: [get: /]\nsteps: [call: a0]");
+    let error = answer(&rest);
+    assert!(error.contains("more than 100000 steps in all, each call of a define counted"), "{error}");
+}
+
+#[test]
+fn a_file_without_end_is_not_read_to_its_end() {
+    let error = answer("include: /dev/zero\nsteps: [get: /]");
+    assert_eq!(error, "s.yaml:3: include: /dev/zero has more than 16777216 bytes");
+}
