@@ -111,7 +111,8 @@ pub fn parse(load: &Node, all_keys: &[&str], file: &str, has_operations: bool) -
 /// Users, for a time or until they have been through so many sessions.
 fn closed(node: &Node, map: &Map<'_>) -> Result<Closed, YamlError> {
     let iterations = map.get("iterations").map(|n| n.integer("sessions in all", 1..=u32::MAX)).transpose()?;
-    let (users, stages) = if node.is_list() { stages(node)? } else { (node.integer("users", 1..=MAX_CONNECTIONS)?, Vec::new()) };
+    let (users, stages) =
+        if node.is_list() { stages(node)? } else { (node.integer("users", 1..=MAX_CONNECTIONS)?, Vec::new()) };
     let length = match (map.get("duration"), iterations) {
         (Some(duration), _) if !stages.is_empty() => {
             return Err(duration.error("each stage of users says how long with \"for\"; remove \"duration\""));

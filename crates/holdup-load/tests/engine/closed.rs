@@ -162,7 +162,9 @@ fn users_come_and_go_by_stages() {
     // Two are in the last stage: what overlaps at its end are their requests alone.
     let last = played.summary.phases[2].from + 50_000_000;
     let of_it: Vec<_> = played.rows.iter().filter(|r| r.intended_at > last).collect();
-    let most = of_it.iter().map(|a| of_it.iter().filter(|b| b.intended_at <= a.intended_at && a.intended_at < b.done_at).count());
+    let most = of_it
+        .iter()
+        .map(|a| of_it.iter().filter(|b| b.intended_at <= a.intended_at && a.intended_at < b.done_at).count());
     assert_eq!(most.max(), Some(2), "{} requests", of_it.len());
     assert!(of_it.iter().all(|r| r.phase == "2 users"));
 }

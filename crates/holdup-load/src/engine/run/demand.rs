@@ -149,7 +149,11 @@ impl Demand {
                 let may_come = due.live.as_ref().is_some_and(|live| !live.is_over());
                 due.waiting == 0 && !may_come && due.due.peek().is_none()
             }
-            Self::Closed(users) => now >= users.until || users.thinking.is_empty() && !users.closed.stages.is_empty() || users.left == Some(0) && users.thinking.is_empty(),
+            Self::Closed(users) => {
+                now >= users.until
+                    || users.thinking.is_empty() && !users.closed.stages.is_empty()
+                    || users.left == Some(0) && users.thinking.is_empty()
+            }
         }
     }
 }
