@@ -11,6 +11,9 @@ use super::{BOLD, DIM, wrap};
 /// Rates that are closer than this are a row, as a share.
 const SAME: f64 = 0.02;
 
+/// A service that fails more requests than this from the start follows, and is not well.
+const FAILS: f64 = 0.05;
+
 /// The section; nothing without a search.
 pub(super) fn search(out: &mut String, d: &Diagnosis) {
     let Some(report) = &d.search else { return };
@@ -39,6 +42,9 @@ impl Row<'_> {
         let (green, red, yellow) = (AnsiColor::Green, AnsiColor::Red, AnsiColor::Yellow);
         match () {
             () if yes > 0 && no > 0 => ("visits disagree", yellow.on_default()),
+            () if yes > 0 && self.visits.iter().any(|visit| visit.error_ratio > FAILS) => {
+                ("yes, but requests fail", yellow.on_default())
+            }
             () if yes > 0 => ("yes", green.on_default()),
             () if no > 0 => {
                 let how = self.visits.iter().find_map(|visit| visit.how);
@@ -155,6 +161,7 @@ mod tests {
             visit(1_000.0, "no", piled),
             visit(101.0, "yes", None),
             visit(400.0, "generator_limited", None),
+            StepReport { error_ratio: 0.25, ..visit(50.0, "yes", None) },
         ];
         points.push(StepReport { purpose: Purpose::Recover, ..visit(150.0, "yes", None) });
         let mut text = String::new();
@@ -164,6 +171,7 @@ mod tests {
         assert_eq!(
             lines,
             [
+                "       50.0       50.0       20.5          -   25.0 %       1  yes, but requests fail",
                 "        100        100       20.5          -        -       2  yes",
                 "        201        200       20.5          -        -       2  visits disagree",
                 "        400        200       20.5          -        -       1  holdup was the limit",

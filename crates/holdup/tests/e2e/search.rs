@@ -3,13 +3,14 @@
 //!
 //! Searches that ask little run side by side: a service of exact service times is idle most of the time.
 
+use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::generator::Cgroup;
-use crate::program::{Finished, Running, alone, finish, holdup, manifest, skip};
+use crate::program::{Finished, Running, alone, finish, free_port, holdup, manifest, skip};
 use crate::python;
 use crate::service::Service;
 
@@ -150,6 +151,43 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
         if last.is_empty() {
             return;
         }
+    }
+    panic!("{last}");
+}
+
+/// What a search is for: how much it carries, and what is short beyond that.
+#[test]
+fn beyond_the_knee_the_culprit_is_named() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let mut last = String::new();
+    for attempt in 0..TRIES {
+        let (port, admin) = (free_port(), free_port());
+        let database = format!("--database=sqlite:{}", dir.path().join(format!("{attempt}.db")).display());
+        // Four connections, each held for 20 ms: 200/s less what the database takes.
+        let mut service = holdup(["service", "--pool=4", "--hold-ms=20", &database]);
+        service.arg(format!("--listen=127.0.0.1:{port}")).arg(format!("--admin=127.0.0.1:{admin}"));
+        let _service = Running::start(&mut service);
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        let url = format!("http://127.0.0.1:{port}/vacancy");
+        let mut command = holdup(["run", "--url", &url, "--search=20:1000", "--within", WITHIN, "--connections=300"]);
+        command.arg(format!("--watch=prometheus:http://127.0.0.1:{admin}/metrics"));
+        command.args(["--timeout=3s", "--json", "--quiet", "-o"]).arg(dir.path().join(format!("run-{attempt}")));
+        let done = finish(&mut command, 90);
+        assert_eq!(done.code(), Some(0), "{}", done.stderr);
+        let verdict = done.json();
+        let headline = verdict["headline"].as_str().unwrap();
+        let is_near = value(&verdict, "/knee/value").is_some_and(|knee| (170.0..=210.0).contains(&knee));
+        if is_near && headline.ends_with("; beyond it connection_pool_exhausted.") {
+            assert_eq!(
+                (&verdict["verdict"], &verdict["culprit"]),
+                (&"found".into(), &"connection_pool_exhausted".into())
+            );
+            return;
+        }
+        last = wrong("a pool of 4", &verdict);
     }
     panic!("{last}");
 }
