@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Failure {
     /// The answer is "no": an objective was missed, or a culprit found with `--fail-on-finding`. Exit 1.
     No(String),
-    /// Unusable input or target; nothing was measured. Exit 2.
+    /// Unusable input or target: nothing was measured, or a search was refused an answer. Exit 2.
     Unusable(String),
     /// Interrupted; what was measured is kept. Exit 130.
     Interrupted,
