@@ -16,7 +16,6 @@ mod response;
 pub mod session;
 mod template;
 mod value;
-#[cfg(test)]
 mod world;
 
 pub use capture::{Capture, Pick, Place, Source};

@@ -1,4 +1,5 @@
 //! For tests: names of every kind, and what they hold.
+#![cfg(test)]
 
 use crate::{Context, Failed, Feeder, Names, Random, Template, TemplateError, Value};
 

@@ -1,3 +1,5 @@
+//! What is said of a search: sentences, headline, lines.
+
 use std::time::Duration;
 
 use holdup_knee::{Breaking, Curve, Hysteresis, Peak, Point, Second, Summary, Usl};

@@ -49,6 +49,7 @@ pub struct Visits {
     visits: Vec<Option<Box<Visit>>>,
     free: Vec<u32>,
     /// Visits that have ended, for their memory.
+    #[expect(clippy::vec_box, reason = "they go from one list to the other as they are")]
     spare: Vec<Box<Visit>>,
     /// Sessions whose next request is known and due whenever one is, by flow.
     ready: Vec<Vec<u32>>,
@@ -84,11 +85,6 @@ impl Visits {
             left: None,
             keeps,
         }
-    }
-
-    /// Sessions that have begun.
-    pub fn begun(&self) -> u64 {
-        self.begun
     }
 
     /// Begins a session of `flow`.

@@ -357,7 +357,10 @@ teardown:
     let played = play(&scenario, None);
     assert_eq!(count(&played, "order", "ok"), 50, "{:?}", counts(&played));
     engine.once(sessions.teardown.unwrap(), &stop).unwrap();
-    assert_eq!((shop.of("/auth").len(), shop.of("/tidy/t0").len()), (1, 1));
+    let tidied: Vec<String> = shop.of("/tidy/t0").into_iter().map(|got| got.method).collect();
+    assert_eq!((shop.of("/auth").len(), tidied), (1, vec!["DELETE".to_owned()]));
+    // What goes before and after is in no figure.
+    assert_eq!(played.summary.operations.len(), 1);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use holdup_load::access_log::{Format, Options, time};
 use holdup_load::model::{Closed, Load};
 use holdup_load::scenario::profile::{self, DEFAULT_SEED, REPLAYED_METHODS};
 use holdup_load::scenario::search::{self, Config};
-use holdup_load::scenario::{DEFAULT_CONNECTIONS, MAX_RATE, Operation, RateOf, Scenario, WarmUp};
+use holdup_load::scenario::{DEFAULT_CONNECTIONS, MAX_RATE, Operation, Scenario, WarmUp};
 use holdup_load::schedule::{Schedule, Share};
 use holdup_recording::clock;
 
@@ -20,9 +20,6 @@ const DEFAULT_DURATION: Duration = Duration::from_secs(10);
 
 /// Most shards of one load.
 const MAX_SHARDS: u32 = 10_000;
-
-/// Poisson arrivals up to so many are counted for `--check`; more take too long.
-const COUNTED: f64 = 2e8;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "How much")]
@@ -299,77 +296,13 @@ impl LoadArgs {
     }
 }
 
-/// What `--check` found: what will be sent, and then everything that is not plain.
-pub fn describe(scenario: &Scenario) -> Vec<String> {
-    let names: Vec<&str> = scenario.operations.iter().map(|o| o.name.as_str()).collect();
-    let names = first_of(&names, 10);
-    let seconds = scenario.load.length().as_secs_f64();
-    let mut lines = Vec::new();
-    let total = match &scenario.load {
-        Load::Closed(closed) => {
-            let think = written(closed.think);
-            lines.push(format!("fine: {} users, who think for {think}, over {seconds} s ({names})", closed.users));
-            lines.push(
-                "closed model: a slow service is asked less, and a stall is seen only by those who are in it"
-                    .to_owned(),
-            );
-            u64::from(closed.users)
-        }
-        Load::Open(_) if scenario.search.is_some() => {
-            let (from, most) = scenario.search.as_ref().map_or((0.0, 0.0), |config| (config.from, config.most));
-            lines.push(format!("fine: a search for the knee, from {from} up to {most} requests per second, within {seconds} s ({names})"));
-            0
-        }
-        Load::Open(schedule) => {
-            let stretches = schedule.stretches();
-            let mean: f64 = stretches.iter().map(|s| (s.rate_from + s.rate_to) / 2.0 * s.length.as_secs_f64()).sum();
-            let is_counted = schedule.seed().is_none() || mean < COUNTED;
-            let total = if is_counted { schedule.total() } else { mean as u64 };
-            let about = if is_counted { "" } else { "about " };
-            let what = if scenario.rate_of == RateOf::Sessions { "sessions" } else { "requests" };
-            lines.push(format!("fine: {about}{total} {what} over {seconds} s ({names})"));
-            if stretches.len() > 1 {
-                let phases: Vec<&str> = stretches.iter().map(|s| s.name.as_str()).collect();
-                lines.push(format!("phases: {}", first_of(&phases, 10)));
-            }
-            lines.extend(schedule.seed().map(|seed| format!("arrivals: Poisson, seed {seed}")));
-            lines.extend(schedule.replay().into_iter().flat_map(|replay| replay.notes.iter().cloned()));
-            total
-        }
-    };
-    lines.extend(scenario.sessions.as_ref().map(|sessions| {
-        let flows: Vec<String> = sessions.script.flows.iter().map(|f| format!("{} ({})", f.name, f.weight)).collect();
-        let flows: Vec<&str> = flows.iter().take(sessions.flows as usize).map(String::as_str).collect();
-        format!("sessions, by weight: {}", first_of(&flows, 10))
-    }));
-    lines.extend(scenario.sessions.iter().flat_map(|s| &s.script.sources).map(|source| {
-        format!("feeder {}: {} rows ({})", source.name, source.feeder.len(), source.feeder.columns().join(", "))
-    }));
-    lines.push(match scenario.warm_up {
-        WarmUp::Detect => "warm-up: left out as far as response times show one".to_owned(),
-        WarmUp::None => "warm-up: nothing is left out".to_owned(),
-        WarmUp::For(length) => format!("warm-up: the first {} are left out", written(length)),
-    });
-    let share = scenario.shard;
-    if share != Share::WHOLE {
-        lines.push(format!("shard {}/{}: {} of them", share.index + 1, share.of, share.count(total)));
-    }
-    lines.extend(scenario.start_at.map(|start| format!("start: {}", clock::rfc3339(start))));
-    lines
-}
-
 /// Reads `p99 < 500ms`.
 fn search_objective(text: &str) -> Result<search::Objective, String> {
     search::objective(text)
 }
 
-fn first_of(names: &[&str], most: usize) -> String {
-    let shown = names[..names.len().min(most)].join(", ");
-    if names.len() > most { format!("{shown}, and {} more", names.len() - most) } else { shown }
-}
-
 /// As a scenario has it.
-fn written(length: Duration) -> String {
+pub fn written(length: Duration) -> String {
     let ns = length.as_nanos();
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
     let (size, unit) = units.into_iter().find(|(size, _)| ns.is_multiple_of(*size)).unwrap_or((1, "ns"));

@@ -1,6 +1,7 @@
 //! One subcommand a file: its arguments with their help, and what it does with the libraries.
 
 pub mod demo;
+mod describe;
 pub mod diagnose;
 pub mod doctor;
 pub mod explain;

@@ -9,8 +9,9 @@ use holdup_load::model::Load;
 use holdup_load::scenario::{self, Given, Scenario, Target};
 use holdup_recording::manifest::Threshold;
 
+use super::describe;
 use super::http_args::HttpArgs;
-use super::load_args::{self, LoadArgs};
+use super::load_args::LoadArgs;
 use super::output_args::OutputArgs;
 use super::sql_args::SqlArgs;
 use super::{Output, Sampling, conclude, duration};
@@ -148,7 +149,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         for address in &scenario.watch {
             watch::collector(address, &watch::Options { partial: args.sampling.partial }).map_err(Failure::unusable)?;
         }
-        for line in load_args::describe(&scenario) {
+        for line in describe::describe(&scenario) {
             outln!("{line}");
         }
         return Ok(());

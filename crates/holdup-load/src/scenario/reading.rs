@@ -1,0 +1,186 @@
+//! Reads a scenario from YAML. What each section means is its own module's; here they are put together.
+
+use std::sync::Arc;
+
+use holdup_script::Template;
+use holdup_script::program::{Asked, Form};
+
+use super::asked::Language;
+use super::{
+    DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Given, Http, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
+    Sessions, Target, http, include, load, names, objectives, positive, profile, statement, steps,
+};
+use crate::model::Load;
+use crate::yaml::{Map, Node, YamlError};
+
+/// Keys of a scenario.
+const KEYS: [&str; 16] = [
+    "name",
+    "target",
+    "http",
+    "load",
+    "operations",
+    "sessions",
+    "steps",
+    "setup",
+    "teardown",
+    "define",
+    "headers",
+    "vars",
+    "secrets",
+    "feeders",
+    "thresholds",
+    "watch",
+];
+
+impl Scenario {
+    /// Reads a scenario from the text of `file`, with nothing given beside it.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its line and what would be right.
+    pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
+        Self::read(text, file, &Given::default())
+    }
+
+    /// Reads a scenario from the text of `file` and what is given beside it.
+    ///
+    /// # Errors
+    /// The first thing wrong, with its line and what would be right.
+    pub fn read(text: &str, file: &str, given: &Given) -> Result<Self, YamlError> {
+        let mut root = Node::parse(text, file)?;
+        let included = include::resolve(&mut root)?;
+        let map = root.map(&KEYS)?;
+        let target_node = map.need("target")?;
+        let address = target_node.text()?;
+        let (target, base_path) = if Target::is_database(address) {
+            (Target::database(address).map_err(|why| target_node.error(why))?, "/".to_owned())
+        } else {
+            Target::parse(address).map_err(|why| target_node.error(why))?
+        };
+        let language = target.sql.as_ref().map_or(Language::Http, |database| Language::Sql(database.dialect));
+        if base_path != "/" {
+            return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
+        }
+        let load = map.need("load")?;
+        let own = ["connections", "timeout", "pace", "open_all", "of"];
+        let keys: Vec<&str> = load::KEYS.into_iter().chain(own).collect();
+        let load_map = load.map(&keys)?;
+        let has_steps = ["operations", "sessions", "steps"].iter().any(|key| map.get(key).is_some());
+        let section = load::parse(load, &keys, file, has_steps)?;
+        let rate_of = rate_of(&load_map, &section.load)?;
+        if target.sql.is_some() {
+            statement::check(&map, has_steps)?;
+        }
+        let (operations, sessions) = match has_steps {
+            false if !section.operations.is_empty() => (section.operations, None),
+            _ => what(&map, given, language)?,
+        };
+        let names: Vec<String> = operations.iter().map(|o| o.name.clone()).collect();
+        let thresholds = objectives::parse(map.get("thresholds"), &names)?;
+        let watch = map.get("watch").map_or(&[][..], Node::list);
+        let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
+        let vars: String = given.vars.iter().map(|(name, value)| format!("# --var {name}={value}\n")).collect();
+        let recorded = match (included.as_str(), remark.as_str(), vars.as_str()) {
+            ("", "", "") => text.to_owned(),
+            _ => format!("{}\n{included}{remark}{vars}", text.trim_end()),
+        };
+        let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
+        // Users keep their cookies, unless it is said that they do not.
+        http.cookies |=
+            sessions.is_some() && target.sql.is_none() && map.get("http").is_none_or(|node| !node.has("cookies"));
+        Ok(Self {
+            name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
+            target,
+            load: section.load,
+            connections: load_map
+                .get("connections")
+                .map_or(Ok(DEFAULT_CONNECTIONS), |n| n.integer("connections", 1..=MAX_CONNECTIONS))?,
+            timeout: load_map.get("timeout").map_or(Ok(DEFAULT_TIMEOUT), positive)?,
+            operations,
+            sessions,
+            is_set_up: false,
+            rate_of,
+            search: section.search,
+            thresholds,
+            watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+            warm_up: section.warm_up,
+            shard: given.share,
+            start_at: None,
+            http,
+            generator: Generator {
+                pace: load_map.get("pace").map_or(Ok(Pace::default()), Pace::read)?,
+                open_all: http::flag(load_map.get("open_all"))?,
+                ..Generator::default()
+            },
+            text: Some(recorded),
+        })
+    }
+}
+
+/// `of: requests` or `of: sessions`.
+fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
+    let Some(node) = load.get("of") else { return Ok(RateOf::default()) };
+    if matches!(model, Load::Closed(_)) {
+        return Err(node.error("says what a rate counts, and users have none; remove \"of\""));
+    }
+    match node.text()? {
+        "requests" => Ok(RateOf::Requests),
+        "sessions" => Ok(RateOf::Sessions),
+        other => Err(node.error(format!("a rate is of requests or of sessions, not of \"{other}\""))),
+    }
+}
+
+/// What is sent: `operations`, `sessions` or `steps`.
+fn what(map: &Map<'_>, given: &Given, language: Language) -> Result<(Vec<Operation>, Option<Sessions>), YamlError> {
+    let kinds: Vec<(&str, &Node)> =
+        ["operations", "sessions", "steps"].into_iter().filter_map(|key| Some((key, map.get(key)?))).collect();
+    let (kind, node) = match kinds[..] {
+        [one] => one,
+        [] => return Err(map.node().error("say what to send: operations, sessions or steps")),
+        [(one, _), (other, node), ..] => {
+            return Err(node.error(format!("\"{one}\" and \"{other}\" exclude each other; keep one")));
+        }
+    };
+    let (names, sources) = names::gather(map, given, profile::DEFAULT_SEED)?;
+    let mut reader = steps::Reader::new(map, names, sources, language, profile::DEFAULT_SEED)?;
+    match kind {
+        "operations" => {
+            node.list().iter().try_for_each(|entry| reader.operation(entry))?;
+            if node.list().is_empty() {
+                return Err(node.error("there must be at least one operation"));
+            }
+        }
+        "steps" => {
+            reader.flow("session", 1, node)?;
+        }
+        _ => {
+            for (i, entry) in node.list().iter().enumerate() {
+                let map = entry.map(&["name", "weight", "steps"])?;
+                let weight = map.get("weight").map_or(Ok(1), |n| n.integer("weight", 1..=1_000_000))?;
+                let name = map.get("name").map_or(Ok(None), |n| n.text().map(Some))?;
+                let name = name.map_or_else(|| format!("session {}", i + 1), str::to_owned);
+                reader.flow(&name, weight, map.need("steps")?)?;
+            }
+            if node.list().is_empty() {
+                return Err(node.error("there must be at least one session"));
+            }
+        }
+    }
+    let flows = reader.flows();
+    let mut once = |key: &str| map.get(key).map(|steps| reader.flow(key, 0, steps)).transpose();
+    let (setup, teardown) = (once("setup")?, once("teardown")?);
+    let (script, operations) = reader.script();
+    if kind == "operations" && setup.is_none() && teardown.is_none() && script.requests.iter().all(Asked::is_plain) {
+        return Ok((operations.into_iter().zip(&script.requests).map(|(o, asked)| plain(o, asked)).collect(), None));
+    }
+    Ok((operations, Some(Sessions { script: Arc::new(script), first: 0, flows, setup, teardown })))
+}
+
+/// An operation whose requests are all the same.
+fn plain(operation: Operation, asked: &Asked) -> Operation {
+    let Form::Http { path, headers, body, .. } = &asked.form else { return operation };
+    let text = |template: &Template| template.constant().unwrap_or_default().to_owned();
+    let body = body.as_ref().map(|_| asked.form.constant_body().unwrap_or_default());
+    let headers = headers.iter().map(|(name, value)| (name.clone(), text(value))).collect();
+    Operation { path: text(path), headers, body, ..operation }
+}
