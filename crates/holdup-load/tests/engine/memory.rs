@@ -37,7 +37,7 @@ fn bounded(what: &str, run: impl FnOnce()) {
     play(&scenario(&format!("http://127.0.0.1:{port}"), load, ""), None).all("ok");
     let before = peak_bytes();
     run();
-    let grown = peak_bytes() - before;
+    let grown = peak_bytes().saturating_sub(before);
     assert!(grown < MOST_BYTES, "{what}: {grown} bytes more than before");
 }
 
