@@ -154,3 +154,16 @@ fn a_first_rate_that_is_too_much_is_no_obstacle() {
     let finding = search(kind.service, EVEN, &Config { from: 200.0, ..kind.config }, 1);
     assert!(is_near(finding.knee, 20.0, 0.1), "{:?}", finding.knee);
 }
+
+#[test]
+fn intervals_cover_the_truth_about_as_often_as_they_say() {
+    let mut covered = 0;
+    for seed in 0..12 {
+        for (arrivals, length) in [(POISSON, EXPONENTIAL), (EVEN, CONSTANT)] {
+            let kind = kind(arrivals, length, 4, 100.0);
+            let knee = search(kind.service, arrivals, &kind.config, seed * 7919 + 1).knee.unwrap();
+            covered += usize::from(knee.low <= kind.knee && kind.knee <= knee.high);
+        }
+    }
+    assert!(covered >= 22, "{covered} of 24");
+}
