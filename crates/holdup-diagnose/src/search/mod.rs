@@ -6,9 +6,11 @@
 mod lines;
 mod words;
 
+use std::time::Duration;
+
 use holdup_knee::{Config, Estimate, Finding, Held, Step};
 pub use holdup_knee::{How, Purpose};
-use holdup_recording::Recording;
+use holdup_recording::{Recording, hlog};
 use serde::{Deserialize, Serialize};
 
 use crate::verdict::round;
@@ -139,7 +141,7 @@ pub struct StepReport {
     pub achieved: f64,
     /// Mean response time of those.
     pub mean_ms: Option<f64>,
-    /// Their 99th percentile: the median of those of its seconds.
+    /// 99th percentile of all that ended, those that were given up at their age.
     pub p99_ms: Option<f64>,
     /// Share of requests that failed.
     pub error_ratio: f64,
@@ -155,11 +157,11 @@ pub struct StepReport {
 pub(crate) fn report(recording: &Recording) -> Option<SearchReport> {
     let searched: Searched = serde_json::from_str(recording.search.as_deref()?).ok()?;
     let finding = holdup_knee::judge(&searched.steps, &searched.config);
-    Some(SearchReport::of(&finding, &searched.steps, &searched.config))
+    Some(SearchReport::of(&finding, &searched.steps, &searched.config, |step| p99(recording, step)))
 }
 
 impl SearchReport {
-    fn of(finding: &Finding, steps: &[Step], config: &Config) -> Self {
+    fn of(finding: &Finding, steps: &[Step], config: &Config, p99: impl Fn(&Step) -> Option<f64>) -> Self {
         let mut report = Self {
             knee: finding.knee.map(rate),
             breaking_point: finding.breaking_point.map(|b| BreakingPoint { rate: rate(b.rate), how: b.how }),
@@ -176,7 +178,7 @@ impl SearchReport {
             curve: lines::fitted(finding),
             refused: finding.refused.as_ref().map(|refused| refused.clone() + &why_limited(steps)),
             unresolved: finding.unresolved.clone(),
-            points: points(finding, steps),
+            points: points(finding, steps, p99),
             steps: finding.steps_visited,
             stable: finding.is_stable,
             elapsed_s: round(finding.elapsed.as_secs_f64(), 3),
@@ -222,7 +224,7 @@ fn why_limited(steps: &[Step]) -> String {
 }
 
 /// The finding's points are of the steps that have seconds, in their order.
-fn points(finding: &Finding, steps: &[Step]) -> Vec<StepReport> {
+fn points(finding: &Finding, steps: &[Step], p99: impl Fn(&Step) -> Option<f64>) -> Vec<StepReport> {
     let played = steps.iter().filter(|step| !step.seconds.is_empty());
     let ms = |ns: f64| round(ns / 1e6, 4);
     finding
@@ -253,14 +255,18 @@ fn points(finding: &Finding, steps: &[Step]) -> Vec<StepReport> {
         .collect()
 }
 
-/// Median of the 99th percentiles of its seconds, without its start; nanoseconds.
-fn p99(step: &Step) -> Option<f64> {
-    let skip = (step.settle.as_secs_f64().ceil() as usize).min(step.seconds.len().saturating_sub(1));
-    let mut tails: Vec<f64> =
-        step.seconds[skip..].iter().filter(|s| s.response.count > 0).map(|s| s.response.p99_ns).collect();
-    tails.sort_by(f64::total_cmp);
-    tails.get(tails.len() / 2).copied()
+/// 99th percentile of what ended in the step, without its start, nanoseconds: exact, if the recording has its histograms.
+fn p99(recording: &Recording, step: &Step) -> Option<f64> {
+    let (from, to) = (step.from + step.settle.min((step.to - step.from).saturating_sub(SECOND)), step.to);
+    let inside = recording.latencies.iter().filter(|slice| {
+        // A slice belongs to where most of it is: its ends are a little off the second.
+        let middle = slice.since_start + SECOND / 2;
+        slice.tag.ends_with(".response") && middle >= from && middle < to
+    });
+    hlog::merged(inside).map(|all| all.value_at_quantile(0.99) as f64)
 }
+
+const SECOND: Duration = Duration::from_secs(1);
 
 #[cfg(test)]
 mod tests;

@@ -260,8 +260,8 @@ fn second(seen: &Seen, rate: f64, from: Duration, parts: u64, part: u64) -> hold
         completed: share(completed),
         failed: share(failed),
         in_system_end: (s.in_flight + s.waiting) as u64,
-        response: summary(s, |o| &o.latencies.response, parts),
-        service: summary(s, |o| &o.latencies.service, parts),
+        response: summary(&merged(s, |o| &o.latencies.response), completed, parts),
+        service: summary(&merged(s, |o| &o.latencies.service), completed, parts),
         is_disturbed: parts > 1 || seen.stolen_ratio > DISTURBED_RATIO || seen.throttled_ratio > DISTURBED_RATIO,
     }
 }
@@ -275,18 +275,33 @@ fn merged(second: &Second, times: impl Fn(&crate::stats::OperationSecond) -> &Hi
     all
 }
 
-fn summary(second: &Second, times: impl Fn(&crate::stats::OperationSecond) -> &Histogram<u64>, parts: u64) -> Summary {
-    let all = merged(second, times);
-    if all.is_empty() {
+/// Of the times of those that ended well. What was given up is among them with its age, which is longer than any answer
+/// took: so the shortest `good` are meant.
+fn summary(all: &Histogram<u64>, good: u64, parts: u64) -> Summary {
+    let count = all.len().min(good);
+    if count == 0 {
         return Summary::default();
     }
-    let at = |quantile: f64| all.value_at_quantile(quantile) as f64;
+    let rank = |quantile: f64| ((quantile * count as f64).ceil() as u64).clamp(1, count);
+    let mut at = [(rank(0.5), 0.0), (rank(0.95), 0.0), (rank(0.99), 0.0)];
+    let (mut seen, mut sum) = (0, 0.0);
+    for value in all.iter_recorded() {
+        let here = value.count_at_value().min(count - seen);
+        sum += here as f64 * all.median_equivalent(value.value_iterated_to()) as f64;
+        for (rank, time) in at.iter_mut().filter(|(rank, _)| seen < *rank && seen + here >= *rank) {
+            *time = if *rank == all.len() { all.max() as f64 } else { value.value_iterated_to() as f64 };
+        }
+        seen += here;
+        if seen >= count {
+            break;
+        }
+    }
     Summary {
-        count: all.len().div_ceil(parts),
-        mean_ns: all.mean(),
-        p50_ns: at(0.5),
-        p95_ns: at(0.95),
-        p99_ns: at(0.99),
+        count: count.div_ceil(parts),
+        mean_ns: sum / count as f64,
+        p50_ns: at[0].1,
+        p95_ns: at[1].1,
+        p99_ns: at[2].1,
     }
 }
 
@@ -298,4 +313,37 @@ fn mean_of(seen: &[&Seen], times: impl Fn(&crate::stats::OperationSecond) -> &Hi
         count += all.len();
     }
     (count > 0).then(|| sum / count as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(ms: impl IntoIterator<Item = u64>) -> Histogram<u64> {
+        let mut all = histogram();
+        ms.into_iter().for_each(|ms| all.record(ms * 1_000_000).unwrap());
+        all
+    }
+
+    #[test]
+    fn what_was_given_up_is_no_answer() {
+        let answered = summary(&times(1..=100), 100, 1);
+        assert_eq!(answered.count, 100);
+        assert!((answered.mean_ns / 50.5e6 - 1.0).abs() < 1e-3, "{answered:?}");
+        for (ns, ms) in [(answered.p50_ns, 50.0), (answered.p95_ns, 95.0), (answered.p99_ns, 99.0)] {
+            assert!((ns / 1e6 - ms).abs() < 0.1 * ms / 50.0, "{answered:?}");
+        }
+        // Forty more that waited for ten seconds in vain.
+        let given_up = summary(&times((1..=100).chain([10_000; 40])), 100, 1);
+        assert_eq!(given_up, answered);
+        assert_eq!(summary(&times([10_000; 3]), 0, 1), Summary::default());
+        assert_eq!(summary(&times([]), 5, 1), Summary::default());
+    }
+
+    #[test]
+    fn a_second_that_stands_for_several_is_told_in_parts() {
+        let half = summary(&times([5; 7]), 7, 2);
+        assert_eq!(half.count, 4);
+        assert!((half.mean_ns / 5e6 - 1.0).abs() < 1e-3);
+    }
 }
