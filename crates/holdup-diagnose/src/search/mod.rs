@@ -176,7 +176,7 @@ impl SearchReport {
             }),
             usl: finding.usl.as_ref().map(|usl| lines::law(usl, finding)),
             curve: lines::fitted(finding),
-            refused: finding.refused.as_ref().map(|refused| refused.clone() + &why_limited(steps)),
+            refused: finding.refused.as_ref().map(|refused| with_reason(refused, steps)),
             unresolved: finding.unresolved.clone(),
             points: points(finding, steps, p99),
             steps: finding.steps_visited,
@@ -212,15 +212,19 @@ fn interval(estimate: Estimate, digits: i32) -> Interval {
     }
 }
 
-/// `: all 10 connections were in use …`, each reason once.
-fn why_limited(steps: &[Step]) -> String {
+/// `WHAT: all 10 connections were in use …; the service followed …`, each reason once.
+fn with_reason(refused: &str, steps: &[Step]) -> String {
     let mut reasons: Vec<&str> = Vec::new();
     for reason in steps.iter().filter(|step| step.is_generator_limited).filter_map(|step| step.why_limited.as_deref()) {
         if !reasons.contains(&reason) {
             reasons.push(reason);
         }
     }
-    if reasons.is_empty() { String::new() } else { format!(": {}", reasons.join("; ")) }
+    if reasons.is_empty() {
+        return refused.to_owned();
+    }
+    let (what, rest) = refused.split_once("; ").map_or((refused, String::new()), |(a, b)| (a, format!("; {b}")));
+    format!("{what}: {}{rest}", reasons.join("; "))
 }
 
 /// The finding's points are of the steps that have seconds, in their order.

@@ -117,14 +117,14 @@ fn what_varies_does_not_recover_or_misses_its_objective_is_said() {
 #[test]
 fn a_refusal_names_its_reason_once_and_is_no_answer() {
     let refused = Finding {
-        refused: Some("the generator was the limit at 104/s".to_owned()),
+        refused: Some("the generator was the limit at 104/s; the service followed up to 50/s".to_owned()),
         points: vec![point(50.0, 20.0, Held::Yes), point(104.0, 30.0, Held::GeneratorLimited)],
         steps_visited: 3,
         ..Finding::default()
     };
     let why = Some("all 10 connections were in use");
     let report = report_of(&refused, &[step(50.0, 20.0, None), step(104.0, 30.0, why), step(110.0, 30.0, why)]);
-    let said = "the generator was the limit at 104/s: all 10 connections were in use";
+    let said = "the generator was the limit at 104/s: all 10 connections were in use; the service followed up to 50/s";
     assert_eq!(report.refused.as_deref(), Some(said));
     assert_eq!(headline(&report), format!("No knee is named, because {said}"));
     assert!(!report.is_answered());
