@@ -313,31 +313,7 @@ fn convert(node: &MarkedYamlOwned, file: &str, path: &str) -> Result<Node, YamlE
 
 /// The one of `known` that `word` is most likely a slip of, if any is near.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    let allowed = 1 + word.chars().count() / 4;
-    known.iter().map(|k| (distance(word, k), *k)).filter(|(d, _)| *d <= allowed).min().map(|(_, k)| k)
-}
-
-/// Optimal string alignment distance: insertions, deletions, substitutions, swaps of neighbours.
-fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
-    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
-    for (i, row) in rows.iter_mut().enumerate() {
-        row[0] = i;
-    }
-    for (j, cell) in rows[0].iter_mut().enumerate() {
-        *cell = j;
-    }
-    for i in 1..=a.len() {
-        for j in 1..=b.len() {
-            let cost = usize::from(a[i - 1] != b[j - 1]);
-            let mut best = (rows[i - 1][j] + 1).min(rows[i][j - 1] + 1).min(rows[i - 1][j - 1] + cost);
-            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
-                best = best.min(rows[i - 2][j - 2] + 1);
-            }
-            rows[i][j] = best;
-        }
-    }
-    rows[a.len()][b.len()]
+    holdup_script::nearest(word, known.iter().copied())
 }
 
 #[cfg(test)]
