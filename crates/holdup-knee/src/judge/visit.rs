@@ -144,7 +144,12 @@ impl Visit {
         let growth = self.growth - leak;
         let gained = self.gained - leak * self.due * self.seconds as f64;
         if growth > PLAIN {
-            let is_slower = self.slowed > 3.0 && self.seconds >= 3 && self.drift > 0.3 * growth;
+            if self.seconds < 3 {
+                // A stall at the end of a short step looks like this, but those that were answered were answered fast.
+                let is_slow = self.slowed > 1.5 || self.drift > 0.3 * growth || self.achieved < 0.1 * self.due;
+                return gained > self.gained_by_luck && is_slow;
+            }
+            let is_slower = self.slowed > 3.0 && self.drift > 0.3 * growth;
             return gained > self.gained_by_luck || (is_slower && gained > 4.0);
         }
         let one = 1.0 / (self.due.max(1e-9) * self.seconds as f64);
@@ -269,7 +274,11 @@ fn level<'a>(seconds: impl Iterator<Item = (&'a Summary, bool)>) -> (Option<f64>
     let means: Vec<f64> = sorted.iter().map(|second| second.0 / value).collect();
     let count = means.len() as f64;
     // With few seconds their spread is itself a guess: the factor is that of Student's t against the normal.
-    let error = if means.len() > 1 { deviation(&means) / count.sqrt() * (1.0 + 1.5 / (count - 1.0)) } else { 0.3 };
+    let error = if means.len() > 1 {
+        deviation(&means) / count.sqrt() * (1.0 + 1.5 / (count - 1.0))
+    } else {
+        1.0 / weight.sqrt().clamp(3.0, 10.0)
+    };
     (Some(value), error, total - sorted.len())
 }
 

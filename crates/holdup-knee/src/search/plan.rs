@@ -185,9 +185,11 @@ fn half_width(analysis: &Analysis) -> f64 {
     analysis.knee().map_or(1.0, |knee| 0.5 * (knee.high - knee.low) / knee.value)
 }
 
-/// The rate of a visit that contradicts the others.
+/// The rate of a visit that contradicts others, not far from where the answer is.
 fn disputed(analysis: &Analysis) -> Option<f64> {
-    analysis.conflicts.last().map(|index| analysis.visits[*index].offered)
+    let (hold, over) = (analysis.hold?, analysis.over?);
+    let rates = analysis.conflicts.iter().rev().map(|index| analysis.visits[*index].offered);
+    rates.into_iter().find(|rate| *rate > hold / 1.5 && *rate < over * 1.5)
 }
 
 fn visits(analysis: &Analysis, rate: f64, within: f64) -> usize {
