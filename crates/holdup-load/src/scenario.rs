@@ -188,15 +188,7 @@ impl Scenario {
 
     /// Which of the operations are part of the load, rather than of what goes before or after it.
     pub fn measured(&self) -> Vec<bool> {
-        let Some(sessions) = &self.sessions else { return vec![true; self.operations.len()] };
-        let mut measured = vec![false; self.operations.len()];
-        let flows = sessions.script.flows.iter().skip(sessions.first as usize).take(sessions.flows as usize);
-        for op in flows.flat_map(|flow| &flow.ops) {
-            if let Op::Request(request) = op {
-                measured[sessions.script.requests[*request as usize].operation as usize] = true;
-            }
-        }
-        measured
+        measured(&self.operations, self.sessions.as_ref())
     }
 
     /// Most requests in flight: users of a closed model, else connections times the streams on each.
@@ -206,6 +198,19 @@ impl Scenario {
             Load::Closed(closed) => self.shard.count(u64::from(closed.users)) as u32,
         }
     }
+}
+
+/// Which of `operations` the flows of the load ask for.
+fn measured(operations: &[Operation], sessions: Option<&Sessions>) -> Vec<bool> {
+    let Some(sessions) = sessions else { return vec![true; operations.len()] };
+    let mut measured = vec![false; operations.len()];
+    let flows = sessions.script.flows.iter().skip(sessions.first as usize).take(sessions.flows as usize);
+    for op in flows.flat_map(|flow| &flow.ops) {
+        if let Op::Request(request) = op {
+            measured[sessions.script.requests[*request as usize].operation as usize] = true;
+        }
+    }
+    measured
 }
 
 /// A duration that is not 0.

@@ -200,6 +200,28 @@ impl Node {
         matches!(&self.value, Value::Map(entries) if entries.iter().any(|(k, _)| k == key))
     }
 
+    /// Replaces each text in it for which `with` has another.
+    ///
+    /// # Errors
+    /// The first that `with` has.
+    pub fn fill(&mut self, with: &impl Fn(&Self, &str) -> Result<Option<String>, YamlError>) -> Result<(), YamlError> {
+        let filled = match &self.value {
+            Value::Text(text) => with(self, text)?,
+            _ => None,
+        };
+        match &mut self.value {
+            Value::Text(text) => {
+                if let Some(filled) = filled {
+                    *text = filled;
+                }
+                Ok(())
+            }
+            Value::List(items) => items.iter_mut().try_for_each(|item| item.fill(with)),
+            Value::Map(entries) => entries.iter_mut().try_for_each(|(_, node)| node.fill(with)),
+            Value::Empty => Ok(()),
+        }
+    }
+
     /// Takes a key out of a map.
     pub fn take(&mut self, key: &str) -> Option<Node> {
         let Value::Map(entries) = &mut self.value else { return None };

@@ -50,6 +50,9 @@ const READ_BUFFER: usize = 64 * 1024;
 /// Connections that are being made at once before the load starts: what a listener's queue takes (listen(2)).
 const CONNECTING_MOST: usize = 256;
 
+/// Sessions that have begun are let go on for so long after the last one could begin.
+const LINGER_NS: i64 = 30_000_000_000;
+
 /// How long connecting ahead of time may take.
 const CONNECT_AHEAD_NS: i64 = 5_000_000_000;
 
@@ -263,7 +266,7 @@ impl<'a> Loop<'a> {
             if self.lanes.in_flight() == 0 && self.demand.is_over(now) && !self.sessions_go_on() {
                 break;
             }
-            if self.visits.as_ref().is_some_and(|v| v.script.is_over()) {
+            if self.visits.as_ref().is_some_and(|v| v.script.is_over()) || self.has_lingered(now) {
                 self.abandon();
                 self.books.settle(self.plan);
                 break;
@@ -278,6 +281,12 @@ impl<'a> Loop<'a> {
         }
         self.refresh(monotonic_ns(), true);
         Ok(interrupted)
+    }
+
+    /// Whether sessions go on although none has begun for so long that they are not waited for any more.
+    fn has_lingered(&self, now: i64) -> bool {
+        let is_of_sessions = !self.demand.is_closed() && self.plan.scenario.rate_of == RateOf::Sessions;
+        is_of_sessions && now > self.started + self.plan.scenario.load.length().as_nanos() as i64 + LINGER_NS
     }
 
     /// Whether sessions of an open model that counts sessions are still on their way: they are let go to their end.

@@ -9,6 +9,7 @@ use holdup_script::program::Source;
 use holdup_script::{AtEnd, Drawer, Feeder, Names, Order};
 
 use super::include::beside;
+use super::profile::DEFAULT_SEED;
 use crate::schedule::Share;
 use crate::yaml::{Map, Node, YamlError};
 
@@ -20,13 +21,17 @@ const LARGEST_BYTES: u64 = 4 << 30;
 pub struct Given {
     /// `--var name=value`.
     pub vars: BTreeMap<String, String>,
+    /// `--target`, in place of the scenario's.
+    pub target: Option<String>,
+    /// The seed of all luck, if the scenario says none.
+    pub luck: u64,
     /// This process's part of the load, which is also its part of the rows of feeders.
     pub share: Share,
 }
 
 impl Default for Given {
     fn default() -> Self {
-        Self { vars: BTreeMap::new(), share: Share::WHOLE }
+        Self { vars: BTreeMap::new(), target: None, luck: DEFAULT_SEED, share: Share::WHOLE }
     }
 }
 

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use holdup_script::Template;
-use holdup_script::program::{Asked, Form};
+use holdup_script::program::{Asked, Form, Source};
+use holdup_script::{Names, Template};
 
 use super::asked::Language;
 use super::{
     DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Given, Http, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
-    Sessions, Target, http, include, load, names, objectives, positive, profile, statement, steps,
+    Sessions, Target, http, include, load, measured, names, objectives, positive, statement, steps,
 };
 use crate::model::Load;
 use crate::yaml::{Map, Node, YamlError};
 
 /// Keys of a scenario.
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "name",
+    "include",
+    "seed",
     "target",
     "http",
     "load",
@@ -50,8 +52,14 @@ impl Scenario {
         let mut root = Node::parse(text, file)?;
         let included = include::resolve(&mut root)?;
         let map = root.map(&KEYS)?;
-        let target_node = map.need("target")?;
-        let address = target_node.text()?;
+        let luck = map.get("seed").map_or(Ok(given.luck), seed)?;
+        let (names, sources) = names::gather(&map, given, luck)?;
+        // What says where to and how much may be given from outside.
+        let filled = |key: &str| map.get(key).map(|node| known(node, &names)).transpose();
+        let missing = |key: &str| map.need(key).map(|_| ());
+        missing("target")?;
+        let target_node = &filled("target")?.unwrap_or_else(|| map.node().clone());
+        let address = given.target.as_deref().map_or_else(|| target_node.text(), Ok)?;
         let (target, base_path) = if Target::is_database(address) {
             (Target::database(address).map_err(|why| target_node.error(why))?, "/".to_owned())
         } else {
@@ -61,7 +69,8 @@ impl Scenario {
         if base_path != "/" {
             return Err(target_node.error("the target is scheme, host and port; paths belong to the operations"));
         }
-        let load = map.need("load")?;
+        missing("load")?;
+        let load = &filled("load")?.unwrap_or_else(|| map.node().clone());
         let own = ["connections", "timeout", "pace", "open_all", "of"];
         let keys: Vec<&str> = load::KEYS.into_iter().chain(own).collect();
         let load_map = load.map(&keys)?;
@@ -73,23 +82,29 @@ impl Scenario {
         }
         let (operations, sessions) = match has_steps {
             false if !section.operations.is_empty() => (section.operations, None),
-            _ => what(&map, given, language)?,
+            _ => what(&map, Arc::clone(&names), sources, language, luck)?,
         };
-        let names: Vec<String> = operations.iter().map(|o| o.name.clone()).collect();
-        let thresholds = objectives::parse(map.get("thresholds"), &names)?;
-        let watch = map.get("watch").map_or(&[][..], Node::list);
+        let is_measured = measured(&operations, sessions.as_ref());
+        let of_load = operations.iter().zip(is_measured).filter(|(_, is)| *is).map(|(o, _)| o.name.clone());
+        let thresholds = objectives::parse(filled("thresholds")?.as_ref(), &of_load.collect::<Vec<_>>())?;
+        let watch = filled("watch")?;
+        let watch = watch.as_ref().map_or(&[][..], Node::list);
+        let name = filled("name")?;
         let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
+        let has_luck = sessions.as_ref().is_some_and(|_| map.get("seed").is_none());
+        let luck = if has_luck { format!("# seed: {luck}, as nothing else was said\n") } else { String::new() };
+        let target_given = given.target.as_ref().map_or_else(String::new, |target| format!("# --target {target}\n"));
         let vars: String = given.vars.iter().map(|(name, value)| format!("# --var {name}={value}\n")).collect();
-        let recorded = match (included.as_str(), remark.as_str(), vars.as_str()) {
-            ("", "", "") => text.to_owned(),
-            _ => format!("{}\n{included}{remark}{vars}", text.trim_end()),
+        let recorded = match [included, remark, vars, target_given, luck].concat() {
+            nothing if nothing.is_empty() => text.to_owned(),
+            remarks => format!("{}\n{remarks}", text.trim_end()),
         };
         let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
         // Users keep their cookies, unless it is said that they do not.
         http.cookies |=
             sessions.is_some() && target.sql.is_none() && map.get("http").is_none_or(|node| !node.has("cookies"));
         Ok(Self {
-            name: map.get("name").map_or(Ok("run"), Node::text)?.to_owned(),
+            name: name.as_ref().map_or(Ok("run"), Node::text)?.to_owned(),
             target,
             load: section.load,
             connections: load_map
@@ -117,6 +132,31 @@ impl Scenario {
     }
 }
 
+/// The text of `node`, and of all within it, with what is known before the run filled in: vars and the environment.
+fn known(node: &Node, names: &Names) -> Result<Node, YamlError> {
+    let mut filled = node.clone();
+    filled.fill(&|place, text| {
+        if !text.contains("${") {
+            return Ok(None);
+        }
+        let template = Template::parse(text, names).map_err(|e| place.error(e))?;
+        match template.constant() {
+            Some(text) if !template.is_secret() => Ok(Some(text.to_owned())),
+            Some(_) => Err(place.error("a secret has no place here: it would be in the recording")),
+            None => {
+                Err(place.error(format!("\"{text}\" is not known before the run; here only vars and env.NAME are")))
+            }
+        }
+    })?;
+    Ok(filled)
+}
+
+/// A seed: a whole number.
+fn seed(node: &Node) -> Result<u64, YamlError> {
+    let text = node.text()?;
+    text.parse().map_err(|_| node.error(format!("expected a whole number from 0, found \"{text}\"")))
+}
+
 /// `of: requests` or `of: sessions`.
 fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
     let Some(node) = load.get("of") else { return Ok(RateOf::default()) };
@@ -131,7 +171,13 @@ fn rate_of(load: &Map<'_>, model: &Load) -> Result<RateOf, YamlError> {
 }
 
 /// What is sent: `operations`, `sessions` or `steps`.
-fn what(map: &Map<'_>, given: &Given, language: Language) -> Result<(Vec<Operation>, Option<Sessions>), YamlError> {
+fn what(
+    map: &Map<'_>,
+    names: Arc<Names>,
+    sources: Vec<Source>,
+    language: Language,
+    luck: u64,
+) -> Result<(Vec<Operation>, Option<Sessions>), YamlError> {
     let kinds: Vec<(&str, &Node)> =
         ["operations", "sessions", "steps"].into_iter().filter_map(|key| Some((key, map.get(key)?))).collect();
     let (kind, node) = match kinds[..] {
@@ -141,8 +187,7 @@ fn what(map: &Map<'_>, given: &Given, language: Language) -> Result<(Vec<Operati
             return Err(node.error(format!("\"{one}\" and \"{other}\" exclude each other; keep one")));
         }
     };
-    let (names, sources) = names::gather(map, given, profile::DEFAULT_SEED)?;
-    let mut reader = steps::Reader::new(map, names, sources, language, profile::DEFAULT_SEED)?;
+    let mut reader = steps::Reader::new(map, names, sources, language, luck)?;
     match kind {
         "operations" => {
             node.list().iter().try_for_each(|entry| reader.operation(entry))?;

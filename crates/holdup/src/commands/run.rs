@@ -7,6 +7,7 @@ use holdup_collect::watch;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{self, Given, Scenario, Target};
+use holdup_recording::clock;
 use holdup_recording::manifest::Threshold;
 
 use super::describe;
@@ -50,6 +51,10 @@ pub struct Args {
     /// Value of one of the scenario's vars; repeatable
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "scenario", value_parser = variable)]
     vars: Vec<(String, String)>,
+
+    /// Where to, in place of the scenario's target
+    #[arg(long, value_name = "URL", requires = "scenario")]
+    target: Option<String>,
 
     /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…)
     #[arg(long, value_name = "URL")]
@@ -109,7 +114,13 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let mut ways = args.ways.outputs(args.output.json)?;
-    let given = Given { vars: args.vars.iter().cloned().collect(), share: args.load.share() };
+    let given = Given {
+        vars: args.vars.iter().cloned().collect(),
+        target: args.target.clone(),
+        // Two runs are two sets of users: what they make up, such as keys, must differ.
+        luck: clock::now_ns().unsigned_abs() ^ u64::from(std::process::id()),
+        share: args.load.share(),
+    };
     let mut scenario = match &args.scenario {
         Some(path) => {
             let file = path.display().to_string();

@@ -135,10 +135,17 @@ impl Loop<'_> {
         }
     }
 
+    /// What a failure counts as: none if it is how the run was to end, when there is no row left.
+    fn outcome_of(&self, failed: Failed) -> Outcome {
+        let is_over = self.visits.as_ref().is_some_and(|visits| visits.script.is_over());
+        if failed == Failed::FeederDry && is_over { Outcome::Unfinished } else { Outcome::of_session(failed) }
+    }
+
     /// A failure without a request is written down as one that was never sent.
     fn failed_alone(&mut self, failed: Failed, operation: u32, at: i64, phase: u32) {
         let request = InFlight::new(0, operation, phase, at, at);
-        self.books.enter(&request, Outcome::of_session(failed), at, false);
+        let outcome = self.outcome_of(failed);
+        self.books.enter(&request, outcome, at, false);
     }
 
     /// Fills in a session's request; none if that failed, which is written down.
@@ -195,7 +202,8 @@ impl Loop<'_> {
                 Some(request)
             }
             Err(failed) => {
-                self.books.enter(&request, Outcome::of_session(failed), due, false);
+                let outcome = self.outcome_of(failed);
+                self.books.enter(&request, outcome, due, false);
                 self.answered(id, index, false, due);
                 None
             }

@@ -2,7 +2,7 @@
 
 use holdup_script::program::Op;
 
-use crate::scenario::Scenario;
+use crate::scenario::{Given, Scenario};
 
 /// The answer to a scenario whose line 3 and those after it are `rest`.
 fn answer(rest: &str) -> String {
@@ -174,4 +174,53 @@ fn few_words_that_are_many_steps_are_refused() {
 fn a_file_without_end_is_not_read_to_its_end() {
     let error = answer("include: /dev/zero\nsteps: [get: /]");
     assert_eq!(error, "s.yaml:3: include: /dev/zero has more than 16777216 bytes");
+}
+
+#[test]
+fn what_is_known_before_the_run_may_say_where_to_and_how_much() {
+    let text = "
+vars: {rate: 70, host: 127.0.0.1}
+target: http://${host}:8080
+load: {rate: \"${rate}\", duration: '${env.HOLDUP_NO_SUCH:-3s}'}
+name: at-${rate}
+steps: [{get: /}]
+";
+    let scenario = Scenario::parse(text, "s.yaml").unwrap();
+    assert_eq!((scenario.name.as_str(), scenario.target.url().as_str()), ("at-70", "http://127.0.0.1:8080"));
+    assert_eq!((scenario.load.length().as_secs(), scenario.load.phase_names()), (3, vec!["70/s".to_owned()]));
+    let given = Given { target: Some("http://localhost:1".to_owned()), luck: 9, ..Given::default() };
+    let scenario = Scenario::read(text, "s.yaml", &given).unwrap();
+    assert_eq!(scenario.target.url(), "http://localhost:1");
+    let recorded = scenario.text.unwrap();
+    assert!(recorded.contains("# --target http://localhost:1\n"), "{recorded}");
+    let wrong = text.replace("${rate}\"", "${random(1, 9)}\"");
+    let error = Scenario::parse(&wrong, "s.yaml").unwrap_err().to_string();
+    assert!(error.starts_with("s.yaml:4: load.rate: \"${random(1, 9)}\" is not known before the run"), "{error}");
+}
+
+#[test]
+fn luck_is_the_scenarios_or_what_is_given_and_is_written_down() {
+    let text = "target: http://h\nload: {rate: 1, duration: 1s}\nsteps: [{get: '/${uuid()}'}]\n";
+    let given = Given { luck: 9, ..Given::default() };
+    let of = |text: &str| {
+        let scenario = Scenario::read(text, "s.yaml", &given).unwrap();
+        (scenario.sessions.unwrap().script.seed, scenario.text.unwrap())
+    };
+    let (seed, recorded) = of(text);
+    assert!(seed == 9 && recorded.contains("# seed: 9, as nothing else was said"), "{recorded}");
+    let (seed, recorded) = of(&format!("seed: 7\n{text}"));
+    assert!(seed == 7 && !recorded.contains("nothing else"), "{recorded}");
+}
+
+#[test]
+fn an_objective_is_for_what_is_part_of_the_load() {
+    let text = "
+target: http://h
+load: {rate: 1, duration: 1s}
+setup: [{name: seed, post: /seed}]
+steps: [{name: buy, get: /buy}]
+thresholds: [seed p99 < 1s]
+";
+    let error = Scenario::parse(text, "s.yaml").unwrap_err().to_string();
+    assert!(error.contains("s.yaml:6") && error.contains("buy"), "{error}");
 }
