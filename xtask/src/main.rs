@@ -17,8 +17,8 @@ use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "\
 cargo xtask ci                    what CI runs, in order; stops at the first failure
-cargo xtask setup                 only what the tests need: MariaDB, nginx, Python's readers, Node, cargo-fuzz
-cargo xtask fuzz [--seconds N]    only the fuzzers, each for N seconds
+cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node, cargo-fuzz
+cargo xtask fuzz [--seconds N]    only the fuzzers, each for N seconds (those of what users write: three times)
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
