@@ -14,6 +14,7 @@ mod visit;
 pub(crate) use analysis::Analysis;
 pub(crate) use breaking::objective;
 pub(crate) use curve::memory;
+pub(crate) use observed::MEMORY_MOST;
 pub(crate) use visit::Visit;
 
 use crate::{Config, Finding, Held, Point, Step};

@@ -46,9 +46,13 @@ fn is_quiet(visit: &Visit, variation: &Variation) -> bool {
     !variation.is_little() || visit.response_error <= 0.1 || visit.seconds < 2
 }
 
+/// The memory of a queue, as a share of the step, at which the step still shows how long the queue will be.
+pub(crate) const MEMORY_MOST: f64 = 0.3;
+
 /// A queue close to its capacity needs longer than a step to become as long as it will be.
 fn is_steady(visit: &Visit, capacity: Option<Estimate>, variation: &Variation) -> bool {
-    let is_long = |capacity: Estimate| memory(visit.due / capacity.value) / capacity.value < 0.3 * visit.seconds as f64;
+    let is_long =
+        |capacity: Estimate| memory(visit.due / capacity.value) / capacity.value < MEMORY_MOST * visit.seconds as f64;
     variation.is_little() || capacity.is_none_or(is_long)
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::judge::{Analysis, memory};
+use crate::judge::{Analysis, MEMORY_MOST, memory};
 use crate::{Config, Move, Purpose};
 
 /// The time that is left.
@@ -45,14 +45,14 @@ pub(crate) fn offer(
     let response = analysis.base_response().unwrap_or(0.0).min(5.0);
     let filling = 1.0 + if response > 0.2 { 2.0 * response } else { 0.0 };
     // A step begins with an empty queue; one that varies forgets that in about so long.
-    let forgetting = match analysis.capacity {
-        Some(capacity) if analysis.variation.half_sum() > 0.1 && rate < capacity.value => {
-            (1.5 * memory(rate / capacity.value) / capacity.value).min(LONGEST_MEMORY)
+    let memory = match analysis.capacity {
+        Some(capacity) if !analysis.variation.is_little() && rate < capacity.value => {
+            (memory(rate / capacity.value) / capacity.value).min(LONGEST_MEMORY)
         }
         _ => 0.0,
     };
-    let settle = filling.max(forgetting).ceil();
-    let wanted = seconds.max(requests / rate).max(3.0 * response).ceil();
+    let settle = filling.max(1.5 * memory).ceil();
+    let wanted = seconds.max(requests / rate).max(3.0 * response).max(1.05 * memory / MEMORY_MOST).ceil();
     let measured = wanted.min((budget.left() / 6.0).floor()).max(seconds.min(wanted));
     Move::Offer {
         rate,
@@ -63,7 +63,7 @@ pub(crate) fn offer(
 }
 
 /// No step waits longer than this for its queue to forget, seconds.
-const LONGEST_MEMORY: f64 = 4.0;
+const LONGEST_MEMORY: f64 = 3.0;
 
 /// The largest share of a capacity at which a step of a few seconds is long against the memory of the queue.
 pub(crate) fn highest_share(capacity: f64) -> f64 {

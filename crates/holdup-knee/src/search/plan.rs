@@ -135,7 +135,7 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     let of = |rate: f64, purpose: Purpose, why: String| {
         Some(Wanted { offer: offer(rate, 30.0, 5.0, purpose, analysis, budget), why })
     };
-    let top = if analysis.variation.half_sum() > 0.1 { highest_share(capacity).clamp(0.55, 0.95) } else { 0.95 };
+    let top = if !analysis.variation.is_little() { highest_share(capacity).clamp(0.55, 0.95) } else { 0.95 };
     let top = top * capacity.min(most);
     for rate in [knee.min(top), 0.75 * knee, 0.5 * knee, (1.2 * knee).min(top), 0.25 * knee] {
         if visits(analysis, rate, SAME) == 0 {
@@ -144,6 +144,12 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
     }
     if let Some(rate) = disputed(analysis).filter(|rate| visits(analysis, *rate, SAME) < 6) {
         return of(rate, Purpose::Confirm, format!("visits of {rate:.4}/s disagree: once more"));
+    }
+    // Where hardly anything varies response times rise only close to the capacity. Rises below it may be stalls that came
+    // just then: they have to be seen again.
+    let is_early = analysis.variation.is_little() && knee < 0.93 * capacity && analysis.over.is_some();
+    if is_early && visits(analysis, top, SAME) < 4 {
+        return of(top, Purpose::Confirm, format!("does it really slow down before {capacity:.4}/s?"));
     }
     if let Some(missed) = objective(analysis, config)
         && missed.rate.high / missed.rate.low.max(0.1 * missed.rate.high) > 1.0 + 2.0 * config.resolution
@@ -172,9 +178,9 @@ fn enough(steps: &[Step], analysis: &Analysis, config: &Config, budget: &Budget)
             .visits
             .iter()
             .zip(&analysis.used)
-            .filter(|(visit, used)| **used || (!visit.is_limited && visit.offered > capacity))
-            .filter(|(visit, _)| (visit.offered / rate).ln().abs() < SAME)
-            .map(|(visit, _)| visit.seconds)
+            .filter(|(visit, _)| !visit.is_limited && (visit.offered / rate).ln().abs() < SAME)
+            // Steps that were of no use count half: else a rate that never is would be tried for ever.
+            .map(|(visit, used)| if *used || visit.offered > capacity { 2 * visit.seconds } else { visit.seconds })
             .sum()
     };
     let rate = rates.into_iter().min_by_key(|rate| spent(*rate))?;
