@@ -267,7 +267,14 @@ fn p99(recording: &Recording, step: &Step) -> Option<f64> {
         let middle = slice.since_start + SECOND / 2;
         slice.tag.ends_with(".response") && middle >= from && middle < to
     });
-    hlog::merged(inside).map(|all| all.value_at_quantile(0.99) as f64)
+    let mut seconds = inside.map(|slice| hlog::merged([slice]));
+    let mut all = seconds.next()??;
+    // Each second's histogram is as wide as its own longest time.
+    all.auto(true);
+    for second in seconds {
+        all.add(second?).ok()?;
+    }
+    Some(all.value_at_quantile(0.99) as f64)
 }
 
 const SECOND: Duration = Duration::from_secs(1);
