@@ -1,4 +1,5 @@
 //! A world for tests: services whose knee is known, under load step by step, by discrete-event simulation.
+#![cfg(test)]
 
 mod searches;
 mod server;

@@ -1,4 +1,5 @@
 //! The simulated servers: a queue with c workers, and one that slows down with the requests in it.
+#![cfg(test)]
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

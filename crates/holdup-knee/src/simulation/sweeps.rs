@@ -1,4 +1,5 @@
 //! Hundreds of searches of services whose knee is known. The large ones are for release builds by hand.
+#![cfg(test)]
 
 use super::*;
 

@@ -1,4 +1,5 @@
 //! Where the knee is by theory: the rate at which the elasticity of the mean response time is 1.
+#![cfg(test)]
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
