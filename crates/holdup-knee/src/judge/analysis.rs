@@ -106,7 +106,11 @@ impl Analysis {
         let (value, low, high) = fit.knee;
         let value = value.min(ceiling);
         // What the form of the curve may be wrong by, even where it fits.
-        let form = if self.falls_under_overload() { 0.1 } else { 0.01 } * value;
+        let form = match (self.spoilt_by.is_some(), self.falls_under_overload()) {
+            (true, _) => 0.12 * value,
+            (false, true) => 0.06 * value,
+            (false, false) => 0.01 * value,
+        };
         let mut high = (high + form).min(ceiling + form).max(value);
         if self.variation.is_little() && value > 0.9 * capacity.value {
             // As far as can be seen nothing varies: then the knee is the capacity itself.

@@ -47,6 +47,7 @@ pub(crate) fn sweep(kind: &Kind, seeds: std::ops::Range<u64>) -> Sweep {
             all.parts[3] += (curve.k / ((2.0 * (workers + 1.0)).sqrt() - 1.0)).ln();
             all.parts[4] += analysis.variation.service;
         }
+        assert!(elapsed <= kind.config.budget.as_secs_f64(), "{elapsed} s with seed {seed}");
         all.searches += 1;
         all.elapsed_mean += elapsed;
         all.elapsed_most = all.elapsed_most.max(elapsed);
@@ -178,25 +179,25 @@ fn disturbed_queues() {
 #[test]
 #[ignore = "minutes: for release builds by hand; figures are in the journal"]
 fn other_services() {
-    use {Arrivals::*, Length::*};
+    use {Arrivals::Even, Length::Constant};
     for (alpha, beta, gamma) in [(0.02, 0.0005, 50.0), (0.05, 0.002, 200.0), (0.0, 0.001, 20.0)] {
-        for (arrivals, length) in [(Even, Constant), (Poisson, Exponential)] {
-            let mut kind = kind(arrivals, length, 1, gamma);
-            kind.service.usl = Some((alpha, beta));
-            // Deterministic: X(N) = rate; elasticity 1 is where d ln X / d ln N = 1/2.
-            let slope = |n: f64| (1.0 - alpha - beta * n * n) / (1.0 + alpha * (n - 1.0) + beta * n * (n - 1.0));
-            let (mut low, mut high) = (1.0, 1e4);
-            for _ in 0..60 {
-                let n: f64 = 0.5 * (low + high);
-                if slope(n) > 0.5 { low = n } else { high = n }
-            }
-            kind.knee = kind.service.usl_rate(low);
-            kind.name = format!("USL {alpha} {beta} {gamma} {arrivals:?} knee {:.0}", kind.knee);
-            print(&kind, seeds());
-            kind.service.most_in_system = 200;
-            kind.name = format!("{} at most 200", kind.name);
-            print(&kind, seeds());
+        // With even arrivals and constant work only: for others the truth is not known in closed form.
+        let (arrivals, length) = (Even, Constant);
+        let mut kind = kind(arrivals, length, 1, gamma);
+        kind.service.usl = Some((alpha, beta));
+        // Deterministic: X(N) = rate; elasticity 1 is where d ln X / d ln N = 1/2.
+        let slope = |n: f64| (1.0 - alpha - beta * n * n) / (1.0 + alpha * (n - 1.0) + beta * n * (n - 1.0));
+        let (mut low, mut high) = (1.0, 1e4);
+        for _ in 0..60 {
+            let n: f64 = 0.5 * (low + high);
+            if slope(n) > 0.5 { low = n } else { high = n }
         }
+        kind.knee = kind.service.usl_rate(low);
+        kind.name = format!("USL {alpha} {beta} {gamma} {arrivals:?} knee {:.0}", kind.knee);
+        print(&kind, seeds());
+        kind.service.most_in_system = 200;
+        kind.name = format!("{} at most 200", kind.name);
+        print(&kind, seeds());
     }
 }
 
