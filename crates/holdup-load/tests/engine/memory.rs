@@ -62,7 +62,7 @@ fn of_floods() {
 #[ignore = "run alone by of_floods"]
 fn floods() {
     // In turn, so that each connection has one: over HTTP/2 such a server answers no other afterwards.
-    let load = "rate: 50, duration: 200ms, connections: 10, open_all: true, timeout: 10s";
+    let load = "rate: 50, duration: 200ms, connections: 10, open_all: true, timeout: 40s";
     let run = |port: u16, http: &str, outcome: &str| {
         let more = format!("http: {{max_response: 40MB, {http}}}");
         bounded(outcome, || play(&scenario(&format!("http://127.0.0.1:{port}"), load, &more), None).all(outcome));
