@@ -158,6 +158,7 @@ def main():
     parser.add_argument("--out", default=str(ROOT / f"bench/runs/{datetime.date.today()}-knee"))
     parser.add_argument("--only", default="", help="names of runs, or of groups: even, poisson, usl")
     parser.add_argument("--within", default="3m")
+    parser.add_argument("--commit", help="what --bin was built from, if that is not HEAD")
     args = parser.parse_args()
     keep = pathlib.Path(args.out)
     keep.mkdir(parents=True, exist_ok=True)
@@ -166,7 +167,7 @@ def main():
     kept = keep / "results.json"
     results = json.loads(kept.read_text()) if kept.exists() else []
     version = subprocess.run([args.bin, "--version"], capture_output=True, text=True).stdout.strip()
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
+    commit = args.commit or subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, cwd=ROOT).stdout.strip()
     build = "debug" if "/debug/" in args.bin else "release"
     about = (f"{version} ({commit}, {build} build), {datetime.date.today()}, {os.cpu_count()} cores, Linux {platform.release()}, "
              f"`--search 5:5000 --within {args.within} --connections 500`, generator and service on the same machine.")
@@ -176,8 +177,8 @@ def main():
         names = [one["name"] for one in CASES]
         results.sort(key=lambda one: names.index(one["name"]))
         kept.write_text(json.dumps(results, indent=1) + "\n")
-        (keep / "README.md").write_text(report(results, about))
         print(row(result), flush=True)
+    (keep / "README.md").write_text(report(results, about))
     budget = {"s": 1, "m": 60}[args.within[-1]] * float(args.within[:-1])
     bad = [r["name"] for r in results if r["group"] == "even" and (off(r) is None or abs(off(r)) > TOLERANCE or r["took_s"] > budget + SLACK_S)]
     if bad:
