@@ -9,6 +9,7 @@
 //! the limit. It knows nothing of scenarios, protocols and files.
 
 mod config;
+mod figure;
 mod finding;
 mod judge;
 mod search;
@@ -19,6 +20,7 @@ mod step;
 mod simulation;
 
 pub use config::{Config, Objective};
+pub use figure::figure;
 pub use finding::{Breaking, Curve, Estimate, Finding, Held, How, Hysteresis, Peak, Point, Usl};
 pub use judge::judge;
 pub use search::{Move, Progress, Search};

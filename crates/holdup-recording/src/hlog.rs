@@ -106,7 +106,12 @@ pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogr
     for slice in slices {
         let next = deserializer.deserialize(&mut slice.encoded.as_slice()).ok()?;
         match &mut sum {
-            None => sum = Some(next),
+            None => {
+                let mut first = next;
+                // A wider one may follow: it grows with what is added.
+                first.auto(true);
+                sum = Some(first);
+            }
             Some(sum) => sum.add(next).ok()?,
         }
     }
@@ -116,6 +121,21 @@ pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogr
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wider_slice_may_follow() {
+        let dir = tempfile::tempdir().unwrap();
+        let slice = |second: u64, value: u64| {
+            let mut histogram = Histogram::new_with_bounds(64, 4_096, 3).unwrap();
+            histogram.auto(true);
+            histogram.record(value).unwrap();
+            let (from, length) = (Duration::from_secs(second), Duration::from_secs(1));
+            Interval { tag: "op.response".to_owned(), from, length, histogram }
+        };
+        write(dir.path(), SystemTime::UNIX_EPOCH, [slice(0, 1_000), slice(1, 9_000_000_000)]).unwrap();
+        let sum = merged(&read(dir.path())).unwrap();
+        assert_eq!((sum.len(), sum.max() / 1_000_000_000), (2, 9));
+    }
 
     fn interval(tag: &str, second: u64, values: &[u64]) -> Interval {
         let mut histogram = Histogram::new_with_bounds(1_000, 3_600_000_000_000, 3).unwrap();

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::judge::Analysis;
-use crate::{Held, Hysteresis, Purpose, Step};
+use crate::{Held, Hysteresis, Purpose, Step, figure};
 
 /// Back means: within this of what it was at that rate before.
 const BACK: f64 = 1.25;
@@ -63,8 +63,8 @@ fn spoilt_for_good(
     let overload = &analysis.visits[spoilt];
     let (visit, _) = analysis.visits.iter().zip(&analysis.held).rfind(|(_, held)| matches!(held, Held::No(_)))?;
     unresolved.push(format!(
-        "after {:.4}/s the service no longer carries what it carried before: the knee is that of before, from few steps",
-        overload.offered
+        "after {}/s the service no longer carries what it carried before: the knee is that of before, from few steps",
+        figure(overload.offered)
     ));
     let before = before(steps, analysis, overload.step, visit.offered)?;
     let step = &steps[visit.step];

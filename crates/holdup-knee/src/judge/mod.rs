@@ -17,7 +17,7 @@ pub(crate) use curve::memory;
 pub(crate) use observed::MEMORY_MOST;
 pub(crate) use visit::Visit;
 
-use crate::{Config, Finding, Held, Point, Step};
+use crate::{Config, Finding, Held, Point, Step, figure};
 
 /// Names knee, breaking point, capacity, hysteresis and scaling law from the steps that were played, in their order.
 pub fn judge(steps: &[Step], config: &Config) -> Finding {
@@ -53,7 +53,7 @@ pub fn judge(steps: &[Step], config: &Config) -> Finding {
         finding.is_stable = is_stable(&analysis, config);
         if !analysis.conflicts.is_empty() && !finding.is_stable {
             let rates: Vec<String> =
-                analysis.conflicts.iter().map(|index| format!("{:.4}", analysis.visits[*index].offered)).collect();
+                analysis.conflicts.iter().map(|index| figure(analysis.visits[*index].offered)).collect();
             finding.unresolved.push(format!("visits disagree at {} requests/s", rates.join(", ")));
         }
     }
@@ -95,7 +95,7 @@ fn refused(analysis: &Analysis) -> Option<String> {
 fn no_knee(analysis: &Analysis, config: &Config) -> String {
     match analysis.hold {
         Some(hold) if hold >= 0.98 * config.most => {
-            format!("knee not reached up to {:.6}/s, the most that was allowed", config.most)
+            format!("knee not reached up to {}/s, the most that was allowed", figure(config.most))
         }
         Some(hold) => format!("knee not reached up to {hold:.6}/s within the time"),
         None => "no knee without a rate that the service carries".to_owned(),

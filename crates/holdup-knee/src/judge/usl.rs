@@ -14,6 +14,9 @@ const RESAMPLES: usize = 200;
 /// Ranges of concurrency narrower than this do not show a law.
 const RANGE_LEAST: f64 = 4.0;
 
+/// Of a service that is by the law it explains more: 0.9998 of one that was measured, where plain queues came to 0.80 to 0.98.
+const R2_LEAST: f64 = 0.985;
+
 /// Fits the law; none with fewer than four different concurrencies.
 pub(crate) fn usl(analysis: &Analysis) -> Option<Usl> {
     let points: Vec<(f64, f64)> = analysis
@@ -54,16 +57,12 @@ fn of_points(points: &[(f64, f64)]) -> Option<Usl> {
     let centre = mean(&points.iter().map(|point| point.1).collect::<Vec<_>>());
     let total: f64 = points.iter().map(|point| (point.1 - centre).powi(2)).sum();
     let residual: f64 = points.iter().map(|point| (point.1 - rate(&best, point.0)).powi(2)).sum();
-    let why_not = why_not(points, &alpha, &beta);
-    Some(Usl {
-        gamma,
-        alpha,
-        beta,
-        peak,
-        r2: if total > 0.0 { 1.0 - residual / total } else { 0.0 },
-        is_determined: why_not.is_none(),
-        why_not,
-    })
+    let r2 = if total > 0.0 { 1.0 - residual / total } else { 0.0 };
+    let why_not = why_not(points, &alpha, &beta).or_else(|| {
+        let off = (r2 < R2_LEAST).then_some(100.0 * (1.0 - r2))?;
+        Some(format!("{off:.0} % of what was seen is not on the law, as where requests queue before a few servers"))
+    });
+    Some(Usl { gamma, alpha, beta, peak, r2, is_determined: why_not.is_none(), why_not })
 }
 
 fn rate(at: &[f64; 3], n: f64) -> f64 {

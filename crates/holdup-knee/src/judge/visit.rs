@@ -1,7 +1,7 @@
 //! A step in figures: what was achieved, how fast, whether requests piled up. Nothing here compares steps with each other.
 
 use crate::statistics::{deviation, line, mean, median, robust_deviation, share_low};
-use crate::{Config, How, Step, Summary};
+use crate::{Config, How, Purpose, Step, Summary};
 
 /// Two-sided 95 % of a normal distribution.
 pub(crate) const Z: f64 = 1.96;
@@ -111,7 +111,8 @@ impl Visit {
             in_system_last: last,
             failed,
             ended: completed + failed,
-            objective: config.objective.and_then(|objective| {
+            // The first seconds after an overload still have its backlog.
+            objective: config.objective.filter(|_| step.purpose != Purpose::Recover).and_then(|objective| {
                 let all: Vec<&Summary> = seconds
                     .iter()
                     .filter(|second| second.response.count > 0 && !second.is_disturbed)

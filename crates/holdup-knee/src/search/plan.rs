@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::judge::{Analysis, Visit, is_stable, objective};
 use crate::search::budget::{Budget, highest_share, offer};
-use crate::{Config, Held, Move, Purpose, Step};
+use crate::{Config, Held, Move, Purpose, Step, figure};
 
 /// A step and its reason.
 pub(crate) struct Wanted {
@@ -37,7 +37,7 @@ pub(crate) fn next(steps: &[Step], analysis: &Analysis, config: &Config, budget:
         && steps.last().is_some_and(|step| step.purpose == Purpose::Explore)
         && visits(analysis, visit.offered, 0.01) < 2
     {
-        let why = format!("longer: {:.4}/s", visit.offered);
+        let why = format!("longer: {}/s", figure(visit.offered));
         return Some(Wanted { offer: offer(visit.offered, 30.0, 5.0, Purpose::Explore, analysis, budget), why });
     }
     if analysis.spoilt_by.is_some() || analysis.errors_base > 0.5 && steps.len() >= 3 {

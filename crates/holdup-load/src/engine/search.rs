@@ -185,7 +185,7 @@ impl Player<'_> {
     ) -> Option<Step> {
         let from = Duration::from_secs((self.now() + AHEAD).as_secs() + 1);
         let to = from + length;
-        let name = format!("step {}: {} {:.4}/s", number + 1, purpose.name(), rate).replace(".0000/s", "/s");
+        let name = format!("step {}: {} {}/s", number + 1, purpose.name(), holdup_knee::figure(rate));
         self.stage.live.push(LiveStretch { name, from, length, rate });
         while self.seen.last().is_none_or(|s| s.second.to < to) && self.now() < to + LATEST {
             self.receive(Duration::from_millis(100));
