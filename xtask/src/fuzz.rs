@@ -77,12 +77,12 @@ fn build(root: &Path) -> Result<PathBuf> {
 
 /// Runs one target; how many inputs it was executed with.
 fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32) -> Result<u64> {
-    let corpus = format!("target/fuzz/corpus/{target}");
-    let finds = format!("target/fuzz/finds/{target}/");
+    // Whole paths: a target may go to another folder, away from files that its inputs could name.
+    let place = |folder: &str| format!("{}/{folder}/{target}", root.display());
+    let (corpus, finds, seeds) = (place("target/fuzz/corpus"), place("target/fuzz/finds") + "/", place("fuzz/seeds"));
     for folder in [&corpus, &finds] {
-        fs::create_dir_all(root.join(folder)).with_context(|| format!("failed to create {folder}"))?;
+        fs::create_dir_all(folder).with_context(|| format!("failed to create {folder}"))?;
     }
-    let seeds = format!("fuzz/seeds/{target}");
     let time = format!("-max_total_time={seconds}");
     let prefix = format!("-artifact_prefix={finds}");
     let mut arguments = vec![time.as_str(), &prefix, "-print_final_stats=1", &corpus, &seeds];
