@@ -34,6 +34,18 @@ pub struct Diagnosis {
     pub cleared: Vec<Cleared>,
     /// Causes that could not be judged, with what would change that.
     pub not_judged: Vec<NotJudged>,
+    /// What makes up most of the time that is left: it will bind next. None if nothing stands out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<Finding>,
+    /// What is set against the vendors' advice, and whether it matters here.
+    #[serde(default)]
+    pub notes: Vec<Note>,
+    /// The host's load average, explained; none if it was not recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_load: Option<HostLoad>,
+    /// What host and servers did meanwhile, to be compared with another run.
+    #[serde(default)]
+    pub indicators: Vec<Reading>,
     /// Where the milliseconds went.
     pub ledger: Vec<LedgerRow>,
     /// What became of each objective, in the scenario's order.
@@ -198,9 +210,95 @@ pub struct Fix {
     /// The exact statement, setting or command, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<String>,
+    /// How to keep it over a restart or reboot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep: Option<String>,
     /// What it may cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub risk: Option<String>,
+}
+
+/// A setting that is not as a vendor advises. By itself it is no finding.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Note {
+    /// The check, e.g. `readahead`, `transparent_hugepage`.
+    pub check: String,
+    /// Whose advice it is, e.g. `MongoDB`.
+    pub vendor: String,
+    /// What it is of, e.g. a device, a mount, a process.
+    pub subject: String,
+    /// What is set.
+    pub observed: String,
+    /// What the vendor advises.
+    pub advised: String,
+    /// One sentence: why, and whether the measurements show that it matters here.
+    pub text: String,
+    /// The finding that shows that it matters; none if nothing does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finding: Option<String>,
+    /// What would change it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fix: Option<Fix>,
+    /// Where the vendor says so: document and section.
+    pub reference: String,
+}
+
+/// The load average, explained by what was running, runnable or in uninterruptible sleep.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLoad {
+    /// In words: how high a CPU, rising or falling, of what.
+    pub text: String,
+    /// The kernel's figures at the end: over 1, 5 and 15 minutes.
+    pub load_average: [f64; 3],
+    /// The first of them at the start, and its greatest.
+    pub load_1m_start: f64,
+    /// Its greatest value in the recording.
+    pub load_1m_max: f64,
+    /// CPUs.
+    pub cpus: f64,
+    /// The greatest value a CPU.
+    pub per_cpu_max: f64,
+    /// `rising`, `falling` or `steady`.
+    pub trend: String,
+    /// Share (0-1) of CPU time that was idle, without waiting for I/O.
+    pub idle_ratio: f64,
+    /// Share (0-1) of CPU time that was idle while a read or write was under way.
+    pub iowait_ratio: f64,
+    /// Threads that ran or could, on average.
+    pub runnable: f64,
+    /// Threads in uninterruptible sleep, on average.
+    pub uninterruptible: f64,
+    /// The 1-minute figure at the end as these samples make it, beside the kernel's own.
+    pub reconstructed_1m: f64,
+    /// What they were, most first.
+    pub parts: Vec<HostLoadPart>,
+}
+
+/// Threads at one place in the kernel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HostLoadPart {
+    /// Process name.
+    pub process: String,
+    /// `R` or `D`.
+    pub state: String,
+    /// Kernel function they sleep in; none where unknown.
+    pub wchan: Option<String>,
+    /// Threads on average.
+    pub threads: f64,
+}
+
+/// What host or server did on average over the judged stretch.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reading {
+    /// Name, e.g. `load average (1 minute, maximum)`.
+    pub indicator: String,
+    /// Unit.
+    pub unit: String,
+    /// Value.
+    pub value: f64,
+    /// Whether more of it is better; none if neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub more_is_better: Option<bool>,
 }
 
 /// A cause that was found.
@@ -212,6 +310,9 @@ pub struct Finding {
     pub title: String,
     /// Its part.
     pub role: Role,
+    /// The finding that it is a consequence of; none of a root. Followed upwards this is the chain of causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows_from: Option<String>,
     /// 0-1.
     pub confidence: f64,
     /// Milliseconds of a mean slow request that it explains.

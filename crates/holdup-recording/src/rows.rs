@@ -65,7 +65,8 @@ table! {
 }
 
 table! {
-    /// One sampled OS thread.
+    /// Sampled OS threads of one process that stood at the same place: state, wait channel, system call, file and kernel
+    /// stack. Before format 1.3 one thread a row.
     pub struct Thread in "threads" {
         /// When its state was read.
         observed_at: i64,
@@ -73,11 +74,11 @@ table! {
         source: String,
         /// Process id.
         pid: i64,
-        /// Thread id.
+        /// Thread id: of one of them.
         tid: i64,
         /// Name of the process (`comm` of its main thread).
         process: String,
-        /// Name of the thread (its own `comm`).
+        /// Name of that thread (its own `comm`).
         thread: String,
         /// State letter of `/proc/PID/stat`: R running or runnable, S sleeping, D uninterruptible, …
         state: String,
@@ -85,10 +86,25 @@ table! {
         wchan: Option<String>,
         /// System call number it is in, where readable.
         syscall: Option<i64>,
-        /// Nanoseconds on a CPU since it started (`schedstat`).
+        /// Nanoseconds on a CPU since it started (`schedstat`); empty where the row is of several threads.
         cpu_ns_total: Option<i64>,
-        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`).
+        /// Nanoseconds runnable but waiting for a CPU since it started (`schedstat`); empty where the row is of several.
         run_queue_ns_total: Option<i64>,
+        /// Kernel stack, innermost function first, joined by ` < `, e.g. `do_unlinkat < __x64_sys_unlink < do_syscall_64`;
+        /// empty where it is not readable.
+        stack: Option<String>,
+        /// The file that the system call is about, as the process names it, made absolute: the argument of `unlink`, `openat`,
+        /// `rename`, …, or what a file descriptor points to. Digits of its last component are replaced by `?`.
+        path: Option<String>,
+        /// How many threads stood there. 0 in recordings from before rows were of several: take it as 1.
+        count: i64,
+    }
+}
+
+impl Thread {
+    /// How many threads this row stands for, at least 1.
+    pub fn count(&self) -> u64 {
+        self.count.max(1).unsigned_abs()
     }
 }
 

@@ -175,6 +175,9 @@ fn row(proc: &Proc, source: &str, at: i64, (pid, tid, process, thread): (u32, u3
         syscall: task::syscall(proc, &folder),
         cpu_ns_total: None,
         run_queue_ns_total: None,
+        stack: None,
+        path: None,
+        count: 1,
     }
 }
 

@@ -150,6 +150,9 @@ impl Tasks {
             syscall: if detailed { task::syscall(proc, &folder) } else { None },
             cpu_ns_total: times.map(|(cpu_ns, _)| cpu_ns),
             run_queue_ns_total: times.map(|(_, queue_ns)| queue_ns),
+            stack: None,
+            path: None,
+            count: 1,
         }))
     }
 

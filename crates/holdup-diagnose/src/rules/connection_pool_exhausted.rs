@@ -90,6 +90,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                         percent(share)
                     ),
                     command: None,
+                    keep: None,
                     risk: Some("What must be one transaction has to stay on one connection.".to_owned()),
                 });
         }
@@ -99,6 +100,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 max.mean, ms(held.ms * uses)
             ),
             command: None,
+            keep: None,
             risk: Some("Each instance of the app then opens that many; hold the sum against the database's max_connections.".to_owned()),
         });
     }

@@ -103,6 +103,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             text: "Profile what burns the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
                 .to_owned(),
             command: None,
+            keep: None,
             risk: None,
         }],
         prove: "Run the same scenario again: run-queue wait per request is small.".to_owned(),

@@ -54,6 +54,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             text: "Find who reads or writes (pidstat -d 1), do less of it; then a faster disk or a higher limit."
                 .to_owned(),
             command: None,
+            keep: None,
             risk: None,
         }],
         prove: "Run the same scenario again: the device's queue and wait are small.".to_owned(),

@@ -55,6 +55,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             fixes.push(Fix {
                 text: "Give the generator a core of its own, or split the load over machines.".to_owned(),
                 command: None,
+                keep: None,
                 risk: None,
             });
         }
@@ -77,6 +78,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 "Allow more than {connections} requests in flight: load.connections in the scenario, or --connections."
             ),
             command: None,
+            keep: None,
             risk: None,
         };
         (queued, vec![evidence("ready_at", ms(queued), "0 ms", text)], vec![fix])

@@ -110,11 +110,13 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
                 text: "Shorten the transaction that holds the lock: commit before waiting for anything else."
                     .to_owned(),
                 command: None,
+                keep: None,
                 risk: None,
             },
             Fix {
                 text: "Bound the wait, so that waiters fail fast instead of piling up.".to_owned(),
                 command: Some("SET GLOBAL innodb_lock_wait_timeout = 5;".to_owned()),
+                keep: None,
                 risk: Some(
                     "Statements that wait longer fail with error 1205; the app must retry. New sessions only."
                         .to_owned(),

@@ -6,13 +6,24 @@
 //! [`MATTERS`] of the excess is cleared by that very number, whatever utilisation says. Where the
 //! recording lacks what it needs it says `NotJudged` by returning what is missing.
 
+pub mod atime_updates;
 pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
+pub mod cpu_throttled;
 pub mod disk_saturated;
+pub mod file_descriptor_limit;
+pub mod iops_ceiling;
 pub mod load_generator_limit;
 pub mod lock_contention;
+pub mod memory_pressure;
+pub mod on_disk_temporary_tables;
+pub mod out_of_memory_kill;
+pub mod readahead_too_large;
+pub mod table_cache_small;
 pub mod thread_pool_queue;
 pub mod timing;
+pub mod uninterruptible_pileup;
+pub mod working_set_exceeds_memory;
 pub mod workload_spike;
 
 use crate::case::Case;
@@ -24,11 +35,22 @@ use crate::verdict::{Evidence, Fix, Role};
 pub const ALL: &[&Rule] = &[
     &load_generator_limit::RULE,
     &workload_spike::RULE,
+    &out_of_memory_kill::RULE,
+    &file_descriptor_limit::RULE,
     &connection_pool_exhausted::RULE,
     &thread_pool_queue::RULE,
     &lock_contention::RULE,
+    &table_cache_small::RULE,
+    &on_disk_temporary_tables::RULE,
+    &cpu_throttled::RULE,
     &cpu_saturated::RULE,
+    &memory_pressure::RULE,
+    &working_set_exceeds_memory::RULE,
+    &readahead_too_large::RULE,
+    &atime_updates::RULE,
+    &iops_ceiling::RULE,
     &disk_saturated::RULE,
+    &uninterruptible_pileup::RULE,
 ];
 
 /// A cause that accounts for a smaller share of the excess than this does not matter here.

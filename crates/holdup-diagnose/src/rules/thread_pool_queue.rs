@@ -150,16 +150,19 @@ fn fixes(view: &View<'_>) -> Vec<Fix> {
         Fix {
             text: format!("Let a group start another thread sooner: thread_pool_stall_limit is {stall} ms."),
             command: Some("SET GLOBAL thread_pool_stall_limit = 10;".to_owned()),
+            keep: None,
             risk: Some("Takes effect at once. More threads run at the same time; keep it in the option file too.".to_owned()),
         },
         Fix {
             text: format!("More thread groups, so that a long statement blocks fewer others: thread_pool_size is {size}."),
             command: Some("SET GLOBAL thread_pool_size = 16;".to_owned()),
+            keep: None,
             risk: Some("Takes effect at once. With many more groups than cores the pool protects the server less.".to_owned()),
         },
         Fix {
             text: "Find the statements that hold the threads (longest by total time) and make them shorter, or move them to a replica.".to_owned(),
             command: None,
+            keep: None,
             risk: None,
         },
     ]

@@ -58,6 +58,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         fixes: vec![Fix {
             text: format!("Shed or spread {} of the load, or add what has run out.", percent(1.0 - 1.0 / factor)),
             command: None,
+            keep: None,
             risk: None,
         }],
         prove: "With the old rate response time is back.".to_owned(),

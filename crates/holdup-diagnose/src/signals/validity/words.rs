@@ -110,7 +110,12 @@ impl Validity {
     pub fn fixes(&self) -> Vec<Fix> {
         let limits: Vec<Limit> = self.limits().into_iter().map(|(_, reason)| reason.limit).collect();
         let has = |limit| limits.contains(&limit);
-        let fix = |text: String, command: Option<&str>| Fix { text, command: command.map(str::to_owned), risk: None };
+        let fix = |text: String, command: Option<&str>| Fix {
+            text,
+            command: command.map(str::to_owned),
+            keep: None,
+            risk: None,
+        };
         let mut fixes = Vec::new();
         if let Some((used, kept)) = self.quota.filter(|_| has(Limit::Throttled)) {
             fixes.push(fix(

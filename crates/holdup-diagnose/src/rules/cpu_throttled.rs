@@ -1,0 +1,27 @@
+//! One sentence: what is so if this is the cause.
+
+use super::{Doc, Outcome, Rule};
+use crate::case::Case;
+use crate::signals::Missing;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "cpu_throttled",
+    doc: Doc {
+        title: "cpu_throttled",
+        what: "",
+        hurts: "",
+        needs: "",
+        predicts: "",
+        clears: "",
+        looks_like: "",
+        fix: "",
+        prove: "",
+        references: "",
+    },
+    judge,
+};
+
+fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
+    Err(Missing::new("this rule is not written yet", "a later holdup"))
+}
