@@ -13,6 +13,7 @@ pub use crate::load::{
 };
 use crate::search::SearchReport;
 use crate::signals::Window;
+use crate::signals::mounts;
 use crate::signals::objectives::{self, Objective};
 
 /// Holdup's answer about one recording.
@@ -184,18 +185,26 @@ impl Evidence {
                     .any(|r| is("metric", &r.metric) && r.labels.contains(&wanted) && within(r.observed_at))
             }
             "requests" => tables.requests.rows.iter().any(|r| is("operation", &r.operation) && within(r.intended_at)),
-            "sessions" => tables
-                .sessions
-                .rows
-                .iter()
-                .any(|r| is("true_state", &r.true_state) && is("command", &r.command) && within(r.observed_at)),
+            "sessions" => tables.sessions.rows.iter().any(|r| {
+                is("true_state", &r.true_state)
+                    && is("command", &r.command)
+                    && label("state").is_none_or(|state| r.state.as_deref() == Some(state))
+                    && within(r.observed_at)
+            }),
             "statements" => tables
                 .statements
                 .rows
                 .iter()
                 .any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.observed_at)),
-            "threads" => tables.threads.rows.iter().any(|r| is("state", &r.state) && within(r.observed_at)),
-            "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name)),
+            "threads" => tables.threads.rows.iter().any(|r| {
+                let in_directory = |d: &str| r.path.as_deref().is_some_and(|path| mounts::is_at_or_above(d, path));
+                is("state", &r.state)
+                    && is("process", &r.process)
+                    && label("wchan").is_none_or(|wchan| r.wchan.as_deref() == Some(wchan))
+                    && label("directory").is_none_or(in_directory)
+                    && within(r.observed_at)
+            }),
+            "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name) && is("source", &r.source)),
             "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
             _ => false,
         }

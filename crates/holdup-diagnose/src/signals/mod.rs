@@ -5,8 +5,10 @@ pub mod complaint;
 pub mod distribution;
 pub mod disturbance;
 pub mod latency;
+pub mod mounts;
 pub mod objectives;
 pub mod operations;
+pub mod threads;
 pub mod validity;
 pub mod view;
 pub mod warm_up;
@@ -14,8 +16,10 @@ pub mod warm_up;
 pub use client::ClientView;
 pub use complaint::Complaint;
 pub use distribution::Distribution;
+pub use mounts::Mount;
+pub use threads::{Asleep, Place};
 pub use validity::Validity;
-pub use view::{Counter, Gauge, Mean, View};
+pub use view::{Counter, Gauge, Growth, Mean, View};
 pub use warm_up::WarmUp;
 
 /// A fact that a rule needs and the recording does not have. It makes the rule's outcome `NotJudged`.
