@@ -14,6 +14,7 @@ use crate::metrics::{Metrics, POOL};
 use crate::options::Route;
 use crate::orders::Orders;
 use crate::pool::Pool;
+use crate::store::Store;
 use crate::{Options, ServiceError, seed};
 
 /// Everything that all of the service's threads share.
@@ -30,6 +31,7 @@ pub struct Service {
     rows: u64,
     drawn: AtomicU64,
     orders: Option<Orders>,
+    store: Option<Store>,
 }
 
 /// A response, and the route it is counted under.
@@ -63,7 +65,7 @@ impl Service {
     /// Fills and opens the database and its pool.
     ///
     /// # Errors
-    /// If the database can't be reached.
+    /// If the database can't be reached, or the document store not be opened.
     pub fn open(options: &Options) -> Result<Self, ServiceError> {
         let target = Target::open(options)?;
         let connections = target.connect(options.pool)?;
@@ -78,6 +80,7 @@ impl Service {
             rows: options.rows,
             drawn: AtomicU64::new(0),
             orders: options.orders.then(Orders::default),
+            store: Store::open(options)?,
         })
     }
 
@@ -87,6 +90,9 @@ impl Service {
             if !self.work.is_zero() {
                 thread::sleep(self.work);
             }
+            return answer;
+        }
+        if let Some(answer) = self.store.as_ref().and_then(|store| store.answer(request, &self.metrics)) {
             return answer;
         }
         let Some(route) = self.routes.get(&request.path) else {

@@ -4,7 +4,7 @@
 //! with a first-come-first-served checkout, and the metrics such a service exposes in production (Prometheus text,
 //! OpenTelemetry's names). Faults are flags: too small a pool, a connection held over a call to a
 //! neighbour, a slow handler. Every number it exposes is measured. Beside that it can be a queue of exactly known
-//! capacity, a server whose accept queue overflows, and an order service with logins. It knows nothing of holdup's
+//! capacity, a server whose accept queue overflows, an order service with logins, and a document store on LMDB. It knows nothing of holdup's
 //! recordings or rules, and is no model of how to write a fast server.
 
 mod address;
@@ -34,12 +34,14 @@ mod seed;
 mod server;
 #[cfg(test)]
 mod service_tests;
+mod store;
 
 pub use hog::{HogOptions, hog};
 pub use options::Options;
 
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Why the service or the hog could not start or go on. No text of it holds a password.
@@ -69,6 +71,14 @@ pub enum ServiceError {
         /// Its own reason.
         why: String,
     },
+    /// The document store can't be made or opened.
+    #[error("{}: {why}", folder.display())]
+    Store {
+        /// Its folder.
+        folder: PathBuf,
+        /// LMDB's reason, or ours.
+        why: String,
+    },
     /// The system refuses something else: a thread, a signal handler, stdout.
     #[error("failed to {what}: {source}")]
     System {
@@ -86,7 +96,10 @@ pub enum ServiceError {
 /// If options are wrong, a port is taken, or the database can't be reached or filled.
 pub fn run(options: Options) -> Result<(), ServiceError> {
     if options.seed_only {
-        return database::Target::open(&options)?.seed(options.rows);
+        return match store::Store::open(&options)? {
+            Some(_) => Ok(()),
+            None => database::Target::open(&options)?.seed(options.rows),
+        };
     }
     let stop = process::stop_on_signals()?;
     if options.stop_on_stdin_eof {

@@ -28,7 +28,7 @@ pub struct Metrics {
     pub pool_wait: Family,
     /// From having a connection to giving it back.
     pub pool_use: Family,
-    /// A statement, as its caller sees it.
+    /// A statement, or a read of a document store, as its caller sees it.
     pub operation: Family,
     /// The answer of the neighbour that is called while a connection is held.
     pub neighbour: Family,
@@ -66,6 +66,10 @@ impl Family {
             histogram.buckets[bucket] += 1;
             histogram.sum_seconds += seconds;
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
     }
 
     fn write(&self, text: &mut String, name: &str, help: &str) {
@@ -138,6 +142,8 @@ impl Metrics {
                 "db_client_connection_use_time_seconds",
                 "Time between obtaining a connection and returning it.",
             );
+        }
+        if pool.is_some() || !self.operation.is_empty() {
             self.operation.write(
                 &mut text,
                 "db_client_operation_duration_seconds",

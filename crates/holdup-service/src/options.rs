@@ -7,6 +7,7 @@ use crate::address::DatabaseAddress;
 use crate::capacity::CapacityOptions;
 use crate::duration;
 use crate::script::split_statements;
+use crate::store::StoreOptions;
 
 /// The route that is served when none is given.
 const DEFAULT_ROUTE: &str = "/vacancy=SELECT id, title, city, salary FROM vacancy WHERE id = {id}";
@@ -58,7 +59,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub rows: u64,
 
-    /// Make the SQLite file and end
+    /// Make the SQLite file or the document store, and end
     #[arg(long)]
     pub seed_only: bool,
 
@@ -69,6 +70,10 @@ pub struct Options {
     /// Stop when stdin ends: whoever started it is gone
     #[arg(long)]
     pub stop_on_stdin_eof: bool,
+
+    /// What is for a document store
+    #[command(flatten)]
+    pub store: StoreOptions,
 
     /// What is for services of known capacity
     #[command(flatten)]
