@@ -64,6 +64,9 @@ enum Command {
     /// The troublemaker of the labs
     #[command(hide = true)]
     Hog(holdup_service::HogOptions),
+    /// The throttled disk of the labs
+    #[command(hide = true)]
+    Disk(holdup_disk::DiskOptions),
 }
 
 fn main() -> std::process::ExitCode {
@@ -86,6 +89,7 @@ fn main() -> std::process::ExitCode {
         }
         Command::Service(options) => holdup_service::run(options).map_err(Failure::unusable),
         Command::Hog(options) => holdup_service::hog(options).map_err(Failure::unusable),
+        Command::Disk(options) => commands::disk::run(&options),
     };
     failure::exit(result)
 }

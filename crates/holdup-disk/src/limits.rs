@@ -1,0 +1,92 @@
+//! What a disk is limited to, and how people write sizes and limits down.
+
+use std::path::Path;
+
+/// What a disk may do in a second; none is no limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes read and written, together.
+    pub bytes_per_second: Option<u64>,
+    /// Requests read and written, together.
+    pub iops: Option<u64>,
+}
+
+/// Reads a size: a whole number, and K, M or G for 1,024 bytes, 1,024 K, 1,024 M.
+///
+/// # Errors
+/// If it is none, or is nothing.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("`{text}` is no size; write e.g. 4096, 128K, 5M or 1G");
+    let text = text.trim();
+    let (number, shift) = match text.chars().last() {
+        Some('K' | 'k') => (&text[..text.len() - 1], 10),
+        Some('M' | 'm') => (&text[..text.len() - 1], 20),
+        Some('G' | 'g') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    number.checked_mul(1 << shift).filter(|bytes| *bytes > 0).ok_or_else(wrong)
+}
+
+impl Limits {
+    /// Reads a file of lines `bytes_per_second: 5M` and `iops: 200`; `none` lifts a limit, `#` begins a remark. What it
+    /// doesn't say is as in `otherwise`.
+    ///
+    /// # Errors
+    /// If it can't be read, or a line says something else; with the file and the line.
+    pub fn read(path: &Path, otherwise: Self) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path).map_err(|e| format!("failed to read {}: {e}", path.display()))?;
+        Self::parse(&text, otherwise).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
+    }
+
+    fn parse(text: &str, otherwise: Self) -> Result<Self, (usize, String)> {
+        let mut limits = otherwise;
+        for (line, number) in text.lines().zip(1..) {
+            let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
+            if line.is_empty() {
+                continue;
+            }
+            let wrong = |why: String| (number, why);
+            let (key, value) = line
+                .split_once([':', '='])
+                .ok_or_else(|| wrong(format!("`{line}` is no limit; write e.g. iops: 200")))?;
+            let value = match value.trim() {
+                "none" => None,
+                value => Some(size(value).map_err(wrong)?),
+            };
+            match key.trim() {
+                "bytes_per_second" => limits.bytes_per_second = value,
+                "iops" => limits.iops = value,
+                other => return Err(wrong(format!("`{other}` is none of bytes_per_second, iops"))),
+            }
+        }
+        Ok(limits)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        assert_eq!(size("512"), Ok(512));
+        assert_eq!(size("128K"), Ok(131_072));
+        assert_eq!(size(" 5M"), Ok(5_242_880));
+        assert_eq!(size("2g"), Ok(1 << 31));
+        for wrong in ["", "M", "5 MB", "-1", "0", "1.5M", "99999999999G"] {
+            assert!(size(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_file_changes_what_it_names() {
+        let before = Limits { bytes_per_second: Some(1), iops: Some(2) };
+        let said = |text| Limits::parse(text, before);
+        assert_eq!(said(""), Ok(before));
+        assert_eq!(said("iops: 300 # more\n"), Ok(Limits { iops: Some(300), ..before }));
+        assert_eq!(said("bytes_per_second = none\niops=1K"), Ok(Limits { bytes_per_second: None, iops: Some(1024) }));
+        assert_eq!(said("iops: 3\nspeed: 4").map_err(|(line, _)| line), Err(2));
+        assert_eq!(said("fast").map_err(|(line, _)| line), Err(1));
+    }
+}

@@ -1,0 +1,24 @@
+//! `holdup disk`: the labs' throttled disk. Hidden; the library does it all.
+
+use std::process::Command;
+
+use holdup_disk::DiskOptions;
+
+use crate::failure::Failure;
+
+/// Exit code by which a lab's `needs` says that a person has to do something.
+const NEEDS: i32 = 3;
+
+pub fn run(options: &DiskOptions) -> Result<(), Failure> {
+    let mut again = Command::new(std::env::current_exe().map_err(Failure::unusable)?);
+    again.args(std::env::args_os().skip(1));
+    holdup_disk::run(options, again).map_err(|error| {
+        if error.is_need() {
+            if !error.is_said() {
+                errln!("{error}");
+            }
+            std::process::exit(NEEDS);
+        }
+        Failure::unusable(error)
+    })
+}
