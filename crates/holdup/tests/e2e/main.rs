@@ -23,3 +23,4 @@ mod search;
 mod secrets;
 mod service;
 mod sql;
+mod witness;

@@ -13,12 +13,13 @@ use crate::generator::Cgroup;
 use crate::program::{Finished, Running, alone, finish, free_port, holdup, manifest, skip};
 use crate::python;
 use crate::service::Service;
+use crate::witness::{ON_THE_WHOLE, Patience};
 
 /// Long enough for an answer, not for a narrow one.
 const WITHIN: &str = "40s";
 
-/// A machine that takes the CPU away for a while is told apart by trying again.
-const TRIES: usize = 3;
+/// So many misses on a quiet machine are one too many. An attempt that the machine disturbed is made again, while there is time.
+const TRIES: Patience = Patience { limits: ON_THE_WHOLE, misses: 3, attempts: 5, within: Duration::from_secs(230) };
 
 /// A search against a service with `options`.
 struct Searching {
@@ -56,8 +57,7 @@ fn the_knee_of_a_known_service_is_within_ten_percent() {
     let dir = tempfile::tempdir().unwrap();
     // Servers and milliseconds: 200/s by one and by many, 320/s with long answers.
     let mut open = vec![(4_u32, 20_u32), (1, 5), (16, 50)];
-    let mut last = Vec::new();
-    for attempt in 0..TRIES {
+    TRIES.judge(|attempt| {
         let started: Vec<_> = open
             .iter()
             .map(|&(servers, ms)| {
@@ -66,34 +66,32 @@ fn the_knee_of_a_known_service_is_within_ten_percent() {
                 ((servers, ms), search(&[&options[0], &options[1]], "20:5000", 300, &to), to)
             })
             .collect();
-        last.clear();
+        let mut missed = String::new();
         open.clear();
         for ((servers, ms), searching, to) in started {
             let done = searching.finish();
-            assert_eq!(done.code(), Some(0), "{}", done.stderr);
             let verdict = done.json();
             let truth = f64::from(servers) / f64::from(ms) * 1e3;
             let is_near = |figure: &str| value(&verdict, figure).is_some_and(|v| (v / truth - 1.0).abs() < 0.1);
-            if !is_near("/knee/value") || !is_near("/capacity/value") || !is_near("/breaking_point/rate/value") {
-                last.push(wrong(&format!("{servers} servers of {ms} ms"), &verdict));
+            let are_near = ["/knee/value", "/capacity/value", "/breaking_point/rate/value"].into_iter().all(is_near);
+            // It overloads on purpose: with nobody to name beyond the knee there is nothing to complain about.
+            let is_fine = (&verdict["verdict"], &verdict["complaint"]) == (&"healthy".into(), &Value::Null);
+            let how = &verdict["search"]["breaking_point"]["how"];
+            if done.code() != Some(0) || !are_near || !is_fine || how != "achieved_below_offered" {
+                let what = format!("{servers} servers of {ms} ms, exit code {:?}, {}", done.code(), verdict["verdict"]);
+                missed += &wrong(&what, &verdict);
                 open.push((servers, ms));
                 continue;
             }
             it_is_said_everywhere(&verdict, &to);
         }
-        if open.is_empty() {
-            return;
-        }
-    }
-    panic!("{}", last.join("\n"));
+        if missed.is_empty() { Ok(()) } else { Err(missed) }
+    });
 }
 
 /// The same answer on the terminal, in the report and in the schema; and again from the recording alone.
 fn it_is_said_everywhere(verdict: &Value, recording: &Path) {
-    assert_eq!(verdict["search"]["breaking_point"]["how"], "achieved_below_offered", "{verdict:#}");
     assert!(verdict["headline"].as_str().unwrap().starts_with("The knee is at "), "{}", verdict["headline"]);
-    // It overloads on purpose: with nobody to name beyond the knee there is nothing to complain about.
-    assert_eq!((&verdict["verdict"], &verdict["complaint"]), (&"healthy".into(), &Value::Null), "{verdict:#}");
     let json = recording.join("verdict.json");
     std::fs::write(&json, verdict.to_string()).unwrap();
     python::check("contract.py", &["diagnosis", json.to_str().unwrap()]);
@@ -113,8 +111,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
-    let mut last = String::new();
-    for attempt in 0..TRIES {
+    TRIES.judge(|attempt| {
         // 100/s, and a kernel that drops what finds the queue full.
         let options = ["--blocking-workers=2", "--service-time=20ms", "--backlog=8"];
         let dropping = search(&options, "20:2000", 200, &to(&format!("dropping-{attempt}")));
@@ -125,8 +122,11 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
         let few = search(&many, "20:2000", 10, &to(&format!("few-{attempt}")));
 
         let (dropping, fast, few) = (dropping.finish(), fast.finish(), few.finish());
-        assert_eq!((dropping.code(), fast.code()), (Some(0), Some(0)), "{}{}", dropping.stderr, fast.stderr);
-        last.clear();
+        let mut last = String::new();
+        if (dropping.code(), fast.code()) != (Some(0), Some(0)) {
+            last +=
+                &format!("exit codes {:?} and {:?}: {}{}", dropping.code(), fast.code(), dropping.stderr, fast.stderr);
+        }
         let verdict = dropping.json();
         let breaks = value(&verdict, "/breaking_point/rate/value").is_some_and(|rate| (85.0..=110.0).contains(&rate));
         if !breaks || verdict["search"]["breaking_point"]["how"] != "achieved_below_offered" {
@@ -148,11 +148,8 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
             std::fs::write(&json, verdict.to_string()).unwrap();
             python::check("contract.py", &["diagnosis", json.to_str().unwrap()]);
         }
-        if last.is_empty() {
-            return;
-        }
-    }
-    panic!("{last}");
+        if last.is_empty() { Ok(()) } else { Err(last) }
+    });
 }
 
 /// What a search is for: how much it carries, and what is short beyond that.
@@ -160,8 +157,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
 fn beyond_the_knee_the_culprit_is_named() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
-    let mut last = String::new();
-    for attempt in 0..TRIES {
+    TRIES.judge(|attempt| {
         let (port, admin) = (free_port(), free_port());
         let database = format!("--database=sqlite:{}", dir.path().join(format!("{attempt}.db")).display());
         // Four connections, each held for 20 ms: 200/s less what the database takes.
@@ -176,20 +172,19 @@ fn beyond_the_knee_the_culprit_is_named() {
         command.arg(format!("--watch=prometheus:http://127.0.0.1:{admin}/metrics"));
         command.args(["--timeout=3s", "--json", "--quiet", "-o"]).arg(dir.path().join(format!("run-{attempt}")));
         let done = finish(&mut command, 90);
-        assert_eq!(done.code(), Some(0), "{}", done.stderr);
         let verdict = done.json();
         let headline = verdict["headline"].as_str().unwrap();
-        let is_near = value(&verdict, "/knee/value").is_some_and(|knee| (170.0..=210.0).contains(&knee));
+        let is_near = done.code() == Some(0)
+            && value(&verdict, "/knee/value").is_some_and(|knee| (170.0..=210.0).contains(&knee));
         if is_near && headline.ends_with("; beyond it connection_pool_exhausted.") {
             assert_eq!(
                 (&verdict["verdict"], &verdict["culprit"]),
                 (&"found".into(), &"connection_pool_exhausted".into())
             );
-            return;
+            return Ok(());
         }
-        last = wrong("a pool of 4", &verdict);
-    }
-    panic!("{last}");
+        Err(wrong(&format!("a pool of 4, exit code {:?}", done.code()), &verdict))
+    });
 }
 
 #[test]
