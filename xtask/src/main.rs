@@ -4,6 +4,7 @@
 mod bench;
 mod ci;
 mod docs;
+mod flaky;
 mod fuzz;
 mod new;
 mod setup;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "\
-cargo xtask ci                    what CI runs, in order; stops at the first failure
+cargo xtask ci                    what CI runs, in order; stops at the first step that fails
 cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node, cargo-fuzz
 cargo xtask fuzz [--seconds N]    only the fuzzers, each for N seconds (those of what users write: three times)
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
