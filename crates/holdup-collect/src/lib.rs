@@ -12,6 +12,7 @@ pub mod process;
 pub mod prometheus;
 mod reading;
 pub mod run;
+pub mod tracepoints;
 pub mod watch;
 
 use holdup_recording::{Batch, Coverage};

@@ -1,0 +1,179 @@
+//! `--watch tracepoints`: what the kernel can say only while it is asked: how large block requests are and whether they follow
+//! one another, and how long calls on files and directories take.
+//!
+//! It is no part of `host`, for it costs the watched system something: a tracepoint on system calls makes every call of
+//! every process some 100 ns slower while it is on. Nothing outlives holdup: the kernel drops it with our descriptors. Nobody
+//! else's tracing is touched, and nothing is mounted.
+
+mod blocks;
+mod calls;
+mod format;
+mod ring;
+
+use holdup_recording::{Batch, Coverage, CoverageState, Labels};
+
+use self::blocks::Blocks;
+use self::calls::{Calls, Edge};
+use self::format::Format;
+use self::ring::Ring;
+use crate::proc::{Proc, Tree};
+use crate::reading::Out;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+const SOURCE: &str = "tracepoints";
+
+/// Most CPUs that are traced: each takes three rings.
+const CPUS_MAX: usize = 128;
+
+/// What would let us.
+const ENABLE: &str = "run holdup as root, or give it CAP_PERFMON and let it read /sys/kernel/tracing";
+
+/// Rings of one tracepoint, one a CPU.
+struct Traced {
+    format: Format,
+    rings: Vec<Ring>,
+    lost: u64,
+}
+
+impl Traced {
+    /// Begins to record `name` on all of `cpus`.
+    fn open(root: &std::path::Path, name: &str, cpus: &[usize], filter: Option<&str>) -> Result<Self, String> {
+        let format = Format::read(root, name)?;
+        let open = |cpu: &usize| Ring::open(format.id, *cpu, filter);
+        let rings: Result<Vec<Ring>, _> = cpus.iter().map(open).collect();
+        let rings = rings.map_err(|e| format!("tracepoint {name}: {e}"))?;
+        Ok(Self { format, rings, lost: 0 })
+    }
+
+    fn drain(&mut self, mut take: impl FnMut(&Format, ring::Record<'_>)) {
+        let Self { format, rings, lost } = self;
+        for ring in rings {
+            *lost += ring.drain(|record| take(format, record));
+        }
+    }
+}
+
+/// The kernel's tracepoints as a source.
+struct Tracepoints {
+    proc: Proc,
+    issued: Option<Traced>,
+    entered: Option<Traced>,
+    left: Option<Traced>,
+    blocks: Blocks,
+    calls: Calls,
+}
+
+/// Makes the collector for `tracepoints`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// None; `probe` finds out what may be traced.
+pub fn make(_address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    Ok(Box::new(Tracepoints {
+        proc: Proc::system(),
+        issued: None,
+        entered: None,
+        left: None,
+        blocks: Blocks::default(),
+        calls: Calls::default(),
+    }))
+}
+
+impl Collector for Tracepoints {
+    fn source(&self) -> String {
+        SOURCE.to_owned()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let root = format::root()?;
+        let cpus = online(&self.proc);
+        let mut parts = Vec::new();
+        let mut missing = |name: &str, why: String| {
+            parts.push(Coverage {
+                source: format!("{SOURCE} {name}"),
+                state: CoverageState::Absent,
+                why: Some(why),
+                enable: Some(ENABLE.to_owned()),
+                cpu_ratio: None,
+                reads_total: 0,
+                gaps_total: 0,
+            });
+        };
+        match Traced::open(&root, "block/block_rq_issue", &cpus, None) {
+            Ok(traced) => self.issued = Some(traced),
+            Err(why) => missing("block requests", why),
+        }
+        let filter = calls::filter();
+        let edge = |name| Traced::open(&root, name, &cpus, Some(&filter));
+        match (edge("raw_syscalls/sys_enter"), edge("raw_syscalls/sys_exit")) {
+            (Ok(entered), Ok(left)) => (self.entered, self.left) = (Some(entered), Some(left)),
+            (Err(why), _) | (_, Err(why)) => missing("calls", why),
+        }
+        if self.issued.is_none() && self.entered.is_none() {
+            let why = parts.first().and_then(|part| part.why.clone()).unwrap_or_default();
+            return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why: format!("{why}; {ENABLE}") });
+        }
+        Ok(Coverage::with_parts(SOURCE, parts))
+    }
+
+    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let mut out = Out::new(batch, SOURCE);
+        let Self { proc, issued, entered, left, blocks, calls } = self;
+        let own = std::process::id();
+        if let Some(issued) = issued {
+            issued.drain(|format, record| blocks.take(format, &record));
+        }
+        let mut edges = Vec::new();
+        // Exits first: an entry that comes meanwhile waits for its exit until the next time.
+        for (traced, is_exit) in [(left, true), (entered, false)] {
+            if let Some(traced) = traced {
+                traced.drain(|format, record| {
+                    edges.extend(Edge::of(format, &record, is_exit).filter(|_| record.pid != own));
+                });
+            }
+        }
+        calls.take(proc, edges);
+        blocks.put(proc, &mut out);
+        calls.put(&mut out);
+        let all = [("block_rq_issue", &self.issued), ("sys_enter", &self.entered), ("sys_exit", &self.left)];
+        for (name, traced) in all {
+            if let Some(traced) = traced {
+                let labels = Labels::of([("tracepoint", name)]);
+                out.put("traced_records_lost_total", labels, traced.lost as f64);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// CPUs that are there, from a list such as `0-3,8`.
+fn online(proc: &Proc) -> Vec<usize> {
+    let text = proc.word(Tree::Sys, "devices/system/cpu/online").unwrap_or_else(|| "0".to_owned());
+    let ranges = text.split(',').filter_map(|part| {
+        let (from, to) = part.split_once('-').unwrap_or((part, part));
+        Some(from.trim().parse::<usize>().ok()?..=to.trim().parse::<usize>().ok()?)
+    });
+    ranges.flatten().take(CPUS_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("sys/devices/system/cpu");
+        std::fs::create_dir_all(&folder).unwrap();
+        for (text, expected) in [("0-1\n", vec![0, 1]), ("0,2-3\n", vec![0, 2, 3]), ("x\n", vec![])] {
+            std::fs::write(folder.join("online"), text).unwrap();
+            assert_eq!(online(&Proc::at(dir.path())), expected, "{text}");
+        }
+        std::fs::write(folder.join("online"), "0-99999999\n").unwrap();
+        assert_eq!(online(&Proc::at(dir.path())).len(), CPUS_MAX);
+    }
+}
