@@ -2,12 +2,17 @@
 
 pub mod client;
 pub mod complaint;
+pub mod disks;
 pub mod distribution;
 pub mod disturbance;
 pub mod latency;
+pub mod memory;
 pub mod mounts;
 pub mod objectives;
 pub mod operations;
+pub mod plateau;
+#[cfg(test)]
+pub(crate) mod testing;
 pub mod threads;
 pub mod validity;
 pub mod view;
@@ -15,8 +20,11 @@ pub mod warm_up;
 
 pub use client::ClientView;
 pub use complaint::Complaint;
+pub use disks::{Disk, Disks, Transfers};
 pub use distribution::Distribution;
+pub use memory::Memory;
 pub use mounts::Mount;
+pub use plateau::Plateau;
 pub use threads::{Asleep, Place};
 pub use validity::Validity;
 pub use view::{Counter, Gauge, Growth, Mean, View};

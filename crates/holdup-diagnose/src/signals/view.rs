@@ -64,6 +64,22 @@ impl Counter {
     }
 }
 
+/// What counters grew by between two adjacent samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Growth {
+    /// From sample to sample.
+    pub window: Window,
+    /// Growth.
+    pub delta: f64,
+}
+
+impl Growth {
+    /// Growth per second.
+    pub fn rate(&self) -> f64 {
+        self.delta / self.window.seconds()
+    }
+}
+
 /// What a gauge was in a window; series of one instant are added up.
 #[derive(Clone, Debug)]
 pub struct Gauge {
@@ -154,11 +170,25 @@ impl<'a> View<'a> {
     /// # Errors
     /// If no series of it has two samples around the window; `enable` says what would record it.
     pub fn counter(&self, metric: &str, labels: &[(&str, &str)], enable: &str) -> Result<Counter, Missing> {
+        self.counter_where(|_| true, metric, labels, enable)
+    }
+
+    /// The same, of sources that `is_source` takes: a metric that several sources read of one thing must not be added up.
+    ///
+    /// # Errors
+    /// As [`Self::counter`].
+    pub fn counter_where(
+        &self,
+        is_source: impl Fn(&str) -> bool,
+        metric: &str,
+        labels: &[(&str, &str)],
+        enable: &str,
+    ) -> Result<Counter, Missing> {
         self.samples_readable()?;
         let mut delta = 0.0;
         let mut seconds: f64 = 0.0;
         let mut pairs = 0;
-        for (_, series) in self.index.series(metric, labels) {
+        for (_, series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             let mut covered = 0.0;
             for pair in series.windows(2) {
                 let ((a_at, a), (b_at, b)) = (pair[0], pair[1]);
@@ -181,11 +211,25 @@ impl<'a> View<'a> {
     /// # Errors
     /// If there is no sample of it in the window.
     pub fn gauge(&self, metric: &str, labels: &[(&str, &str)], enable: &str) -> Result<Gauge, Missing> {
+        self.gauge_where(|_| true, metric, labels, enable)
+    }
+
+    /// The same, of sources that `is_source` takes.
+    ///
+    /// # Errors
+    /// As [`Self::gauge`].
+    pub fn gauge_where(
+        &self,
+        is_source: impl Fn(&str) -> bool,
+        metric: &str,
+        labels: &[(&str, &str)],
+        enable: &str,
+    ) -> Result<Gauge, Missing> {
         self.samples_readable()?;
         // Series of one source are read at the same instant, give or take the read itself; of several
         // sources at different ones. So: a mean per source, then the sum over sources.
         let mut by_source: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
-        for ((source, _), series) in self.index.series(metric, labels) {
+        for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             for &(at, value) in series.iter().filter(|(at, _)| self.window.contains(*at)) {
                 *by_source.entry(source).or_default().entry(at).or_default() += value;
             }
@@ -205,6 +249,29 @@ impl<'a> View<'a> {
             return Err(Missing::new(format!("samples of {metric}"), enable));
         }
         Ok(gauge)
+    }
+
+    /// What the counters `metric` with `labels` together grew by from sample to sample within the window, in time order.
+    /// Series of one source are read at the same instant. A fall is left out.
+    pub fn growths(&self, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
+        let mut by_source: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
+        for ((source, _), series) in self.index.series(metric, labels) {
+            for &(at, value) in series {
+                *by_source.entry(source).or_default().entry(at).or_default() += value;
+            }
+        }
+        let mut growths = Vec::new();
+        for instants in by_source.values() {
+            let instants: Vec<(i64, f64)> = instants.iter().map(|(at, value)| (*at, *value)).collect();
+            for pair in instants.windows(2) {
+                let ((from, before), (to, after)) = (pair[0], pair[1]);
+                if self.window.contains(from + (to - from) / 2) && after >= before && to > from {
+                    growths.push(Growth { window: Window { from, to }, delta: after - before });
+                }
+            }
+        }
+        growths.sort_by_key(|g| g.window.from);
+        growths
     }
 
     /// Mean of the histogram `metric` (seconds) with `labels`, in milliseconds. No observation is a mean of 0.

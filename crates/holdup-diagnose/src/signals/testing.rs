@@ -1,0 +1,167 @@
+//! Small recordings made in code, for tests of signals and rules: steady rates and levels, requests of one length. Never
+//! compiled into holdup.
+
+use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
+use holdup_recording::rows::{Request, Sample, Setting, Tables, Thread};
+use holdup_recording::{Labels, Recording};
+
+use crate::case::Case;
+use crate::rules::{Outcome, Rule};
+use crate::signals::Missing;
+
+const S: i64 = 1_000_000_000;
+
+/// A recording in the making: a sample a second, from 0 to its length.
+#[derive(Clone)]
+pub(crate) struct Made {
+    seconds: i64,
+    recording: Recording,
+}
+
+impl Made {
+    pub fn new(seconds: i64) -> Self {
+        let mut manifest = Manifest::starting("made", 0, Host::default());
+        manifest.ended_at = Some(seconds * S);
+        let mut tables = Tables::default();
+        tables.samples.present = true;
+        tables.settings.present = true;
+        tables.threads.present = true;
+        let recording = Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None };
+        Self { seconds, recording }
+    }
+
+    fn put(mut self, source: &str, metric: &str, labels: &[(&str, &str)], value: impl Fn(i64) -> f64) -> Self {
+        self.recording.tables.samples.rows.extend((0..=self.seconds).map(|second| Sample {
+            observed_at: second * S,
+            source: source.into(),
+            metric: metric.into(),
+            labels: Labels::of(labels.iter().copied()),
+            value: value(second),
+            ..Sample::default()
+        }));
+        self
+    }
+
+    /// A counter that grows by `per_second`.
+    pub fn counter(self, source: &str, metric: &str, labels: &[(&str, &str)], per_second: f64) -> Self {
+        self.put(source, metric, labels, |second| 1000.0 + per_second * second as f64)
+    }
+
+    /// A counter by its value at each second.
+    pub fn counted(self, source: &str, metric: &str, labels: &[(&str, &str)], value: impl Fn(i64) -> f64) -> Self {
+        self.put(source, metric, labels, value)
+    }
+
+    /// A gauge that stays.
+    pub fn gauge(self, source: &str, metric: &str, labels: &[(&str, &str)], value: f64) -> Self {
+        self.put(source, metric, labels, |_| value)
+    }
+
+    pub fn setting(mut self, source: &str, name: &str, value: &str) -> Self {
+        let (source, name, value) = (source.into(), name.into(), value.into());
+        self.recording.tables.settings.rows.push(Setting { source, name, value, observed_at: 0 });
+        self
+    }
+
+    /// Device counters a second: operations, bytes of each, milliseconds that each takes, of reads and of writes.
+    pub fn disk(mut self, device: &str, read: (f64, f64, f64), write: (f64, f64, f64)) -> Self {
+        let mut busy = 0.0;
+        for (direction, (operations, bytes, await_ms)) in [("read", read), ("write", write)] {
+            let labels = [("device", device), ("direction", direction)];
+            let seconds = operations * await_ms / 1e3;
+            busy += seconds;
+            self = self
+                .counter("host", "system_disk_operations_total", &labels, operations)
+                .counter("host", "system_disk_io_bytes_total", &labels, operations * bytes)
+                .counter("host", "system_disk_operation_time_seconds_total", &labels, seconds);
+        }
+        let labels = [("device", device)];
+        self.counter("host", "system_disk_io_time_seconds_total", &labels, f64::min(busy, 1.0))
+            .counter("host", "system_disk_weighted_io_time_seconds_total", &labels, busy)
+            .gauge("host", "system_disk_in_flight", &labels, busy.round())
+    }
+
+    /// `count` threads of process `store` (pid:7) in uninterruptible sleep in `wchan` below `stack` at every instant.
+    pub fn asleep(mut self, count: i64, wchan: &str, stack: &str, path: Option<&str>) -> Self {
+        self.recording.tables.threads.rows.extend((0..=self.seconds).map(|second| Thread {
+            observed_at: second * S,
+            source: "pid:7".into(),
+            pid: 7,
+            tid: 8,
+            process: "store".into(),
+            thread: "worker".into(),
+            state: "D".into(),
+            wchan: Some(wchan.into()),
+            stack: Some(stack.into()),
+            path: path.map(str::to_owned),
+            count,
+            ..Thread::default()
+        }));
+        self.gauge("pid:7", "process_threads", &[("state", "D")], count as f64)
+    }
+
+    /// `per_second` requests that each take `ms`, against an objective of a tenth of it.
+    pub fn requests(mut self, per_second: i64, ms: i64) -> Self {
+        self.recording.tables.requests.present = true;
+        let every = S / per_second;
+        self.recording.tables.requests.rows = (0..self.seconds * per_second)
+            .map(|i| Request {
+                operation: "get".into(),
+                phase: "load".into(),
+                intended_at: i * every,
+                ready_at: Some(i * every),
+                sent_at: Some(i * every),
+                first_byte_at: Some(i * every + ms * 1_000_000),
+                done_at: i * every + ms * 1_000_000,
+                outcome: "ok".into(),
+                weight: 1,
+                ..Request::default()
+            })
+            .collect();
+        let below = ms as f64 / 10.0;
+        self.recording.manifest.load = Some(LoadFacts {
+            operations: vec!["get".into()],
+            thresholds: vec![Threshold {
+                text: format!("p99 < {below}ms"),
+                metric: "p99".into(),
+                below,
+                ..Threshold::default()
+            }],
+            warm_up_ns: Some(0),
+            ..LoadFacts::default()
+        });
+        self
+    }
+
+    pub fn without(mut self, metric: &str) -> Self {
+        self.recording.tables.samples.rows.retain(|s| s.metric != metric);
+        self
+    }
+
+    pub fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T {
+        judge(&Case::new(&self.recording, None))
+    }
+
+    /// What `rule` says. Its evidence has to resolve.
+    pub fn judge(&self, rule: &Rule) -> Result<Outcome, Missing> {
+        let outcome = self.with(rule.judge);
+        let evidence = match &outcome {
+            Ok(Outcome::Found(found)) => &found.evidence[..],
+            Ok(Outcome::Cleared(evidence)) => evidence,
+            Err(_) => &[],
+        };
+        for piece in evidence {
+            assert!(piece.resolves(&self.recording), "{piece:?} points nowhere");
+        }
+        outcome
+    }
+
+    /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.
+    pub fn explains(&self, rule: &Rule) -> Option<f64> {
+        match self.judge(rule) {
+            Ok(Outcome::Found(found)) => Some(found.explains_ms),
+            Ok(Outcome::Cleared(_)) => Some(0.0),
+            Err(_) => None,
+        }
+    }
+}
