@@ -102,13 +102,15 @@ mod tests {
     #[test]
     fn it_answers_in_order_and_at_once_when_it_is_opened() {
         let control = Arc::new(Control::default());
-        // One byte an hour: nobody would live to see the second answer.
+        // One a second: nobody waits for 200 of them.
         control.limit(Limits { bytes_per_second: None, iops: Some(1) });
         let (sender, thread) = serve(Arc::clone(&control)).expect("a thread");
         let (answered, answers) = channel();
         for n in 0..200 {
             let answered = answered.clone();
-            let answer = Box::new(move || drop(answered.send(n)));
+            let answer = Box::new(move || {
+                let _ = answered.send(n);
+            });
             sender.send(Job { bytes: 3, answer }).expect("it serves");
         }
         assert!(answers.recv_timeout(Duration::from_millis(50)).is_err(), "200 s of work were done at once");
