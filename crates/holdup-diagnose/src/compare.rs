@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::verdict::{Diagnosis, round};
+use crate::verdict::{Diagnosis, Reading, round};
 
 /// What became of an indicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -14,6 +14,8 @@ pub enum Change {
     Worse,
     /// The same, within noise.
     Same,
+    /// Other than before, and neither is better.
+    Different,
     /// One of both is missing.
     Unclear,
 }
@@ -86,7 +88,36 @@ pub fn compare(before: (&str, &Diagnosis), after: (&str, &Diagnosis)) -> Compari
             });
         }
     }
+    rows.extend(indicators(&before.1.indicators, &after.1.indicators));
     Comparison { before: before.0.to_owned(), after: after.0.to_owned(), rows }
+}
+
+/// What host and servers did, in the order of the first run; what only one of both recorded stands there too.
+fn indicators(before: &[Reading], after: &[Reading]) -> Vec<Indicator> {
+    let of = |list: &[Reading], name: &str| list.iter().find(|r| r.indicator == name).map(|r| r.value);
+    let new = after.iter().filter(|r| of(before, &r.indicator).is_none());
+    before
+        .iter()
+        .chain(new)
+        .map(|reading| {
+            let (a, b) = (of(before, &reading.indicator), of(after, &reading.indicator));
+            let verdict = match (reading.more_is_better, change(a, b, false, least_of(&reading.unit))) {
+                (None, Change::Better | Change::Worse) => Change::Different,
+                (Some(true), _) => change(a, b, true, least_of(&reading.unit)),
+                (_, verdict) => verdict,
+            };
+            Indicator { indicator: reading.indicator.clone(), unit: reading.unit.clone(), before: a, after: b, verdict }
+        })
+        .collect()
+}
+
+/// A difference that is none, in `unit`: a twentieth of a share, a tenth of a thread a CPU, else [`LEAST`].
+fn least_of(unit: &str) -> f64 {
+    match unit {
+        "ratio" => 0.05,
+        "a CPU" => 0.1,
+        _ => LEAST,
+    }
 }
 
 fn change(before: Option<f64>, after: Option<f64>, more_is_better: bool, least: f64) -> Change {
@@ -100,6 +131,38 @@ fn change(before: Option<f64>, after: Option<f64>, more_is_better: bool, least: 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn readings_of_either_run_are_rows() {
+        let reading = |name: &str, unit: &str, value, more_is_better| Reading {
+            indicator: name.into(),
+            unit: unit.into(),
+            value,
+            more_is_better,
+        };
+        let before = [
+            reading("load", "a CPU", 64.7, Some(false)),
+            reading("idle", "ratio", 0.45, None),
+            reading("statements", "statements/s", 20.0, Some(true)),
+            reading("faults", "faults/s", 3.0, Some(false)),
+        ];
+        let after = [
+            reading("load", "a CPU", 0.4, Some(false)),
+            reading("idle", "ratio", 0.9, None),
+            reading("statements", "statements/s", 80.0, Some(true)),
+            reading("throttled", "ratio", 0.2, Some(false)),
+        ];
+        let rows = indicators(&before, &after);
+        let verdicts: Vec<(&str, Change)> = rows.iter().map(|r| (r.indicator.as_str(), r.verdict)).collect();
+        let expected = [
+            ("load", Change::Better),
+            ("idle", Change::Different),
+            ("statements", Change::Better),
+            ("faults", Change::Unclear),
+            ("throttled", Change::Unclear),
+        ];
+        assert_eq!(verdicts, expected);
+    }
 
     #[test]
     fn direction_and_noise() {

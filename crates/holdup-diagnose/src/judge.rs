@@ -1,6 +1,8 @@
 //! From rules' outcomes to one answer: ranked by the milliseconds they explain, linked into root, contributor
 //! and symptom, with a culprit only where the evidence carries it.
 
+use std::collections::BTreeMap;
+
 use holdup_recording::Recording;
 use holdup_recording::objective::State;
 
@@ -15,6 +17,7 @@ use crate::signals::validity::{self, Label};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
+use crate::{audit, host_load, indicators};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -39,6 +42,8 @@ pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
 #[derive(Default)]
 struct Judged {
     found: Vec<(&'static Rule, rules::Found)>,
+    /// Share (0-1) of the failed requests by cause, where requests fail of it.
+    fails: BTreeMap<&'static str, f64>,
     cleared: Vec<Cleared>,
     not_judged: Vec<NotJudged>,
 }
@@ -54,6 +59,10 @@ impl Judged {
         }
         match (rule.judge)(case) {
             Ok(Outcome::Found(found)) => self.found.push((rule, found)),
+            Ok(Outcome::Fails(found, failed)) => {
+                self.fails.insert(rule.cause, failed);
+                self.found.push((rule, found));
+            }
             Ok(Outcome::Cleared(evidence)) => self.cleared.push(Cleared { cause, title, evidence }),
             Err(missing) => {
                 self.not_judged.push(NotJudged { cause, title, missing: missing.what, enable: missing.enable })
@@ -63,15 +72,18 @@ impl Judged {
 
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         rules::link(&mut self.found, case);
-        self.found.sort_by(|a, b| {
-            (a.1.role == Role::Symptom)
-                .cmp(&(b.1.role == Role::Symptom))
-                .then(b.1.explains_ms.total_cmp(&a.1.explains_ms))
+        // Where requests fail, of what is to be explained as much is explained as of the failed ones.
+        let ratio = |rule: &Rule, ms: f64| case.share(ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
+        self.found.sort_by(|(a_rule, a), (b_rule, b)| {
+            (a.role == Role::Symptom)
+                .cmp(&(b.role == Role::Symptom))
+                .then(ratio(b_rule, b.explains_ms).total_cmp(&ratio(a_rule, a.explains_ms)))
+                .then(b.explains_ms.total_cmp(&a.explains_ms))
         });
         let unjudged = self.not_judged.len() as f64;
         let mut findings: Vec<Finding> = Vec::new();
         for (rule, found) in self.found {
-            let explains_ratio = case.share(found.explains_ms);
+            let explains_ratio = ratio(rule, found.explains_ms);
             // Independent pieces of evidence: the chance that all of them mislead. Then how much is left unexplained.
             let doubt: f64 = found.weights.iter().map(|w| 1.0 - w).product();
             let confidence =
@@ -115,6 +127,7 @@ impl Judged {
         {
             evidence.window = evidence.at.filter(|w| w.to < i64::MAX).map(span);
         }
+        let notes = audit::notes(case, &findings);
         let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
         let load = load::report(case, &found);
         Diagnosis {
@@ -127,9 +140,9 @@ impl Judged {
             cleared: self.cleared,
             not_judged: self.not_judged,
             next: None,
-            notes: Vec::new(),
-            host_load: None,
-            indicators: Vec::new(),
+            notes,
+            host_load: host_load::explain(case),
+            indicators: indicators::of(case),
             ledger: ledger(case),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
             search,
@@ -194,6 +207,10 @@ fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance)
             (Answer::Undecided, limited(case))
         }
         (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
+        (Some(_), Some(f)) if case.share(f.explains_ms) < CULPRIT_RATIO => (
+            Answer::Found,
+            format!("{}: it explains {} of the failed requests.", f.title, rules::percent(f.explains_ratio)),
+        ),
         (Some(c), Some(f)) => (
             Answer::Found,
             format!(

@@ -7,10 +7,15 @@
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
 //! - [`search`]: what a search for the knee found, in words.
 //! - `judge`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
+//! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
+//!   host and servers did, for a comparison.
 //! - [`compare`]: before and after.
 
+pub mod audit;
 pub mod case;
 pub mod compare;
+pub mod host_load;
+pub mod indicators;
 mod judge;
 pub mod ledger;
 mod load;

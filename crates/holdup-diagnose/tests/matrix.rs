@@ -24,7 +24,7 @@ fn fixtures() -> Vec<(String, Recording)> {
 
 fn word(case: &Case<'_>, cause: &str) -> &'static str {
     match (rules::by_cause(cause).unwrap().judge)(case) {
-        Ok(Outcome::Found(_)) => "Found",
+        Ok(Outcome::Found(_) | Outcome::Fails(..)) => "Found",
         Ok(Outcome::Cleared(_)) => "Cleared",
         Err(_) => "NotJudged",
     }

@@ -1,27 +1,275 @@
-//! One sentence: what is so if this is the cause.
+//! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Outcome, Rule};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::processes::Process;
+use crate::signals::{Counter, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "cpu_throttled",
     doc: Doc {
-        title: "cpu_throttled",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "The service is throttled by its CPU limit",
+        what: "A cgroup with a CPU quota has used it up before the period (100 ms as a rule) is over; none of its threads runs until the next one begins.",
+        hurts: "Every request under way stands still for tens of milliseconds again and again; when the work that comes in needs more than the quota, requests queue without end, on a host whose CPUs are idle.",
+        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N).",
+        predicts: "Most periods are throttled; the service's CPU time stands at the quota; what a queue at that utilization of the quota makes of the CPU time of a request is a large part of the delay.",
+        clears: "There is no quota, or what its stops and the queue behind them amount to is a small share of the delay. Throttled periods alone are no sign: with 77 of 83 of them throttled a service was still fast.",
+        looks_like: "Saturated CPUs make threads wait as well, with no idle time on the host. A pool or a lock makes requests wait while the quota is not used up.",
+        fix: "A larger quota, by what the load needs; or less CPU work a request.",
+        prove: "The same load again: hardly a period is throttled.",
+        references: "Kernel documentation: CFS Bandwidth Control, cgroup v2 (cpu.max, cpu.stat); L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const ENABLE: &str = "--watch pid:N for the app and the database";
+
+/// Where it is not known how much of the quota was used, this share (0-1) of it is taken to be at most: from here on a
+/// queue is without end anyway.
+const MOST_BUSY: f64 = 0.995;
+
+/// Share (0-1) of a quota that is well used: the rest is room for what comes in bursts.
+const WELL_USED: f64 = 0.7;
+
+/// What a quota did to one source.
+struct Throttled<'a> {
+    process: Process<'a>,
+    quota: Quota,
+    periods: Counter,
+    stopped: Counter,
+    stopped_seconds: Counter,
+    /// CPU seconds its processes used; none where that was not recorded.
+    used: Option<f64>,
+}
+
+/// CPU time that may be used in a period.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Quota {
+    micros: f64,
+    period_micros: f64,
+}
+
+impl Quota {
+    /// Of `50000 100000`; none of `max`.
+    fn parse(text: &str) -> Option<Self> {
+        let (micros, period_micros) = text.split_once(' ')?;
+        let (micros, period_micros) = (micros.parse().ok()?, period_micros.trim().parse().ok()?);
+        (micros > 0.0 && period_micros > 0.0).then_some(Self { micros, period_micros })
+    }
+
+    fn cpus(self) -> f64 {
+        self.micros / self.period_micros
+    }
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let (throttled, unlimited) = limited(&view)?;
+    if throttled.is_empty() {
+        return Ok(Outcome::Cleared(unlimited));
+    }
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let mut worst: Option<(f64, Throttled<'_>)> = None;
+    for one in throttled {
+        let explains = one.explains_ms(&view, completed);
+        if worst.as_ref().is_none_or(|(ms, _)| explains > *ms) {
+            worst = Some((explains, one));
+        }
+    }
+    let Some((explains_ms, one)) = worst else { return Ok(Outcome::Cleared(unlimited)) };
+    let mut evidence = one.evidence(&view, completed, explains_ms);
+    if case.share(explains_ms) < MATTERS {
+        // How much of the quota was used is what tells a queue without end from stops that nobody feels.
+        return match one.used {
+            Some(_) => Ok(Outcome::Cleared(evidence)),
+            None => Err(Missing::new("CPU time of the service's processes", ENABLE)),
+        };
+    }
+    let share = one.stopped.delta / one.periods.delta.max(1.0);
+    if let Ok(idle) = view.counter("system_cpu_time_seconds_total", &[("cpu_mode", "idle")], "--watch host")
+        && let Ok(all) = view.counter("system_cpu_time_seconds_total", &[], "--watch host")
+    {
+        let idle_share = idle.delta / all.delta.max(1e-9);
+        evidence.push(idle.evidence(
+            percent(idle_share),
+            "none, if the CPUs were the limit",
+            format!("{} of the host's CPU time was idle meanwhile", percent(idle_share)),
+        ));
+    }
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.85 * share, 0.8 * one.busy().unwrap_or(0.5)],
+        fixes: fixes(case, &view, &one, completed),
+        prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// What is throttled, and evidence for what has no limit. Our own cgroup counts only where no process is watched: in a
+/// container it is the service's as well.
+fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), Missing> {
+    const QUOTA: &str = "cgroup.cpu_quota_us_per_period_us";
+    const PERIODS: &str = "cgroup_cpu_periods_total";
+    let mut processes = view.processes_with("process_cpu_time_seconds_total");
+    processes.extend(view.processes_with(PERIODS));
+    processes.sort_by_key(|p| p.source);
+    processes.dedup();
+    let watched = !processes.is_empty();
+    if !watched {
+        processes.push(Process { source: "host", name: "this container" });
+    }
+    let (mut throttled, mut unlimited) = (Vec::new(), Vec::new());
+    for process in &processes {
+        let Some(text) = view.setting_of(process.source, QUOTA) else { continue };
+        let Some(quota) = Quota::parse(text) else {
+            unlimited.push(view.setting_evidence(
+                process.source,
+                QUOTA,
+                "a quota",
+                format!("{} has no CPU limit", process.name),
+            ));
+            continue;
+        };
+        let of = |metric| view.counter_where(|s| s == process.source, metric, &[], ENABLE);
+        let used = || {
+            // All watched processes of one cgroup share its quota.
+            let path = view.setting_of(process.source, "cgroup.path");
+            let shares = |source: &str| {
+                source == process.source || path.is_some() && view.setting_of(source, "cgroup.path") == path
+            };
+            view.counter_where(shares, "process_cpu_time_seconds_total", &[], ENABLE).ok().map(|c| c.delta)
+        };
+        throttled.push(Throttled {
+            process: process.clone(),
+            quota,
+            periods: of(PERIODS)?,
+            stopped: of("cgroup_cpu_throttled_periods_total")?,
+            stopped_seconds: of("cgroup_cpu_throttled_time_seconds_total")?,
+            used: watched.then(used).flatten(),
+        });
+    }
+    if throttled.is_empty() && unlimited.is_empty() {
+        return Err(Missing::new(
+            "the CPU limit of the service's cgroup (settings, cgroup.cpu_quota_us_per_period_us)",
+            ENABLE,
+        ));
+    }
+    Ok((throttled, unlimited))
+}
+
+impl Throttled<'_> {
+    /// Share (0-1) of the quota that was used.
+    fn busy(&self) -> Option<f64> {
+        Some((self.used? / self.periods.seconds.max(1e-9) / self.quota.cpus()).clamp(0.0, 1.0))
+    }
+
+    /// Milliseconds of a request: of the stops it meets and of the queue that a server as fast as the quota has.
+    fn explains_ms(&self, view: &View<'_>, completed: f64) -> f64 {
+        self.stops_ms(view).max(self.queue_ms(completed))
+    }
+
+    /// A request that comes in a stop waits for its end, and for those that came before it: about a stop's length, in as
+    /// many cases as there are stops in the time.
+    fn stops_ms(&self, view: &View<'_>) -> f64 {
+        // The kernel adds up the stops of each CPU's run queue.
+        let queues = self.quota.cpus().ceil().max(1.0);
+        let stopped = self.stopped_seconds.delta / queues;
+        let share = (stopped / view.window.seconds()).min(1.0);
+        share * stopped / self.stopped.delta.max(1.0) * 1e3
+    }
+
+    /// What processor sharing at this utilization of the quota makes of the CPU time of a request.
+    fn queue_ms(&self, completed: f64) -> f64 {
+        // Without the CPU time, the quota was used up in each throttled period.
+        let busy = self.busy().unwrap_or(self.stopped.delta / self.periods.delta.max(1.0)).min(MOST_BUSY);
+        let used = self.used.unwrap_or(busy * self.quota.cpus() * self.periods.seconds);
+        let elapsed = used / completed * 1e3 / self.quota.cpus().min(1.0);
+        elapsed * busy / (1.0 - busy)
+    }
+
+    fn evidence(&self, view: &View<'_>, completed: f64, explains_ms: f64) -> Vec<Evidence> {
+        let name = self.process.name;
+        let (stopped, periods) = (self.stopped.delta, self.periods.delta);
+        let mut evidence = vec![
+            view.setting_evidence(
+                self.process.source,
+                "cgroup.cpu_quota_us_per_period_us",
+                "max, or more than it needs",
+                format!("{name} may use {:.2} CPUs", self.quota.cpus()),
+            ),
+            self.stopped.evidence(
+                format!("{stopped:.0} of {periods:.0}"),
+                "hardly any",
+                format!(
+                    "it was throttled in {stopped:.0} of {periods:.0} periods, for {:.0} ms each on average",
+                    self.stopped_seconds.delta / stopped.max(1.0) * 1e3
+                ),
+            ),
+        ];
+        let text = match (self.used, self.busy()) {
+            (Some(used), Some(busy)) => format!(
+                "a request used {} of CPU, and {} of the quota was used: stops and the queue behind it make up to {} of a request",
+                ms(used / completed * 1e3),
+                percent(busy),
+                ms(explains_ms)
+            ),
+            _ => format!("its stops and the queue behind them make up to {} of a request", ms(explains_ms)),
+        };
+        evidence.push(self.stopped_seconds.evidence(
+            format!("{:.1} s in {:.0} s", self.stopped_seconds.delta, view.window.seconds()),
+            "most of the delay, if this were the cause",
+            text,
+        ));
+        evidence
+    }
+}
+
+/// The quota that the load would use to [`WELL_USED`]: what a request uses, times those that are due.
+fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) -> Vec<Fix> {
+    let used = one.used.unwrap_or(one.quota.cpus() * one.periods.seconds);
+    let needed = used / completed * case.peak_offered_per_second();
+    // In steps of 5 % of a CPU, and more than there is now.
+    let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
+    let micros = (cpus * one.quota.period_micros).round();
+    let path = view.setting_of(one.process.source, "cgroup.path").unwrap_or("ITS-CGROUP");
+    let period = one.quota.period_micros;
+    let what = if needed > one.quota.cpus() { "needs" } else { "uses" };
+    vec![
+        Fix {
+            text: format!(
+                "Raise the CPU limit from {:.2} to {cpus:.2} CPUs: this load {what} {needed:.2}.",
+                one.quota.cpus()
+            ),
+            // Version 1 of cgroups has the quota in a file of its own.
+            command: Some(format!(
+                "D=/sys/fs/cgroup; echo '{micros:.0} {period:.0}' > $D{path}/cpu.max || echo {micros:.0} > $D/cpu{path}/cpu.cfs_quota_us"
+            )),
+            keep: Some(format!(
+                "systemctl set-property UNIT CPUQuota={:.0}%, docker update --cpus {cpus:.2} CONTAINER, or resources.limits.cpu in Kubernetes",
+                cpus * 100.0
+            )),
+            risk: Some("What it uses more, others on the host have less of.".to_owned()),
+        },
+        Fix {
+            text: "Or let a request use less CPU: profile it (perf top), and run no more threads at once than the quota has CPUs.".to_owned(),
+            command: None,
+            keep: None,
+            risk: None,
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_is_cpu_time_in_a_period() {
+        let quota = Quota::parse("20000 100000").unwrap();
+        assert_eq!(quota.cpus(), 0.2);
+        assert_eq!((Quota::parse("max"), Quota::parse("-1 100000")), (None, None));
+    }
 }

@@ -1,27 +1,182 @@
-//! One sentence: what is so if this is the cause.
+//! A process has as many files open as it may, so that connections can't be accepted or files not be opened.
 
-use super::{Doc, Outcome, Rule};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::processes::{self, Process};
+use crate::signals::{Gauge, Missing, View, Window};
+use crate::verdict::{Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "file_descriptor_limit",
     doc: Doc {
-        title: "file_descriptor_limit",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "A process is out of file descriptors",
+        what: "A process holds as many open files and sockets as its limit (RLIMIT_NOFILE) allows. Each further accept, connect or open fails with EMFILE.",
+        hurts: "New connections stay in the accept queue, set up by the kernel and answered by nobody, until the client gives up; or the service answers with an error because it can't open a file or reach its database.",
+        needs: "The process's open file descriptors and its limit (--watch pid:N as its user or root), and the accept queues (--watch host).",
+        predicts: "The count stands at the limit, and requests fail or wait in the accept queue while it does.",
+        clears: "The count stays clear of the limit; or it reaches it, and neither failures nor an accept queue come with it.",
+        looks_like: "Exhausted workers fill the accept queue too, with descriptors to spare. A connection limit of the server's own (max_connections, worker_connections) refuses with an answer.",
+        fix: "Raise the limit of the process; if the count grows for ever, find what is never closed.",
+        prove: "The same load again: the count stays below the limit, and the failures are gone.",
+        references: "getrlimit(2), accept(2) (EMFILE, ENFILE); proc_pid_limits(5); systemd.exec(5), LimitNOFILE=.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const PROCESS: &str = "--watch pid:N for the app and the database, as their user or as root";
+
+/// From this share (0-1) of the limit on a process counts as at it: between two samples it opens and closes a few.
+const AT_LIMIT: f64 = 0.95;
+
+/// A sample says what was so this long before and after it, nanoseconds: samples are a second apart.
+const SAMPLE_REACH_NS: i64 = 1_000_000_000;
+
+/// A process beside its limit.
+struct Held<'a> {
+    process: Process<'a>,
+    open: Gauge,
+    limit: f64,
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let Some(fullest) = fullest(&view)? else {
+        return Err(Missing::new("the limit of open files of any watched process (settings, limit.nofile)", PROCESS));
+    };
+    let Held { process, open, limit } = &fullest;
+    let mut evidence = vec![open.evidence(
+        format!("{} of {}", thousands(open.max), thousands(*limit)),
+        "well below the limit",
+        format!(
+            "{} held up to {} of the {} files it may have open",
+            process.name,
+            thousands(open.max),
+            thousands(*limit)
+        ),
+    )];
+    if open.max < AT_LIMIT * limit {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    evidence.push(view.setting_evidence(
+        process.source,
+        "limit.nofile",
+        "more than it needs at most",
+        format!("{} may have {} files open (RLIMIT_NOFILE)", process.name, thousands(*limit)),
+    ));
+
+    let at_limit = at_limit(&view, &fullest);
+    let failed = processes::failed_share(case, &at_limit)?;
+    let queue = view.gauge("tcp_accept_queue_length", &[], "--watch host");
+    let ended = case.slow_requests()?.iter().map(|r| r.count()).sum::<u64>() as f64 / view.window.seconds();
+    let waited = queue.as_ref().map_or(0.0, |q| q.mean) / ended.max(1e-9) * 1e3;
+    if let Ok(queue) = &queue
+        && queue.max > 0.0
+    {
+        evidence.push(queue.evidence(
+            format!("{:.1} on average, {:.0} at most", queue.mean, queue.max),
+            "0",
+            format!(
+                "{:.1} connections stood in accept queues on average, {:.0} at most: set up by the kernel and taken by nobody, {} a request",
+                queue.mean,
+                queue.max,
+                ms(waited)
+            ),
+        ));
+    }
+    if case.share(waited) < MATTERS && failed < MATTERS {
+        // An accept queue that nobody looked at may be the very place where requests wait.
+        return queue.map(|_| Outcome::Cleared(evidence));
+    }
+    if failed > 0.0 {
+        evidence.push(crate::verdict::Evidence::new(
+            "requests",
+            "outcome",
+            holdup_recording::Labels::none(),
+            case.complaint.as_ref().map_or(view.window, |c| c.slow),
+            percent(failed),
+            "requests fail at other times as well, if this were not why",
+            format!("{} of the failed requests were under way while it was at its limit", percent(failed)),
+        ));
+    }
+    let weights = vec![0.8, 0.6 * queue.as_ref().map_or(0.0, |q| q.positive_ratio), 0.6 * failed];
+    let most = open.max + queue.map_or(0.0, |q| q.max);
+    let found = Found {
+        explains_ms: waited,
+        evidence,
+        weights,
+        fixes: fixes(&view, &fullest, most),
+        prove: "Run the same scenario again: process_open_file_descriptors stays below the limit, and nothing fails."
+            .to_owned(),
+        role: Role::Root,
+    };
+    Ok(Outcome::Fails(found, failed))
+}
+
+/// The process that came nearest to its limit; none if no limit is known.
+fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
+    const METRIC: &str = "process_open_file_descriptors";
+    let processes = view.processes_with(METRIC);
+    if processes.is_empty() {
+        return Err(Missing::new("open file descriptors of the service's processes", PROCESS));
+    }
+    let mut fullest: Option<Held<'_>> = None;
+    for process in processes {
+        let Some(limit) = view.setting_of(process.source, "limit.nofile").and_then(|v| v.parse::<f64>().ok()) else {
+            continue;
+        };
+        // Where it had ended before, it held none.
+        let Ok(open) = view.gauge_where(|s| s == process.source, METRIC, &[], PROCESS) else { continue };
+        if limit > 0.0 && fullest.as_ref().is_none_or(|f| open.max / limit > f.open.max / f.limit) {
+            fullest = Some(Held { process, open, limit });
+        }
+    }
+    Ok(fullest)
+}
+
+/// When it was at its limit.
+fn at_limit(view: &View<'_>, held: &Held<'_>) -> Vec<Window> {
+    let series = view.index.series("process_open_file_descriptors", &[]);
+    series
+        .filter(|((source, _), _)| source == held.process.source)
+        .flat_map(|(_, samples)| samples)
+        .filter(|(at, open)| view.window.contains(*at) && *open >= AT_LIMIT * held.limit)
+        .map(|(at, _)| Window { from: at - SAMPLE_REACH_NS, to: at + SAMPLE_REACH_NS })
+        .collect()
+}
+
+/// Twice what it needed at most, as a power of two.
+fn fixes(view: &View<'_>, held: &Held<'_>, most: f64) -> Vec<Fix> {
+    let Held { process, limit, .. } = held;
+    let enough = ((2.0 * most).max(1024.0) as u64).next_power_of_two();
+    let hard = view.setting_of(process.source, "limit.nofile_hard").and_then(|v| v.parse::<u64>().ok());
+    let hard = hard.map_or(enough, |hard| hard.max(enough));
+    let is_mysql = process.name.starts_with("mysqld") || process.name.starts_with("mariadbd");
+    let own =
+        if is_mysql { format!("; and open_files_limit = {enough} in the [mysqld] section") } else { String::new() };
+    vec![
+        Fix {
+            text: format!(
+                "Let {} have {} files open: it needed {} with what waited, and has {}. This takes effect at once.",
+                process.name,
+                thousands(enough as f64),
+                thousands(most),
+                thousands(*limit)
+            ),
+            command: Some(format!("prlimit --pid {} --nofile={enough}:{hard}", process.pid())),
+            keep: Some(format!(
+                "LimitNOFILE={enough} in its systemd unit (systemctl edit UNIT), or nofile in /etc/security/limits.conf{own}"
+            )),
+            risk: Some(
+                "Each descriptor takes some kernel memory; a program that uses select(2) breaks above 1,023."
+                    .to_owned(),
+            ),
+        },
+        Fix {
+            text: "If the count keeps growing under a steady load, descriptors are never closed: see which.".to_owned(),
+            command: Some(format!("ls -l /proc/{}/fd", process.pid())),
+            keep: None,
+            risk: None,
+        },
+    ]
 }

@@ -115,6 +115,9 @@ impl Doc {
 pub enum Outcome {
     /// It is so.
     Found(Found),
+    /// It is so, and requests fail of it, whether they wait or not: with the share (0-1) of the failed requests that are its
+    /// doing. No wait explains a request that is refused.
+    Fails(Found, f64),
     /// It is not so, and this says why.
     Cleared(Vec<Evidence>),
 }

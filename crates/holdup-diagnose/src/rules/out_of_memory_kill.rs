@@ -1,27 +1,216 @@
-//! One sentence: what is so if this is the cause.
+//! The kernel killed a process of the service because there was no memory left.
 
-use super::{Doc, Outcome, Rule};
+use holdup_recording::Labels;
+use holdup_recording::rows::Event;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, percent, thousands};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::processes;
+use crate::signals::{Counter, Missing, View, Window};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "out_of_memory_kill",
     doc: Doc {
-        title: "out_of_memory_kill",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "The kernel killed a process for want of memory",
+        what: "A cgroup was at its memory limit, or the host had none left, and nothing could be taken back: the kernel ended the process that held most.",
+        hurts: "Everything it had under way is lost, and until it has started again and is warm each request fails or waits. Nothing is in its own log: it gets no chance to write one.",
+        needs: "The kernel's count of such kills (--watch host, or the cgroup's own by --watch pid:N), and whether a process of the service ended or restarted.",
+        predicts: "The count grows; a watched process or server is gone or restarted at the same moment; requests fail from then on.",
+        clears: "The count did not grow; or it grew and every process of the service lives on.",
+        looks_like: "A process that was ended by a signal or crashed is gone too, with the count as it was. On a host that others use the killed process may be somebody else's.",
+        fix: "A limit above what it needs, or less memory used: smaller caches and buffers, fewer connections.",
+        prove: "The same load again: the count does not grow, and nothing restarts.",
+        references: "Kernel documentation: cgroup v2 (memory.max, memory.events), Memory Resource Controller; proc_pid_oom_score_adj(5).",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const HOST: &str = "--watch host";
+
+/// Events that say that a process or a server is not the one it was.
+const ENDS: &[&str] = &["process_gone", "restart"];
+
+/// The counter and the event are read by different sources, each once a second: nanoseconds that they may be apart.
+const TOGETHER_NS: i64 = 3_000_000_000;
+
+/// How much more than its peak a limit should leave, as a factor.
+const ROOM: f64 = 1.5;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    // The kill comes before what it causes.
+    let view = case.view(case.whole());
+    let of_host = view.counter("system_out_of_memory_kills_total", &[], HOST);
+    let of_cgroup = view.counter_where(|s| s.starts_with("pid:"), "cgroup_out_of_memory_kills_total", &[], HOST);
+    let grew = |c: &Result<Counter, Missing>| c.as_ref().is_ok_and(|c| c.delta > 0.0);
+    if !grew(&of_host) && !grew(&of_cgroup) {
+        // The last sample of a process's own cgroup is from before it was killed: the host's count has to say no.
+        let count = of_host?;
+        let text = "the kernel killed nothing for want of memory on this host".to_owned();
+        return Ok(Outcome::Cleared(vec![count.evidence("0 kills", "1 or more", text)]));
+    }
+    let kills = kill_times(&view);
+    let rows = view
+        .recording
+        .tables
+        .events
+        .with_columns(&["observed_at", "source", "kind"])
+        .map_err(|what| Missing::new(what, "record again; this recording lacks it"))?;
+    let ended: Vec<&Event> = rows
+        .iter()
+        .filter(|e| ENDS.contains(&e.kind.as_str()) && kills.iter().any(|w| near(w, e.observed_at)))
+        .collect();
+    let mut evidence = Vec::new();
+    for count in of_host.iter().chain(&of_cgroup).filter(|c| c.delta > 0.0) {
+        let text = format!(
+            "the kernel killed {:.0} process{} for want of memory",
+            count.delta,
+            if count.delta > 1.0 { "es" } else { "" }
+        );
+        evidence.push(count.evidence(format!("{:.0} kills", count.delta), "0", text));
+    }
+    // A worker that is killed leaves its parent alive: then the service's own cgroup counts it.
+    if ended.is_empty() && !grew(&of_cgroup) {
+        if view.processes_with("process_memory_usage_bytes").is_empty() {
+            return Err(Missing::new(
+                "whether it was a process of the service",
+                "--watch pid:N for the app and the database",
+            ));
+        }
+        let last = evidence.pop().map(|e| {
+            let text = e.text.clone() + ", none of those that are watched";
+            e.saying("one of the service's", text)
+        });
+        return Ok(Outcome::Cleared(last.into_iter().collect()));
+    }
+    for event in &ended {
+        let at_s = (event.observed_at - view.recording.manifest.started_at) as f64 / 1e9;
+        evidence.push(Evidence::new(
+            "events",
+            "kind",
+            Labels::of([("kind", event.kind.as_str())]),
+            view.window,
+            event.kind.clone(),
+            "no such event",
+            format!("at that moment (second {at_s:.0}): {}", event.text),
+        ));
+    }
+    let after: Vec<Window> = kills.iter().map(|w| Window { from: w.from, to: i64::MAX }).collect();
+    let failed = processes::failed_share(case, &after)?;
+    let limited = limit(&view, &ended);
+    evidence.extend(limited.as_ref().map(|l| l.evidence.clone()));
+    // What was under way then, and what waits for it to come back, is slow because of it.
+    let slow = case.complaint.as_ref().is_some_and(|c| after.iter().any(|w| w.from < c.slow.to));
+    let explains_ms = if slow { case.excess_ms() * failed } else { 0.0 };
+    if failed < MATTERS && case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    evidence.push(Evidence::new(
+        "requests",
+        "outcome",
+        Labels::none(),
+        case.complaint.as_ref().map_or(view.window, |c| c.slow),
+        percent(failed),
+        "requests fail before it as well, if this were not why",
+        format!("{} of the failed requests failed after it", percent(failed)),
+    ));
+    let found = Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.8, if ended.is_empty() { 0.3 } else { 0.7 }, 0.6 * failed],
+        fixes: fixes(limited.as_ref()),
+        prove: "Run the same scenario again: system_out_of_memory_kills_total does not grow, and no process ends."
+            .to_owned(),
+        role: Role::Root,
+    };
+    Ok(Outcome::Fails(found, failed))
+}
+
+fn near(window: &Window, at: i64) -> bool {
+    window.from - TOGETHER_NS <= at && at <= window.to + TOGETHER_NS
+}
+
+/// Between which samples a count grew: the host's, or that of a watched process's cgroup.
+fn kill_times(view: &View<'_>) -> Vec<Window> {
+    ["system_out_of_memory_kills_total", "cgroup_out_of_memory_kills_total"]
+        .iter()
+        .flat_map(|metric| view.index.series(metric, &[]))
+        .filter(|((source, _), _)| source == "host" || source.starts_with("pid:"))
+        .flat_map(|(_, samples)| samples.windows(2))
+        .filter(|pair| pair[1].1 > pair[0].1 && view.window.contains(pair[1].0))
+        .map(|pair| Window { from: pair[0].0, to: pair[1].0 })
+        .collect()
+}
+
+/// The memory limit of what was killed.
+struct Limit {
+    name: String,
+    source: String,
+    path: String,
+    bytes: f64,
+    evidence: Evidence,
+}
+
+fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
+    const LIMIT: &str = "cgroup.memory_limit_bytes";
+    let gone = ended.iter().find(|e| e.source.starts_with("pid:")).map(|e| e.source.as_str());
+    let killed = view.processes_with("cgroup_out_of_memory_kills_total").into_iter().map(|p| p.source);
+    let (source, bytes) = gone
+        .into_iter()
+        .chain(killed)
+        .find_map(|source| Some((source, view.setting_of(source, LIMIT)?.parse::<f64>().ok()?)))?;
+    let name = view.setting_of(source, "comm").unwrap_or(source).to_owned();
+    let peak = view.gauge_where(|s| s == source, "process_memory_usage_bytes", &[], HOST).map_or(0.0, |g| g.max);
+    let text = format!(
+        "{name} was in a cgroup that may have {} MB of memory; it had {} MB when it was last seen",
+        thousands(bytes / 1e6),
+        thousands(peak / 1e6)
+    );
+    let evidence = view.setting_evidence(source, LIMIT, "more than it needs", text);
+    let path = view.setting_of(source, "cgroup.path").unwrap_or("ITS-CGROUP").to_owned();
+    Some(Limit { name, source: source.to_owned(), path, bytes, evidence })
+}
+
+fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
+    let less = Fix {
+        text: "Let it use less: smaller caches and buffers, fewer connections and workers; see what grows while the load is on.".to_owned(),
+        command: limit.map(|l| format!("grep -E 'VmHWM|VmRSS' /proc/{}/status", l.source.trim_start_matches("pid:"))),
+        keep: None,
+        risk: None,
+    };
+    let Some(limit) = limit else {
+        return vec![
+            less,
+            Fix {
+                text: "Give the host more memory or swap, or move something else off it.".to_owned(),
+                command: Some("free -m; ps -eo rss,comm --sort=-rss | head".to_owned()),
+                keep: None,
+                risk: None,
+            },
+        ];
+    };
+    let megabytes = (limit.bytes * ROOM / 1e6).ceil();
+    let bytes = megabytes * 1e6;
+    let path = &limit.path;
+    vec![
+        Fix {
+            text: format!(
+                "Raise the memory limit of {} from {} to {} MB, watch what it settles at, and set the limit half as high again.",
+                limit.name,
+                thousands(limit.bytes / 1e6),
+                thousands(megabytes)
+            ),
+            command: Some(format!(
+                "D=/sys/fs/cgroup; echo {bytes:.0} > $D{path}/memory.max || echo {bytes:.0} > $D/memory{path}/memory.limit_in_bytes"
+            )),
+            keep: Some(format!(
+                "systemctl set-property UNIT MemoryMax={megabytes:.0}M, docker update --memory {megabytes:.0}m CONTAINER, or resources.limits.memory in Kubernetes"
+            )),
+            risk: Some(
+                "What leaks is only killed later; what it uses more, others on the host have less of.".to_owned(),
+            ),
+        },
+        less,
+    ]
 }

@@ -146,7 +146,7 @@ impl Made {
     pub fn judge(&self, rule: &Rule) -> Result<Outcome, Missing> {
         let outcome = self.with(rule.judge);
         let evidence = match &outcome {
-            Ok(Outcome::Found(found)) => &found.evidence[..],
+            Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => &found.evidence[..],
             Ok(Outcome::Cleared(evidence)) => evidence,
             Err(_) => &[],
         };
@@ -159,7 +159,7 @@ impl Made {
     /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.
     pub fn explains(&self, rule: &Rule) -> Option<f64> {
         match self.judge(rule) {
-            Ok(Outcome::Found(found)) => Some(found.explains_ms),
+            Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => Some(found.explains_ms),
             Ok(Outcome::Cleared(_)) => Some(0.0),
             Err(_) => None,
         }

@@ -1,0 +1,164 @@
+//! Advice on disks and file systems: readahead, access times, I/O scheduler, where temporary tables lie.
+
+use super::facts::{Facts, Product, Server};
+use super::{Check, Set};
+use crate::verdict::Fix;
+
+const MONGODB_CHECKLIST: &str = "MongoDB Manual: Operations Checklist, Operating System Configuration, Linux (https://www.mongodb.com/docs/manual/administration/production-checklist-operations/)";
+const MYSQL_DISKS: &str = "MySQL Reference Manual: Optimizing InnoDB Disk I/O (https://dev.mysql.com/doc/refman/8.4/en/optimizing-innodb-diskio.html)";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        check: "readahead",
+        product: Product::MongoDb,
+        against: readahead,
+        advised: "8 to 32 sectors (4 to 16 KB), unless a test shows that more is better",
+        why: "documents are read at random, and what is read beside them takes the disk's time and the page cache's room",
+        reference: MONGODB_CHECKLIST,
+        matters: &["readahead_too_large"],
+    },
+    Check {
+        check: "atime",
+        product: Product::MongoDb,
+        against: atime,
+        advised: "noatime",
+        why: "with access times a read is a write as well",
+        reference: MONGODB_CHECKLIST,
+        matters: &["atime_updates"],
+    },
+    Check {
+        check: "atime",
+        product: Product::MySql,
+        against: atime,
+        advised: "noatime",
+        why: "with access times a read is a write as well",
+        reference: "MySQL Reference Manual: Optimizing Disk I/O (https://dev.mysql.com/doc/refman/8.4/en/disk-issues.html)",
+        matters: &["atime_updates"],
+    },
+    Check {
+        check: "io_scheduler",
+        product: Product::MongoDb,
+        against: |facts, server| scheduler(facts, server, "none", &["none", "noop", "mq-deadline", "deadline"]),
+        advised: "none (noop), on SSDs also mq-deadline (deadline)",
+        why: "a disk or hypervisor below orders requests itself, and a fair scheduler keeps it idle meanwhile",
+        reference: MONGODB_CHECKLIST,
+        matters: &["disk_saturated"],
+    },
+    Check {
+        check: "io_scheduler",
+        product: Product::MySql,
+        against: |facts, server| scheduler(facts, server, "none", &["none", "noop", "mq-deadline", "deadline"]),
+        advised: "none (noop) or mq-deadline (deadline)",
+        why: "InnoDB submits many requests at once, and another scheduler holds some of them back",
+        reference: MYSQL_DISKS,
+        matters: &["disk_saturated"],
+    },
+    Check {
+        check: "io_scheduler",
+        product: Product::MariaDb,
+        against: |facts, server| scheduler(facts, server, "none", &["none", "noop", "mq-deadline", "deadline"]),
+        advised: "none on SSDs, mq-deadline on hard disks",
+        why: "an SSD orders requests itself, and a fair scheduler keeps it idle meanwhile",
+        reference: "MariaDB documentation: Configuring Linux for MariaDB, IO scheduler (https://mariadb.com/docs/server/server-management/install-and-upgrade-mariadb/configuring-mariadb/mariadb-performance-advanced-configurations/configuring-linux-for-mariadb)",
+        matters: &["disk_saturated"],
+    },
+    Check {
+        check: "tmpdir",
+        product: Product::MySql,
+        against: tmpdir,
+        advised: "a file system in memory, large enough; not for what replication must keep over a restart",
+        why: "temporary tables that do not fit in memory, and all with BLOB or TEXT, are files there, made and removed by each statement",
+        reference: "MySQL Reference Manual: Where MySQL Stores Temporary Files (https://dev.mysql.com/doc/refman/8.4/en/temporary-files.html)",
+        matters: &["on_disk_temporary_tables"],
+    },
+    Check {
+        check: "tmpdir",
+        product: Product::MariaDb,
+        against: tmpdir,
+        advised: "a file system in memory, large enough; not for what replication must keep over a restart",
+        why: "temporary tables that do not fit in memory, and all with BLOB or TEXT, are files there, made and removed by each statement",
+        reference: "MariaDB documentation: Server System Variables, tmpdir (https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables#tmpdir)",
+        matters: &["on_disk_temporary_tables"],
+    },
+];
+
+/// Most that the advice allows, KB: 32 sectors.
+const READAHEAD_KB: u64 = 16;
+
+fn readahead(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+    let of = |device: &str| {
+        let kilobytes = facts.host(&format!("block.{device}.read_ahead_kb"))?.parse::<u64>().ok()?;
+        (kilobytes > READAHEAD_KB).then(|| Set {
+            subject: device.to_owned(),
+            observed: format!("{kilobytes} KB ({} sectors)", kilobytes * 2),
+            fix: Some(Fix {
+                text: format!("Let {device} read no more than {READAHEAD_KB} KB ahead."),
+                command: Some(format!("blockdev --setra {} /dev/{device}", READAHEAD_KB * 2)),
+                keep: Some(format!(
+                    "ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{READAHEAD_KB}\" in a file of /etc/udev/rules.d/"
+                )),
+                risk: Some("Scans and backups read in smaller pieces and take longer.".to_owned()),
+            }),
+            word: device.to_owned(),
+        })
+    };
+    facts.devices(server).into_iter().filter_map(of).collect()
+}
+
+fn atime(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+    let of = |path: &str| {
+        let options = facts.mount(server, path, "options")?;
+        let has = |option: &str| options.split(',').any(|o| o == option);
+        let kind = if has("relatime") { "relatime" } else { "every read is recorded" };
+        (!has("noatime") && !has("ro")).then(|| Set {
+            subject: path.to_owned(),
+            observed: kind.to_owned(),
+            fix: Some(Fix {
+                text: format!("Keep no access times on {path}."),
+                command: Some(format!("mount -o remount,noatime {path}")),
+                keep: Some("noatime in its line of /etc/fstab".to_owned()),
+                risk: Some("Programs that look for files by when they were last read no longer find them.".to_owned()),
+            }),
+            word: path.to_owned(),
+        })
+    };
+    facts.mounts(server).into_iter().filter_map(|(path, _)| of(path)).collect()
+}
+
+fn scheduler(facts: &Facts<'_>, server: &Server<'_>, advised: &str, fine: &[&str]) -> Vec<Set> {
+    let of = |device: &str| {
+        let chosen = facts.host(&format!("block.{device}.scheduler"))?;
+        (!fine.contains(&chosen)).then(|| Set {
+            subject: device.to_owned(),
+            observed: chosen.to_owned(),
+            fix: Some(Fix {
+                text: format!("Use {advised} for {device}."),
+                command: Some(format!("echo {advised} > /sys/block/{device}/queue/scheduler")),
+                keep: Some(format!(
+                    "ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/scheduler}}=\"{advised}\" in a file of /etc/udev/rules.d/"
+                )),
+                risk: Some("I/O weights of cgroups need the scheduler bfq.".to_owned()),
+            }),
+            word: device.to_owned(),
+        })
+    };
+    facts.devices(server).into_iter().filter_map(of).collect()
+}
+
+fn tmpdir(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
+    let Some(list) = facts.own(server, "tmpdir") else { return Vec::new() };
+    let of = |directory: &str| {
+        let parts = directory.match_indices('/').map(|(i, _)| &directory[..i.max(1)]);
+        let mut above: Vec<&str> = parts.chain([directory]).collect();
+        above.sort_by_key(|path| std::cmp::Reverse(path.len()));
+        let kind = above.iter().find_map(|path| facts.mount(server, path, "fstype"))?;
+        (kind != "tmpfs").then(|| Set {
+            subject: directory.to_owned(),
+            observed: format!("tmpdir is on {kind}"),
+            // How large it must be is worked out by the rule, from what was seen.
+            fix: None,
+            word: directory.to_owned(),
+        })
+    };
+    list.split(':').filter(|d| d.starts_with('/')).filter_map(of).collect()
+}

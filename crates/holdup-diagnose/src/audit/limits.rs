@@ -1,0 +1,152 @@
+//! Advice on limits, the network and the clock: open files, processes, listen queues, ephemeral ports, clock source.
+
+use super::facts::{Facts, Product, Server};
+use super::{Check, Set, sysctl, sysctl_against};
+use crate::verdict::Fix;
+
+const MONGODB_ULIMIT: &str = "MongoDB Manual: UNIX ulimit Settings, Recommended ulimit Settings (https://www.mongodb.com/docs/manual/reference/ulimit/)";
+const REDIS_CLIENTS: &str = "Redis documentation: Redis client handling, Maximum concurrent connected clients (https://redis.io/docs/latest/develop/reference/clients/)";
+const IP_SYSCTL: &str = "Linux kernel documentation: IP Sysctl (https://docs.kernel.org/networking/ip-sysctl.html)";
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        check: "open_files",
+        product: Product::MongoDb,
+        against: |facts, server| limit(facts, server, "limit.nofile", "NOFILE", 64_000),
+        advised: "64000",
+        why: "each connection takes descriptors, and each collection and index a file",
+        reference: MONGODB_ULIMIT,
+        matters: &["file_descriptor_limit"],
+    },
+    Check {
+        check: "processes",
+        product: Product::MongoDb,
+        against: |facts, server| limit(facts, server, "limit.nproc", "NPROC", 64_000),
+        advised: "64000",
+        why: "each connection has a thread, and a thread counts as a process",
+        reference: MONGODB_ULIMIT,
+        matters: &[],
+    },
+    Check {
+        check: "open_files",
+        product: Product::Elasticsearch,
+        against: |facts, server| limit(facts, server, "limit.nofile", "NOFILE", 65_535),
+        advised: "65535",
+        why: "each segment of an index is several files, and running out of descriptors loses data",
+        reference: "Elastic documentation: Increase the file descriptor limit (https://www.elastic.co/docs/deploy-manage/deploy/self-managed/file-descriptors)",
+        matters: &["file_descriptor_limit"],
+    },
+    Check {
+        check: "processes",
+        product: Product::Elasticsearch,
+        against: |facts, server| limit(facts, server, "limit.nproc", "NPROC", 4_096),
+        advised: "4096",
+        why: "it has a thread pool for each kind of work, and a thread counts as a process",
+        reference: "Elastic documentation: Number of threads (https://www.elastic.co/docs/deploy-manage/deploy/self-managed/max-number-of-threads)",
+        matters: &[],
+    },
+    Check {
+        check: "open_files",
+        product: Product::Redis,
+        against: |facts, server| limit(facts, server, "limit.nofile", "NOFILE", 10_032),
+        advised: "10032 for the default maxclients of 10000",
+        why: "with a lower limit it accepts fewer clients than maxclients says, and needs 32 descriptors for itself",
+        reference: REDIS_CLIENTS,
+        matters: &["file_descriptor_limit"],
+    },
+    Check {
+        check: "somaxconn",
+        product: Product::Redis,
+        against: |facts, _| sysctl_against(facts, "net.core.somaxconn", "1024", |v| v < 511),
+        advised: "511 or more, as much as tcp-backlog",
+        why: "the kernel cuts the server's listen queue down to it, and a burst of new connections overflows a short one",
+        reference: "Redis documentation: redis.conf, tcp-backlog (https://github.com/redis/redis/blob/unstable/redis.conf)",
+        matters: &[],
+    },
+    Check {
+        check: "clock_source",
+        product: Product::Redis,
+        against: clock,
+        advised: "tsc, or kvm-clock under KVM",
+        why: "another clock is read by a system call, and the server reads it with every command",
+        reference: "Redis source: syscheck.c, checkClocksource, as redis-server --check-system runs it (https://github.com/redis/redis/blob/unstable/src/syscheck.c)",
+        matters: &["cpu_saturated"],
+    },
+    Check {
+        check: "clock_source",
+        product: Product::PostgreSql,
+        against: clock,
+        advised: "tsc, or kvm-clock under KVM",
+        why: "another clock takes up to microseconds to read, and EXPLAIN ANALYZE and track_io_timing read it all the time",
+        reference: "PostgreSQL documentation: pg_test_timing, Changing Time Sources (https://www.postgresql.org/docs/17/pgtesttiming.html)",
+        matters: &["cpu_saturated"],
+    },
+    Check {
+        check: "ephemeral_ports",
+        product: Product::Linux,
+        against: ports,
+        advised: "32768 to 60999, as the kernel has it",
+        why: "each outgoing connection to one address takes a port, and a closed one keeps it for a minute",
+        reference: IP_SYSCTL,
+        matters: &[],
+    },
+    Check {
+        check: "tcp_tw_reuse",
+        product: Product::Linux,
+        against: |facts, _| sysctl_against(facts, "net.ipv4.tcp_tw_reuse", "2", |v| v == 0),
+        advised: "2 (on loopback), or 1",
+        why: "without it a client that connects anew for each request runs out of ports",
+        reference: IP_SYSCTL,
+        matters: &[],
+    },
+];
+
+fn limit(facts: &Facts<'_>, server: &Server<'_>, name: &str, of_systemd: &str, least: u64) -> Vec<Set> {
+    let value = facts.process(server, name).and_then(|v| v.parse::<u64>().ok()).filter(|v| *v < least);
+    let fix = || Fix {
+        text: format!("Let {} have {least}.", server.name),
+        command: Some(format!(
+            "prlimit --pid {} --{}={least}:{least}",
+            server.process.unwrap_or_default().trim_start_matches("pid:"),
+            of_systemd.to_lowercase()
+        )),
+        keep: Some(format!("Limit{of_systemd}={least} in its systemd unit (systemctl edit UNIT)")),
+        risk: None,
+    };
+    let set = |value: u64| Set {
+        subject: server.name.to_owned(),
+        observed: value.to_string(),
+        fix: Some(fix()),
+        word: server.name.to_owned(),
+    };
+    value.map(set).into_iter().collect()
+}
+
+/// Clocks that are read without a system call (the vDSO has them).
+const FAST_CLOCKS: &[&str] = &["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter"];
+
+fn clock(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+    let slow = facts.host("clock_source").filter(|v| !FAST_CLOCKS.contains(v));
+    let fix = || Fix {
+        text: "Use the CPU's own counter, if the kernel offers it.".to_owned(),
+        command: Some("echo tsc > /sys/devices/system/clocksource/clocksource0/current_clocksource".to_owned()),
+        keep: Some("clocksource=tsc on the kernel's command line".to_owned()),
+        risk: Some("Where the kernel found the counter unstable, time jumps: see dmesg first.".to_owned()),
+    };
+    slow.map(|value| Set::of_host("clock_source", value, Some(fix()))).into_iter().collect()
+}
+
+/// Ports that the kernel's default range has.
+const DEFAULT_PORTS: i64 = 60_999 - 32_768 + 1;
+
+fn ports(facts: &Facts<'_>, _: &Server<'_>) -> Vec<Set> {
+    const NAME: &str = "net.ipv4.ip_local_port_range";
+    let Some(value) = facts.host(NAME) else { return Vec::new() };
+    let mut bounds = value.split_ascii_whitespace().filter_map(|v| v.parse::<i64>().ok());
+    match (bounds.next(), bounds.next()) {
+        (Some(low), Some(high)) if high - low + 1 < DEFAULT_PORTS => {
+            vec![Set::of_host(NAME, &format!("{low} to {high}"), sysctl(NAME, "\"32768 60999\""))]
+        }
+        _ => Vec::new(),
+    }
+}

@@ -1,0 +1,239 @@
+//! What is set on the host against what the servers' vendors advise. A check is a row of a table ([`memory`], [`disks`],
+//! [`limits`]): what it reads, for which server, the advice, where it stands and why.
+//!
+//! Advice is no diagnosis: hosts run well for years against all of it. A note names a finding only where the measurements
+//! show that the setting matters here, which is for the rules to say; else it says that nothing does. What was not recorded
+//! is not noted: silence is not evidence.
+
+mod disks;
+mod facts;
+mod limits;
+mod memory;
+
+use holdup_recording::rows::Setting;
+
+use crate::case::Case;
+use crate::verdict::{Finding, Fix, Note};
+pub use facts::Product;
+use facts::{Facts, Server};
+
+/// One piece of advice.
+pub(crate) struct Check {
+    /// The check's name; several vendors may have one of it.
+    check: &'static str,
+    /// Whose advice it is.
+    product: Product,
+    /// What is set, as far as it is not as advised.
+    against: fn(&Facts<'_>, &Server<'_>) -> Vec<Set>,
+    /// The advice.
+    advised: &'static str,
+    /// Why, as the beginning of a sentence.
+    why: &'static str,
+    /// Document and section.
+    reference: &'static str,
+    /// Causes whose finding shows that it matters.
+    matters: &'static [&'static str],
+}
+
+/// Something that is set otherwise than advised.
+pub(crate) struct Set {
+    /// What it is of.
+    subject: String,
+    /// Its value.
+    observed: String,
+    /// What would change it.
+    fix: Option<Fix>,
+    /// Word that a finding's evidence must have for the finding to be about this one, e.g. a device; empty if any will do.
+    word: String,
+}
+
+impl Set {
+    /// A value of the whole host.
+    fn of_host(name: &str, observed: &str, fix: Option<Fix>) -> Self {
+        Self { subject: name.to_owned(), observed: observed.to_owned(), fix, word: String::new() }
+    }
+}
+
+/// `sysctl -w NAME=VALUE`, and how to keep it.
+fn sysctl(name: &str, value: &str) -> Option<Fix> {
+    Some(Fix {
+        text: format!("Set {name} to {value}."),
+        command: Some(format!("sysctl -w {name}={value}")),
+        keep: Some(format!("{name} = {value} in a file of /etc/sysctl.d/")),
+        risk: Some("It holds for everything on this host.".to_owned()),
+    })
+}
+
+/// Value of sysctl `name`, if `is_against` says that it is not as advised, with the advised one as the fix.
+fn sysctl_against(facts: &Facts<'_>, name: &str, advised: &str, is_against: impl Fn(i64) -> bool) -> Vec<Set> {
+    let value = facts.host(name).and_then(|v| v.parse::<i64>().ok().filter(|n| is_against(*n)));
+    value.map(|v| Set::of_host(name, &v.to_string(), sysctl(name, advised))).into_iter().collect()
+}
+
+/// What is set against advice on the recorded host; `findings` show what of it matters.
+pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
+    let needed = &["source", "name", "value"];
+    let Ok(settings) = case.recording.tables.settings.with_columns(needed) else { return Vec::new() };
+    let threads = case.recording.tables.threads.with_columns(&["process"]).unwrap_or_default();
+    let mut processes: Vec<&str> = threads.iter().map(|t| t.process.as_str()).collect();
+    processes.sort_unstable();
+    processes.dedup();
+    let mut notes = of(&Facts::of(settings, &processes), |check, set| match finding(check, set, findings) {
+        Some(found) => (format!("it matters here: {found} was found"), Some(found.to_owned())),
+        None => ("nothing that was measured shows that it matters here".to_owned(), None),
+    });
+    // What matters comes first.
+    notes.sort_by_key(|note| note.finding.is_none());
+    notes
+}
+
+/// What is set against advice, where nothing was measured.
+pub fn of_settings(settings: &[Setting]) -> Vec<Note> {
+    of(&Facts::of(settings, &[]), |_, _| ("whether it matters shows only under load".to_owned(), None))
+}
+
+fn of(facts: &Facts<'_>, judged: impl Fn(&Check, &Set) -> (String, Option<String>)) -> Vec<Note> {
+    let mut notes: Vec<Note> = Vec::new();
+    for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS].into_iter().flatten() {
+        for server in facts.servers.iter().filter(|s| s.product == check.product) {
+            for set in (check.against)(facts, server) {
+                let twice =
+                    |n: &Note| n.check == check.check && n.vendor == check.product.vendor() && n.subject == set.subject;
+                if notes.iter().any(twice) {
+                    continue;
+                }
+                let (whether, finding) = judged(check, &set);
+                notes.push(Note {
+                    check: check.check.to_owned(),
+                    vendor: check.product.vendor().to_owned(),
+                    subject: set.subject,
+                    observed: set.observed,
+                    advised: check.advised.to_owned(),
+                    text: format!("{}; {whether}.", check.why),
+                    finding,
+                    fix: set.fix,
+                    reference: check.reference.to_owned(),
+                });
+            }
+        }
+    }
+    notes
+}
+
+/// The finding that shows that it matters.
+fn finding<'f>(check: &Check, set: &Set, findings: &'f [Finding]) -> Option<&'f str> {
+    let names = |f: &Finding| {
+        let is = |text: &str| text.split(|c: char| !c.is_alphanumeric() && !"/_-.".contains(c)).any(|w| w == set.word);
+        set.word.is_empty()
+            || f.evidence.iter().any(|e| is(&e.text) || is(&e.observed) || e.labels.iter().any(|(_, v)| is(v)))
+    };
+    findings.iter().find(|f| check.matters.contains(&f.cause.as_str()) && names(f)).map(|f| f.cause.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::verdict::{Evidence, Role};
+
+    fn setting(source: &str, name: &str, value: &str) -> Setting {
+        Setting { observed_at: 0, source: source.into(), name: name.into(), value: value.into() }
+    }
+
+    fn host() -> Vec<Setting> {
+        [
+            ("vm.swappiness", "60"),
+            ("vm.overcommit_memory", "0"),
+            ("vm.zone_reclaim_mode", "0"),
+            ("vm.max_map_count", "65530"),
+            ("net.core.somaxconn", "128"),
+            ("transparent_hugepage.enabled", "always"),
+            ("clock_source", "xen"),
+            ("block.vdb.read_ahead_kb", "128"),
+            ("block.vdb.scheduler", "bfq"),
+            ("block.vdc.read_ahead_kb", "128"),
+            ("mount[/data].device", "vdb"),
+            ("mount[/data].fstype", "ext4"),
+            ("mount[/data].options", "relatime,rw"),
+        ]
+        .map(|(name, value)| setting("host", name, value))
+        .into()
+    }
+
+    fn names(notes: &[Note]) -> Vec<(&str, &str)> {
+        notes.iter().map(|n| (n.check.as_str(), n.subject.as_str())).collect()
+    }
+
+    #[test]
+    fn a_host_without_a_known_server_gets_no_advice() {
+        let mut settings = host();
+        settings.push(setting("pid:7", "comm", "java"));
+        settings.push(setting("pid:8", "comm", "holdup"));
+        assert_eq!(of_settings(&settings), []);
+    }
+
+    #[test]
+    fn each_vendor_has_its_own_advice() {
+        let mut settings = host();
+        settings.extend([setting("pid:7", "comm", "mongod"), setting("pid:7", "limit.nofile", "1024")]);
+        let notes = of_settings(&settings);
+        let found = names(&notes);
+        for expected in [
+            ("transparent_hugepage", "transparent_hugepage.enabled"),
+            ("swappiness", "vm.swappiness"),
+            ("readahead", "vdb"),
+            ("atime", "/data"),
+            ("io_scheduler", "vdb"),
+            ("open_files", "mongod"),
+        ] {
+            assert!(found.contains(&expected), "{expected:?} is not in {found:?}");
+        }
+        // On a device that nothing is mounted from, and of what is as advised, there is nothing to say.
+        assert!(!found.contains(&("readahead", "vdc")), "{found:?}");
+        assert!(notes.iter().all(|n| n.vendor == "MongoDB" && n.check != "zone_reclaim"), "{notes:?}");
+
+        settings.push(setting("pid:9", "comm", "redis-server"));
+        let notes = of_settings(&settings);
+        let redis: Vec<&str> = notes.iter().filter(|n| n.vendor == "Redis").map(|n| n.check.as_str()).collect();
+        for expected in ["overcommit", "somaxconn", "clock_source", "transparent_hugepage"] {
+            assert!(redis.contains(&expected), "{expected} is not in {redis:?}");
+        }
+    }
+
+    #[test]
+    fn only_a_finding_about_the_same_thing_shows_that_it_matters() {
+        let mut settings = host();
+        settings.push(setting("pid:7", "comm", "mongod"));
+        let evidence = |device: &str| {
+            let labels = holdup_recording::Labels::of([("device", device)]);
+            let window = crate::signals::Window { from: 0, to: 1 };
+            Evidence::new("samples", "value", labels, window, "", "", "reads are too large")
+        };
+        let found = |device| Finding {
+            cause: "readahead_too_large".into(),
+            title: String::new(),
+            role: Role::Root,
+            follows_from: None,
+            confidence: 0.9,
+            explains_ms: 1.0,
+            explains_ratio: 1.0,
+            evidence: vec![evidence(device)],
+            fixes: Vec::new(),
+            prove: String::new(),
+        };
+        let facts = Facts::of(&settings, &[]);
+        let check = disks::CHECKS.iter().find(|c| c.check == "readahead").unwrap();
+        let set = (check.against)(&facts, &facts.servers[0]).remove(0);
+        assert_eq!(finding(check, &set, &[found("vdb")]), Some("readahead_too_large"));
+        assert_eq!(finding(check, &set, &[found("vdc")]), None);
+    }
+
+    #[test]
+    fn every_check_says_where_it_stands() {
+        for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS].into_iter().flatten() {
+            assert!(check.reference.contains("https://"), "{} of {}", check.check, check.product.vendor());
+            for cause in check.matters {
+                assert!(crate::rules::by_cause(cause).is_some(), "{}: no cause {cause}", check.check);
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! What host and servers did on average over the judged stretch, as far as it was recorded: the rows that `compare` puts
+//! side by side for two runs. It judges nothing.
+
+use crate::case::Case;
+use crate::signals::{View, Window};
+use crate::verdict::{Reading, round};
+
+/// Counters whose growth a second is an indicator: name, unit, metric, labels, whether more is better.
+type Rate = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)], Option<bool>);
+
+/// How much of these there is follows the load: by itself neither more nor less of it is better.
+const RATES: &[Rate] = &[
+    ("statements per second", "statements/s", "mysql_global_status_questions", &[], Some(true)),
+    ("on-disk temporary tables per second", "tables/s", "mysql_global_status_created_tmp_disk_tables", &[], None),
+    ("opened tables per second", "tables/s", "mysql_global_status_opened_tables", &[], None),
+    ("buffer pool reads per second", "reads/s", "mysql_global_status_innodb_buffer_pool_reads", &[], None),
+    ("major page faults per second", "faults/s", "system_paging_major_faults_total", &[], Some(false)),
+    ("refaults of file pages per second", "pages/s", "system_paging_refaults_total", &[("type", "file")], Some(false)),
+    (
+        "share of time in which something waited for I/O",
+        "ratio",
+        "system_pressure_seconds_total",
+        &[("resource", "io"), ("kind", "some")],
+        Some(false),
+    ),
+    (
+        "share of time in which something waited for memory",
+        "ratio",
+        "system_pressure_seconds_total",
+        &[("resource", "memory"), ("kind", "some")],
+        Some(false),
+    ),
+    ("listen queue overflows per second", "connections/s", "tcp_listen_overflows_total", &[], Some(false)),
+    ("context switches per second", "switches/s", "system_context_switches_total", &[], None),
+];
+
+/// Everything that was recorded.
+pub fn of(case: &Case<'_>) -> Vec<Reading> {
+    let view = judged(case);
+    let mut readings = Readings(Vec::new());
+    let cpus = view.gauge("system_cpu_logical_count", &[], "").map_or(1.0, |g| g.mean.max(1.0));
+    if let Ok(load) = view.gauge("system_load_average_1m", &[], "") {
+        readings.put("load average (1 minute, maximum)", "a CPU", load.max / cpus, Some(false));
+    }
+    for (name, state, more_is_better) in [
+        ("threads in uninterruptible sleep (mean)", "D", Some(false)),
+        ("threads running or runnable (mean)", "R", None),
+    ] {
+        if let Ok(threads) = view.gauge("system_threads", &[("state", state)], "") {
+            readings.put(name, "threads", threads.mean, more_is_better);
+        }
+    }
+    if let Ok(all) = view.counter("system_cpu_time_seconds_total", &[], "") {
+        for (name, mode, more_is_better) in
+            [("idle CPU time", "idle", None), ("CPU time that waited for I/O", "iowait", Some(false))]
+        {
+            if let Ok(of_mode) = view.counter("system_cpu_time_seconds_total", &[("cpu_mode", mode)], "") {
+                readings.put(name, "ratio", of_mode.delta / all.delta.max(1e-9), more_is_better);
+            }
+        }
+    }
+    readings.disk(&view);
+    for (name, unit, metric, labels, more_is_better) in RATES {
+        if let Ok(counter) = view.counter(metric, labels, "") {
+            readings.put(name, unit, counter.rate(), *more_is_better);
+        }
+    }
+    if let Ok(queue) = view.gauge("tcp_accept_queue_length", &[], "") {
+        readings.put("connections in accept queues (maximum)", "connections", queue.max, Some(false));
+    }
+    let throttled = view.counter("cgroup_cpu_throttled_periods_total", &[], "");
+    if let (Ok(throttled), Ok(periods)) = (throttled, view.counter("cgroup_cpu_periods_total", &[], "")) {
+        let ratio = if periods.delta > 0.0 { throttled.delta / periods.delta } else { 0.0 };
+        readings.put("throttled CPU periods", "ratio", ratio, Some(false));
+    }
+    if let Ok(kills) = view.counter("system_out_of_memory_kills_total", &[], "") {
+        readings.put("processes killed for want of memory", "processes", kills.delta, Some(false));
+    }
+    readings.0
+}
+
+/// The degraded stretch, or without one the time in which requests were due.
+fn judged<'c>(case: &'c Case<'_>) -> View<'c> {
+    let seconds = &case.client.seconds;
+    match (&case.complaint, seconds.first(), seconds.last()) {
+        (None, Some(first), Some(last)) => case.view(Window { from: first.window.from, to: last.window.to }),
+        _ => case.slow(),
+    }
+}
+
+struct Readings(Vec<Reading>);
+
+impl Readings {
+    fn put(&mut self, indicator: &str, unit: &str, value: f64, more_is_better: Option<bool>) {
+        let digits = if unit == "ratio" { 4 } else { 2 };
+        self.0.push(Reading {
+            indicator: indicator.to_owned(),
+            unit: unit.to_owned(),
+            value: round(value, digits),
+            more_is_better,
+        });
+    }
+
+    /// The device that had most reads and writes queued; which one that is may differ from run to run.
+    fn disk(&mut self, view: &View<'_>) {
+        let busiest = view
+            .label_values("system_disk_weighted_io_time_seconds_total", "device")
+            .into_iter()
+            .filter_map(|device| {
+                let labels = [("device", device.as_str())];
+                let queue = view.counter("system_disk_weighted_io_time_seconds_total", &labels, "").ok()?.rate();
+                Some((device, queue))
+            })
+            .max_by(|a, b| a.1.total_cmp(&b.1));
+        let Some((device, queue)) = busiest else { return };
+        let labels = [("device", device.as_str())];
+        let rate = |metric| view.counter(metric, &labels, "").map(|c| c.rate());
+        if let Ok(utilization) = rate("system_disk_io_time_seconds_total") {
+            self.put("busiest disk, utilization", "ratio", utilization.min(1.0), None);
+        }
+        self.put("busiest disk, queue", "requests", queue, Some(false));
+        let operations = rate("system_disk_operations_total");
+        if let Ok(bytes) = rate("system_disk_io_bytes_total") {
+            self.put("busiest disk, throughput", "MB/s", bytes / 1e6, None);
+            if let Ok(operations) = operations.as_ref().copied()
+                && operations > 0.0
+            {
+                self.put("busiest disk, size of a request", "KB", bytes / operations / 1024.0, None);
+            }
+        }
+        if let (Ok(operations), Ok(time)) = (operations, rate("system_disk_operation_time_seconds_total")) {
+            self.put("busiest disk, operations", "operations/s", operations, None);
+            if operations > 0.0 {
+                self.put("busiest disk, wait of a request", "ms", time / operations * 1e3, Some(false));
+            }
+        }
+    }
+}
