@@ -2,6 +2,7 @@
 
 pub mod client;
 pub mod complaint;
+pub mod disk_waits;
 pub mod disks;
 pub mod distribution;
 pub mod disturbance;
@@ -10,11 +11,12 @@ pub mod memory;
 pub mod mounts;
 pub mod objectives;
 pub mod operations;
-pub mod processes;
 pub mod plateau;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod threads;
+pub mod throttle;
+pub mod useful_reads;
 pub mod validity;
 pub mod view;
 pub mod warm_up;

@@ -252,10 +252,10 @@ impl<'a> View<'a> {
     }
 
     /// What the counters `metric` with `labels` together grew by from sample to sample within the window, in time order.
-    /// Series of one source are read at the same instant. A fall is left out.
-    pub fn growths(&self, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
+    /// Series of one source are read at the same instant; only those of sources that `is_source` takes count. A fall is left out.
+    pub fn growths(&self, is_source: impl Fn(&str) -> bool, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
         let mut by_source: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
-        for ((source, _), series) in self.index.series(metric, labels) {
+        for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             for &(at, value) in series {
                 *by_source.entry(source).or_default().entry(at).or_default() += value;
             }

@@ -1,0 +1,223 @@
+//! What the service's threads in uninterruptible sleep waited for, by where in the kernel they stood: a page that a fault reads,
+//! a read or write call, a directory, memory; and how much of it disks can account for. Places without a stack are told
+//! by their wait channel, which is coarser; what neither tells is left open rather than guessed.
+
+use super::client::{mean_over, service_ms};
+use super::disks::Disks;
+use super::{Asleep, Missing, Place, View};
+use crate::case::Case;
+use crate::rules::{MATTERS, timing};
+
+/// What a thread in uninterruptible sleep waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// A page of a mapped file.
+    Fault,
+    /// A read call.
+    Read,
+    /// A page of a file, by a fault or a call: the wait channel does not tell.
+    Page,
+    /// A write, a flush, or the journal.
+    Write,
+    /// A directory's lock or entry: create, open, unlink, rename.
+    Directory,
+    /// A page that was swapped out.
+    Swap,
+    /// Memory to be reclaimed.
+    Reclaim,
+    /// A file system over the network or in another process.
+    Remote,
+    /// Not known.
+    Unknown,
+}
+
+/// Functions on the way to a wait, the most telling first: a fault may reclaim memory before it reads. Names are those of Linux 4
+/// to 6; an entry that ends with `*` is the beginning of one.
+const FUNCTIONS: &[(&str, Wait)] = &[
+    ("try_to_free*", Wait::Reclaim),
+    ("shrink_*", Wait::Reclaim),
+    ("reclaim_throttle", Wait::Reclaim),
+    ("throttle_direct_reclaim", Wait::Reclaim),
+    ("mem_cgroup_handle_over_high", Wait::Reclaim),
+    ("__alloc_pages_slowpath*", Wait::Reclaim),
+    ("do_swap_page", Wait::Swap),
+    ("swap_readpage", Wait::Swap),
+    ("swap_read_folio", Wait::Swap),
+    ("fuse_*", Wait::Remote),
+    ("__fuse_*", Wait::Remote),
+    ("request_wait_answer", Wait::Remote),
+    ("nfs*", Wait::Remote),
+    ("rpc_*", Wait::Remote),
+    ("filemap_fault", Wait::Fault),
+    ("do_unlinkat", Wait::Directory),
+    ("do_renameat*", Wait::Directory),
+    ("do_mkdirat", Wait::Directory),
+    ("do_rmdir", Wait::Directory),
+    ("filename_create", Wait::Directory),
+    ("path_openat", Wait::Directory),
+    ("open_last_lookups", Wait::Directory),
+    ("lookup_slow", Wait::Directory),
+    ("jbd2_*", Wait::Write),
+    ("vfs_fsync*", Wait::Write),
+    ("vfs_write", Wait::Write),
+    ("vfs_iter_write", Wait::Write),
+    ("ksys_write", Wait::Write),
+    ("ext4_sync_file", Wait::Write),
+    ("xfs_log_force*", Wait::Write),
+    ("balance_dirty_pages*", Wait::Write),
+    ("do_writepages", Wait::Write),
+    ("folio_wait_writeback", Wait::Write),
+    ("wait_on_page_writeback", Wait::Write),
+    ("submit_bio_wait", Wait::Write),
+    ("blkdev_issue_flush", Wait::Write),
+    ("vfs_read", Wait::Read),
+    ("vfs_iter_read", Wait::Read),
+    ("filemap_read", Wait::Read),
+    ("generic_file_read_iter", Wait::Read),
+    ("folio_wait_bit*", Wait::Page),
+    ("wait_on_page_bit*", Wait::Page),
+    ("__lock_page*", Wait::Page),
+    ("filemap_update_page", Wait::Page),
+];
+
+/// What threads at `place` wait for.
+pub fn wait_of(place: &Place) -> Wait {
+    let is = |pattern: &str, function: &str| match pattern.strip_suffix('*') {
+        Some(beginning) => function.starts_with(beginning),
+        None => function == pattern,
+    };
+    let has = |pattern: &str| {
+        place.wchan.as_deref().is_some_and(|wchan| is(pattern, wchan)) || place.functions().any(|f| is(pattern, f))
+    };
+    FUNCTIONS.iter().find(|(pattern, _)| has(pattern)).map_or(Wait::Unknown, |(_, wait)| *wait)
+}
+
+/// If the app's own time of a request is uninterruptible sleep for this share (0-1) or more, then its workers are busy because
+/// of it, and what waits for a worker waits for the same reason.
+const KEEPS_BUSY: f64 = 0.5;
+
+/// Fewer threads than this asleep on average can't be all the workers there are: nothing queues for them because of it.
+const A_WORKER: f64 = 0.5;
+
+/// Threads in uninterruptible sleep and what disks have to do with it.
+pub struct DiskWaits {
+    /// The threads.
+    pub asleep: Asleep,
+    /// Requests that ended in the window.
+    pub completed: f64,
+    /// Seconds that all reads of all devices took, each counted at one level of its stack.
+    pub read_seconds: f64,
+    /// The same of reads and writes.
+    pub io_seconds: f64,
+    /// Whether a cgroup's limit holds requests back before a device counts them: then devices know less than threads do.
+    pub held_back: bool,
+}
+
+impl DiskWaits {
+    /// Threads on average that wait so.
+    pub fn mean_of(&self, waits: &[Wait]) -> f64 {
+        self.asleep.mean_where(|place| waits.contains(&wait_of(place)))
+    }
+
+    /// Milliseconds per request of `mean` threads: Little's law.
+    pub fn ms(&self, mean: f64) -> f64 {
+        self.asleep.per_request_ms(mean, self.completed)
+    }
+
+    /// Milliseconds per request that threads slept uninterruptibly, for whatever.
+    pub fn asleep_ms(&self) -> f64 {
+        self.ms(self.asleep.mean)
+    }
+
+    /// Milliseconds per request that all I/O of the machine took: what requests can have waited for I/O of their own.
+    pub fn io_ms(&self) -> f64 {
+        self.io_seconds / self.completed * 1e3
+    }
+
+    /// Threads that waited for reads. Where it isn't known what they waited for, reads have the share that they have in the
+    /// time of all I/O.
+    pub fn reading(&self) -> f64 {
+        let known = self.mean_of(&[Wait::Fault, Wait::Read, Wait::Page]);
+        let share = if self.io_seconds > 0.0 { (self.read_seconds / self.io_seconds).min(1.0) } else { 0.0 };
+        let located: f64 = self.asleep.groups.iter().map(|place| place.mean).sum();
+        let open = self.mean_of(&[Wait::Unknown]) + (self.asleep.mean - located).max(0.0);
+        known + open * share
+    }
+
+    /// Milliseconds per request that threads waited for reads of disks: no more than these reads took.
+    pub fn reading_ms(&self) -> f64 {
+        let asleep = self.ms(self.reading());
+        if self.held_back { asleep } else { asleep.min(self.read_seconds / self.completed * 1e3) }
+    }
+
+    /// What `ms` of a request in its worker amount to of what the client waits. Where workers are busy with little
+    /// else than sleeping, requests wait for a worker too, longer in the same proportion.
+    ///
+    /// # Errors
+    /// If it is little by itself and nobody tells whether workers were busy with it.
+    pub fn of_requests(&self, case: &Case<'_>, ms: f64) -> Result<f64, Missing> {
+        let server = case.slow().mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok().filter(|m| m.count > 0.0);
+        let client = case.slow_requests().ok().and_then(|rows| mean_over(rows, service_ms));
+        match server {
+            Some(server) => {
+                let busy = server.ms.max(self.asleep_ms());
+                let is_busy = busy > 0.0 && self.asleep_ms() >= KEEPS_BUSY * busy;
+                Ok(client.filter(|_| is_busy).map_or(ms, |client| ms * (client / busy).max(1.0)))
+            }
+            None if case.share(ms) < MATTERS && case.share(self.asleep_ms()) > 0.0 && self.asleep.mean >= A_WORKER => {
+                Err(Missing::new("the app's own time of a request", timing::APP_METRICS))
+            }
+            None => Ok(ms),
+        }
+    }
+
+    /// Share (0-1) of the waits for reads that are page faults; none if no place tells.
+    pub fn fault_ratio(&self) -> Option<f64> {
+        let (faults, calls) = (self.mean_of(&[Wait::Fault]), self.mean_of(&[Wait::Read]));
+        (faults + calls > 0.0).then(|| faults / (faults + calls))
+    }
+
+    /// The place where most threads wait so.
+    pub fn place(&self, waits: &[Wait]) -> Option<&Place> {
+        self.asleep.groups.iter().find(|place| waits.contains(&wait_of(place)))
+    }
+}
+
+impl View<'_> {
+    /// Threads in uninterruptible sleep beside what `disks` did, while `completed` requests ended.
+    ///
+    /// # Errors
+    /// If threads were not counted, or what was done under a cgroup's limit on I/O.
+    pub fn disk_waits(&self, disks: &Disks, completed: f64) -> Result<DiskWaits, Missing> {
+        Ok(DiskWaits {
+            asleep: self.asleep()?,
+            completed: completed.max(1.0),
+            read_seconds: disks.operation_seconds(|d| d.read.seconds),
+            io_seconds: disks.operation_seconds(|d| d.operation_seconds()),
+            held_back: self.throttles()?.first().is_some_and(|t| t.is_reached()),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(wchan: Option<&str>, stack: Option<&str>) -> Place {
+        let text = |t: Option<&str>| t.map(str::to_owned);
+        Place { process: "p".into(), wchan: text(wchan), stack: text(stack), path: None, syscall: None, mean: 1.0 }
+    }
+
+    #[test]
+    fn places_tell_what_is_waited_for() {
+        let fault = "folio_wait_bit_common < filemap_fault < __do_fault < do_fault < exc_page_fault";
+        let wait = |wchan, stack| wait_of(&place(wchan, stack));
+        assert_eq!(wait(Some("folio_wait_bit_common"), Some(fault)), Wait::Fault);
+        assert_eq!(wait(Some("folio_wait_bit_common"), None), Wait::Page);
+        assert_eq!(wait(None, Some("io_schedule < __iomap_dio_rw < ext4_file_read_iter < vfs_read")), Wait::Read);
+        assert_eq!(wait(None, Some("shrink_folio_list < try_to_free_pages < filemap_fault")), Wait::Reclaim);
+        assert_eq!(wait(None, Some("jbd2_log_wait_commit+0x1 < do_unlinkat")), Wait::Directory);
+        assert_eq!(wait(Some("jbd2_log_wait_commit"), None), Wait::Write);
+        assert_eq!(wait(Some("io_schedule"), None), Wait::Unknown);
+    }
+}

@@ -1,0 +1,78 @@
+//! Bytes that a device read beside the bytes that somebody asked for: a page fault asks for a page, a read call for its
+//! length. What else was read is readahead. Counted low rather than high: a read call that was answered from the page cache
+//! counts as asked of the device, and faults on any other device count as faults on this one.
+
+use super::disk_waits::DiskWaits;
+use super::memory::{HOST, PAGE_BYTES, PROCESS};
+use super::{Counter, Disk, Missing, View};
+
+/// What was asked for of what a device read.
+#[derive(Clone, Debug)]
+pub struct UsefulReads {
+    /// Bytes read from the device.
+    pub read_bytes: f64,
+    /// Bytes of them that were asked for, at most.
+    pub useful_bytes: f64,
+    /// Page faults that read.
+    pub faults: Counter,
+    /// Bytes that read calls asked for.
+    pub call_bytes: f64,
+    /// Read operations of the device.
+    pub operations: f64,
+    /// The readahead window of the device, bytes; none if it was not recorded.
+    pub window_bytes: Option<f64>,
+}
+
+impl UsefulReads {
+    /// Bytes read for each that was asked for.
+    pub fn ratio(&self) -> f64 {
+        self.read_bytes / self.useful_bytes.max(1.0)
+    }
+
+    /// Bytes that were asked for of a mean read operation.
+    pub fn useful_each(&self) -> f64 {
+        self.useful_bytes / self.operations.max(1.0)
+    }
+
+    /// Bytes of a mean read operation.
+    pub fn read_each(&self) -> f64 {
+        self.read_bytes / self.operations.max(1.0)
+    }
+
+    /// Bytes read from the device for a page fault that read.
+    pub fn read_per_fault(&self) -> f64 {
+        self.read_bytes / self.faults.delta.max(1.0)
+    }
+}
+
+/// Name of the setting with the readahead window of `device`, KB.
+pub fn window_setting(device: &str) -> String {
+    format!("block.{device}.read_ahead_kb")
+}
+
+impl View<'_> {
+    /// What was asked for of what `disk` read.
+    ///
+    /// # Errors
+    /// If page faults or read calls were not recorded.
+    pub fn useful_reads(&self, disk: &Disk, waits: &DiskWaits) -> Result<UsefulReads, Missing> {
+        let faults = self.major_faults()?;
+        let read_bytes = disk.read.bytes;
+        let calls = self.counter("process_io_calls_bytes_total", &[("direction", "read")], PROCESS);
+        let call_bytes = match (calls, waits.fault_ratio()) {
+            // Calls that nobody waits in are answered from memory.
+            (Ok(calls), ratio) => calls.delta.min(read_bytes) * (1.0 - ratio.unwrap_or(0.0)),
+            (Err(_), Some(ratio)) => read_bytes * (1.0 - ratio),
+            (Err(missing), None) => return Err(missing),
+        };
+        let window = self.setting(&window_setting(&disk.device), HOST).ok();
+        Ok(UsefulReads {
+            read_bytes,
+            useful_bytes: (faults.delta * PAGE_BYTES + call_bytes).min(read_bytes),
+            faults,
+            call_bytes,
+            operations: disk.read.operations,
+            window_bytes: window.and_then(|kb| kb.parse::<f64>().ok()).map(|kb| kb * 1024.0),
+        })
+    }
+}
