@@ -11,6 +11,7 @@ pub mod memory;
 pub mod mounts;
 pub mod objectives;
 pub mod operations;
+pub mod processes;
 pub mod plateau;
 #[cfg(test)]
 pub(crate) mod testing;
