@@ -65,8 +65,36 @@ pub struct Kept {
     pub fields: Vec<Field>,
     /// The body's beginning.
     pub body: Vec<u8>,
+    /// Most bytes of the body that are kept.
+    pub most: usize,
+    /// Bytes of the whole body.
+    pub bytes: u64,
     /// Rows of a result.
     pub rows: u64,
+}
+
+impl Kept {
+    /// Nothing yet, of a response of whose body so many bytes are to be kept.
+    pub fn of_body(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
+    /// More of the body has come.
+    pub fn take(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len() as u64;
+        let room = self.most.saturating_sub(self.body.len());
+        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    /// More of the body came than is kept.
+    pub fn is_cut(&self) -> bool {
+        self.bytes > self.body.len() as u64
+    }
+
+    /// Another response follows, and it is the one that counts.
+    pub fn restart(&mut self) {
+        *self = Self::of_body(self.most);
+    }
 }
 
 #[derive(Clone, Copy)]

@@ -61,6 +61,8 @@ steps:
         check: [json /q == 7-abc, json /packed == identity, 'size > 20']
   - {name: again, post: /again, body: '${token}de', check: 'body contains ok'}
   - {name: see, post: /see, json: {a: 1}, check: 'body == ok'}
+  - {name: small, get: /token, check: 'size < 10', on_failure: go_on}
+  - {name: followed, post: /see, json: {a: 1}, check: 'size == 2', on_failure: go_on}
   - {name: login, get: /login, on_failure: go_on}
   - {name: missed, get: /token, capture: {x: header X-Nothing}, on_failure: go_on}
 ";
@@ -73,6 +75,8 @@ steps:
         for operation in &played.summary.operations {
             let (name, errors) = (operation.operation.as_str(), &operation.failures);
             match name {
+                // Neither head nor body is kept for it: the size alone is looked at.
+                "small" => assert_eq!(errors.get("check_failed"), Some(&10), "{target} {more}: {errors:?}"),
                 "missed" => assert_eq!(errors.get("capture_missed"), Some(&10), "{target} {more}: {errors:?}"),
                 // The cookie is the session's, and nginx names the connection in it.
                 "login" => assert!(errors.keys().all(|kind| kind == "http_status"), "{target} {more}: {errors:?}"),

@@ -4,7 +4,6 @@ use holdup_http::{http1, http2};
 use holdup_wire::{Error, Event};
 
 use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
-use crate::engine::LOOKED_AT_BYTES;
 use crate::engine::lanes::{InFlight, NEVER};
 use crate::engine::outcome::Outcome;
 use crate::engine::refusals;
@@ -184,8 +183,7 @@ fn take_http2(
             http2::Event::Data { bytes, .. } => {
                 request.bytes += bytes.len() as u64;
                 if let Some(kept) = &mut request.kept {
-                    let room = (LOOKED_AT_BYTES as usize).saturating_sub(kept.body.len());
-                    kept.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
+                    kept.take(bytes);
                 }
                 if request.bytes > *max_response_bytes {
                     too_large.push(tag);

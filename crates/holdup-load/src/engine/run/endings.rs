@@ -3,7 +3,6 @@
 use super::Loop;
 use super::demand::Demand;
 use crate::engine::connection::{Again, Ended, Stage};
-use crate::engine::lanes::Kept;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Plan, Prepared};
 use crate::engine::visits::NOBODY;
@@ -87,7 +86,7 @@ impl Loop<'_> {
             request.status = 0;
             request.is_resent = false;
             if let Some(kept) = &mut request.kept {
-                **kept = Kept::default();
+                kept.restart();
             }
             request.instead = Some(Box::new(next));
         }

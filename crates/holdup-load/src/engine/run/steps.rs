@@ -196,8 +196,10 @@ impl Loop<'_> {
                 } else if let Some(cookies) = cookies {
                     request.instead = Some(Box::new(Plan::with_cookies(own, &cookies)));
                 }
-                if self.is_http2 && (asked.needs.head || asked.needs.body) {
-                    request.kept = Some(Box::<Kept>::default());
+                // Whatever is looked at, its size may be.
+                if self.is_http2 && (!asked.checks.is_empty() || !asked.captures.is_empty()) {
+                    let most = if asked.needs.body { LOOKED_AT_BYTES as usize } else { 0 };
+                    request.kept = Some(Box::new(Kept::of_body(most)));
                 }
                 Some(request)
             }
@@ -224,26 +226,26 @@ impl Loop<'_> {
         let connection = &self.connections[self.lanes.connection(lane) as usize];
         let mut fields: Vec<(&[u8], &[u8])> = Vec::new();
         let mut columns: Vec<(&str, Option<&[u8]>)> = Vec::new();
-        let (mut body, mut is_cut, mut rows): (&[u8], bool, u64) = (&[], false, 0);
+        let (mut body, mut is_cut, mut body_bytes, mut rows): (&[u8], bool, u64, u64) = (&[], false, 0, 0);
         if let Some(kept) = &request.kept {
             if self.is_sql {
                 columns.extend(kept.fields.iter().map(|(n, v)| (std::str::from_utf8(n).unwrap_or(""), v.as_deref())));
             } else {
                 fields.extend(kept.fields.iter().map(|(n, v)| (&**n, v.as_deref().unwrap_or_default())));
             }
-            (body, is_cut, rows) = (&kept.body, kept.body.len() >= LOOKED_AT_BYTES as usize, kept.rows);
+            (body, is_cut, body_bytes, rows) = (&kept.body, kept.is_cut(), kept.bytes, kept.rows);
         } else if let Some(parser) = connection.http1() {
             if asked.needs.head {
                 fields.extend(parser.fields());
             }
-            (body, is_cut) = (parser.body(), parser.body_is_cut());
+            (body, is_cut, body_bytes) = (parser.body(), parser.body_is_cut(), parser.body_bytes());
         }
         let response = Response {
             status: request.status,
             fields: &fields,
             body,
             body_is_cut: is_cut,
-            body_bytes: connection.http1().map_or(body.len() as u64, |parser| parser.body_bytes()),
+            body_bytes,
             rows,
             columns: &columns,
         };
