@@ -27,6 +27,17 @@ pub struct Visit {
     pub operation: u32,
 }
 
+/// A session's next request, due by itself.
+#[derive(Clone, Copy)]
+pub struct Step {
+    /// When it was due, nanoseconds of the monotonic clock.
+    pub at: i64,
+    /// The session.
+    pub id: u32,
+    /// Index of the phase in which it was due.
+    pub phase: u32,
+}
+
 /// What became of a session.
 pub enum Turn {
     /// It sends this request next.
@@ -55,8 +66,8 @@ pub struct Visits {
     ready: Vec<Vec<u32>>,
     /// Sessions that wait, by when that ends.
     thinking: BinaryHeap<Reverse<(i64, u32)>>,
-    /// Sessions whose next request was due then and has no lane yet.
-    pub due: VecDeque<(i64, u32)>,
+    /// Sessions whose next request is due and has no lane yet.
+    pub due: VecDeque<Step>,
     /// What a request is filled in into.
     pub filled: Filled,
     /// Variables of the last session that came to its end, if they are to be kept.
@@ -191,7 +202,7 @@ impl Visits {
     /// When something is due by itself: one has thought enough, or its request has waited for `timeout_ns`.
     pub fn next_moment(&self, timeout_ns: i64) -> i64 {
         let thought = self.thinking.peek().map_or(i64::MAX, |Reverse((until, _))| *until);
-        self.due.front().map_or(thought, |(due, _)| thought.min(due + timeout_ns))
+        self.due.front().map_or(thought, |step| thought.min(step.at + timeout_ns))
     }
 
     /// Number of the next request, unique in the whole run.

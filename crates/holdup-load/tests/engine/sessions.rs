@@ -415,3 +415,72 @@ steps:
     }
     assert_eq!(count(&played, "header", "template_failed"), 3);
 }
+
+#[test]
+fn a_session_that_thinks_first_asks_when_it_has_thought() {
+    let (port, _) = shop(Duration::ZERO);
+    // Two connections, so that what has not thought yet must take none.
+    let played = run(
+        port,
+        "
+load: {rate: 40, duration: 500ms, of: sessions, connections: 2}
+steps:
+  - think: 1200ms
+  - {name: a, get: /a}
+",
+    );
+    assert_eq!((count(&played, "a", "ok"), played.offered()), (20, 20), "{:?}", counts(&played));
+    // The first is due 1.2 s after the start.
+    let first = played.rows.iter().map(|row| row.intended_at).min().unwrap() - played.summary.started_at;
+    assert!(first >= 1_200_000_000, "due {first} ns after the start");
+    assert_eq!(played.seconds[0].waiting, 0, "nothing is due in the first second");
+}
+
+#[test]
+fn a_session_that_ends_without_a_request_makes_none() {
+    let (port, shop) = shop(Duration::ZERO);
+    let played = run(
+        port,
+        "
+load: {rate: 40, duration: 1s, of: sessions, connections: 2}
+feeders: {turns: {list: [1, 0]}}
+steps:
+  - feed: turns
+  - if: ${turns.value} == 1
+    steps: [{name: a, get: /a}]
+",
+    );
+    assert_eq!(
+        (count(&played, "a", "ok"), played.offered(), shop.of("/a").len()),
+        (20, 20, 20),
+        "{:?}",
+        counts(&played)
+    );
+}
+
+#[test]
+fn users_think_between_sessions_however_one_ended() {
+    const THINK_NS: i64 = 300_000_000;
+    let (port, _) = shop(Duration::ZERO);
+    for steps in [
+        "[{name: end, get: /a}]",
+        "[{name: end, get: /gone, on_failure: end_session}]",
+        "[{name: before, get: /a}, {name: end, get: /gone, on_failure: end_session}]",
+        // It can't be filled in.
+        "[{name: before, get: /a},
+          {if: '1 == 2', steps: [{name: never, get: /a, capture: {x: json /a}}]},
+          {name: end, get: '/item/${x}', on_failure: end_session}]",
+    ] {
+        let played = run(port, &format!("load: {{users: 1, iterations: 3, think: 300ms}}\nsteps: {steps}\n"));
+        let mut rows: Vec<_> = played.rows.iter().collect();
+        rows.sort_by_key(|row| row.intended_at);
+        let first_of_each =
+            |row: &&&holdup_recording::rows::Request| !steps.contains("before") || row.operation == "before";
+        let begun: Vec<i64> = rows.iter().filter(first_of_each).map(|row| row.intended_at).collect();
+        let ended: Vec<i64> = rows.iter().filter(|row| row.operation == "end").map(|row| row.done_at).collect();
+        assert_eq!((begun.len(), ended.len()), (3, 3), "{steps}: {rows:?}");
+        for (ended, begun) in ended.iter().zip(&begun[1..]) {
+            assert!(begun - ended >= THINK_NS, "{steps}: {} ns between two sessions", begun - ended);
+        }
+    }
+}

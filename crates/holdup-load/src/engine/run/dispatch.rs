@@ -8,6 +8,7 @@ use crate::engine::lanes::InFlight;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Plan;
 use crate::engine::visits::NOBODY;
+use crate::scenario::RateOf;
 use crate::sys::monotonic_ns;
 
 impl Loop<'_> {
@@ -15,10 +16,13 @@ impl Loop<'_> {
     pub(super) fn admit(&mut self, now: i64) {
         match &mut self.demand {
             Demand::Open(due) => {
-                self.admitted += due.admit(now);
-                if self.visits.is_some() {
-                    self.wake_sessions(now);
+                let came = due.admit(now);
+                if self.visits.is_some() && self.plan.scenario.rate_of == RateOf::Sessions {
+                    self.begin_sessions();
+                } else {
+                    self.admitted += came;
                 }
+                self.wake_sessions(now);
             }
             Demand::Closed(_) => {
                 while let Some((due, lane)) = self.next_user(now) {
@@ -81,7 +85,7 @@ impl Loop<'_> {
     fn take_next(&mut self) -> Option<InFlight> {
         let Demand::Open(due) = &mut self.demand else { return None };
         if let Some(visits) = &self.visits {
-            let by_itself = visits.due.front().map_or(i64::MAX, |(at, _)| *at);
+            let by_itself = visits.due.front().map_or(i64::MAX, |step| step.at);
             if by_itself < due.oldest().unwrap_or(i64::MAX) {
                 return self.visit_due();
             }
@@ -156,7 +160,7 @@ impl Loop<'_> {
 
     fn oldest_waiting(&mut self) -> Option<i64> {
         let Demand::Open(due) = &mut self.demand else { return None };
-        let by_itself = self.visits.as_ref().and_then(|v| v.due.front()).map(|(at, _)| *at);
+        let by_itself = self.visits.as_ref().and_then(|v| v.due.front()).map(|step| step.at);
         due.oldest().into_iter().chain(by_itself).min()
     }
 

@@ -116,8 +116,9 @@ impl Loop<'_> {
                 }
             }
             Demand::Closed(users) => {
-                // Within a session its steps say how long it thinks.
-                let due = if self.visits.is_some() { at } else { at + users.think_ns };
+                // Within a session its steps say how long it thinks; one that has just failed is over.
+                let goes_on = self.lane_sessions.get(lane as usize).is_some_and(|session| *session != NOBODY);
+                let due = if goes_on { at } else { at + users.think_ns };
                 if is_open && due == at && due < users.until {
                     self.ask(lane, due);
                 } else {

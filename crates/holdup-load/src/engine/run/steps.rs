@@ -1,6 +1,8 @@
 //! Sessions within a loop: whose request is next, how it is filled in, what its response means for the session. A
 //! session decides what is sent, never when: in an open model that is the schedule's, or follows from its own last response.
 
+use std::time::Duration;
+
 use holdup_script::program::Form;
 use holdup_script::session::Moment;
 use holdup_script::{Failed, Response, fill};
@@ -11,7 +13,7 @@ use crate::engine::LOOKED_AT_BYTES;
 use crate::engine::lanes::{InFlight, Kept};
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::Plan;
-use crate::engine::visits::{NOBODY, Turn};
+use crate::engine::visits::{NOBODY, Step, Turn};
 use crate::model::Load;
 use crate::scenario::RateOf;
 use crate::schedule::Arrival;
@@ -35,18 +37,31 @@ impl Loop<'_> {
     /// Sessions that have thought enough go on.
     pub(super) fn wake_sessions(&mut self, now: i64) {
         while let Some((until, id)) = self.visits.as_mut().and_then(|v| v.next_done(now)) {
-            self.proceed(id, until);
+            self.proceed(id, until, self.phase_at(until));
         }
     }
 
-    /// The request of the session that an arrival begins or moves on; none if it failed at once, which is written down.
+    /// Each arrival is a session: it begins when it is due, whether or not a lane is free, for it may think first or come to
+    /// no request at all.
+    pub(super) fn begin_sessions(&mut self) {
+        let first = self.plan.visits.as_ref().map_or(0, |(_, first)| *first);
+        loop {
+            let (Demand::Open(due), Some(visits)) = (&mut self.demand, &mut self.visits) else { return };
+            let Some((arrival, at)) = due.take() else { return };
+            let id = visits.begin(first + self.plan.turns.of(arrival.number));
+            // What others have thought of until then is due before it.
+            self.wake_sessions(at);
+            self.proceed(id, at, arrival.phase);
+        }
+    }
+
+    /// The request of the session that an arrival moves on or begins; none if it failed at once, which is written down.
     pub(super) fn visit(&mut self, arrival: Arrival, at: i64) -> Option<InFlight> {
         let first = self.plan.visits.as_ref().map_or(0, |(_, first)| *first);
         let flow = first + self.plan.turns.of(arrival.number);
         let now = self.moment(at);
         let visits = self.visits.as_mut()?;
-        let ready = if self.plan.scenario.rate_of == RateOf::Requests { visits.take_ready(flow) } else { None };
-        let mut id = ready.unwrap_or_else(|| visits.begin(flow));
+        let mut id = visits.take_ready(flow).unwrap_or_else(|| visits.begin(flow));
         for _ in 0..MOST_EMPTY {
             match visits.go_on(id, now) {
                 Turn::Asks(request) => return self.fill(id, request, at, arrival.phase),
@@ -66,17 +81,19 @@ impl Loop<'_> {
 
     /// The request of a session that was due by itself.
     pub(super) fn visit_due(&mut self) -> Option<InFlight> {
-        let (at, id) = self.visits.as_mut()?.due.pop_front()?;
-        let phase = match &self.plan.scenario.load {
-            Load::Open(schedule) => {
-                schedule.phase_at(std::time::Duration::from_nanos((at - self.started).max(0) as u64))
-            }
-            Load::Closed(_) => 0,
-        };
+        let Step { at, id, phase } = self.visits.as_mut()?.due.pop_front()?;
         let now = self.moment(at);
         match self.visits.as_mut()?.go_on(id, now) {
-            Turn::Asks(request) => self.fill(id, request, at, phase as u32),
+            Turn::Asks(request) => self.fill(id, request, at, phase),
             _ => None,
+        }
+    }
+
+    /// Index of an open model's phase at `at`.
+    fn phase_at(&self, at: i64) -> u32 {
+        match &self.plan.scenario.load {
+            Load::Open(schedule) => schedule.phase_at(Duration::from_nanos((at - self.started).max(0) as u64)) as u32,
+            Load::Closed(_) => 0,
         }
     }
 
@@ -106,7 +123,7 @@ impl Loop<'_> {
                     self.admitted += 1;
                     match self.fill(id, request, due, phase) {
                         Some(request) => self.place(lane, request),
-                        None => self.think(lane, due + RETRY_NS),
+                        None => self.think_after_failure(lane, due),
                     }
                     return;
                 }
@@ -121,12 +138,20 @@ impl Loop<'_> {
                 Turn::Failed(failed, operation) => {
                     *place = NOBODY;
                     self.admitted += 1;
-                    self.failed_alone(failed, operation, due, 0);
-                    return self.think(lane, due + RETRY_NS);
+                    self.failed_alone(failed, operation, due, phase);
+                    return self.think_after_failure(lane, due);
                 }
             }
         }
         self.think(lane, due + RETRY_NS);
+    }
+
+    /// A user whose request came to nothing waits, and thinks as after any session if that was the end of one.
+    fn think_after_failure(&mut self, lane: u32, at: i64) {
+        if let Demand::Closed(users) = &mut self.demand {
+            let is_over = self.lane_sessions[lane as usize] == NOBODY;
+            users.think(lane, at + RETRY_NS.max(if is_over { users.think_ns } else { 0 }));
+        }
     }
 
     fn think(&mut self, lane: u32, until: i64) {
@@ -267,25 +292,25 @@ impl Loop<'_> {
             return;
         }
         if !self.demand.is_closed() {
-            self.proceed(id, at);
+            self.proceed(id, at, self.phase_at(at));
         }
     }
 
-    /// An open model's session goes on.
-    fn proceed(&mut self, id: u32, at: i64) {
+    /// An open model's session goes on at `at`, in `phase`.
+    fn proceed(&mut self, id: u32, at: i64, phase: u32) {
         let now = self.moment(at);
         let Some(visits) = &mut self.visits else { return };
         match visits.go_on(id, now) {
             Turn::Asks(_) if self.plan.scenario.rate_of == RateOf::Requests => visits.is_ready(id),
             Turn::Asks(_) => {
                 self.admitted += 1;
-                visits.due.push_back((at, id));
+                visits.due.push_back(Step { at, id, phase });
             }
             Turn::Thinks(length) => visits.think(id, at.saturating_add(length)),
             Turn::Ended => {}
             Turn::Failed(failed, operation) => {
                 self.admitted += 1;
-                self.failed_alone(failed, operation, at, 0);
+                self.failed_alone(failed, operation, at, phase);
             }
         }
     }
