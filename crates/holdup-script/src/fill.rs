@@ -1,9 +1,8 @@
 //! Fills in the blanks of a request, so that what comes of it can be sent whatever was captured: nothing that a
 //! service or a file says can end a line of a request's head.
 
-use std::fmt::Write as _;
-
 use crate::program::{Encoding, Form, Piece};
+use crate::template::percent;
 use crate::{Context, Failed};
 
 /// An HTTP request without blanks. Kept between requests, so that nothing is allocated for each.
@@ -109,7 +108,7 @@ fn put_path(bytes: &[u8], out: &mut String) {
         if byte.is_ascii_graphic() {
             out.push(char::from(*byte));
         } else {
-            let _ = write!(out, "%{byte:02X}");
+            out.extend(percent(*byte).map(char::from));
         }
     }
 }
@@ -140,7 +139,7 @@ pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -
                 match byte {
                     b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'*' => out.push(*byte),
                     b' ' => out.push(b'+'),
-                    _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+                    _ => out.extend_from_slice(&percent(*byte)),
                 }
             }
         }

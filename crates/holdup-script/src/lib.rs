@@ -10,6 +10,7 @@ pub mod fill;
 mod names;
 mod nearest;
 mod number;
+mod pattern;
 pub mod program;
 mod random;
 mod response;

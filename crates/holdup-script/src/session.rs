@@ -345,7 +345,7 @@ impl Session {
 }
 
 impl Asked {
-    /// Whether it needs a session: it has blanks, or looks at the response.
+    /// Whether it needs no session: it has no blanks, looks at nothing of the response, and its failure ends nothing.
     pub fn is_plain(&self) -> bool {
         self.form.is_constant()
             && self.captures.is_empty()

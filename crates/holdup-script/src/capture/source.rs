@@ -2,18 +2,12 @@
 
 use std::ops::ControlFlow;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
 use super::cookie::cookie_bytes;
 use super::json::{each, text};
 use super::pointer::Pointer;
-use crate::{Failed, Needs, Response};
-
-/// Most bytes that a compiled pattern may take, and again its cache: some hundred times what patterns in use do.
-const MAX_REGEX_BYTES: usize = 1 << 20;
-
-/// Most groups in groups of a pattern.
-const MAX_REGEX_DEPTH: u32 = 64;
+use crate::{Failed, Needs, Response, pattern};
 
 /// What a capture takes its value from.
 #[derive(Clone, Debug)]
@@ -81,7 +75,7 @@ impl Source {
                 Err(error) => Err(format!("the JSON pointer {error}")),
             },
             "regex" if what.is_empty() => Err("'regex' needs a pattern, as in 'regex token=([0-9a-f]+)'".to_owned()),
-            "regex" => regex(what).map(Self::Regex),
+            "regex" => pattern::compile(what).map(Self::Regex),
             "header" => name("Location").map(Self::Header),
             "cookie" => name("session").map(Self::Cookie),
             "column" => name("id").map(Self::Column),
@@ -132,20 +126,6 @@ impl Source {
         };
         Ok(())
     }
-}
-
-/// Compiles a pattern.
-fn regex(pattern: &str) -> Result<Regex, String> {
-    let mut builder = RegexBuilder::new(pattern);
-    builder.size_limit(MAX_REGEX_BYTES).dfa_size_limit(MAX_REGEX_BYTES).nest_limit(MAX_REGEX_DEPTH);
-    builder.build().map_err(|error| match error {
-        regex::Error::CompiledTooBig(_) => "the pattern takes too much memory: repeat less in it".to_owned(),
-        // Its last line says what, the ones before draw where.
-        error => match error.to_string().lines().last().map(|line| line.trim_start_matches("error: ").to_owned()) {
-            Some(reason) => format!("the pattern is wrong: {reason}"),
-            None => "the pattern is wrong".to_owned(),
-        },
-    })
 }
 
 fn each_match<'a>(

@@ -1,6 +1,6 @@
 //! Text to rules. `or` binds less than `and`, that less than `not`, and that less than a comparison.
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::Regex;
 
 use super::Subjects;
 use super::compare::{Comparison, Operand, Relation, Subject, Test};
@@ -11,14 +11,10 @@ use crate::number::Number;
 use crate::template::cursor::Cursor;
 use crate::template::node::Node;
 use crate::template::parse::{Inside, Scope};
-use crate::{Capture, Names, Pick, Slot, TemplateError};
+use crate::{Capture, Names, Pick, Slot, TemplateError, pattern};
 
 /// How deep parentheses and `not` may be nested.
 const MAX_NESTING: usize = 32;
-/// Most bytes that a compiled pattern may take, and again its cache.
-const MAX_PATTERN_BYTES: usize = 1 << 20;
-/// Most groups within groups of a pattern.
-const MAX_PATTERN_NESTING: u32 = 64;
 
 const HTTP: [&str; 6] = ["status", "body", "size", "json", "header", "cookie"];
 const SQL: [&str; 2] = ["rows", "column"];
@@ -254,20 +250,7 @@ impl<'t> Parser<'t> {
         let Some(pattern) = node.literal() else {
             return Err(self.scope.error(at, "a pattern can't be filled in later: it may hold no variable"));
         };
-        let mut builder = RegexBuilder::new(pattern);
-        builder.size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES).nest_limit(MAX_PATTERN_NESTING);
-        builder.build().map_err(|error| {
-            let why = match error {
-                regex::Error::CompiledTooBig(_) => "takes too much memory: repeat less in it".to_owned(),
-                // The library draws the pattern, which may hold a secret; its last line says what is wrong.
-                error => {
-                    let text = error.to_string();
-                    let reason = text.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                    format!("is wrong: {reason}")
-                }
-            };
-            self.scope.error(at, format!("the pattern {why}"))
-        })
+        pattern::compile(pattern).map_err(|why| self.scope.error(at, why))
     }
 
     /// What follows `in`: a range, a list, or a variable that holds one.

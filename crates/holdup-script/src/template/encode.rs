@@ -46,6 +46,12 @@ pub(super) fn hex(byte: u8) -> [u8; 2] {
     [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]
 }
 
+/// A byte as RFC 3986, section 2.1, writes it.
+pub(crate) fn percent(byte: u8) -> [u8; 3] {
+    let [high, low] = hex(byte).map(|digit| digit.to_ascii_uppercase());
+    [b'%', high, low]
+}
+
 fn text(bytes: &[u8]) -> Result<&str, Failed> {
     std::str::from_utf8(bytes).map_err(|_| Failed::Template)
 }
@@ -55,11 +61,7 @@ fn url(bytes: &[u8], out: &mut Vec<u8>) {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(byte);
         } else {
-            out.extend_from_slice(&[
-                b'%',
-                HEX[usize::from(byte >> 4)].to_ascii_uppercase(),
-                HEX[usize::from(byte & 15)].to_ascii_uppercase(),
-            ]);
+            out.extend_from_slice(&percent(byte));
         }
     }
 }

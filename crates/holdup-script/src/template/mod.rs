@@ -16,6 +16,7 @@ mod tests;
 
 use std::fmt;
 
+pub(crate) use encode::percent;
 use node::{Given, Node, Work};
 use parse::Scope;
 
