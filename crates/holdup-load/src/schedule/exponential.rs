@@ -5,40 +5,31 @@
 use std::f64::consts::{LN_2, SQRT_2};
 use std::sync::Arc;
 
+use holdup_script::Random;
+
 use super::curve::REQUEST;
 
-/// SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014): a counter that
-/// rises by the golden ratio, each value of it mixed. 64 bits of state, each output once in 2^64.
+/// Drawn from SplitMix64, of which each output comes once in 2^64.
 #[derive(Clone, Debug)]
 pub(super) struct Exponentials {
-    counter: u64,
+    random: Random,
     /// Of numbers from 1 to 2 in equal cells: the reciprocal of the middle, and its logarithm.
     cells: Arc<[(f64, f64); CELLS]>,
 }
 
 const CELLS: usize = 64;
 
-const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-
 impl Exponentials {
     pub fn new(seed: u64) -> Self {
         let middle = |i: usize| 1.0 + (i as f64 + 0.5) / CELLS as f64;
         let cells = std::array::from_fn(|i| (1.0 / middle(i), ln(middle(i))));
-        Self { counter: seed, cells: Arc::new(cells) }
-    }
-
-    fn bits(&mut self) -> u64 {
-        self.counter = self.counter.wrapping_add(GOLDEN);
-        let z = self.counter;
-        let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Self { random: Random::new(seed), cells: Arc::new(cells) }
     }
 
     /// The next gap in the curve's unit, rounded down: -ln(u), u evenly from 2^-53 to 1, so at most 36.8 requests.
     #[inline]
     pub fn next(&mut self) -> u64 {
-        let u = (self.bits() >> 11) + 1;
+        let u = (self.random.next() >> 11) + 1;
         (self.minus_ln(u) * REQUEST as f64) as u64
     }
 
@@ -74,10 +65,10 @@ mod tests {
 
     #[test]
     fn the_logarithm_is_one() {
-        let mut bits = Exponentials::new(5);
-        let drawn: Vec<u64> = (0..100_000).map(|_| (bits.bits() >> 11) + 1).collect();
+        let (mut random, gaps) = (Random::new(5), Exponentials::new(5));
+        let drawn: Vec<u64> = (0..100_000).map(|_| (random.next() >> 11) + 1).collect();
         for u in drawn.into_iter().chain([1, 2, 3, 1 << 53, (1 << 53) - 1]) {
-            let (expected, found) = (-(u as f64 / (1u64 << 53) as f64).ln(), bits.minus_ln(u));
+            let (expected, found) = (-(u as f64 / (1u64 << 53) as f64).ln(), gaps.minus_ln(u));
             assert!((found - expected).abs() < 2e-15 * expected.max(1.0), "{u}: {found} {expected}");
         }
     }
@@ -99,11 +90,16 @@ mod tests {
     /// The sequence is a promise: shards of different builds of holdup must agree.
     #[test]
     fn the_sequence_stays() {
-        let mut bits = Exponentials::new(1_234_567);
+        let mut random = Random::new(1_234_567);
         // The published first outputs of SplitMix64 for this seed.
         assert_eq!(
-            [bits.bits(), bits.bits(), bits.bits()],
+            [random.next(), random.next(), random.next()],
             [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423]
+        );
+        let mut gaps = Exponentials::new(1_234_567);
+        assert_eq!(
+            [gaps.next(), gaps.next(), gaps.next()],
+            [2_099_189_774_801_347, 3_501_494_991_860_906, 1_261_444_392_503_183]
         );
     }
 }
