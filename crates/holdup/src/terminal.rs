@@ -10,6 +10,7 @@ use holdup_diagnose::compare::{Change, Comparison};
 use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
+mod kernel;
 mod objectives;
 mod search;
 
@@ -73,6 +74,7 @@ pub fn verdict(d: &Diagnosis) -> String {
     let culprit = d.culprit.as_ref().map_or_else(String::new, |c| format!("  {BOLD}{c}{BOLD:#}"));
     let _ = writeln!(out, "{style}{word}{style:#}{culprit}{confidence}");
     wrap(&mut out, "", &d.headline);
+    kernel::chain(&mut out, d);
     if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
         wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
     }
@@ -87,8 +89,9 @@ pub fn verdict(d: &Diagnosis) -> String {
         let _ = writeln!(out, "\n{BOLD}The load{BOLD:#}");
     }
     load(&mut out, d);
+    kernel::host_load(&mut out, d);
     objectives::objectives(&mut out, d);
-    for finding in &d.findings {
+    for finding in d.findings.iter().chain(&d.next) {
         describe(&mut out, finding);
     }
     ledger(&mut out, d);
@@ -107,6 +110,7 @@ pub fn verdict(d: &Diagnosis) -> String {
             item(&mut out, &one.cause, &format!("needs {}; turn on: {}", one.missing, one.enable));
         }
     }
+    kernel::notes(&mut out, &d.notes);
     out
 }
 
@@ -185,7 +189,13 @@ fn describe(out: &mut String, finding: &Finding) {
     for (i, fix) in finding.fixes.iter().enumerate() {
         wrap(out, &format!("  {}. ", i + 1), &fix.text);
         if let Some(command) = &fix.command {
+            let command: String = command.chars().filter(|c| !c.is_control()).collect();
             let _ = writeln!(out, "     {}{command}{:#}", AnsiColor::Cyan.on_default(), AnsiColor::Cyan.on_default());
+        }
+        for (word, text) in [("keep: ", &fix.keep), ("risk: ", &fix.risk)] {
+            if let Some(text) = text {
+                wrap(out, &format!("     {word}"), text);
+            }
         }
     }
 }
@@ -215,14 +225,21 @@ pub fn comparison(c: &Comparison) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{:<44}{:>14}{:>14}{BOLD:#}", "", c.before, c.after);
     for row in &c.rows {
-        let value = |v: Option<f64>| v.map_or_else(|| "-".to_owned(), |v| format!("{v:.1}"));
+        let is_ratio = row.unit == "ratio";
+        let value = |v: Option<f64>| match v {
+            None => "-".to_owned(),
+            Some(v) if is_ratio => format!("{:.1} %", v * 100.0),
+            Some(v) => format!("{v:.1}"),
+        };
         let (word, color) = match row.verdict {
             Change::Better => ("better", AnsiColor::Green),
             Change::Worse => ("worse", AnsiColor::Red),
             Change::Same => ("same", AnsiColor::White),
+            Change::Different => ("other", AnsiColor::White),
             Change::Unclear => ("unclear", AnsiColor::Yellow),
         };
-        let name: String = format!("{}, {}", row.indicator, row.unit).chars().take(43).collect();
+        let unit = if is_ratio { String::new() } else { format!(", {}", row.unit) };
+        let name: String = format!("{}{unit}", row.indicator).chars().take(43).collect();
         let style = color.on_default();
         let _ = writeln!(out, "{name:<44}{:>14}{:>14}  {style}{word}{style:#}", value(row.before), value(row.after));
     }

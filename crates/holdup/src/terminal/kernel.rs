@@ -1,0 +1,114 @@
+//! What stands around a finding: the chain of causes, the load average explained, and what is set against the vendors'
+//! advice, in few words.
+
+use std::fmt::Write as _;
+
+use holdup_diagnose::Diagnosis;
+use holdup_diagnose::verdict::{Finding, Note};
+
+use super::{BOLD, DIM, dim, wrap};
+
+/// Notes that are shown at most; `--json` and the report have all.
+const NOTES: usize = 5;
+
+/// The longest chain of causes, `A -> B -> C`; nothing if there is none of two.
+pub(super) fn chain(out: &mut String, d: &Diagnosis) {
+    let longest = d.findings.iter().map(|f| upwards(f, &d.findings)).max_by_key(Vec::len);
+    if let Some(chain) = longest.filter(|chain| chain.len() > 1) {
+        wrap(out, "", &chain.join(" -> "));
+    }
+}
+
+/// Causes from the root to `finding`. One that is its own cause, which no rule says, ends it.
+fn upwards<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
+    let mut chain = vec![finding.cause.as_str()];
+    let mut above = finding.follows_from.as_deref();
+    while let Some(cause) = above.filter(|c| !chain.contains(c)) {
+        chain.push(cause);
+        above = all.iter().find(|f| f.cause == cause).and_then(|f| f.follows_from.as_deref());
+    }
+    chain.reverse();
+    chain
+}
+
+/// The load average, if it is worth a line: it was above one a CPU, or threads stood in uninterruptible sleep.
+pub(super) fn host_load(out: &mut String, d: &Diagnosis) {
+    if let Some(load) = d.host_load.as_ref().filter(|l| l.per_cpu_max >= 1.0 || l.uninterruptible >= 1.0) {
+        dim(out, &load.text);
+    }
+}
+
+/// Notes: those that matter, and a few of the others.
+pub(super) fn notes(out: &mut String, notes: &[Note]) {
+    if notes.is_empty() {
+        return;
+    }
+    let matter = notes.iter().filter(|n| n.finding.is_some()).count();
+    let shown = notes.len().min(matter.max(NOTES));
+    let _ = writeln!(out, "\n{BOLD}Set against the vendors' advice{BOLD:#}");
+    for note in notes.iter().take(shown) {
+        let whether = note.finding.as_ref().map_or_else(String::new, |f| format!(" It matters here: {f}."));
+        let text = format!("{}: {}; {} advises {}.{whether}", note.subject, note.observed, note.vendor, note.advised);
+        wrap(out, &format!("  {:<26}", note.check), &text);
+    }
+    let rest = notes.len() - shown;
+    if rest > 0 {
+        let _ = writeln!(out, "  {DIM}and {rest} more: --json, or the report{DIM:#}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_diagnose::verdict::Role;
+
+    use super::*;
+
+    fn finding(cause: &str, follows_from: Option<&str>) -> Finding {
+        Finding {
+            cause: cause.into(),
+            title: String::new(),
+            role: Role::Root,
+            follows_from: follows_from.map(str::to_owned),
+            confidence: 0.9,
+            explains_ms: 1.0,
+            explains_ratio: 1.0,
+            evidence: Vec::new(),
+            fixes: Vec::new(),
+            prove: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_chain_begins_at_its_root() {
+        let all = [
+            finding("on_disk_temporary_tables", None),
+            finding("disk_saturated", Some("on_disk_temporary_tables")),
+            finding("uninterruptible_pileup", Some("disk_saturated")),
+        ];
+        let expected = ["on_disk_temporary_tables", "disk_saturated", "uninterruptible_pileup"];
+        assert_eq!(upwards(&all[2], &all), expected);
+        let circle = [finding("a", Some("b")), finding("b", Some("a"))];
+        assert_eq!(upwards(&circle[0], &circle), ["b", "a"]);
+    }
+
+    #[test]
+    fn few_notes_are_shown_and_all_that_matter() {
+        let note = |check: &str, finding: Option<&str>| Note {
+            check: check.into(),
+            vendor: "MongoDB".into(),
+            subject: "vdb".into(),
+            observed: "128 KB".into(),
+            advised: "8 to 32 sectors".into(),
+            text: String::new(),
+            finding: finding.map(str::to_owned),
+            fix: None,
+            reference: String::new(),
+        };
+        let mut all: Vec<Note> = (0..7).map(|_| note("readahead", Some("readahead_too_large"))).collect();
+        all.extend((0..3).map(|_| note("swappiness", None)));
+        let mut out = String::new();
+        notes(&mut out, &all);
+        assert_eq!(out.matches("It matters here: readahead_too_large.").count(), 7, "{out}");
+        assert!(!out.contains("swappiness") && out.contains("and 3 more"), "{out}");
+    }
+}
