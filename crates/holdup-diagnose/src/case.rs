@@ -10,7 +10,7 @@ use crate::signals::latency::{self, Origin};
 use crate::signals::objectives::{Objective, Run};
 use crate::signals::operations::{self, Operation};
 use crate::signals::view::Index;
-use crate::signals::{ClientView, Complaint, Missing, Validity, View, WarmUp, Window};
+use crate::signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window};
 
 /// A smaller excess than this is no delay that anybody could feel or measure across processes.
 const LEAST_EXCESS_MS: f64 = 1.0;
@@ -124,6 +124,24 @@ impl<'a> Case<'a> {
     /// The recording through any window.
     pub fn view(&self, window: Window) -> View<'_> {
         View { recording: self.recording, index: &self.index, window }
+    }
+
+    /// The same with all of response time up for explanation, as if even the mean were too slow: what shows then is what binds
+    /// next. None if nothing measured response time.
+    pub(crate) fn laid_open(mut self) -> Option<Self> {
+        let seconds = &self.client.seconds;
+        let slow = Window { from: seconds.first()?.window.from, to: seconds.last()?.window.to };
+        let times = Distribution::merged(seconds.iter().map(|s| &s.response_ms));
+        self.complaint = Some(Complaint {
+            text: String::new(),
+            is_slow: true,
+            slow,
+            calm: None,
+            slow_mean_ms: times.mean()?,
+            calm_mean_ms: 0.0,
+            slow_p99_ms: times.quantile(0.99)?,
+        });
+        Some(self)
     }
 
     /// The whole of what is judged.

@@ -15,7 +15,7 @@ use crate::signals::Window;
 use crate::signals::disturbance::{DISTURBED, Disturbance};
 use crate::signals::validity::{self, Label};
 use crate::verdict::{
-    Answer, Cleared, CoverageEntry, Diagnosis, Finding, NotJudged, ObjectiveReport, Role, Span, round,
+    Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
 use crate::{audit, host_load, indicators};
 
@@ -27,16 +27,44 @@ const CULPRIT_RATIO: f64 = 0.5;
 const NO_LATENCY: &str = "holdup run; or --watch prometheus:http://APP/metrics, or --watch mysql://USER@HOST:PORT as an account with PROCESS";
 
 /// Each rival that could not be judged takes this from the confidence: what was not looked at may hide another cause.
-const UNJUDGED_PENALTY: f64 = 0.02;
+const UNJUDGED_PENALTY: f64 = 0.01;
 
 /// Judges `recording`, or the part of it in `window`.
 pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
     let case = Case::new(recording, window);
-    let mut judged = Judged::default();
-    for rule in rules::ALL {
-        judged.take(rule, &case);
+    let mut diagnosis = Judged::of(&case).answer(&case);
+    if diagnosis.verdict != Answer::Undecided {
+        diagnosis.next = next(case, &diagnosis.findings);
     }
-    judged.answer(&case)
+    diagnosis
+}
+
+/// What makes up most of the time that is left, by a second pass in which all of it is up for explanation. What was found in
+/// the first is not next: it is there. What lies outside of the service, or only follows from something else, binds nothing.
+fn next(case: Case<'_>, known: &[Finding]) -> Option<Finding> {
+    let case = case.laid_open()?;
+    let findings = Judged::of(&case).rank(&case).into_iter();
+    let open = findings.filter(|f| f.role != Role::Symptom && !rules::is_outside(&f.cause));
+    let mut next = open
+        .filter(|f| f.explains_ratio >= rules::MATTERS && !known.iter().any(|k| k.cause == f.cause))
+        .max_by(|a, b| a.explains_ms.total_cmp(&b.explains_ms))?;
+    next.role = Role::Next;
+    let start = case.recording.manifest.started_at;
+    place(&mut next.evidence, start);
+    Some(next)
+}
+
+/// A window as seconds from the start of the recording.
+fn span(window: Window, start: i64) -> Span {
+    let at = |t: i64| round((t - start) as f64 / 1e9, 3);
+    Span { from_s: at(window.from), to_s: at(window.to) }
+}
+
+/// Says of each piece of evidence in seconds when it is of.
+fn place(evidence: &mut [Evidence], start: i64) {
+    for piece in evidence {
+        piece.window = piece.at.filter(|w| w.to < i64::MAX).map(|w| span(w, start));
+    }
 }
 
 #[derive(Default)]
@@ -49,6 +77,14 @@ struct Judged {
 }
 
 impl Judged {
+    fn of(case: &Case<'_>) -> Self {
+        let mut judged = Self::default();
+        for rule in rules::ALL {
+            judged.take(rule, case);
+        }
+        judged
+    }
+
     fn take(&mut self, rule: &'static Rule, case: &Case<'_>) {
         let (cause, title) = (rule.cause.to_owned(), rule.doc.title.to_owned());
         if case.client.seconds.is_empty() {
@@ -70,11 +106,14 @@ impl Judged {
         }
     }
 
-    fn answer(mut self, case: &Case<'_>) -> Diagnosis {
-        rules::link(&mut self.found, case);
+    /// The findings, linked: root first, symptoms last.
+    fn rank(&mut self, case: &Case<'_>) -> Vec<Finding> {
+        let mut found = std::mem::take(&mut self.found);
+        let follows = rules::link(&mut found, case);
+        let mut found: Vec<_> = found.into_iter().zip(follows).collect();
         // Where requests fail, of what is to be explained as much is explained as of the failed ones.
         let ratio = |rule: &Rule, ms: f64| case.share(ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
-        self.found.sort_by(|(a_rule, a), (b_rule, b)| {
+        found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {
             (a.role == Role::Symptom)
                 .cmp(&(b.role == Role::Symptom))
                 .then(ratio(b_rule, b.explains_ms).total_cmp(&ratio(a_rule, a.explains_ms)))
@@ -82,7 +121,7 @@ impl Judged {
         });
         let unjudged = self.not_judged.len() as f64;
         let mut findings: Vec<Finding> = Vec::new();
-        for (rule, found) in self.found {
+        for ((rule, found), follows_from) in found {
             let explains_ratio = ratio(rule, found.explains_ms);
             // Independent pieces of evidence: the chance that all of them mislead. Then how much is left unexplained.
             let doubt: f64 = found.weights.iter().map(|w| 1.0 - w).product();
@@ -96,7 +135,7 @@ impl Judged {
                 cause: rule.cause.to_owned(),
                 title: rule.doc.title.to_owned(),
                 role,
-                follows_from: None,
+                follows_from: follows_from.map(str::to_owned),
                 confidence: round(confidence.clamp(0.05, 0.99), 2),
                 explains_ms: round(found.explains_ms, 1),
                 explains_ratio: round(explains_ratio, 3),
@@ -105,6 +144,11 @@ impl Judged {
                 prove: found.prove,
             });
         }
+        findings
+    }
+
+    fn answer(mut self, case: &Case<'_>) -> Diagnosis {
+        let mut findings = self.rank(case);
         let culprit = findings.iter().find(|f| f.role == Role::Root && f.explains_ratio >= CULPRIT_RATIO);
         let disturbance = Disturbance::find(&case.view(case.whole()));
         let search = search::report(case.recording);
@@ -116,17 +160,8 @@ impl Judged {
         let complaint = case.complaint.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
-        let span = |w: Window| Span {
-            from_s: round((w.from - start) as f64 / 1e9, 3),
-            to_s: round((w.to - start) as f64 / 1e9, 3),
-        };
-        for evidence in findings
-            .iter_mut()
-            .flat_map(|f| &mut f.evidence)
-            .chain(self.cleared.iter_mut().flat_map(|c| &mut c.evidence))
-        {
-            evidence.window = evidence.at.filter(|w| w.to < i64::MAX).map(span);
-        }
+        findings.iter_mut().for_each(|f| place(&mut f.evidence, start));
+        self.cleared.iter_mut().for_each(|c| place(&mut c.evidence, start));
         let notes = audit::notes(case, &findings);
         let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
         let load = load::report(case, &found);
@@ -135,7 +170,7 @@ impl Judged {
             culprit,
             headline,
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
-            episode: complaint.map(|c| span(c.slow)),
+            episode: complaint.map(|c| span(c.slow, start)),
             findings,
             cleared: self.cleared,
             not_judged: self.not_judged,

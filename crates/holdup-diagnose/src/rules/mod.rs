@@ -7,6 +7,7 @@
 //! recording lacks what it needs it says `NotJudged` by returning what is missing.
 
 pub mod atime_updates;
+mod chain;
 pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
 pub mod cpu_throttled;
@@ -28,8 +29,8 @@ pub mod workload_spike;
 
 use crate::case::Case;
 use crate::signals::Missing;
-use crate::signals::client::{client_queue_ms, mean_over};
 use crate::verdict::{Evidence, Fix, Role};
+pub(crate) use chain::{is_outside, link};
 
 /// Every rule, in the order in which a request meets the resource.
 pub const ALL: &[&Rule] = &[
@@ -134,52 +135,13 @@ pub struct Found {
     pub fixes: Vec<Fix>,
     /// How to see that it helped.
     pub prove: String,
-    /// Its part, as far as the rule itself can tell; [`link`] settles it.
+    /// Its part, as far as the rule itself can tell; [`chain`] settles it.
     pub role: Role,
 }
 
 /// A rule by its slug.
 pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.cause == cause).copied()
-}
-
-/// A cause that makes up at least this share of the time for which a connection is held is why the pool ran dry.
-const HOLDS_CONNECTIONS: f64 = 0.5;
-
-/// Links findings by the mechanisms that are known, each held against its magnitude:
-///
-/// - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause (a queue or a
-///   lock in the database, a wait for a CPU or a disk) that makes up most of the time for which one is held.
-/// - *Requests come back later, so the generator's connections run out*: waiting for one of them is a
-///   consequence of whatever makes the service slow, in the same proportion.
-pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) {
-    let is_pool = |rule: &Rule| rule.cause == connection_pool_exhausted::RULE.cause;
-    let outside = [load_generator_limit::RULE.cause, workload_spike::RULE.cause];
-    let pool = found.iter().position(|(rule, _)| is_pool(rule));
-    let longest = found
-        .iter()
-        .enumerate()
-        .filter(|(_, (rule, _))| !is_pool(rule) && !outside.contains(&rule.cause))
-        .max_by(|a, b| a.1.1.explains_ms.total_cmp(&b.1.1.explains_ms))
-        .map(|(i, _)| i);
-    if let (Some(pool), Some(longest)) = (pool, longest)
-        && timing::connection_held_ms(case).is_some_and(|held| found[longest].1.explains_ms >= HOLDS_CONNECTIONS * held)
-    {
-        found[pool].1.role = Role::Symptom;
-        found[longest].1.explains_ms += found[pool].1.explains_ms;
-    }
-    let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
-    let waited =
-        case.slow_requests().ok().and_then(|rows| mean_over(rows, |r| Some(client_queue_ms(r)))).unwrap_or(0.0);
-    let inside_service = case.excess_ms() - waited;
-    if !generator && waited > 0.0 && inside_service > 0.0 {
-        for (_, finding) in found.iter_mut() {
-            finding.explains_ms *= 1.0 + waited / inside_service;
-        }
-    }
-    for (_, finding) in found.iter_mut() {
-        finding.explains_ms = finding.explains_ms.min(case.excess_ms());
-    }
 }
 
 /// `12.3 ms`, `4,246 ms`: as many digits as matter.
@@ -207,6 +169,19 @@ pub(crate) fn thousands(value: f64) -> String {
     format!("{sign}{text}")
 }
 
+/// `4 KB`, `64 MB`, `1.5 GB`: binary multiples, as kernel and servers count.
+pub(crate) fn bytes(value: f64) -> String {
+    let (mut value, mut unit) = (value, "bytes");
+    for larger in ["KB", "MB", "GB", "TB"] {
+        if value < 1024.0 {
+            break;
+        }
+        (value, unit) = (value / 1024.0, larger);
+    }
+    let digits = usize::from(value < 10.0 && value.fract() >= 0.05 && unit != "bytes");
+    format!("{value:.digits$} {unit}")
+}
+
 /// `43 %`; `under 1 %` rather than a 0 that is none.
 pub(crate) fn percent(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 0.01 { "under 1 %".to_owned() } else { format!("{:.0} %", ratio * 100.0) }
@@ -230,5 +205,9 @@ mod tests {
     fn numbers_read_well() {
         assert_eq!((ms(0.034), ms(42.44), ms(4246.4)), ("0.03 ms".into(), "42.4 ms".into(), "4,246 ms".into()));
         assert_eq!(thousands(1234567.0), "1,234,567");
+        assert_eq!(
+            (bytes(1024.0), bytes(1.5 * 1024.0), bytes(700.0)),
+            ("1 KB".into(), "1.5 KB".into(), "700 bytes".into())
+        );
     }
 }

@@ -11,8 +11,9 @@ pub mod memory;
 pub mod mounts;
 pub mod objectives;
 pub mod operations;
-pub mod processes;
 pub mod plateau;
+pub mod processes;
+pub mod sessions;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod threads;
@@ -29,6 +30,7 @@ pub use distribution::Distribution;
 pub use memory::Memory;
 pub use mounts::Mount;
 pub use plateau::Plateau;
+pub use sessions::{Busy, SessionGroup};
 pub use threads::{Asleep, Place};
 pub use validity::Validity;
 pub use view::{Counter, Gauge, Growth, Mean, View};

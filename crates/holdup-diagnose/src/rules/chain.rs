@@ -1,0 +1,146 @@
+//! What follows from what: the mechanisms by which one cause brings about another, in one explicit table, each held against
+//! its magnitude. A finding that follows from another is a symptom; what nothing brings about is a root.
+//!
+//! - *What is asked of a disk fills it*: a demand (temporary tables, readahead, a working set that does not fit, …) takes the
+//!   disk to its ceiling, the ceiling makes the queue, and the queue puts threads to uninterruptible sleep.
+//! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short.
+//! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
+//!   of the time for which one is held.
+//! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
+//!   makes the service slow, in the same proportion.
+
+use super::{Found, Rule, load_generator_limit, timing};
+use crate::case::Case;
+use crate::signals::client::{client_queue_ms, mean_over};
+use crate::verdict::Role;
+
+/// A cause brings about another if it makes up at least this share of it: then most of it would go with the cause.
+const BRINGS_ABOUT: f64 = 0.5;
+
+/// Causes that lie outside of the service: nothing in it brings them about, and they are no fault of it.
+const OUTSIDE: &[&str] = &["load_generator_limit", "workload_spike"];
+
+/// What is asked of memory and disks beyond what the work needs: the roots of waits for a disk.
+const DEMANDS: &[&str] = &[
+    "on_disk_temporary_tables",
+    "readahead_too_large",
+    "working_set_exceeds_memory",
+    "atime_updates",
+    "memory_pressure",
+];
+
+/// One way in which a cause brings about another.
+struct Mechanism {
+    /// The consequence.
+    consequence: &'static str,
+    /// What may bring it about, nearest first; causes of one tier are nearer the more they explain. An empty tier is every cause
+    /// of the service's own.
+    causes: &'static [&'static [&'static str]],
+    /// Milliseconds of a request that a cause has to make up the share [`BRINGS_ABOUT`] of; none if they are not known.
+    magnitude: fn(&Found, &Case<'_>) -> Option<f64>,
+    /// Whether the consequence's time comes on top of its cause's: time in front of it rather than the same time seen again.
+    is_added: bool,
+}
+
+/// Every mechanism, consequences after what they may be causes of.
+const MECHANISMS: &[Mechanism] = &[
+    // Threads of a group that has used up its quota stand in the run queue until its next period.
+    Mechanism { consequence: "cpu_saturated", causes: &[&["cpu_throttled"]], magnitude: its_own, is_added: false },
+    Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
+    Mechanism {
+        consequence: "disk_saturated",
+        causes: &[&["iops_ceiling"], DEMANDS],
+        magnitude: its_own,
+        is_added: false,
+    },
+    Mechanism {
+        consequence: "uninterruptible_pileup",
+        causes: &[&["disk_saturated"], &["iops_ceiling"], DEMANDS],
+        magnitude: its_own,
+        is_added: false,
+    },
+    Mechanism {
+        consequence: "connection_pool_exhausted",
+        causes: &[&[]],
+        magnitude: |_, case| timing::connection_held_ms(case),
+        is_added: true,
+    },
+];
+
+fn its_own(consequence: &Found, _: &Case<'_>) -> Option<f64> {
+    Some(consequence.explains_ms)
+}
+
+/// Whether `cause` lies outside of the service.
+pub(crate) fn is_outside(cause: &str) -> bool {
+    OUTSIDE.contains(&cause)
+}
+
+/// Makes symptoms of the findings that follow from others, and gives for each what it follows from.
+pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec<Option<&'static str>> {
+    let mut follows = vec![None; found.len()];
+    for mechanism in MECHANISMS {
+        let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
+        let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
+        let Some(cause) = mechanism.causes.iter().find_map(|tier| strongest(found, of, tier, least)) else { continue };
+        follows[of] = Some(found[cause].0.cause);
+        found[of].1.role = Role::Symptom;
+        if mechanism.is_added {
+            // What brings about the cause has as much on top of it.
+            let added = found[of].1.explains_ms;
+            let mut at = Some(cause);
+            while let Some(i) = at {
+                found[i].1.explains_ms += added;
+                at = follows[i].and_then(|cause| found.iter().position(|(rule, _)| rule.cause == cause));
+            }
+        }
+    }
+    let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
+    let waited =
+        case.slow_requests().ok().and_then(|rows| mean_over(rows, |r| Some(client_queue_ms(r)))).unwrap_or(0.0);
+    let inside_service = case.excess_ms() - waited;
+    if !generator && waited > 0.0 && inside_service > 0.0 {
+        for (_, finding) in found.iter_mut() {
+            finding.explains_ms *= 1.0 + waited / inside_service;
+        }
+    }
+    for (_, finding) in found.iter_mut() {
+        finding.explains_ms = finding.explains_ms.min(case.excess_ms());
+    }
+    follows
+}
+
+/// The finding of `tier` that explains most, if that is at least `least` milliseconds.
+fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: f64) -> Option<usize> {
+    let is_in = |cause: &str| if tier.is_empty() { !is_outside(cause) } else { tier.contains(&cause) };
+    let candidates = || (0..found.len()).filter(|i| *i != of && is_in(found[*i].0.cause));
+    let most = |among: &mut dyn Iterator<Item = usize>| {
+        let most = among.max_by(|a, b| found[*a].1.explains_ms.total_cmp(&found[*b].1.explains_ms));
+        most.filter(|i| found[*i].1.explains_ms >= least)
+    };
+    // Of a root and its symptom, which are the same time, it is the root's.
+    let roots = most(&mut candidates().filter(|i| found[*i].1.role != Role::Symptom));
+    roots.or_else(|| most(&mut candidates()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::{self, connection_pool_exhausted, workload_spike};
+
+    #[test]
+    fn the_table_names_rules_and_no_circle() {
+        let known = |cause: &str| rules::by_cause(cause).is_some();
+        for (i, mechanism) in MECHANISMS.iter().enumerate() {
+            assert!(known(mechanism.consequence), "{}", mechanism.consequence);
+            for cause in mechanism.causes.iter().copied().flatten() {
+                assert!(known(cause), "{cause}");
+                let later = MECHANISMS[i..].iter().any(|m| m.consequence == *cause);
+                assert!(!later, "{cause} is settled after what it brings about");
+            }
+        }
+        assert!(OUTSIDE.iter().all(|cause| known(cause)));
+        assert_eq!(OUTSIDE, [load_generator_limit::RULE.cause, workload_spike::RULE.cause]);
+        assert_eq!(MECHANISMS.last().map(|m| m.consequence), Some(connection_pool_exhausted::RULE.cause));
+    }
+}
