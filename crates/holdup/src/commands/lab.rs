@@ -110,10 +110,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let report = dir.join(REPORT);
     Report::new(&lab.title, &shown, comparison.as_ref()).write(&report)?;
     if args.output.json {
-        let all: serde_json::Map<String, serde_json::Value> = runs
+        let mut all: serde_json::Map<String, serde_json::Value> = runs
             .iter()
             .map(|(name, _, diagnosis)| Ok((name.clone(), serde_json::to_value(diagnosis).map_err(Failure::unusable)?)))
             .collect::<Result<_, Failure>>()?;
+        if let Some(comparison) = &comparison {
+            all.insert("comparison".to_owned(), serde_json::to_value(comparison).map_err(Failure::unusable)?);
+        }
         print_json(&all)?;
     } else {
         if let Some(comparison) = &comparison {

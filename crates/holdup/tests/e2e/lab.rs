@@ -1,9 +1,68 @@
-//! `holdup lab hidden-queue`: the incident on a real MariaDB with a real thread pool.
+//! `holdup lab NAME`: incidents on real servers, each faulty, fixed and as a decoy.
+
+use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{alone, causes, finish, holdup, root};
+use crate::program::{alone, causes, finish, holdup, root, skip};
 use crate::{mariadb, python};
+
+/// Plays `name` whole: every variant got the verdict that the lab expects.
+fn play(name: &str, out: &Path) -> Value {
+    let mut command = holdup(["lab", name, "--json", "--quiet", "-o"]);
+    let done = finish(command.arg(out).arg("--labs").arg(root().join("labs")), 400);
+    assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
+    let all = done.json();
+    let json = out.join("lab.json");
+    std::fs::write(&json, &done.stdout).unwrap();
+    let variants = ["faulty", "fixed", "decoy"];
+    let named = variants.map(|variant| format!("{variant}={}", out.join(variant).display()));
+    python::check("contract.py", &["lab", json.to_str().unwrap(), &named[0], &named[1], &named[2]]);
+    python::check("tables.py", &variants.map(|variant| out.join(variant)));
+    all
+}
+
+/// Whether a throttled disk can be made here: FUSE, a loop device, a mount.
+fn can_mount() -> bool {
+    // SAFETY: geteuid takes nothing and can't fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    let can = is_root && Path::new("/dev/fuse").exists() && Path::new("/dev/loop-control").exists();
+    if !can {
+        skip("the lab's throttled disk needs root, /dev/fuse and loop devices");
+    }
+    can
+}
+
+/// The finding of `cause`.
+fn finding<'a>(verdict: &'a Value, cause: &str) -> &'a Value {
+    let findings = verdict["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["cause"] == cause);
+    found.unwrap_or_else(|| panic!("{cause} is not among {:?}", causes(verdict, "findings")))
+}
+
+/// From `cause` upwards to its root.
+fn chain<'a>(verdict: &'a Value, cause: &'a str) -> Vec<&'a str> {
+    let mut chain = vec![cause];
+    while let Some(above) = finding(verdict, chain[chain.len() - 1])["follows_from"].as_str() {
+        assert!(!chain.contains(&above), "a chain that is a ring: {chain:?}");
+        chain.push(above);
+    }
+    chain
+}
+
+/// Every text of a finding's evidence, as one.
+fn evidence(finding: &Value) -> String {
+    let all = finding["evidence"].as_array().unwrap();
+    all.iter().map(|e| e["text"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+}
+
+/// Before and after of the indicator that `name` begins.
+fn indicator(all: &Value, name: &str) -> (f64, f64) {
+    let rows = all["comparison"]["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["indicator"].as_str().unwrap().starts_with(name));
+    let row = row.unwrap_or_else(|| panic!("no indicator \"{name}\" in {rows:#?}"));
+    (row["before"].as_f64().unwrap(), row["after"].as_f64().unwrap())
+}
 
 #[test]
 fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
@@ -12,11 +71,7 @@ fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
     }
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
-    let out = dir.path().join("lab");
-    let mut command = holdup(["lab", "hidden-queue", "--json", "--quiet", "-o"]);
-    let done = finish(command.arg(&out).arg("--labs").arg(root().join("labs")), 300);
-    assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
-    let all = done.json();
+    let all = play("hidden-queue", &dir.path().join("lab"));
 
     let faulty = &all["faulty"];
     assert_eq!(faulty["culprit"], "thread_pool_queue");
@@ -36,12 +91,73 @@ fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
     let decoy = &all["decoy"];
     assert_eq!(decoy["culprit"], "lock_contention");
     expect_cleared(decoy, &["cpu_saturated", "disk_saturated", "thread_pool_queue", "load_generator_limit"]);
+}
 
-    let json = dir.path().join("lab.json");
-    std::fs::write(&json, &done.stdout).unwrap();
-    let named = ["faulty", "fixed", "decoy"].map(|name| format!("{name}={}", out.join(name).display()));
-    python::check("contract.py", &["lab", json.to_str().unwrap(), &named[0], &named[1], &named[2]]);
-    python::check("tables.py", &["faulty", "fixed", "decoy"].map(|name| out.join(name)));
+#[test]
+fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
+    if !mariadb::is_here() || !can_mount() {
+        return;
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let all = play("uninterruptible", &dir.path().join("lab"));
+
+    let faulty = &all["faulty"];
+    assert_eq!(faulty["culprit"], "on_disk_temporary_tables");
+    expect_cleared(faulty, &["cpu_saturated", "load_generator_limit"]);
+    let up = chain(faulty, "uninterruptible_pileup");
+    assert_eq!(up.last(), Some(&"on_disk_temporary_tables"), "{up:?}");
+    let said = evidence(finding(faulty, "on_disk_temporary_tables"));
+    for word in ["unlink", "tmpdir", "ext4", "dirsync"] {
+        assert!(said.contains(word), "no \"{word}\" in {said}");
+    }
+    let load = &faulty["host_load"];
+    assert!(load["uninterruptible"].as_f64().unwrap() > 10.0 * load["runnable"].as_f64().unwrap(), "{load:#}");
+
+    // What the fix is worth, indicator by indicator, at the same offered load.
+    let (before, after) = indicator(&all, "statements per second");
+    assert!(after >= 3.0 * before, "{before} statements/s before, {after} after");
+    let (before, after) = indicator(&all, "threads in uninterruptible sleep");
+    assert!(before > 50.0 && after < before / 10.0, "{before} threads in D before, {after} after");
+    for name in ["load average", "CPU idle"] {
+        indicator(&all, name);
+    }
+    assert_eq!(all["fixed"]["verdict"], "healthy");
+    assert_eq!(all["fixed"]["next"]["cause"], "table_cache_small", "{:#}", all["fixed"]["next"]);
+
+    let decoy = &all["decoy"];
+    assert_eq!(decoy["culprit"], "disk_saturated");
+    expect_cleared(decoy, &["on_disk_temporary_tables", "cpu_saturated", "load_generator_limit"]);
+}
+
+#[test]
+fn readahead_is_named_fixed_and_told_from_a_working_set_too_large() {
+    if !can_mount() {
+        return;
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let all = play("readahead", &dir.path().join("lab"));
+
+    let faulty = &all["faulty"];
+    assert_eq!(faulty["culprit"], "readahead_too_large");
+    expect_cleared(faulty, &["cpu_saturated", "load_generator_limit"]);
+    let found = finding(faulty, "readahead_too_large");
+    assert!(found["fixes"][0]["command"].as_str().unwrap().starts_with("blockdev --setra "), "{found:#}");
+    assert!(found["fixes"][0]["keep"].is_string(), "{found:#}");
+
+    assert_eq!(all["fixed"]["verdict"], "healthy");
+    let of =
+        |variant: &str, figure: &str| all[variant]["load"]["operations"][0].pointer(figure).unwrap().as_f64().unwrap();
+    let (faster, more) = (
+        of("faulty", "/response_ms/p99") / of("fixed", "/response_ms/p99"),
+        of("fixed", "/achieved") / of("faulty", "/achieved"),
+    );
+    assert!(faster >= 10.0 || more >= 3.0, "p99 {faster} times, throughput {more} times better");
+
+    let decoy = &all["decoy"];
+    assert_eq!(decoy["culprit"], "working_set_exceeds_memory");
+    expect_cleared(decoy, &["readahead_too_large", "cpu_saturated", "load_generator_limit"]);
 }
 
 fn expect_cleared(verdict: &Value, wanted: &[&str]) {
