@@ -1,17 +1,21 @@
-//! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory, pressure, disks,
-//! network, TCP queues, threads by state. Raw counters and gauges of `/proc` and `/sys`, read a section at a
+//! `--watch host`: the Linux machine (or container) that holdup runs on: load, CPU, memory, pressure, disks, its own
+//! cgroup, network, TCP queues, threads by state. Raw counters and gauges of `/proc` and `/sys`, read a section at a
 //! time; a section that the kernel does not have is left out and said so in the coverage.
 //!
 //! It sees its own network, process and cgroup namespaces: run it where the server is.
 
+pub(crate) mod cgroup;
+mod block;
 mod cpu;
 mod disks;
 mod memory;
+pub(crate) mod mounts;
 mod network;
 mod queues;
 mod settings;
 mod threads;
 
+use cgroup::Cgroup;
 use holdup_recording::rows::Setting;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
@@ -27,6 +31,7 @@ struct Reader {
     proc: Proc,
     buffer: Vec<u8>,
     threads: threads::Scan,
+    cgroup: Cgroup,
 }
 
 /// A part of the host that can be missing by itself.
@@ -48,8 +53,9 @@ impl Host {
     /// The host whose kernel files `proc` has.
     pub fn new(proc: Proc) -> Self {
         let section = |name, read, enable| Section { name, read, enable, on: true };
+        let (threads, cgroup) = (threads::Scan::default(), Cgroup::of("self"));
         Self {
-            reader: Reader { proc, buffer: Vec::new(), threads: threads::Scan::default() },
+            reader: Reader { proc, buffer: Vec::new(), threads, cgroup },
             sections: vec![
                 section("load", cpu::load, "mount proc at /proc"),
                 section("cpu", cpu::time, "mount proc at /proc"),
@@ -57,6 +63,8 @@ impl Host {
                 section("paging", memory::paging, "mount proc at /proc"),
                 section("pressure", memory::pressure, "boot with psi=1 (Linux 4.20 or later, CONFIG_PSI)"),
                 section("disks", disks::read, "mount proc at /proc and sysfs at /sys"),
+                section("open files", cpu::open_files, "mount proc at /proc"),
+                section("cgroup", cgroup_section, "mount the cgroup file systems at /sys/fs/cgroup (in a container: read-only)"),
                 section("network", network::interfaces, "mount proc at /proc"),
                 section("tcp", network::tcp, "mount proc at /proc"),
                 section("sockets", queues::read, "mount proc at /proc"),
@@ -103,7 +111,9 @@ impl Collector for Host {
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let at = clock::now_ns();
-        let found = settings::read(&self.reader.proc);
+        let mut found = settings::read(&self.reader.proc);
+        found.extend(self.reader.cgroup.settings(&self.reader.proc));
+        found.extend(mounts::read(&self.reader.proc, "self"));
         if found.is_empty() {
             return Err(ReadError("no setting of the host can be read".to_owned()));
         }
@@ -125,6 +135,11 @@ impl Collector for Host {
         }
         if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
     }
+}
+
+/// The cgroup that holdup is in: the container's, in a container.
+fn cgroup_section(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
+    reader.cgroup.sample(&reader.proc, out)
 }
 
 fn part(name: &str, state: CoverageState, why: &str, enable: &str) -> Coverage {

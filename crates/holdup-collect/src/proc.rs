@@ -1,7 +1,12 @@
 //! `/proc` and `/sys` as text: opens, reads whole, checks that nothing was cut off. Both roots can be moved,
 //! so that every parser runs on a made-up tree too. It knows no metric; that is for `host` and `process`.
 
+pub mod cgroups;
+pub mod devices;
+pub mod diskstats;
 pub(crate) mod kept;
+pub mod keyed;
+pub mod mountinfo;
 pub mod sockets;
 pub mod task;
 
@@ -75,14 +80,13 @@ impl Proc {
     /// # Errors
     /// Those of [`read`](Self::read).
     pub fn read_in<'a>(&self, tree: Tree, name: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
-        let path = self.path(tree, name);
-        buffer.clear();
-        let result = File::open(&path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(buffer));
-        let bytes = result.map_err(|e| ReadError(format!("{}: {e}", path.display())))?;
-        if bytes == 0 {
-            return Err(ReadError(format!("{}: empty", path.display())));
-        }
-        std::str::from_utf8(buffer).map_err(|_| ReadError(format!("{}: not text", path.display())))
+        read_path(&self.path(tree, name), buffer)
+    }
+
+    /// Where this machine's file or folder `absolute` (e.g. a mount point) is: in a made-up tree beside its `proc` and `sys`.
+    pub(crate) fn rooted(&self, absolute: &str) -> PathBuf {
+        let root = self.sys.parent().unwrap_or(Path::new("/"));
+        root.join(absolute.trim_start_matches('/'))
     }
 
     /// A short file's content without the white space around it; nothing if it can't be read.
@@ -115,10 +119,32 @@ impl Proc {
     }
 }
 
-/// The number in `field`, an error that names the file and the field if there is none.
+/// Reads a file into `buffer` and gives it as text: [`Proc::read`] of any path.
+pub(crate) fn read_path<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
+    match read_even_empty(path, buffer)? {
+        "" => Err(ReadError(format!("{}: empty", path.display()))),
+        text => Ok(text),
+    }
+}
+
+/// [`read_path`] of a file that may be empty.
+pub(crate) fn read_even_empty<'a>(path: &Path, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
+    buffer.clear();
+    let result = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX).read_to_end(buffer));
+    result.map_err(|e| ReadError(format!("{}: {e}", path.display())))?;
+    std::str::from_utf8(buffer).map_err(|_| ReadError(format!("{}: not text", path.display())))
+}
+
+/// Longest number that the kernel writes: 20 digits, a sign, a point and decimals.
+const NUMBER_BYTES_MAX: usize = 32;
+
+/// The number in `field`, an error that names the file and the field if there is none. `inf`, `nan` and `1e999`, which Rust
+/// would take for one, are none.
 pub(crate) fn number<T: std::str::FromStr>(file: &str, what: &str, field: Option<&str>) -> Result<T, ReadError> {
     let field = field.ok_or_else(|| ReadError(format!("{file}: {what} is missing")))?;
-    field.parse().map_err(|_| ReadError(format!("{file}: {what} is `{}`, not a number", clip(field))))
+    let is_plain = field.len() <= NUMBER_BYTES_MAX && !field.bytes().any(|byte| byte.is_ascii_alphabetic());
+    let parsed = if is_plain { field.parse().ok() } else { None };
+    parsed.ok_or_else(|| ReadError(format!("{file}: {what} is `{}`, not a number", clip(field))))
 }
 
 /// Makes `path` hold `text`, in the memory it has.

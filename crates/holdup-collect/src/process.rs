@@ -1,5 +1,5 @@
 //! `--watch pid:N`: one process and all its threads: where each stands in the kernel, what it used, how long it waited
-//! for a CPU. A process is its number and its start: another one under the same number is not it.
+//! for a CPU; its limits, its cgroup, and what is mounted for it. A process is its number and its start: another one under the same number is not it.
 //!
 //! The command line and the environment are never read: both may hold passwords.
 
@@ -9,8 +9,10 @@ mod tasks;
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
+use crate::host::cgroup::Cgroup;
+use crate::host::mounts;
 use crate::proc::task::{self, Stat};
-use crate::proc::{Proc, Tree, number, page_bytes, ticks_per_second};
+use crate::proc::{Proc, Tree, keyed, number, page_bytes, ticks_per_second};
 use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -28,6 +30,7 @@ struct Readable {
     io: bool,
     descriptors: bool,
     delays: bool,
+    cgroup: bool,
 }
 
 /// One process as a source.
@@ -39,6 +42,7 @@ pub struct Process {
     gone: bool,
     readable: Readable,
     tasks: tasks::Tasks,
+    cgroup: Cgroup,
     buffer: Vec<u8>,
 }
 
@@ -50,8 +54,9 @@ impl Process {
             source: format!("pid:{pid}"),
             start_ticks: None,
             gone: false,
-            readable: Readable { io: true, descriptors: true, delays: true },
+            readable: Readable { io: true, descriptors: true, delays: true, cgroup: true },
             tasks: tasks::Tasks::default(),
+            cgroup: Cgroup::of(&pid.to_string()),
             buffer: Vec::new(),
         }
     }
@@ -65,7 +70,8 @@ impl Process {
         {
             return Err(error);
         }
-        let stat = Stat::parse(task::text(&mut self.buffer))?;
+        let text = task::text(&mut self.buffer);
+        let stat = Stat::parse(text)?;
         // Ended, and not yet collected by its parent: nothing of it runs any more. (A main thread that ended
         // before the others is a Z too, but those others count.)
         let ended = stat.state == 'Z' && stat.threads <= 1;
@@ -73,6 +79,8 @@ impl Process {
             return Err(ReadError(format!("pid:{pid}: the process has ended")));
         }
         self.start_ticks = Some(stat.start_ticks);
+        // Field 10; the state was field 3.
+        let minor_faults: u64 = number("stat", "minflt", task::head(text)?.2.nth(6))?;
         let per_second = ticks_per_second();
         for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
             let labels = Labels::of([("cpu_mode", mode)]);
@@ -80,29 +88,40 @@ impl Process {
         }
         out.put_plain("process_memory_usage_bytes", stat.resident_pages as f64 * page_bytes());
         out.put_plain("process_major_faults_total", stat.major_faults as f64);
+        out.put_plain("process_minor_faults_total", minor_faults as f64);
         Ok(())
     }
 
     fn descriptors(&mut self, out: &mut Out) -> Result<(), ReadError> {
         let folder = self.target.proc.path(Tree::Proc, &format!("{}/fd", self.target.pid));
         let wrap = |e: std::io::Error| ReadError(format!("{}: {e}", folder.display()));
-        let mut open = 0.0;
-        for entry in std::fs::read_dir(&folder).map_err(wrap)? {
-            entry.map_err(wrap)?;
-            open += 1.0;
+        // Since Linux 6.2 the folder's size is their number, for everybody; before it is 0.
+        let counted = if self.target.proc.is_live() { std::fs::metadata(&folder).map_err(wrap)?.len() } else { 0 };
+        let mut open = counted as f64;
+        if counted == 0 {
+            for entry in std::fs::read_dir(&folder).map_err(wrap)? {
+                entry.map_err(wrap)?;
+                open += 1.0;
+            }
         }
         out.put_plain("process_open_file_descriptors", open);
         Ok(())
     }
 
-    /// Bytes that the block layer was asked for and given, not those answered from the page cache.
+    /// Bytes that the block layer was asked for and given, and bytes that read and write calls were about, from wherever they
+    /// came: page cache, pipes and sockets too. What is read through a mapping is in neither of the latter.
     fn io(&mut self, out: &mut Out) -> Result<(), ReadError> {
-        let name = format!("{}/io", self.target.pid);
-        let text = self.target.proc.read_lines(&name, &mut self.buffer)?;
-        for (direction, field) in [("read", "read_bytes: "), ("write", "write_bytes: ")] {
-            let value = text.lines().find_map(|line| line.strip_prefix(field));
-            let bytes = number(&format!("/proc/{name}"), field, value)?;
-            out.put("process_disk_io_bytes_total", Labels::of([("direction", direction)]), bytes);
+        let name = format!("/proc/{}/io", self.target.pid);
+        let text = self.target.proc.read_lines(&format!("{}/io", self.target.pid), &mut self.buffer)?;
+        let counters = keyed::flat(&name, text)?;
+        for (metric, direction, field) in [
+            ("process_disk_io_bytes_total", "read", "read_bytes"),
+            ("process_disk_io_bytes_total", "write", "write_bytes"),
+            ("process_io_calls_bytes_total", "read", "rchar"),
+            ("process_io_calls_bytes_total", "write", "wchar"),
+        ] {
+            let value = counters.get(field).ok_or_else(|| ReadError(format!("{name}: {field} is missing")))?;
+            out.put(metric, Labels::of([("direction", direction)]), *value as f64);
         }
         Ok(())
     }
@@ -171,6 +190,13 @@ impl Collector for Process {
             missing("file descriptors", error.0, ptrace);
         }
         let Target { proc, pid } = &self.target;
+        if let Err(error) = self.cgroup.sample(proc, &mut Out::new(&mut batch, &source)) {
+            self.readable.cgroup = false;
+            missing("cgroup", error.0, "mount the cgroup file systems at /sys/fs/cgroup; of a container's process run holdup on its host");
+        }
+        if mounts::read(proc, &pid.to_string()).is_empty() {
+            missing("mounts", format!("/proc/{pid}/mountinfo can't be read: what is mounted for it is taken from the host"), ptrace);
+        }
         let folder = format!("{pid}/task/{pid}");
         if proc.word(Tree::Proc, &format!("{folder}/syscall")).is_none() {
             let why = "where its threads wait in the kernel (wchan, syscall) is not readable".to_owned();
@@ -194,12 +220,15 @@ impl Collector for Process {
             return Err(ReadError(format!("{}: the process has ended", self.source)));
         }
         let at = clock::now_ns();
-        let found = settings::read(&self.target.proc, self.target.pid, self.start_ticks);
+        let Target { proc, pid } = &self.target;
+        let mut found = settings::read(proc, *pid, self.start_ticks);
+        found.extend(self.cgroup.settings(proc));
+        found.extend(mounts::read(proc, &pid.to_string()));
         let source = &self.source;
         batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
             observed_at: at,
             source: source.clone(),
-            name: name.to_owned(),
+            name,
             value,
         }));
         Ok(())
@@ -231,6 +260,9 @@ impl Collector for Process {
         if self.readable.io {
             out.begin();
             errors.extend(self.io(&mut out).err());
+        }
+        if self.readable.cgroup {
+            errors.extend(self.cgroup.sample(&self.target.proc, &mut out).err());
         }
         let errors: Vec<String> = errors.into_iter().map(|error| error.0).collect();
         if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }

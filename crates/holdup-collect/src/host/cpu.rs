@@ -1,4 +1,4 @@
-//! Load average, CPU time by mode, context switches: `/proc/loadavg` and `/proc/stat`.
+//! Load average, CPU time by mode, context switches, open files: `/proc/loadavg`, `/proc/stat`, `/proc/sys/fs/file-nr`.
 
 use holdup_recording::Labels;
 
@@ -59,5 +59,18 @@ pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     out.put_plain("system_cpu_logical_count", f64::from(cpus));
     out.put_plain("system_context_switches_total", switches);
     out.put_plain("system_process_created_total", created);
+    Ok(())
+}
+
+/// Open files of the whole host; `fs.file-max` is their limit.
+pub(super) fn open_files(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
+    const FILE: &str = "/proc/sys/fs/file-nr";
+    let text = reader.proc.read_lines("sys/fs/file-nr", &mut reader.buffer)?;
+    let mut fields = text.split_ascii_whitespace();
+    let open: u64 = number(FILE, "open files", fields.next())?;
+    // Read to the end, so that a cut line is noticed: unused ones, and the limit.
+    let _unused: u64 = number(FILE, "unused files", fields.next())?;
+    let _limit: u64 = number(FILE, "limit", fields.next())?;
+    out.put_plain("system_file_handles", open as f64);
     Ok(())
 }

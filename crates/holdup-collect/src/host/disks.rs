@@ -1,5 +1,5 @@
-//! Whole block devices that are in use: `/proc/diskstats`. Partitions are left out; a device-mapper or RAID device
-//! stands beside the disks beneath it, so devices must not be added up.
+//! Whole block devices that are in use: `/proc/diskstats`. Partitions are left out; a loop, device-mapper or RAID device
+//! stands beside the disks beneath it, so devices must not be added up (settings say which lies on which).
 
 use std::collections::HashSet;
 
@@ -7,39 +7,45 @@ use holdup_recording::Labels;
 
 use super::Reader;
 use crate::ReadError;
-use crate::proc::{Tree, number};
+use crate::proc::Tree;
+use crate::proc::diskstats::{self, Disk, SECTOR_BYTES};
 use crate::reading::Out;
-
-/// Unit of the sector counts, whatever the device's own sector is (Documentation/admin-guide/iostats.rst).
-const SECTOR_BYTES: f64 = 512.0;
 
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     let devices = whole_devices(reader)?;
     out.begin();
     let text = reader.proc.read_lines("diskstats", &mut reader.buffer)?;
     for line in text.lines() {
-        let mut fields = line.split_ascii_whitespace();
-        let device = fields.nth(2).ok_or_else(|| ReadError("/proc/diskstats: a line without a device".to_owned()))?;
-        if !devices.contains(device) {
-            continue;
+        let device = diskstats::device(line);
+        let device = device.ok_or_else(|| ReadError("/proc/diskstats: a line without a device".to_owned()))?;
+        if devices.contains(device) {
+            put(&Disk::parse(line)?, out);
         }
-        // Reads: done, merged, sectors, ms; the same of writes; in flight, busy ms, weighted ms.
-        let mut values = [0.0; 11];
-        for (position, value) in values.iter_mut().enumerate() {
-            *value = number("/proc/diskstats", &format!("field {} of {device}", position + 1), fields.next())?;
-        }
-        let of = |direction: &str| Labels::of([("device", device), ("direction", direction)]);
-        for (direction, first) in [("read", 0), ("write", 4)] {
-            out.put("system_disk_operations_total", of(direction), values[first]);
-            out.put("system_disk_io_bytes_total", of(direction), values[first + 2] * SECTOR_BYTES);
-            out.put("system_disk_operation_time_seconds_total", of(direction), values[first + 3] / 1e3);
-        }
-        let whole = Labels::of([("device", device)]);
-        out.put("system_disk_in_flight", whole.clone(), values[8]);
-        out.put("system_disk_io_time_seconds_total", whole.clone(), values[9] / 1e3);
-        out.put("system_disk_weighted_io_time_seconds_total", whole, values[10] / 1e3);
     }
     Ok(())
+}
+
+fn put(disk: &Disk, out: &mut Out) {
+    let of = |direction: &str| Labels::of([("device", disk.device), ("direction", direction)]);
+    for (direction, requests) in [("read", &disk.reads), ("write", &disk.writes)] {
+        out.put("system_disk_operations_total", of(direction), requests.operations as f64);
+        out.put("system_disk_merged_total", of(direction), requests.merged as f64);
+        out.put("system_disk_io_bytes_total", of(direction), requests.sectors as f64 * SECTOR_BYTES);
+        out.put("system_disk_operation_time_seconds_total", of(direction), requests.time_ms as f64 / 1e3);
+    }
+    let mut whole = |metric: &str, value: f64| out.put(metric, Labels::of([("device", disk.device)]), value);
+    if let Some(in_flight) = disk.in_flight {
+        whole("system_disk_in_flight", f64::from(in_flight));
+    }
+    whole("system_disk_io_time_seconds_total", disk.busy_ms as f64 / 1e3);
+    whole("system_disk_weighted_io_time_seconds_total", disk.weighted_ms as f64 / 1e3);
+    if let Some(discards) = disk.discards {
+        whole("system_disk_discards_total", discards.operations as f64);
+    }
+    if let Some((flushes, time_ms)) = disk.flushes {
+        whole("system_disk_flushes_total", flushes as f64);
+        whole("system_disk_flush_time_seconds_total", time_ms as f64 / 1e3);
+    }
 }
 
 /// Devices with a folder in `/sys/block` (partitions have none) and a size: a loop or zram device that is not set up has size 0.

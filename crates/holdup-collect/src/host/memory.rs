@@ -4,7 +4,7 @@ use holdup_recording::Labels;
 
 use super::Reader;
 use crate::ReadError;
-use crate::proc::number;
+use crate::proc::{keyed, number};
 use crate::reading::Out;
 
 /// Memory by state. The four states of `system_memory_usage_bytes` add up to the total: `cached` is page cache and
@@ -36,19 +36,45 @@ pub(super) fn usage(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError>
     Ok(())
 }
 
-/// Pages swapped in and out, and page faults that had to read from a disk. A kernel built without swap has the last only.
+/// Pages swapped in and out, faults that had to read from a disk, pages that were read again soon after they had been given up
+/// (refaults), and what it took to find free ones. What a kernel does not count is left out: one built without swap has no
+/// swapping, one before 5.9 one kind of refault.
 pub(super) fn paging(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     const FILE: &str = "/proc/vmstat";
-    let text = reader.proc.read_lines("vmstat", &mut reader.buffer)?;
-    let field = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let faults = number(FILE, "pgmajfault", field("pgmajfault"))?;
-    for (direction, name) in [("in", "pswpin"), ("out", "pswpout")] {
-        if let Some(pages) = field(name) {
-            let pages = number(FILE, name, Some(pages))?;
-            out.put("system_paging_operations_total", Labels::of([("direction", direction)]), pages);
+    let counters = keyed::flat(FILE, reader.proc.read_lines("vmstat", &mut reader.buffer)?)?;
+    let of = |name: &str| counters.get(name).copied();
+    let faults = of("pgmajfault").ok_or_else(|| ReadError(format!("{FILE}: pgmajfault is missing")))?;
+    // Before Linux 4.8 and 4.10 each zone has a counter of its own.
+    let by_zone = |name: &str| {
+        let zones = ["dma", "dma32", "normal", "high", "movable", "device"];
+        let counts: Vec<u64> = zones.iter().filter_map(|zone| of(&format!("{name}_{zone}"))).collect();
+        (!counts.is_empty()).then(|| counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count)))
+    };
+    // What is added up must be there as a whole: this counter stands behind all of them.
+    let is_whole = of("pgrotated").is_some();
+    let all = |name: &str| of(name).or_else(|| by_zone(name)).filter(|_| is_whole);
+    let steal = ["pgsteal_direct", "pgsteal_kswapd"].iter().filter_map(|name| all(name)).reduce(u64::saturating_add);
+    for (metric, label, value) in [
+        ("system_paging_operations_total", Some(("direction", "in")), of("pswpin")),
+        ("system_paging_operations_total", Some(("direction", "out")), of("pswpout")),
+        ("system_paging_faults_total", Some(("type", "major")), Some(faults)),
+        ("system_paging_major_faults_total", None, Some(faults)),
+        (
+            "system_paging_refaults_total",
+            Some(("type", "file")),
+            of("workingset_refault_file").or_else(|| of("workingset_refault")),
+        ),
+        ("system_paging_refaults_total", Some(("type", "anon")), of("workingset_refault_anon")),
+        ("system_memory_reclaim_pages_total", Some(("kind", "scan_direct")), all("pgscan_direct")),
+        ("system_memory_reclaim_pages_total", Some(("kind", "scan_kswapd")), all("pgscan_kswapd")),
+        ("system_memory_reclaim_pages_total", Some(("kind", "steal")), steal),
+        ("system_out_of_memory_kills_total", None, of("oom_kill")),
+        ("system_allocation_stalls_total", None, all("allocstall")),
+    ] {
+        if let Some(value) = value {
+            out.put(metric, Labels::of(label), value as f64);
         }
     }
-    out.put("system_paging_faults_total", Labels::of([("type", "major")]), faults);
     Ok(())
 }
 
@@ -58,15 +84,9 @@ pub(super) fn pressure(reader: &mut Reader, out: &mut Out) -> Result<(), ReadErr
         out.begin();
         let name = format!("pressure/{resource}");
         let text = reader.proc.read_lines(&name, &mut reader.buffer)?;
-        for line in text.lines() {
-            let kind = line.split_ascii_whitespace().next().unwrap_or_default();
-            if kind != "some" && kind != "full" {
-                return Err(ReadError(format!("/proc/{name}: a line that is neither `some` nor `full`")));
-            }
-            let total = line.split_ascii_whitespace().find_map(|field| field.strip_prefix("total="));
-            let total_us: f64 = number(&format!("/proc/{name}"), "total", total)?;
+        for (kind, total_us) in keyed::pressure(&format!("/proc/{name}"), text)? {
             let labels = Labels::of([("resource", resource), ("kind", kind)]);
-            out.put("system_pressure_seconds_total", labels, total_us / 1e6);
+            out.put("system_pressure_seconds_total", labels, total_us as f64 / 1e6);
         }
     }
     Ok(())

@@ -1,42 +1,52 @@
-//! What a process is and may do: name, executable, start, limits. No command line, no environment.
+//! What a process is and may do: name, executable, start, limits. No command line, no environment. Its mounts and its cgroup are
+//! read as the host's are.
 
 use holdup_recording::clock;
 
 use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree, ticks_per_second};
 
-/// Lines of `/proc/PID/limits` that are kept, by their beginning, and their names here.
-const LIMITS: [(&str, &str); 3] = [
-    ("Max open files", "limit.nofile"),
-    ("Max processes", "limit.nproc"),
-    ("Max address space", "limit.address_space_bytes"),
+/// Lines of `/proc/PID/limits` that are kept, by their beginning, and the names of the soft and the hard limit here.
+const LIMITS: [(&str, &str, Option<&str>); 4] = [
+    ("Max open files", "limit.nofile", Some("limit.nofile_hard")),
+    ("Max processes", "limit.nproc", None),
+    ("Max locked memory", "limit.memlock_bytes", None),
+    ("Max address space", "limit.address_space_bytes", None),
 ];
 
 /// Name and value of everything that can be read.
-pub(super) fn read(proc: &Proc, pid: u32, start_ticks: Option<u64>) -> Vec<(&'static str, String)> {
-    let mut found = vec![("pid", pid.to_string())];
+pub(super) fn read(proc: &Proc, pid: u32, start_ticks: Option<u64>) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut put = |name: &str, value: String| found.push((name.to_owned(), value));
+    put("pid", pid.to_string());
     let mut buffer = Vec::new();
     let _ = proc.read(&format!("{pid}/stat"), &mut buffer);
     if let Ok(stat) = Stat::parse(task::text(&mut buffer)) {
-        found.push(("comm", stat.comm.to_owned()));
-        found.push(("threads", stat.threads.to_string()));
+        put("comm", stat.comm.to_owned());
+        put("threads", stat.threads.to_string());
     }
     // The folder is left out: what is asked is which program, and whether it was replaced (` (deleted)`).
     let executable = std::fs::read_link(proc.path(Tree::Proc, &format!("{pid}/exe"))).ok();
     if let Some(name) = executable.as_deref().and_then(|path| path.file_name()) {
-        found.push(("executable", name.to_string_lossy().into_owned()));
+        put("executable", name.to_string_lossy().into_owned());
     }
     if let Some(at) = start_ticks.and_then(|ticks| started_at(proc, ticks)) {
-        found.push(("started_at", clock::rfc3339(at)));
+        put("started_at", clock::rfc3339(at));
     }
     if let Ok(text) = proc.read_lines(&format!("{pid}/limits"), &mut buffer) {
-        for (beginning, name) in LIMITS {
+        for (beginning, soft_name, hard_name) in LIMITS {
             let line = text.lines().find_map(|line| line.strip_prefix(beginning));
-            // Soft limit, then hard limit.
-            if let Some(soft) = line.and_then(|rest| rest.split_ascii_whitespace().next()) {
-                found.push((name, soft.to_owned()));
+            let mut values = line.into_iter().flat_map(str::split_ascii_whitespace);
+            if let Some(soft) = values.next() {
+                put(soft_name, soft.to_owned());
+            }
+            if let (Some(name), Some(hard)) = (hard_name, values.next()) {
+                put(name, hard.to_owned());
             }
         }
+    }
+    if let Some(adjustment) = proc.word(Tree::Proc, &format!("{pid}/oom_score_adj")) {
+        put("oom_score_adj", adjustment);
     }
     found
 }

@@ -46,6 +46,21 @@ fn every_section_of_the_small_tree() {
         ("system_disk_io_time_seconds_total", &[("device", "vda")], 12.392),
         ("system_disk_weighted_io_time_seconds_total", &[("device", "vda")], 46.387),
         ("system_disk_in_flight", &[("device", "vda")], 3.0),
+        ("system_disk_merged_total", &[("device", "vda"), ("direction", "read")], 14_365.0),
+        ("system_disk_discards_total", &[("device", "vda")], 8_898.0),
+        ("system_disk_flushes_total", &[("device", "vda")], 4_748.0),
+        ("system_disk_flush_time_seconds_total", &[("device", "vda")], 0.255),
+        ("system_paging_major_faults_total", &[], 1587.0),
+        ("system_paging_refaults_total", &[("type", "file")], 46_830.0),
+        ("system_paging_refaults_total", &[("type", "anon")], 3.0),
+        ("system_memory_reclaim_pages_total", &[("kind", "scan_direct")], 849.0),
+        ("system_memory_reclaim_pages_total", &[("kind", "scan_kswapd")], 1_571_503.0),
+        ("system_memory_reclaim_pages_total", &[("kind", "steal")], 1_569_846.0),
+        ("system_allocation_stalls_total", &[], 10.0),
+        ("system_out_of_memory_kills_total", &[], 1.0),
+        ("system_file_handles", &[], 3_104.0),
+        ("cgroup_cpu_periods_total", &[("cgroup", "/")], 0.0),
+        ("cgroup_memory_usage_bytes", &[("cgroup", "/")], 9_000_000.0),
         ("system_network_io_bytes_total", &[("device", "eth0"), ("direction", "receive")], 403_124_122.0),
         ("system_network_errors_total", &[("device", "eth0"), ("direction", "transmit")], 3.0),
         ("system_network_dropped_total", &[("device", "eth0"), ("direction", "receive")], 2.0),
@@ -85,9 +100,19 @@ fn a_cut_file_is_a_gap_and_never_another_number() {
     let known = |s: &holdup_recording::rows::Sample| {
         whole.samples.iter().any(|w| w.metric == s.metric && w.labels == s.labels && w.value == s.value)
     };
-    for file in
-        ["loadavg", "stat", "meminfo", "vmstat", "pressure/io", "diskstats", "net/dev", "net/snmp", "net/netstat"]
-    {
+    for file in [
+        "loadavg",
+        "stat",
+        "meminfo",
+        "vmstat",
+        "pressure/io",
+        "diskstats",
+        "net/dev",
+        "net/snmp",
+        "net/netstat",
+        "sys/fs/file-nr",
+        "self/cgroup",
+    ] {
         let path = dir.path().join("proc").join(file);
         let content = std::fs::read(&path).unwrap();
         for end in (0..content.len()).step_by(3) {
@@ -106,7 +131,9 @@ fn a_cut_file_is_a_gap_and_never_another_number() {
 #[test]
 fn rubbish_is_a_gap() {
     let (dir, proc) = small_tree();
-    for file in ["loadavg", "stat", "meminfo", "vmstat", "diskstats", "net/dev", "net/snmp", "net/tcp", "71/stat"] {
+    for file in
+        ["loadavg", "stat", "meminfo", "vmstat", "diskstats", "net/dev", "net/snmp", "net/tcp", "71/task/71/stat"]
+    {
         let path = dir.path().join("proc").join(file);
         let content = std::fs::read(&path).unwrap();
         for rubbish in
@@ -168,6 +195,11 @@ fn settings_of_the_small_tree() {
     assert_eq!(setting("block.vda.read_ahead_kb"), Some("128"));
     assert_eq!(setting("block.loop0.scheduler"), None);
     assert_eq!(setting("vm.dirty_ratio"), None);
+    assert_eq!(setting("memory_total_bytes"), Some("1024000000"));
+    assert_eq!((setting("cgroup.path"), setting("cgroup.cpu_quota_us_per_period_us")), (Some("/"), Some("max")));
+    assert_eq!(setting("mount[/].device"), Some("vda"));
+    assert_eq!(setting("mount[/var/lib/my data].options"), Some("noatime,noquota,rw"));
+    assert_eq!(setting("mount[/var/lib/my data/tmp].fstype"), Some("tmpfs"));
 }
 
 /// Counters of this very machine go up and its sections can be read.

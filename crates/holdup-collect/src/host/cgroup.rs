@@ -1,0 +1,288 @@
+//! The cgroup of one process, version 1 or 2: what it was kept from (CPU quota, memory limit, throttled disk) and what it used. For `host`
+//! it is holdup's own, that is the container's if it runs in one; for `pid:N` that process's.
+//!
+//! What is counted stands at the level whose limit binds: a quota above us throttles there, and its own level shows nothing of it. Where
+//! there is no limit it is the process's own level. The label `cgroup` says which. Nothing outside the process's own line of
+//! cgroups is read.
+
+mod limits;
+
+use holdup_recording::Labels;
+
+use crate::ReadError;
+use crate::proc::cgroups::{Hierarchies, Level, Place};
+use crate::proc::devices::Devices;
+use crate::proc::{Proc, keyed};
+use crate::reading::Out;
+
+/// Follows one process's cgroup.
+pub(crate) struct Cgroup {
+    /// `self`, or a process number.
+    who: String,
+    /// `/proc/PID/cgroup` as it was when the places were found.
+    membership: String,
+    found: Found,
+    devices: Devices,
+    buffer: Vec<u8>,
+}
+
+/// A level of a hierarchy of either version.
+#[derive(Clone, Debug)]
+struct At {
+    is_v2: bool,
+    level: Level,
+}
+
+/// Where each controller's files are.
+#[derive(Default)]
+struct Found {
+    cpu: Option<At>,
+    memory: Option<At>,
+    disk: Option<At>,
+    /// Version 2 only, whichever controllers are on.
+    pressure: Option<Level>,
+    settings: Vec<(String, String)>,
+}
+
+impl Cgroup {
+    /// Of process `who`: a number, or `self`.
+    pub(crate) fn of(who: &str) -> Self {
+        Self {
+            who: who.to_owned(),
+            membership: String::new(),
+            found: Found::default(),
+            devices: Devices::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Puts what was counted into `out`.
+    ///
+    /// # Errors
+    /// If the process's cgroup can't be found or nothing of it can be read, or if a file is not of its form.
+    pub(crate) fn sample(&mut self, proc: &Proc, out: &mut Out) -> Result<(), ReadError> {
+        let name = format!("{}/cgroup", self.who);
+        let text = proc.read_lines(&name, &mut self.buffer)?;
+        if text != self.membership {
+            self.membership = text.to_owned();
+            self.locate(proc);
+        }
+        let before = out.batch.samples.len();
+        let Self { found, devices, buffer, .. } = self;
+        let mut failed = Vec::new();
+        if let Some(at) = &found.cpu {
+            failed.extend(cpu(at, buffer, out).err());
+        }
+        if let Some(at) = &found.memory {
+            failed.extend(memory(at, buffer, out).err());
+        }
+        if let Some(at) = &found.disk {
+            failed.extend(disk(at, proc, devices, buffer, out).err());
+        }
+        if let Some(level) = &found.pressure {
+            failed.extend(pressure(level, buffer, out).err());
+        }
+        if let Some(error) = failed.into_iter().next() {
+            return Err(error);
+        }
+        if out.batch.samples.len() == before {
+            return Err(ReadError(format!("/proc/{name}: no file of that cgroup can be read here")));
+        }
+        Ok(())
+    }
+
+    /// Name and value of what is set, as it is now; empty if the process's cgroup can't be found.
+    pub(crate) fn settings(&mut self, proc: &Proc) -> Vec<(String, String)> {
+        let name = format!("{}/cgroup", self.who);
+        match proc.read_lines(&name, &mut self.buffer) {
+            Ok(text) => self.membership = text.to_owned(),
+            Err(_) => return Vec::new(),
+        }
+        self.locate(proc);
+        self.found.settings.clone()
+    }
+
+    fn locate(&mut self, proc: &Proc) {
+        let Self { who, membership, devices, .. } = self;
+        let hierarchies = Hierarchies::of(proc);
+        let place = |controller| hierarchies.place(who, membership, controller);
+        let (cpu, memory, unified) = (place("cpu"), place("memory"), hierarchies.unified(who, membership));
+        // Version 2 calls it `io`; no version 1 has that name.
+        let disk = place("blkio");
+        let mut settings = Vec::new();
+        let own = [&memory, &cpu, &disk, &unified].into_iter().flatten().next();
+        let Some(own) = own else {
+            self.found = Found::default();
+            return;
+        };
+        settings.push(("cgroup.path".to_owned(), own.levels[0].path.clone()));
+        settings.push(("cgroup.version".to_owned(), if own.is_v2 { "2" } else { "1" }.to_owned()));
+        let quota = cpu.as_ref().and_then(limits::cpu);
+        let bytes = memory.as_ref().and_then(limits::memory);
+        let high = memory.as_ref().and_then(limits::memory_high);
+        let (disk_limits, disk_level) =
+            disk.as_ref().map(|place| limits::disk(place, proc, devices)).unwrap_or_default();
+        let or_max = |value: Option<String>| value.unwrap_or_else(|| "max".to_owned());
+        if cpu.is_some() {
+            let value = or_max(quota.as_ref().map(|limit| limit.value.clone()));
+            settings.push(("cgroup.cpu_quota_us_per_period_us".to_owned(), value));
+        }
+        if memory.is_some() {
+            let value = or_max(bytes.as_ref().map(|limit| limit.value.to_string()));
+            settings.push(("cgroup.memory_limit_bytes".to_owned(), value));
+        }
+        if let Some(high) = high {
+            settings.push(("cgroup.memory_high_bytes".to_owned(), high.value.to_string()));
+        }
+        for ((device, kind), limit) in disk_limits {
+            settings.push((format!("cgroup.disk_limit[{device}].{kind}"), limit.to_string()));
+        }
+        self.found = Found {
+            cpu: cpu.and_then(|place| at(&place, quota.map(|limit| limit.level), &["cpu.stat"])),
+            memory: memory.and_then(|place| at(&place, bytes.map(|limit| limit.level), &MEMORY_FILES)),
+            disk: disk.and_then(|place| at(&place, disk_level, &DISK_FILES)),
+            pressure: unified.and_then(|place| at(&place, None, &["cpu.pressure"])).map(|at| at.level),
+            settings,
+        };
+    }
+}
+
+const MEMORY_FILES: [&str; 3] = ["memory.current", "memory.usage_in_bytes", "memory.stat"];
+const DISK_FILES: [&str; 3] = ["io.stat", "blkio.throttle.io_serviced_recursive", "blkio.throttle.io_serviced"];
+
+/// The level of `place` with the limit; without one the nearest that has one of `files`: in version 2 a controller may be off for
+/// the lower ones.
+fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<At> {
+    let has_file = |level: &&Level| files.iter().any(|file| level.folder.join(file).is_file());
+    let level = match limited {
+        Some(limited) => place.levels.get(limited),
+        None => place.levels.iter().find(has_file),
+    };
+    level.map(|level| At { is_v2: place.is_v2, level: level.clone() })
+}
+
+fn labels(level: &Level, more: &[(&str, &str)]) -> Labels {
+    more.iter().fold(Labels::of([("cgroup", &*level.path)]), |labels, (name, value)| labels.with(name, *value))
+}
+
+fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+    out.begin();
+    let counters = keyed::flat("cpu.stat", level.read("cpu.stat", buffer)?)?;
+    // Nanoseconds in version 1.
+    let (throttled, unit) = if *is_v2 { ("throttled_usec", 1e6) } else { ("throttled_time", 1e9) };
+    for (metric, name, unit) in [
+        ("cgroup_cpu_periods_total", "nr_periods", 1.0),
+        ("cgroup_cpu_throttled_periods_total", "nr_throttled", 1.0),
+        ("cgroup_cpu_throttled_time_seconds_total", throttled, unit),
+    ] {
+        if let Some(value) = counters.get(name) {
+            out.put(metric, labels(level, &[]), *value as f64 / unit);
+        }
+    }
+    Ok(())
+}
+
+fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+    out.begin();
+    let usage = level.word(if *is_v2 { "memory.current" } else { "memory.usage_in_bytes" });
+    // The root of version 2 has no such file.
+    if let Some(bytes) = usage.and_then(|text| text.parse::<u64>().ok()) {
+        out.put("cgroup_memory_usage_bytes", labels(level, &[]), bytes as f64);
+    }
+    out.begin();
+    let stat = keyed::flat("memory.stat", level.read("memory.stat", buffer)?)?;
+    // Version 1 has the cgroup alone, and with all below it as `total_`. Before Linux 5.9 there was one kind of refault.
+    let of = |name: &str| if *is_v2 { stat.get(name) } else { stat.get(format!("total_{name}").as_str()) }.copied();
+    let mut put = |metric: &str, more: &[(&str, &str)], value: Option<u64>| {
+        if let Some(value) = value {
+            out.put(metric, labels(level, more), value as f64);
+        }
+    };
+    put("cgroup_memory_file_bytes", &[], of(if *is_v2 { "file" } else { "cache" }));
+    put("cgroup_memory_major_faults_total", &[], of("pgmajfault"));
+    let file = of("workingset_refault_file").or_else(|| of("workingset_refault"));
+    put("cgroup_memory_refaults_total", &[("type", "file")], file);
+    put("cgroup_memory_refaults_total", &[("type", "anon")], of("workingset_refault_anon"));
+    out.begin();
+    let (hits, kills) = if *is_v2 {
+        let events =
+            level.read("memory.events", buffer).ok().map(|text| keyed::flat("memory.events", text)).transpose()?;
+        let of = |name: &str| events.as_ref().and_then(|events| events.get(name).copied());
+        (of("max"), of("oom_kill"))
+    } else {
+        let hits = level.word("memory.failcnt").and_then(|text| text.parse().ok());
+        let control = level.read("memory.oom_control", buffer).ok();
+        let control = control.map(|text| keyed::flat("memory.oom_control", text)).transpose()?;
+        (hits, control.and_then(|control| control.get("oom_kill").copied()))
+    };
+    let mut put = |metric: &str, value: Option<u64>| {
+        if let Some(value) = value {
+            out.put(metric, labels(level, &[]), value as f64);
+        }
+    };
+    put("cgroup_memory_limit_hits_total", hits);
+    put("cgroup_out_of_memory_kills_total", kills);
+    Ok(())
+}
+
+fn disk(
+    At { is_v2, level }: &At,
+    proc: &Proc,
+    devices: &mut Devices,
+    buffer: &mut Vec<u8>,
+    out: &mut Out,
+) -> Result<(), ReadError> {
+    let mut put = |out: &mut Out, metric: &str, number: &str, direction: &str, value: u64| {
+        // A device that is gone since has no name, and nobody to ask about it.
+        if let Some(device) = devices.name(proc, number) {
+            out.put(metric, labels(level, &[("device", device), ("direction", direction)]), value as f64);
+        }
+    };
+    const BYTES: &str = "cgroup_disk_io_bytes_total";
+    const OPERATIONS: &str = "cgroup_disk_operations_total";
+    if *is_v2 {
+        out.begin();
+        let keys = [
+            ("rbytes", BYTES, "read"),
+            ("wbytes", BYTES, "write"),
+            ("rios", OPERATIONS, "read"),
+            ("wios", OPERATIONS, "write"),
+        ];
+        for (number, pairs) in keyed::nested("io.stat", level.read("io.stat", buffer)?)? {
+            for (key, value) in pairs {
+                if let Some((_, metric, direction)) = keys.iter().find(|(name, ..)| *name == key) {
+                    put(out, metric, number, direction, value);
+                }
+            }
+        }
+        return Ok(());
+    }
+    for (metric, file) in [(BYTES, "blkio.throttle.io_service_bytes"), (OPERATIONS, "blkio.throttle.io_serviced")] {
+        out.begin();
+        // With all that is below, since Linux 4.16.
+        let recursive = format!("{file}_recursive");
+        let name = if level.folder.join(&recursive).is_file() { &recursive } else { file };
+        for (number, word, value) in keyed::blkio(name, level.read(name, buffer)?)? {
+            match word {
+                "Read" => put(out, metric, number, "read", value),
+                "Write" => put(out, metric, number, "write", value),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
+fn pressure(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+    for resource in ["cpu", "memory", "io"] {
+        out.begin();
+        let file = format!("{resource}.pressure");
+        // The file is there with PSI switched off, too, and can't be read then.
+        let Ok(text) = level.read(&file, buffer) else { continue };
+        for (kind, total_us) in keyed::pressure(&file, text)? {
+            let labels = labels(level, &[("resource", resource), ("kind", kind)]);
+            out.put("cgroup_pressure_stall_seconds_total", labels, total_us as f64 / 1e6);
+        }
+    }
+    Ok(())
+}

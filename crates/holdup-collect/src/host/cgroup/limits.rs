@@ -1,0 +1,106 @@
+//! What a cgroup may use. A limit binds everything below it, so all levels up to the root (or to what a container shows
+//! of it) are looked at, and the tightest one counts. No counter is read.
+
+use std::collections::BTreeMap;
+
+use crate::proc::cgroups::{Level, Place};
+use crate::proc::devices::Devices;
+use crate::proc::{Proc, keyed};
+
+/// Version 1 writes "no limit" as the largest number of whole pages.
+const MEMORY_UNLIMITED: u64 = 1 << 60;
+
+/// Names in a setting, files of version 1, keys of version 2's `io.max`.
+const DISK_LIMITS: [(&str, &str, &str); 4] = [
+    ("read_bytes_per_second", "blkio.throttle.read_bps_device", "rbps"),
+    ("write_bytes_per_second", "blkio.throttle.write_bps_device", "wbps"),
+    ("read_operations_per_second", "blkio.throttle.read_iops_device", "riops"),
+    ("write_operations_per_second", "blkio.throttle.write_iops_device", "wiops"),
+];
+
+/// The tightest of a kind, and the level (index into the place's levels) that has it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Tightest<T> {
+    pub value: T,
+    pub level: usize,
+}
+
+/// CPU quota as `QUOTA PERIOD` in microseconds.
+pub(super) fn cpu(place: &Place) -> Option<Tightest<String>> {
+    let mut found: Option<(f64, Tightest<String>)> = None;
+    for (level, at) in place.levels.iter().zip(0..) {
+        let both = if place.is_v2 {
+            let both = level.word("cpu.max");
+            both.and_then(|both| both.split_once(' ').map(|(of, per)| (of.to_owned(), per.to_owned())))
+        } else {
+            level.word("cpu.cfs_quota_us").zip(level.word("cpu.cfs_period_us"))
+        };
+        let Some((of, per)) = both else { continue };
+        // `max`, and version 1's -1, are no limit.
+        let (Ok(of_us), Ok(per_us)) = (of.parse::<u32>(), per.parse::<u32>()) else { continue };
+        let ratio = f64::from(of_us) / f64::from(per_us);
+        if of_us > 0 && per_us > 0 && found.as_ref().is_none_or(|(least, _)| ratio < *least) {
+            found = Some((ratio, Tightest { value: format!("{of} {per}"), level: at }));
+        }
+    }
+    found.map(|(_, tightest)| tightest)
+}
+
+/// Memory limit, bytes.
+pub(super) fn memory(place: &Place) -> Option<Tightest<u64>> {
+    least(place, if place.is_v2 { "memory.max" } else { "memory.limit_in_bytes" })
+}
+
+/// Bytes from which version 2 slows a cgroup down to reclaim its memory.
+pub(super) fn memory_high(place: &Place) -> Option<Tightest<u64>> {
+    if place.is_v2 { least(place, "memory.high") } else { None }
+}
+
+fn least(place: &Place, file: &str) -> Option<Tightest<u64>> {
+    let levels = place.levels.iter().zip(0..);
+    let limits = levels.filter_map(|(level, at)| {
+        let value = level.word(file)?.parse().ok().filter(|bytes| *bytes < MEMORY_UNLIMITED)?;
+        Some(Tightest { value, level: at })
+    });
+    limits.min_by_key(|limit| (limit.value, limit.level))
+}
+
+/// Limits a second by device and kind (`read_bytes_per_second`, …), and the nearest level that has any.
+pub(super) fn disk(
+    place: &Place,
+    proc: &Proc,
+    devices: &mut Devices,
+) -> (BTreeMap<(String, &'static str), u64>, Option<usize>) {
+    let mut found: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
+    let mut nearest = None;
+    for (level, at) in place.levels.iter().zip(0..) {
+        for (number, kind, limit) in disk_of(level, place.is_v2) {
+            let Some(device) = devices.name(proc, &number) else { continue };
+            nearest = nearest.or(Some(at));
+            let least = found.entry((device.to_owned(), kind)).or_insert(limit);
+            *least = limit.min(*least);
+        }
+    }
+    (found, nearest)
+}
+
+fn disk_of(level: &Level, is_v2: bool) -> Vec<(String, &'static str, u64)> {
+    let mut found = Vec::new();
+    let mut buffer = Vec::new();
+    if is_v2 {
+        let Ok(text) = level.read("io.max", &mut buffer) else { return found };
+        for (device, pairs) in keyed::nested("io.max", text).unwrap_or_default() {
+            for (kind, _, key) in DISK_LIMITS {
+                let limit = pairs.iter().find(|(name, _)| *name == key).map(|(_, value)| *value);
+                found.extend(limit.map(|limit| (device.to_owned(), kind, limit)));
+            }
+        }
+    } else {
+        for (kind, file, _) in DISK_LIMITS {
+            let Ok(text) = level.read(file, &mut buffer) else { continue };
+            let lines = keyed::blkio(file, text).unwrap_or_default();
+            found.extend(lines.into_iter().map(|(device, _, limit)| (device.to_owned(), kind, limit)));
+        }
+    }
+    found
+}

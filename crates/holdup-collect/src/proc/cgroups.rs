@@ -1,0 +1,261 @@
+//! Where the cgroups of a process are: `/proc/PID/cgroup` (cgroups(7)) held against the hierarchies that are mounted here, in
+//! version 1, 2, or both. Each controller has its own place, and all levels above it, since a limit binds what is below. It reads
+//! no counter and no limit.
+//!
+//! In a container's own cgroup namespace the path is `/` and its files lie at the mount point; with the host's namespace, but
+//! only the container's part mounted, the mount's root says which part that is.
+
+use std::path::PathBuf;
+
+use crate::ReadError;
+use crate::proc::mountinfo::Mount;
+use crate::proc::{Proc, read_even_empty};
+
+/// Deepest nesting that is followed.
+const LEVELS_MAX: usize = 64;
+
+/// One level of a hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Level {
+    /// Path of the cgroup as `/proc/PID/cgroup` would say it.
+    pub path: String,
+    /// Where its files are.
+    pub folder: PathBuf,
+}
+
+/// The cgroup of a process for one controller: its own level first, then those above.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Whether it is of cgroup version 2.
+    pub is_v2: bool,
+    /// Never empty.
+    pub levels: Vec<Level>,
+}
+
+/// One line of `/proc/PID/cgroup`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership<'a> {
+    /// Version 1's controllers, comma-separated; empty of version 2.
+    pub controllers: &'a str,
+    /// The cgroup's path.
+    pub path: &'a str,
+}
+
+/// Lines of `/proc/PID/cgroup`; what is not of the form is left out.
+pub fn memberships(text: &str) -> Vec<Membership<'_>> {
+    text.lines().filter_map(membership).collect()
+}
+
+fn membership(line: &str) -> Option<Membership<'_>> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (controllers, path) = (fields.next()?, fields.next()?);
+    path.starts_with('/').then_some(Membership { controllers, path })
+}
+
+/// A mounted hierarchy.
+#[derive(Clone, Debug)]
+struct Hierarchy {
+    is_v2: bool,
+    /// Super options; the controllers are among them.
+    options: String,
+    /// The cgroup that is seen at the mount point.
+    root: String,
+    point: PathBuf,
+}
+
+/// The hierarchies that are mounted here.
+#[derive(Clone, Debug)]
+pub struct Hierarchies(Vec<Hierarchy>);
+
+impl Hierarchies {
+    /// Those that `/proc/self/mountinfo` names; where it names none, those at the usual places below `/sys/fs/cgroup`.
+    pub fn of(proc: &Proc) -> Self {
+        let mut buffer = Vec::new();
+        let text = proc.read_lines("self/mountinfo", &mut buffer).unwrap_or_default();
+        let mounts = text.lines().filter(|line| line.contains("cgroup")).filter_map(Mount::parse);
+        let mut found: Vec<Hierarchy> = mounts
+            .filter(|mount| mount.fstype == "cgroup" || mount.fstype == "cgroup2")
+            .map(|mount| Hierarchy {
+                is_v2: mount.fstype == "cgroup2",
+                options: mount.super_options.to_owned(),
+                root: mount.root.into_owned(),
+                point: proc.rooted(&mount.path),
+            })
+            .collect();
+        if found.is_empty() {
+            let usual = |is_v2, options: &str, folder: &str| {
+                let point = proc.rooted("/sys/fs/cgroup").join(folder);
+                point.is_dir().then(|| Hierarchy { is_v2, options: options.to_owned(), root: "/".to_owned(), point })
+            };
+            let v1 = ["cpu", "memory", "blkio"].into_iter().filter_map(|name| usual(false, name, name));
+            found.extend(v1.chain(usual(true, "", "unified")).chain(usual(true, "", "")));
+        }
+        Self(found)
+    }
+
+    /// Where `who` (`self` or a process number), whose `/proc/PID/cgroup` is `text`, is for `controller`: in version 1 if the controller is
+    /// there, else in version 2. Nothing if that can't be seen from here.
+    pub fn place(&self, who: &str, text: &str, controller: &str) -> Option<Place> {
+        let memberships = memberships(text);
+        let v1 = memberships.iter().find(|line| line.controllers.split(',').any(|name| name == controller));
+        let hierarchies = self.0.iter();
+        match v1 {
+            Some(line) => hierarchies
+                .filter(|it| !it.is_v2 && it.options.split(',').any(|option| option == controller))
+                .find_map(|it| it.place(who, line.path)),
+            None => self.unified(who, text),
+        }
+    }
+
+    /// Where `who` is in version 2, whichever controllers that has.
+    pub fn unified(&self, who: &str, text: &str) -> Option<Place> {
+        let path = memberships(text).iter().find(|line| line.controllers.is_empty())?.path;
+        self.0.iter().filter(|it| it.is_v2).find_map(|it| it.place(who, path))
+    }
+}
+
+impl Hierarchy {
+    fn place(&self, who: &str, path: &str) -> Option<Place> {
+        let inner = below(path, &self.root).filter(|inner| self.folder(inner).is_dir());
+        // We are somewhere below what is mounted here, wherever the path says.
+        let inner = if who == "self" { inner.or(Some("")) } else { inner }?;
+        let head = path.strip_suffix(inner).unwrap_or_default();
+        let levels = levels(inner).map(|level| Level {
+            path: if head.len() + level.len() == 0 { "/".to_owned() } else { format!("{head}{level}") },
+            folder: self.folder(level),
+        });
+        let levels: Vec<Level> = levels.take(LEVELS_MAX).collect();
+        levels.last().is_some_and(|level| level.folder.is_dir()).then_some(Place { is_v2: self.is_v2, levels })
+    }
+
+    fn folder(&self, inner: &str) -> PathBuf {
+        self.point.join(inner.trim_start_matches('/'))
+    }
+}
+
+impl Level {
+    /// A file's text, trimmed; nothing if it can't be read.
+    pub fn word(&self, file: &str) -> Option<String> {
+        let mut buffer = Vec::new();
+        let text = self.read(file, &mut buffer).ok()?.trim();
+        (!text.is_empty()).then(|| text.to_owned())
+    }
+
+    /// A file into `buffer`, as text.
+    ///
+    /// # Errors
+    /// If it can't be read. An empty one (`io.stat` of a cgroup that did nothing yet) is no error.
+    pub fn read<'a>(&self, file: &str, buffer: &'a mut Vec<u8>) -> Result<&'a str, ReadError> {
+        read_even_empty(&self.folder.join(file), buffer)
+    }
+}
+
+/// The part of `path` below `root`, without a slash at its end: `/a/b` below `/a` is `/b`. Nothing if it is not below, or leads
+/// out again: `/../x` is outside of what our namespace shows.
+pub fn below<'a>(path: &'a str, root: &str) -> Option<&'a str> {
+    let inner = path.trim_end_matches('/').strip_prefix(root.trim_end_matches('/'))?;
+    let is_part = inner.is_empty() || inner.starts_with('/');
+    (is_part && !inner.split('/').any(|part| part == "..")).then_some(inner)
+}
+
+/// `/a/b` -> `/a/b`, `/a`, and the root as nothing.
+fn levels(path: &str) -> impl Iterator<Item = &str> {
+    std::iter::successors(Some(path), |path| path.rsplit_once('/').map(|(parent, _)| parent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tree(files: &[(&str, &str)]) -> (tempfile::TempDir, Proc) {
+        let dir = tempfile::tempdir().unwrap();
+        for (path, text) in files {
+            let path = dir.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let proc = Proc::at(dir.path());
+        (dir, proc)
+    }
+
+    fn paths(place: &Place, dir: &tempfile::TempDir) -> Vec<(String, String)> {
+        let folder = |level: &Level| {
+            level.folder.strip_prefix(dir.path()).unwrap().to_string_lossy().trim_end_matches('/').to_owned()
+        };
+        place.levels.iter().map(|level| (level.path.clone(), folder(level))).collect()
+    }
+
+    fn pairs(expected: &[(&str, &str)]) -> Vec<(String, String)> {
+        expected.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect()
+    }
+
+    #[test]
+    fn lines_of_both_versions() {
+        let found = memberships("5:cpu,cpuacct:/a:b\n1:name=systemd:/\n0::/x\nrubbish\n7:memory:x\n");
+        let found: Vec<_> = found.iter().map(|it| (it.controllers, it.path)).collect();
+        assert_eq!(found, [("cpu,cpuacct", "/a:b"), ("name=systemd", "/"), ("", "/x")]);
+    }
+
+    #[test]
+    fn below_a_root() {
+        assert_eq!(below("/a/b", "/a"), Some("/b"));
+        assert_eq!(below("/a/b", "/"), Some("/a/b"));
+        assert_eq!((below("/", "/"), below("/a", "/a")), (Some(""), Some("")));
+        assert_eq!((below("/ab", "/a"), below("/a/../..", "/"), below("/../x", "/")), (None, None, None));
+    }
+
+    #[test]
+    fn version_2_with_levels_up_to_the_mount() {
+        let (dir, proc) = tree(&[
+            ("proc/self/mountinfo", "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n"),
+            ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n"),
+        ]);
+        let place = Hierarchies::of(&proc).place("7", "0::/a/b\n", "cpu").unwrap();
+        assert!(place.is_v2);
+        assert_eq!(
+            paths(&place, &dir),
+            pairs(&[("/a/b", "sys/fs/cgroup/a/b"), ("/a", "sys/fs/cgroup/a"), ("/", "sys/fs/cgroup")])
+        );
+        // Gone, or out of our namespace's sight: nothing of another process, the mount point of our own.
+        for path in ["0::/gone\n", "0::/../x\n"] {
+            assert_eq!(Hierarchies::of(&proc).place("7", path, "cpu"), None);
+            let own = Hierarchies::of(&proc).place("self", path, "cpu").unwrap();
+            assert_eq!(own.levels.len(), 1);
+        }
+    }
+
+    #[test]
+    fn version_1_at_other_places_and_beside_version_2() {
+        let (dir, proc) = tree(&[
+            (
+                "proc/self/mountinfo",
+                "\
+35 31 0:32 / /cgroup/mem rw - cgroup cgroup rw,memory
+36 31 0:33 / /cgroup/cpu\\040x rw - cgroup cgroup rw,cpu,cpuacct
+37 31 0:34 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+",
+            ),
+            ("cgroup/mem/m/memory.limit_in_bytes", "1\n"),
+            ("cgroup/cpu x/c/cpu.shares", "1\n"),
+            ("sys/fs/cgroup/unified/u/cpu.pressure", "x\n"),
+        ]);
+        let text = "3:memory:/m\n2:cpu,cpuacct:/c\n1:blkio:/\n0::/u\n";
+        let hierarchies = Hierarchies::of(&proc);
+        let memory = hierarchies.place("7", text, "memory").unwrap();
+        assert_eq!(paths(&memory, &dir), pairs(&[("/m", "cgroup/mem/m"), ("/", "cgroup/mem")]));
+        assert_eq!(paths(&hierarchies.place("7", text, "cpu").unwrap(), &dir)[0].1, "cgroup/cpu x/c");
+        assert_eq!(hierarchies.place("7", text, "blkio"), None);
+        assert_eq!(paths(&hierarchies.unified("7", text).unwrap(), &dir)[0].1, "sys/fs/cgroup/unified/u");
+    }
+
+    /// Docker on version 1: the host's path, of which the container sees its own part.
+    #[test]
+    fn a_container_with_its_part_mounted() {
+        let (dir, proc) = tree(&[
+            ("proc/self/mountinfo", "35 31 0:32 /docker/abc /sys/fs/cgroup/memory ro - cgroup cgroup rw,memory\n"),
+            ("sys/fs/cgroup/memory/memory.limit_in_bytes", "1\n"),
+        ]);
+        let place = Hierarchies::of(&proc).place("self", "4:memory:/docker/abc\n", "memory").unwrap();
+        assert_eq!(paths(&place, &dir), pairs(&[("/docker/abc", "sys/fs/cgroup/memory")]));
+    }
+}
