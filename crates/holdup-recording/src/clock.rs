@@ -1,10 +1,31 @@
 //! Time as the recording keeps it: integer nanoseconds since the Unix epoch.
+//!
+//! The wall clock is read once a process; from there on the monotonic clock counts. A wall clock that is set while we record
+//! (NTP's first step, a person, a machine that was moved) would put samples in another order than they were taken in, and
+//! make leaps of counters that never leapt. So all times of one recording are of one even clock, off by whatever the wall
+//! clock was off when it began.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::sync::OnceLock;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-/// Now, in nanoseconds since the Unix epoch (0 if the clock stands before 1970).
+/// Now, in nanoseconds since the Unix epoch. Never goes back within a process.
 pub fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as i64)
+    static BEGAN: Began = Began::new();
+    even_ns(&BEGAN, wall_ns)
+}
+
+/// What the wall clock said at one moment.
+type Began = OnceLock<(i64, Instant)>;
+
+fn even_ns(began: &Began, wall_ns: impl FnOnce() -> i64) -> i64 {
+    let (then_ns, instant) = began.get_or_init(|| (wall_ns(), Instant::now()));
+    then_ns.saturating_add(i64::try_from(instant.elapsed().as_nanos()).unwrap_or(i64::MAX))
+}
+
+/// What the wall clock says, in nanoseconds since the Unix epoch (0 if it stands before 1970). It may go back; times that are kept
+/// are of [`now_ns`].
+pub fn wall_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
 /// `ns` as RFC 3339 in UTC with milliseconds, e.g. `2026-02-03T04:05:06.789Z`.
@@ -34,6 +55,21 @@ pub fn rfc3339(ns: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_wall_clock_that_is_set_moves_no_time() {
+        let began = Began::new();
+        let first = even_ns(&began, || 1_000_000_000_000);
+        let later = [even_ns(&began, || 0), even_ns(&began, || 9_000_000_000_000), even_ns(&began, || 5)];
+        let even = later.iter().scan(first, |last, now| Some(*now >= std::mem::replace(last, *now)));
+        assert!(even.into_iter().all(|is_even| is_even), "{first}, {later:?}");
+        assert!(later[2] - first < 60_000_000_000, "{first}, {later:?}");
+    }
+
+    #[test]
+    fn now_is_near_the_wall_clock() {
+        assert!((wall_ns() - now_ns()).abs() < 60_000_000_000);
+    }
 
     #[test]
     fn civil_dates() {
