@@ -9,6 +9,7 @@ import { chartElement, fromHash, toHash } from "./link.ts";
 import type { Report, Run, Slice } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
+import { Chain, LoadAverage, Notes } from "./parts/kernel.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
 import { ObjectivesTable } from "./parts/objectives.tsx";
 import { SearchPart } from "./parts/search.tsx";
@@ -128,9 +129,12 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       {v.search && <Section id="search" title="What the search found" note="response time over the offered rate"><SearchPart search={v.search} /></Section>}
       {v.findings.length > 0 && (
         <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
+          <Chain findings={v.findings} />
           {v.findings.map((f, i) => <FindingNote key={i} finding={f} {...link} />)}
         </Section>
       )}
+      {v.next && <Section id="next" title="What will bind next" note="once nothing else is slow"><FindingNote finding={v.next} {...link} /></Section>}
+      {v.host_load && <Section id="host-load" title="The load average" note="what it was made of"><LoadAverage load={v.host_load} /></Section>}
       {report.comparison && (
         <Section id="comparison" title="Before and after" note="the same load on both"><ComparisonTable comparison={report.comparison} /></Section>
       )}
@@ -146,6 +150,9 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       )}
       {v.not_judged.length > 0 && (
         <Section id="not-judged" title="Not judged" note="could not be seen in this run"><NotJudgedList items={v.not_judged} /></Section>
+      )}
+      {v.notes.length > 0 && (
+        <Section id="notes" title="Against the vendors’ advice" note={`${v.notes.length}, none a finding by itself`}><Notes notes={v.notes} /></Section>
       )}
       {run.charts.length > 0 && (
         <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>

@@ -25,6 +25,12 @@ export interface Verdict {
   findings: Finding[];
   cleared: Cleared[];
   not_judged: NotJudged[];
+  /** what will bind next; none if nothing stands out */
+  next: Finding | null;
+  /** what is set against the vendors' advice */
+  notes: Note[];
+  /** the load average, explained; none if it was not recorded */
+  host_load: HostLoad | null;
   ledger: LedgerRow[];
   objectives: Objective[];
   /** what a search for the knee found; none if the load was none */
@@ -37,6 +43,8 @@ export interface Finding {
   cause: string;
   title: string;
   role: "root" | "contributor" | "symptom" | "next";
+  /** the cause that it is a consequence of */
+  follows_from?: string | null;
   /** 0-1 */
   confidence: number;
   explains_ms: number | null;
@@ -67,7 +75,46 @@ export interface Evidence {
 export interface Fix {
   text: string;
   command?: string | null;
+  /** how to keep it over a restart */
+  keep?: string | null;
   risk?: string | null;
+}
+
+/** A setting that is not as a vendor advises. */
+export interface Note {
+  check: string;
+  vendor: string;
+  subject: string;
+  observed: string;
+  advised: string;
+  text: string;
+  /** the finding that shows that it matters */
+  finding?: string | null;
+  fix?: Fix | null;
+  reference: string;
+}
+
+export interface HostLoad {
+  text: string;
+  /** over 1, 5 and 15 minutes, at the end */
+  load_average: number[];
+  load_1m_start: number;
+  load_1m_max: number;
+  cpus: number;
+  idle_ratio: number;
+  iowait_ratio: number;
+  runnable: number;
+  uninterruptible: number;
+  reconstructed_1m: number;
+  parts: HostLoadPart[];
+}
+
+/** Threads at one place in the kernel. */
+export interface HostLoadPart {
+  process: string;
+  state: string;
+  wchan: string | null;
+  threads: number;
 }
 
 export interface Cleared {
@@ -250,7 +297,7 @@ export interface ComparisonRow {
   unit: string;
   before: number | null;
   after: number | null;
-  verdict: "better" | "worse" | "same" | "unclear";
+  verdict: "better" | "worse" | "same" | "different" | "unclear";
 }
 
 type Loose = Record<string, unknown>;
@@ -312,6 +359,14 @@ function validity(value: unknown): Loose {
   return { ...v, reasons: list(v.reasons), fixes: list(v.fixes), slices: list<Loose>(v.slices).filter(bounded) };
 }
 
+const note = (item: Loose): Loose => ({ ...item, fix: isObject(item.fix) ? item.fix : null });
+
+function hostLoad(value: unknown): Loose | null {
+  if (!isObject(value)) return null;
+  const averages = (Array.isArray(value.load_average) ? value.load_average : []).map((v) => number(v, 0));
+  return { ...value, load_average: averages, parts: list<Loose>(value.parts, (p) => ({ ...p, threads: number(p.threads, 0) })) };
+}
+
 function verdict(value: unknown): Loose {
   const v = object(value);
   const load = object(v.load);
@@ -320,6 +375,9 @@ function verdict(value: unknown): Loose {
     findings: list(v.findings, evidenced),
     cleared: list(v.cleared, evidenced),
     not_judged: list(v.not_judged),
+    next: isObject(v.next) ? evidenced(v.next) : null,
+    notes: list(v.notes, note),
+    host_load: hostLoad(v.host_load),
     objectives: list(v.objectives, objective),
     search: search(v.search),
     ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),

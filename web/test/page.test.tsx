@@ -38,6 +38,31 @@ test("the verdict reads whole: confidence, what it explains, evidence linked to 
   for (const href of links) assert.ok(root.querySelector(`[id="chart:${href?.split("/")[1]}"]`), `${href} leads nowhere`);
 });
 
+test("what stands around a finding: chain, next, load average, notes; hostile text stays text", () => {
+  const report = readReport(sample);
+  const { verdict } = report.runs[0]!;
+  const root_cause = verdict.findings[0]!;
+  verdict.findings[1]!.follows_from = root_cause.cause;
+  root_cause.fixes[0]!.keep = HOSTILE;
+  verdict.next = { ...root_cause, cause: "table_cache_small", title: HOSTILE, role: "next" };
+  verdict.host_load = {
+    text: HOSTILE, load_average: [129.4, 60, 30], load_1m_start: 2, load_1m_max: 129.4, cpus: 2, idle_ratio: 0.45, iowait_ratio: 0.1,
+    runnable: 41, uninterruptible: 547, reconstructed_1m: 128, parts: [{ process: HOSTILE, state: "D", wchan: "do_unlinkat", threads: 547 }],
+  };
+  verdict.notes = [{
+    check: "readahead", vendor: "MongoDB", subject: HOSTILE, observed: "128 KB", advised: "4 to 16 KB", text: HOSTILE,
+    finding: "readahead_too_large", fix: { text: HOSTILE, command: HOSTILE }, reference: HOSTILE,
+  }];
+  const root = show(report);
+  assert.equal(root.querySelector(".chain")?.textContent, `${root_cause.cause} → ${verdict.findings[1]!.cause}`);
+  const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
+  for (const title of ["What will bind next", "The load average", "Against the vendors’ advice"]) assert.ok(titles.includes(title), `${title} is not in ${titles.join()}`);
+  assert.match(root.querySelector(".host-load")?.textContent ?? "", /129.*547/);
+  assert.match(root.querySelector(".notes")?.textContent ?? "", /matters here: readahead_too_large/);
+  assert.equal(root.querySelectorAll("img").length, 0);
+  assert.ok((root.textContent ?? "").split(HOSTILE).length > 8);
+});
+
 test("each run is a tab, and evidence for a chart that is not there is no link", () => {
   const report = readReport(sample);
   report.runs[0]!.charts = [];

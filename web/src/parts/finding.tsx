@@ -17,6 +17,7 @@ export function FindingNote({ finding: f, ...rest }: Props) {
         <span class="role">{ROLES[f.role] ?? String(f.role)}</span>
         <h3>{f.title || words(f.cause)}</h3>
         <code class="slug">{f.cause}</code>
+        {f.follows_from && <span class="soft small">follows from <code>{f.follows_from}</code></span>}
       </header>
       <p class="weight">
         <span><b class="n">{percent(f.confidence)}</b> sure</span>
@@ -38,6 +39,8 @@ function Explained({ finding: f }: { finding: Finding }) {
   const { explains_ms, explains_ratio: ratio } = f;
   if (typeof explains_ms !== "number") return null;
   const known = typeof ratio === "number" && ratio > 0;
+  // No wait explains a request that is refused: then the share is of the failed ones.
+  if (known && explains_ms === 0) return <span>explains <b class="n">{percent(ratio)}</b> of the failed requests</span>;
   return (
     <>
       {known && <span class="meter" aria-hidden="true"><i style={{ width: `${Math.min(100, ratio * 100)}%` }} /></span>}
@@ -49,11 +52,12 @@ function Explained({ finding: f }: { finding: Finding }) {
   );
 }
 
-function FixItem({ fix }: { fix: Fix }) {
+export function FixItem({ fix }: { fix: Fix }) {
   return (
     <li>
       <p>{fix.text}</p>
       {fix.command && <Command text={fix.command} />}
+      {fix.keep && <p class="risk"><b>To keep it:</b> {fix.keep}</p>}
       {fix.risk && <p class="risk"><b>Risk:</b> {fix.risk}</p>}
     </li>
   );

@@ -26,7 +26,7 @@ export function ComparisonTable({ comparison: c }: { comparison: Comparison }) {
   );
 }
 
-const MOOD: Record<string, string> = { better: "good", worse: "bad", same: "", unclear: "unsure" };
+const MOOD: Record<string, string> = { better: "good", worse: "bad", same: "", different: "", unclear: "unsure" };
 
 /** A factor where it is large, percent where it is small, points where the value is a share. */
 function change(before: number | null, after: number | null, unit: string): string {

@@ -1,6 +1,6 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
 use crate::signals::processes::Process;
 use crate::signals::{Counter, Missing, View};
@@ -230,7 +230,10 @@ impl Throttled<'_> {
 /// The quota that the load would use to [`WELL_USED`]: what a request uses, times those that are due.
 fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) -> Vec<Fix> {
     let used = one.used.unwrap_or(one.quota.cpus() * one.periods.seconds);
-    let needed = used / completed * case.peak_offered_per_second();
+    // What clients gave up on was worked on as well: the app's own count is the better one where there is one.
+    let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS);
+    let served = served.map_or(completed, |c| c.delta.max(completed));
+    let needed = used / served * case.peak_offered_per_second();
     // In steps of 5 % of a CPU, and more than there is now.
     let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
     let micros = (cpus * one.quota.period_micros).round();

@@ -161,12 +161,10 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
         .chain(killed)
         .find_map(|source| Some((source, view.setting_of(source, LIMIT)?.parse::<f64>().ok()?)))?;
     let name = view.setting_of(source, "comm").unwrap_or(source).to_owned();
-    let peak = view.gauge_where(|s| s == source, "process_memory_usage_bytes", &[], HOST).map_or(0.0, |g| g.max);
-    let text = format!(
-        "{name} was in a cgroup that may have {} MB of memory; it had {} MB when it was last seen",
-        thousands(bytes / 1e6),
-        thousands(peak / 1e6)
-    );
+    let most = |metric| view.gauge_where(|s| s == source, metric, &[], HOST).map(|g| g.max);
+    let peak = most("cgroup_memory_usage_bytes").or_else(|_| most("process_memory_usage_bytes"));
+    let had = peak.map_or_else(|_| String::new(), |b| format!("; it had up to {} MB in a sample", thousands(b / 1e6)));
+    let text = format!("{name} was in a cgroup that may have {} MB of memory{had}", thousands(bytes / 1e6));
     let evidence = view.setting_evidence(source, LIMIT, "more than it needs", text);
     let path = view.setting_of(source, "cgroup.path").unwrap_or("ITS-CGROUP").to_owned();
     Some(Limit { name, source: source.to_owned(), path, bytes, evidence })

@@ -18,9 +18,9 @@ pub struct Process<'a> {
     pub name: &'a str,
 }
 
-impl Process<'_> {
+impl<'a> Process<'a> {
     /// Its number.
-    pub fn pid(&self) -> &str {
+    pub fn pid(&self) -> &'a str {
         self.source.trim_start_matches("pid:")
     }
 }

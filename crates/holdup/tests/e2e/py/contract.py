@@ -38,6 +38,9 @@ def unresolved(evidence, recording, started_at):
         if evidence["table"] == "samples" and name != "metric":
             wanted.append("json_extract_string(labels, ?) = ?")
             parameters += [f'$."{name}"', value]
+        elif evidence["table"] == "threads" and name == "directory":
+            wanted.append("(path = ? or starts_with(path, ? || '/'))")
+            parameters += [value.rstrip("/")] * 2
         elif name in columns:
             wanted.append(f'"{name}" = ?')
             parameters.append(value)
@@ -55,14 +58,33 @@ def unresolved(evidence, recording, started_at):
 def evidence_problems(verdict, recording):
     started_at = json.loads((recording / "manifest.json").read_text())["started_at"]
     problems, seen = [], 0
-    for kind in ("findings", "cleared"):
-        for entry in verdict[kind]:
+    entries = {**verdict, "next": [verdict["next"]] if "next" in verdict else []}
+    for kind in ("findings", "cleared", "next"):
+        for entry in entries[kind]:
             for evidence in entry["evidence"]:
                 seen += 1
                 why = unresolved(evidence, recording, started_at)
                 if why:
                     problems.append(f"{kind} {entry['cause']}: {why}: {json.dumps(evidence)}")
     return problems if seen else ["there is no evidence at all"]
+
+
+def chain_problems(verdict):
+    """Followed upwards, every finding ends at one that follows from none; a note that matters names a finding."""
+    findings = {f["cause"]: f for f in verdict["findings"]}
+    problems = []
+    for cause, finding in findings.items():
+        seen = {cause}
+        while (cause := finding.get("follows_from")) is not None:
+            if cause in seen or cause not in findings:
+                problems.append(f"chain: {sorted(seen)} follows from {cause}")
+                break
+            seen.add(cause)
+            finding = findings[cause]
+    for note in verdict["notes"]:
+        if "finding" in note and note["finding"] not in findings:
+            problems.append(f"note {note['check']}: no finding {note['finding']}")
+    return problems
 
 
 def ledger_problems(verdict):
@@ -82,7 +104,7 @@ def main():
     for pair in recordings:
         name, recording = pair.split("=", 1)
         verdict = document[name] if name else document
-        problems += evidence_problems(verdict, pathlib.Path(recording)) + ledger_problems(verdict)
+        problems += evidence_problems(verdict, pathlib.Path(recording)) + ledger_problems(verdict) + chain_problems(verdict)
     print("\n".join(problems))
     sys.exit(1 if problems else 0)
 
