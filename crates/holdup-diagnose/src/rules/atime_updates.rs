@@ -1,27 +1,150 @@
-//! One sentence: what is so if this is the cause.
+//! Every read of a file also writes when it was read.
 
-use super::{Doc, Outcome, Rule};
+use super::disk_saturated::who;
+use super::readahead_too_large::what_it_does;
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::disks::HOST;
+use crate::signals::{Missing, Mount, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "atime_updates",
     doc: Doc {
-        title: "atime_updates",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "Reads of files write their access times",
+        what: "A file system that is mounted with strictatime writes an inode's access time back for each file that was read, though nobody asked for a write.",
+        hurts: "A service that only reads makes its disk write: operations that compete with its reads, and journal commits that hold others up.",
+        needs: "The options of mounts and the host's disk statistics (--watch host), and what the service's processes write themselves (--watch pid:N).",
+        predicts: "The mount has strictatime (neither relatime nor noatime); its device writes more than the processes wrote; those writes are a large share of its operations while threads wait for it.",
+        clears: "Every mount on a device that is used has relatime, which is the default and writes at most once a day and file, or noatime; or the writes that nobody asked for are few.",
+        looks_like: "Write-back of what was written earlier, a journal, a swap partition on the same disk. A large effect is rare: many reads of one file are one inode.",
+        fix: "Mount with noatime, or at least relatime.",
+        prove: "The same load again: the device hardly writes.",
+        references: "Linux: mount(8) (relatime, strictatime, lazytime); MongoDB manual: Production Notes (noatime); PostgreSQL and MySQL run on either.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+/// Options with which reading does not write, or hardly.
+const NO_WRITES: &[&str] = &["relatime", "noatime", "ro"];
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let mounts = mounts(&view)?;
+    let is_strict = |m: &&Mount| !NO_WRITES.iter().any(|option| m.has_option(option));
+    let disks = view.disks()?;
+    let used = |m: &&Mount| disks.named(&view.whole_device(&m.device)).is_some();
+    let Some(mount) = mounts.iter().filter(is_strict).find(used) else {
+        let shown = mounts.iter().find(used).or(mounts.first());
+        let evidence = shown
+            .map(|m| options_evidence(&view, m, "no mount on a disk that was used writes access times at every read"));
+        return Ok(Outcome::Cleared(evidence.into_iter().collect()));
+    };
+    let options = options_evidence(&view, mount, "it has neither relatime nor noatime");
+    let Some(disk) = disks.named(&view.whole_device(&mount.device)) else { return Ok(Outcome::Cleared(vec![options])) };
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let all = (disk.read.operations + disk.write.operations).max(1.0);
+    let disks_ms = waits.disks_ms(disk.utilization);
+    let most = waits.of_requests(case, disks_ms * disk.write.operations / all)?;
+    let does = view.disk_evidence(disk, "hardly a write", what_it_does(disk))?;
+    if case.share(most) < MATTERS {
+        return Ok(Outcome::Cleared(vec![options, does]));
+    }
+    let own = view.counter(
+        "process_disk_io_bytes_total",
+        &[("direction", "write")],
+        "--watch pid:N for the app and the database",
+    )?;
+    let unasked = (1.0 - own.delta / disk.write.bytes.max(1.0)).clamp(0.0, 1.0);
+    let explains_ms = waits.of_requests(case, disks_ms * disk.write.operations * unasked / all)?;
+    let asked = own.evidence(
+        format!("{} of it", percent(1.0 - unasked)),
+        "all of it",
+        format!(
+            "{} of what {} wrote was not written by any watched process, though reads were answered: at most {} of a request",
+            percent(unasked),
+            disk.device,
+            ms(explains_ms)
+        ),
+    );
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![options, asked]));
+    }
+    let mut evidence = vec![options, asked, does];
+    evidence.extend(who(&view, &disks).evidence);
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.5, 0.5 * unasked],
+        fixes: vec![Fix {
+            text: format!("Mount {} so that reads do not write.", mount.path),
+            command: Some(format!("mount -o remount,noatime {}", mount.path)),
+            keep: Some(format!("noatime among the options of {} in /etc/fstab", mount.path)),
+            risk: Some("Takes effect at once. Programs that look at access times (some mail readers, cleaners of temporary files) no longer see reads.".to_owned()),
+        }],
+        prove: format!("Run the same scenario again: {} hardly writes.", disk.device),
+        role: Role::Root,
+    }))
+}
+
+fn options_evidence(view: &View<'_>, mount: &Mount, why: &str) -> Evidence {
+    let text = format!("{} is mounted with {}: {why}", mount.path, mount.options);
+    view.setting_evidence(&mount.source, &mount.setting("options"), "relatime or noatime", text)
+}
+
+/// Mounted file systems on devices, a watched process's view before the host's.
+fn mounts(view: &View<'_>) -> Result<Vec<Mount>, Missing> {
+    let missing = |what: String| Missing::new(what, HOST);
+    let rows = view.recording.tables.settings.with_columns(&["source", "name", "value"]).map_err(missing)?;
+    let paths = rows.iter().filter_map(|s| s.name.strip_prefix("mount[")?.strip_suffix("].options"));
+    let mut found: Vec<Mount> = Vec::new();
+    for path in paths {
+        if let Some(mount) = view.mount_of(path).filter(|m| m.path == path && !m.is_in_memory())
+            && !found.contains(&mount)
+        {
+            found.push(mount);
+        }
+    }
+    if found.is_empty() { Err(missing("options of mounts".to_owned())) } else { Ok(found) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    fn made(options: &str, own_writes: f64) -> Made {
+        let read = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read";
+        Made::new(12)
+            .requests(100, 200)
+            .disk("vda", (100.0, 4096.0, 40.0), (300.0, 4096.0, 50.0))
+            .asleep(19, "folio_wait_bit_common", read, None)
+            .counter("pid:7", "process_disk_io_bytes_total", &[("direction", "write")], own_writes)
+            .setting("host", "mount[/].fstype", "ext4")
+            .setting("host", "mount[/].device", "vda1")
+            .setting("host", "mount[/].options", options)
+            .setting("host", "block.vda1.parent", "vda")
+    }
+
+    #[test]
+    fn writes_that_nobody_asked_for_on_a_strict_mount_are_found() {
+        let made = made("rw", 0.0);
+        assert!((made.explains(&RULE).unwrap() - 142.0).abs() < 5.0);
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert_eq!(found.fixes[0].command.as_deref(), Some("mount -o remount,noatime /"));
+    }
+
+    #[test]
+    fn relatime_and_the_services_own_writes_clear_it() {
+        assert_eq!(made("rw,relatime", 0.0).explains(&RULE), Some(0.0));
+        assert_eq!(made("rw", 300.0 * 4096.0).explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_cleared() {
+        for metric in ["system_disk_operations_total", "process_disk_io_bytes_total", "process_threads"] {
+            assert_eq!(made("rw", 0.0).without(metric).explains(&RULE), None, "{metric}");
+        }
+    }
 }

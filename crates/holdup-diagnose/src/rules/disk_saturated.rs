@@ -1,8 +1,13 @@
 //! Requests wait for a disk that can't keep up.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use std::collections::BTreeMap;
+
+use super::readahead_too_large::what_it_does;
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::signals::{Missing, View};
+use crate::signals::disk_waits::{DiskWaits, Wait};
+use crate::signals::throttle::{Throttle, Unit};
+use crate::signals::{Disk, Disks, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
@@ -10,91 +15,338 @@ pub const RULE: Rule = Rule {
     cause: "disk_saturated",
     doc: Doc {
         title: "The disk is saturated",
-        what: "More reads and writes are asked of a disk than it can do; they queue in front of it.",
+        what: "More reads and writes are asked of a disk than it can do; they queue in front of it. Or a cgroup may do no more I/O, and its requests are held back before they reach a disk that looks idle.",
         hurts: "Threads stand in uninterruptible sleep until their I/O is done.",
-        needs: "The host's disk statistics (--watch host), and for the amount the thread states of the service's processes (--watch pid:N).",
-        predicts: "Threads of the service sleep uninterruptibly for a large part of what requests are too slow by, and the device has a queue.",
-        clears: "All I/O of the machine together took a small share of the delay per request, or the service's threads were hardly ever in uninterruptible sleep.",
-        looks_like: "Utilization near 100 % alone is no sign: a disk that serves many at once can be busy all the time with room to spare. A ceiling on throughput shows as a plateau of the sum of reads and writes.",
+        needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N).",
+        predicts: "Threads of the service sleep uninterruptibly for a large part of what requests are too slow by, and the device has a queue, or a cgroup's limit on I/O is reached.",
+        clears: "All I/O of the machine together took a small share of the delay per request and no limit of a cgroup is reached; or the service's threads were hardly ever in uninterruptible sleep; or the device had no queue.",
+        looks_like: "Utilization near 100 % alone is no sign: a disk that serves many at once can be busy all the time with room to spare. A ceiling on throughput shows as a plateau of the sum of reads and writes. Threads that wait for a lock of a directory sleep uninterruptibly as well.",
         fix: "Less I/O (indexes, memory), then a faster disk or a higher limit.",
         prove: "The same load again: queue and wait of the device are small.",
-        references: "Kernel documentation: iostats (fields of /proc/diskstats), PSI; B. Gregg, Systems Performance, 2nd ed., ch. 9.",
+        references: "Linux: Documentation/admin-guide/iostats.rst (fields of /proc/diskstats), accounting/psi.rst, cgroup-v1/blkio-controller.rst (throttle), cgroup-v2.rst (io.max); B. Gregg, Systems Performance, 2nd ed., ch. 9.",
     },
     judge,
 };
 
 const HOST: &str = "--watch host";
 
+/// With fewer operations queued or being served on average, and at less than this utilization, a device has room: whoever
+/// waits waits for the time that one operation takes.
+const QUEUE: f64 = 1.0;
+const BUSY: f64 = 0.9;
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let io = view.counter("system_disk_operation_time_seconds_total", &[], HOST)?;
-    let completed = case.completed_in(view.window)?.max(1.0);
-    // Upper bound: as if every read and write of the machine had been waited for by these requests.
-    let all_io = io.delta / completed * 1e3;
-    let mut evidence = vec![io.evidence(
-        format!("{} a request", ms(all_io)),
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    if let Some(throttle) = view.throttles()?.into_iter().next().filter(Throttle::is_reached) {
+        return throttled(case, &view, &disks, &waits, &throttle);
+    }
+    let Some(disk) = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds())) else {
+        let none = view.counter("system_disk_operations_total", &[], HOST)?;
+        return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
+    };
+    let asked_ms = waits.disks_ms(disk.utilization);
+    let explains_ms = waits.of_requests(case, asked_ms)?;
+    let all_io = view.counter("system_disk_operation_time_seconds_total", &[], HOST)?.evidence(
+        format!("{} a request", ms(waits.io_ms())),
         "most of the delay, if the disk were the cause",
-        format!("all I/O of this machine, by anyone, took {} per request", ms(all_io)),
-    )];
-    if case.share(all_io) < MATTERS {
-        return Ok(Outcome::Cleared(evidence));
+        format!("all I/O of this machine, by anyone, took {} per request", ms(waits.io_ms())),
+    );
+    let asleep = asleep_evidence(&waits);
+    if case.share(explains_ms) < MATTERS {
+        if case.share(waits.asleep_ms()) >= MATTERS && waits.mean_of(&[Wait::Unknown]) > 0.0 && !view.knows_throttles()
+        {
+            // Threads sleep for what no device counts: a limit above the device would look like this.
+            return Err(Missing::new(
+                "limits on I/O of the service's cgroups",
+                "--watch pid:N for the app and the database",
+            ));
+        }
+        return Ok(Outcome::Cleared(vec![all_io, asleep]));
     }
-    let asleep = uninterruptible_ms(&view, completed)?;
-    evidence.push(asleep.1);
-    if case.share(asleep.0) < MATTERS {
-        return Ok(Outcome::Cleared(evidence));
+    let does = view.disk_evidence(disk, "below 1", what_it_does(disk))?;
+    if disk.queue < QUEUE && disk.utilization < BUSY {
+        return Ok(Outcome::Cleared(vec![does, asleep]));
     }
-    let busiest = busiest_device(&view)?;
-    evidence.push(busiest.1);
+    let mut evidence = vec![does, asleep, all_io];
+    evidence.extend(place_evidence(&waits));
+    let who = who(&view, &disks);
+    evidence.extend(who.evidence);
+    let text = format!(
+        "Less of it first: {} {} of what is done. Then a faster disk, or a higher limit, than {:.0} operations and {}/s.",
+        who.name.as_deref().unwrap_or("find who reads or writes (pidstat -d 1), who does"),
+        who.share.map_or_else(|| "most".to_owned(), percent),
+        disk.operations_per_second(),
+        bytes(disk.bytes_per_second()),
+    );
     Ok(Outcome::Found(Found {
-        explains_ms: asleep.0.min(all_io),
+        explains_ms,
         evidence,
-        weights: vec![0.7, 0.8 * busiest.0.min(1.0)],
-        fixes: vec![Fix {
-            text: "Find who reads or writes (pidstat -d 1), do less of it; then a faster disk or a higher limit."
-                .to_owned(),
-            command: None,
-            keep: None,
-            risk: None,
-        }],
-        prove: "Run the same scenario again: the device's queue and wait are small.".to_owned(),
+        weights: vec![0.7, 0.8 * disk.utilization],
+        fixes: vec![Fix { text, command: None, keep: None, risk: None }],
+        prove: format!(
+            "Run the same scenario again: the queue of {} (iostat -x 1: aqu-sz) and its waits are small.",
+            disk.device
+        ),
         role: Role::Root,
     }))
 }
 
-/// Milliseconds per request in uninterruptible sleep, by Little's law over the sampled threads of watched processes.
-fn uninterruptible_ms(view: &View<'_>, completed: f64) -> Result<(f64, Evidence), Missing> {
-    let threads = view.gauge("process_threads", &[("state", "D")], "--watch pid:N for the app and the database")?;
-    let per_request = threads.mean / (completed / view.window.seconds()) * 1e3;
-    let evidence = threads.evidence(
-        format!("{:.2} threads on average", threads.mean),
+fn asleep_evidence(waits: &DiskWaits) -> Evidence {
+    waits.asleep.counted(
+        format!("{:.2} threads on average", waits.asleep.mean),
         "several, if the disk were the cause",
         format!(
             "{:.2} threads of the service were in uninterruptible sleep on average: {} per request",
-            threads.mean,
-            ms(per_request)
+            waits.asleep.mean,
+            ms(waits.asleep_ms())
         ),
-    );
-    Ok((per_request, evidence))
+    )
 }
 
-/// Utilization (0-1) of the busiest device, and evidence of it.
-fn busiest_device(view: &View<'_>) -> Result<(f64, Evidence), Missing> {
-    let mut devices: Vec<String> = view
-        .index
-        .series("system_disk_io_time_seconds_total", &[])
-        .filter_map(|((_, l), _)| l.get("device").map(str::to_owned))
-        .collect();
-    devices.sort_unstable();
-    devices.dedup();
-    let mut best: Option<(f64, Evidence)> = None;
-    for device in devices {
-        let labels = [("device", device.as_str())];
-        let busy = view.counter("system_disk_io_time_seconds_total", &labels, HOST)?;
-        if best.as_ref().is_none_or(|(ratio, _)| busy.rate() > *ratio) {
-            let text = format!("{device} was busy for {} of the time", percent(busy.rate()));
-            best = Some((busy.rate(), busy.evidence(percent(busy.rate()), String::new(), text)));
+/// Where most of the threads sleep, and in which process.
+fn place_evidence(waits: &DiskWaits) -> Option<Evidence> {
+    let place = waits.asleep.groups.first()?;
+    let function = place.function().unwrap_or("an unknown function");
+    let file = place.path.as_deref().map_or_else(String::new, |path| format!(", at {path}"));
+    let text = format!("{:.1} of them on average are {}'s in {function}{file}", place.mean, place.process);
+    Some(waits.asleep.at(place, format!("{:.1} threads", place.mean), "none", text))
+}
+
+/// Who does the I/O.
+#[derive(Default)]
+pub(super) struct Who {
+    /// The process that does most of it, with its number.
+    pub name: Option<String>,
+    /// Its share (0-1) of all bytes.
+    pub share: Option<f64>,
+    pub evidence: Vec<Evidence>,
+}
+
+/// The watched process that read and wrote most; where all of those together did less than half, those of the machine that sleep.
+pub(super) fn who(view: &View<'_>, disks: &Disks) -> Who {
+    const METRIC: &str = "process_disk_io_bytes_total";
+    let all: f64 = disks.tops().map(|d| d.read.bytes + d.write.bytes).sum();
+    let mut processes: Vec<(String, f64)> = Vec::new();
+    for process in view.processes_with(METRIC) {
+        if let Ok(done) = view.counter_where(|s| s == process.source, METRIC, &[], HOST) {
+            processes.push((format!("{} (pid {})", process.name, process.pid()), done.delta));
         }
     }
-    best.ok_or_else(|| Missing::new("samples of any disk", HOST))
+    processes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut who = Who::default();
+    let watched: f64 = processes.iter().map(|(_, done)| done).sum();
+    if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
+        let share = (done / all.max(1.0)).min(1.0);
+        let text =
+            format!("{name} did {} of the {}/s read and written", percent(share), bytes(all / view.window.seconds()));
+        who.evidence.push(counter.evidence(percent(share), "", text));
+        (who.name, who.share) = (Some(name.clone()), Some(share));
+    }
+    if watched < 0.5 * all {
+        who.evidence.extend(others(view));
+        if who.share.is_some_and(|share| share < 0.5) {
+            (who.name, who.share) = (None, None);
+        }
+    }
+    who
+}
+
+/// Processes of the whole machine with threads in uninterruptible sleep, kernel threads that write back included.
+fn others(view: &View<'_>) -> Option<Evidence> {
+    let rows = view.recording.tables.threads.with_columns(&["source", "process", "state"]).ok()?;
+    let mut by_process: BTreeMap<&str, u64> = BTreeMap::new();
+    let here = |at| view.window.contains(at);
+    for row in rows.iter().filter(|r| r.source == "host" && r.state == "D" && here(r.observed_at)) {
+        *by_process.entry(&row.process).or_default() += row.count();
+    }
+    let mut sorted: Vec<(&str, u64)> = by_process.into_iter().collect();
+    sorted.sort_by(|a, b| b.1.cmp(&a.1));
+    let (first, _) = *sorted.first()?;
+    let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
+    let text = format!(
+        "most of it was done by nobody that is watched; threads that wait for I/O on this machine are those of {}",
+        names.join(", ")
+    );
+    let labels = holdup_recording::Labels::of([("state", "D"), ("process", first)]);
+    Some(Evidence::new("threads", "process", labels, view.window, names.join(", "), "", text))
+}
+
+/// A cgroup's limit is reached: whatever threads sleep for, it is that, while the device may be idle.
+fn throttled(
+    case: &Case<'_>,
+    view: &View<'_>,
+    disks: &Disks,
+    waits: &DiskWaits,
+    throttle: &Throttle,
+) -> Result<Outcome, Missing> {
+    let explains_ms = waits.of_requests(case, waits.disks_ms(0.0))?;
+    let asleep = asleep_evidence(waits);
+    let limit = throttle.evidence(view, limit_text(throttle));
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![asleep, limit]));
+    }
+    let setting = view.setting_evidence(
+        &throttle.source,
+        &throttle.setting,
+        "no limit, or a higher one",
+        format!("{} of {} is {:.0}", throttle.setting, throttle.source, throttle.limit),
+    );
+    let mut evidence = vec![limit, setting, asleep];
+    if let Some(disk) = disks.named(&throttle.device) {
+        evidence.push(view.disk_evidence(disk, "a queue, if the device itself were the limit", idle_text(disk))?);
+    }
+    evidence.extend(place_evidence(waits));
+    evidence.extend(who(view, disks).evidence);
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.9 * throttle.reached_ratio, 0.7],
+        fixes: vec![raise(view, throttle)],
+        prove: "Run the same scenario again: the cgroup stays below its limit, and its threads hardly sleep uninterruptibly.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+fn limit_text(throttle: &Throttle) -> String {
+    let (done, limit) = match throttle.unit {
+        Unit::Bytes => (bytes(throttle.rate), bytes(throttle.limit)),
+        Unit::Operations => (format!("{:.0} operations", throttle.rate), format!("{:.0}", throttle.limit)),
+    };
+    format!(
+        "the cgroup of {} did {done} of {}s a second on {}, its limit is {limit}: it was at it for {} of the time",
+        throttle.source,
+        throttle.direction,
+        throttle.device,
+        percent(throttle.reached_ratio)
+    )
+}
+
+fn idle_text(disk: &Disk) -> String {
+    if disk.utilization >= 0.5 {
+        return what_it_does(disk);
+    }
+    format!("the device looks idle meanwhile, since what is held back never reaches it. {}", what_it_does(disk))
+}
+
+/// The limit that would let through what sleeps now as well.
+pub(super) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
+    let path = view.setting_of(&throttle.source, "cgroup.path").unwrap_or("/ITS-CGROUP");
+    let v2 = view.sources_of("cgroup_pressure_stall_seconds_total").contains(&throttle.source.as_str());
+    let to = 2.0 * throttle.limit;
+    let device = format!("$(lsblk -ndo MAJ:MIN /dev/{} | tr -d ' ')", throttle.device);
+    let letter = &throttle.direction[..1];
+    let (unit_v1, unit_v2, systemd) = match throttle.unit {
+        Unit::Bytes => ("bps", "bps", "Bandwidth"),
+        Unit::Operations => ("iops", "iops", "IOPS"),
+    };
+    let command = if v2 {
+        format!("echo \"{device} {letter}{unit_v2}={to:.0}\" > /sys/fs/cgroup{path}/io.max")
+    } else {
+        format!(
+            "echo \"{device} {to:.0}\" > /sys/fs/cgroup/blkio{path}/blkio.throttle.{}_{unit_v1}_device",
+            throttle.direction
+        )
+    };
+    let direction = if throttle.direction == "read" { "Read" } else { "Write" };
+    Fix {
+        text: format!(
+            "Raise the cgroup's limit, to begin with to twice what it is ({to:.0}), or take it away (0 in version 1, max in version 2)."
+        ),
+        command: Some(command),
+        keep: Some(format!(
+            "the same limit where the cgroup is made: IO{direction}{systemd}Max=/dev/{} {to:.0} of its systemd unit, or the options of its container",
+            throttle.device
+        )),
+        risk: Some(
+            "Takes effect at once. Others on the same disk get less of it: that may be what the limit is for."
+                .to_owned(),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const READ: &str = "io_schedule < __iomap_dio_rw < ext4_file_read_iter < vfs_read < __x64_sys_pread64";
+    const IDLE: (f64, f64, f64) = (10.0, 4096.0, 0.5);
+
+    fn base() -> Made {
+        Made::new(12).requests(100, 200).setting("host", "cgroup.path", "/").setting("pid:7", "cgroup.path", "/db")
+    }
+
+    fn text(made: &Made) -> (String, String) {
+        match made.judge(&RULE) {
+            Ok(Outcome::Found(found)) => {
+                let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
+                (texts.join("\n"), format!("{:?}", found.fixes))
+            }
+            Ok(Outcome::Cleared(evidence)) => (format!("cleared: {evidence:?}"), String::new()),
+            _ => ("not judged".to_owned(), String::new()),
+        }
+    }
+
+    #[test]
+    fn a_queue_that_threads_sleep_behind_is_found_once_a_stack() {
+        let made = base()
+            .disk("loop0", (400.0, 16_384.0, 50.0), (0.0, 0.0, 0.0))
+            .disk("vda", (400.0, 16_384.0, 49.0), (0.0, 0.0, 0.0))
+            .setting("host", "block.loop0.backing", "/image")
+            .setting("host", "mount[/].fstype", "ext4")
+            .setting("host", "mount[/].device", "vda")
+            .setting("pid:7", "comm", "mariadbd")
+            .counter("pid:7", "process_disk_io_bytes_total", &[("direction", "read")], 400.0 * 16_384.0)
+            .asleep(20, "io_schedule", READ, Some("/data/t.ibd"));
+        assert!((made.explains(&RULE).unwrap() - 200.0).abs() < 5.0);
+        let (evidence, fix) = text(&made);
+        for part in [
+            "loop0 (on vda): 400 reads",
+            "20.0 in the queue",
+            "mariadbd (pid 7) did 100 %",
+            "store's in io_schedule, at /data/t.ibd",
+        ] {
+            assert!(evidence.contains(part), "{part}: {evidence}");
+        }
+        assert!(fix.contains("mariadbd"), "{fix}");
+    }
+
+    #[test]
+    fn a_cgroups_limit_above_an_idle_disk_is_named() {
+        let labels = [("device", "vda"), ("direction", "read")];
+        let made = base()
+            .disk("vda", IDLE, IDLE)
+            .asleep(15, "io_schedule", READ, None)
+            .setting("pid:7", "cgroup.disk_limit[vda].read_bytes_per_second", "20000000")
+            .counter("pid:7", "cgroup_disk_io_bytes_total", &labels, 19_900_000.0);
+        let (evidence, fix) = text(&made);
+        assert!(evidence.contains("its limit is 19 MB") && evidence.contains("looks idle"), "{evidence}");
+        assert!(fix.contains("/blkio/db/blkio.throttle.read_bps_device"), "{fix}");
+        assert_eq!(made.without("cgroup_disk_io_bytes_total").explains(&RULE), None);
+    }
+
+    #[test]
+    fn threads_behind_a_lock_while_the_disk_rests_clear_it() {
+        let lock = "rwsem_down_write_slowpath < do_unlinkat < __x64_sys_unlink";
+        let made = base().disk("vda", (0.0, 0.0, 0.0), (300.0, 4096.0, 1.0)).asleep(20, "do_unlinkat", lock, None);
+        assert_eq!(made.explains(&RULE), Some(0.0));
+        let busy = base().disk("vda", (0.0, 0.0, 0.0), (500.0, 4096.0, 2.0)).asleep(20, "do_unlinkat", lock, None);
+        assert!(busy.explains(&RULE).unwrap() > 150.0, "a device that never rests is what the lock's holder waits for");
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_cleared() {
+        let made = base().disk("vda", (400.0, 16_384.0, 50.0), IDLE).asleep(20, "io_schedule", READ, None);
+        for metric in [
+            "system_disk_operations_total",
+            "system_disk_operation_time_seconds_total",
+            "system_disk_io_time_seconds_total",
+            "process_threads",
+            "system_disk_weighted_io_time_seconds_total",
+        ] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+    }
 }

@@ -1,27 +1,210 @@
-//! One sentence: what is so if this is the cause.
+//! A disk does all the operations a second that it may: a limit on their number, whatever their size.
 
-use super::{Doc, Outcome, Rule};
+use super::disk_saturated::{raise, who};
+use super::readahead_too_large::what_it_does;
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::plateau::inner;
+use crate::signals::throttle::Unit;
+use crate::signals::{Disk, Missing, Plateau, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "iops_ceiling",
     doc: Doc {
-        title: "iops_ceiling",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "The disk is at its limit of operations a second",
+        what: "Disks of a cloud, and cgroups, have a limit on reads and writes a second, counted together. Small requests reach it long before the limit on bytes.",
+        hurts: "Every operation beyond it waits in the queue, and the threads that asked for it sleep uninterruptibly, while throughput in MB/s looks harmless.",
+        needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N).",
+        predicts: "The sum of reads and writes stays at one level, whatever their mix, while operations are queued all the time and are small; threads of the service sleep uninterruptibly for a large part of what requests are too slow by.",
+        clears: "Operations a second follow the demand; the queue is empty now and then; requests are large, so that bytes are the limit; or threads hardly ever slept for the disk.",
+        looks_like: "A steady load on a fast disk is level too, but has no queue. A limit on bytes is a plateau of bytes, with large requests. A plateau of reads alone while writes come on top is none.",
+        fix: "Fewer operations (memory, indexes, group commit), larger ones where neighbours are wanted anyway, or a higher limit.",
+        prove: "The same load again: operations a second follow the load, and the queue is short.",
+        references: "AWS: Amazon EBS I/O characteristics and monitoring (I/O size, merging, queue length); Linux: Documentation/admin-guide/iostats.rst, cgroup-v1/blkio-controller.rst, cgroup-v2.rst (io.max).",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const HOST: &str = "--watch host";
+
+/// Mean requests above this size are limited by bytes rather than by their number, bytes. Clouds count one operation for up to
+/// 16 to 256 KB of sequential I/O, and neighbouring requests are merged to as much.
+const SMALL_BYTES: f64 = 32.0 * 1024.0;
+
+/// In an interval with fewer operations queued or served than this on average the disk was not at any limit.
+const QUEUED: f64 = 1.0;
+
+/// Share (0-1) of the intervals in which operations have to be queued: a limit that binds does all the time.
+const QUEUED_THROUGH: f64 = 0.8;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let limit = view.throttles()?.into_iter().find(|t| t.is_reached() && t.unit == Unit::Operations);
+    let device = limit.as_ref().and_then(|limit| disks.named(&limit.device));
+    let busiest = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()));
+    let Some(disk) = device.or(busiest) else {
+        let none = view.counter("system_disk_operations_total", &[], HOST)?;
+        return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
+    };
+    let asleep_ms = waits.of_requests(case, waits.disks_ms(disk.utilization))?;
+    let asleep = waits.asleep.counted(
+        format!("{:.2} threads on average", waits.asleep.mean),
+        "several, if the disk were the cause",
+        format!("waits for disks are at most {} of a request", ms(asleep_ms)),
+    );
+    if case.share(asleep_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![asleep]));
+    }
+    let who = who(&view, &disks);
+    let (mut evidence, weights, fix) = match &limit {
+        Some(limit) => {
+            let text = format!(
+                "the cgroup of {} may do {:.0} {}s a second on {}, and was at it for {} of the time",
+                limit.source,
+                limit.limit,
+                limit.direction,
+                limit.device,
+                percent(limit.reached_ratio)
+            );
+            (vec![limit.evidence(&view, text)], vec![0.9 * limit.reached_ratio, 0.7], raise(&view, limit))
+        }
+        None => match ceiling(&view, disk)? {
+            Ok((evidence, level)) => {
+                let text = format!(
+                    "Fewer operations, or a disk that may do more than {} a second: {} does most of them.",
+                    thousands(level),
+                    who.name.as_deref().unwrap_or("find who (pidstat -d 1), who")
+                );
+                (evidence, vec![0.75, 0.6], Fix { text, command: None, keep: None, risk: None })
+            }
+            Err(cleared) => return Ok(Outcome::Cleared(cleared)),
+        },
+    };
+    evidence.push(view.disk_evidence(disk, "below 1", what_it_does(disk))?);
+    evidence.push(asleep);
+    evidence.extend(who.evidence);
+    Ok(Outcome::Found(Found {
+        explains_ms: asleep_ms,
+        evidence,
+        weights,
+        fixes: vec![fix],
+        prove: "Run the same scenario again: operations a second follow the load, and the queue is short.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// What shows that `disk` is at a limit of operations, with the limit; or what shows that it is not.
+fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Result<(Vec<Evidence>, f64), Vec<Evidence>>, Missing> {
+    let labels = [("device", disk.device.as_str())];
+    let operations = view.counter("system_disk_operations_total", &labels, HOST)?;
+    let size = operations.evidence(
+        bytes(disk.bytes_each()),
+        format!("above {}, if bytes were the limit", bytes(SMALL_BYTES)),
+        format!("a read or write of {} was {} on average", disk.name(), bytes(disk.bytes_each())),
+    );
+    if disk.bytes_each() > SMALL_BYTES {
+        return Ok(Err(vec![size]));
+    }
+    let rates = |metric| {
+        let growths = view.growths(|_| true, metric, &labels);
+        inner(&growths).iter().map(|g| g.rate()).collect::<Vec<f64>>()
+    };
+    let queue = rates("system_disk_weighted_io_time_seconds_total");
+    let queued = queue.iter().filter(|q| **q > QUEUED).count() as f64 / queue.len().max(1) as f64;
+    let done = rates("system_disk_operations_total");
+    let Some(level) = Plateau::of(&done) else {
+        return Err(Missing::new(
+            "at least ten samples of the disk while requests were slow",
+            "a longer run, or a shorter --interval",
+        ));
+    };
+    let flat = operations.evidence(
+        format!("{} a second in {} of the intervals", thousands(level.level), percent(level.at_level_ratio)),
+        "as many as are asked for",
+        format!(
+            "reads and writes of {} together stayed within 8 % of {} a second in {} of {} intervals, while operations were queued in {}",
+            disk.name(),
+            thousands(level.level),
+            percent(level.at_level_ratio),
+            level.intervals,
+            percent(queued)
+        ),
+    );
+    if !level.is_flat() || queued < QUEUED_THROUGH {
+        return Ok(Err(vec![flat]));
+    }
+    // Where bytes are as level and requests are not far from large, either may be the limit: a level that moves less is nearer to it.
+    let moved = Plateau::of(&rates("system_disk_io_bytes_total"));
+    if disk.bytes_each() > SMALL_BYTES / 2.0 && moved.is_some_and(|bytes| bytes.at_level_ratio > level.at_level_ratio) {
+        return Ok(Err(vec![flat, size]));
+    }
+    Ok(Ok((vec![flat, size], level.level)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
+
+    fn made(bytes: f64, await_ms: f64) -> Made {
+        Made::new(14).requests(100, 200).disk("vda", (400.0, bytes, await_ms), (100.0, bytes, await_ms)).asleep(
+            20,
+            "io_schedule",
+            READ,
+            None,
+        )
+    }
+
+    #[test]
+    fn a_level_with_a_queue_is_a_limit() {
+        assert!((made(8_192.0, 40.0).explains(&RULE).unwrap() - 200.0).abs() < 5.0);
+    }
+
+    #[test]
+    fn large_requests_and_a_demand_that_is_followed_are_not() {
+        assert_eq!(made(120_000.0, 40.0).explains(&RULE), Some(0.0));
+        let operations = [("device", "vda"), ("direction", "read")];
+        let rising = made(8_192.0, 40.0).without("system_disk_operations_total").counted(
+            "host",
+            "system_disk_operations_total",
+            &operations,
+            |s| (100 * s * s) as f64,
+        );
+        let rising =
+            rising.counter("host", "system_disk_operations_total", &[("device", "vda"), ("direction", "write")], 0.0);
+        assert_eq!(rising.explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn a_cgroups_limit_is_known() {
+        let read = [("device", "vda"), ("direction", "read")];
+        let made = Made::new(14)
+            .requests(100, 200)
+            .disk("vda", (200.0, 4096.0, 0.3), (1.0, 4096.0, 0.3))
+            .asleep(20, "io_schedule", READ, None)
+            .setting("pid:7", "cgroup.path", "/db")
+            .setting("pid:7", "cgroup.disk_limit[vda].read_operations_per_second", "200")
+            .counter("pid:7", "cgroup_disk_operations_total", &read, 199.0);
+        assert!(made.explains(&RULE).unwrap() > 190.0);
+        assert_eq!(made.without("cgroup_disk_operations_total").explains(&RULE), None);
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_cleared() {
+        let made = made(8_192.0, 40.0);
+        for metric in [
+            "system_disk_operations_total",
+            "system_disk_io_bytes_total",
+            "system_disk_weighted_io_time_seconds_total",
+            "process_threads",
+        ] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+    }
 }

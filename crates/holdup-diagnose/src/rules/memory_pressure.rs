@@ -1,27 +1,222 @@
-//! One sentence: what is so if this is the cause.
+//! Requests wait for memory: for pages to be freed before they get theirs, or for what was swapped out to come back.
 
-use super::{Doc, Outcome, Rule};
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::disk_waits::Wait;
+use crate::signals::memory::{HOST, Memory, PROCESS};
+use crate::signals::{Counter, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "memory_pressure",
     doc: Doc {
-        title: "memory_pressure",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "Requests wait for memory",
+        what: "There is less free memory than is asked for, so that whoever needs a page has to free one first (direct reclaim), or finds that its own was swapped out.",
+        hurts: "Any touch of memory may take milliseconds, anywhere in the code; what looks like slow CPU or slow disks is the kernel making room.",
+        needs: "The host's paging counters and pressure stall information (--watch host; PSI needs Linux 4.20 and a kernel with it on), and for the place the thread states of the service's processes (--watch pid:N).",
+        predicts: "Something is stalled for memory for a large part of the time (PSI); allocations stall, or pages are swapped in; threads sleep in reclaim or swap-in.",
+        clears: "Hardly anything was stalled for memory; or what was stalled waited for pages of files that had been dropped, while no allocation had to wait and nothing came back from swap.",
+        looks_like: "A page cache that is too small for what is read stalls too, but for file pages: that is a working set that does not fit. Swap in use is no sign by itself: what is never needed again belongs there.",
+        fix: "Less memory for others on the machine, or more of it; free memory earlier (vm.min_free_kbytes); a higher limit of the cgroup.",
+        prove: "The same load again: no allocation stalls, nothing swapped in, next to no time stalled for memory.",
+        references: "Linux: Documentation/accounting/psi.rst, admin-guide/sysctl/vm.rst (min_free_kbytes, watermark_scale_factor, swappiness), admin-guide/mm/concepts.rst (direct reclaim); /proc/vmstat: allocstall, pgscan_direct, pswpin.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+/// Pages that an allocation that stalls frees before it goes on (the kernel's SWAP_CLUSTER_MAX).
+const PAGES_A_STALL: f64 = 32.0;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let stall = view.memory_stall();
+    let mean_ms = case.complaint.as_ref().map_or(0.0, |c| c.slow_mean_ms);
+    // At most: as if every request under way had stood still whenever anything did.
+    let most = stall.as_ref().map(|stall| stall.rate().min(1.0) * mean_ms);
+    let mut evidence = Vec::new();
+    if let (Ok(stall), Ok(most)) = (&stall, &most) {
+        evidence.push(stall.evidence(
+            format!("{} of the time", percent(stall.rate())),
+            "most of it, if memory were the cause",
+            format!(
+                "something was stalled for memory in {} of the time, which makes at most {} of a request",
+                percent(stall.rate()),
+                ms(*most)
+            ),
+        ));
+        if case.share(*most) < MATTERS {
+            evidence.extend(room(&view));
+            return Ok(Outcome::Cleared(evidence));
+        }
+    }
+    let memory = view.memory()?;
+    let stalls = view.counter("system_allocation_stalls_total", &[], HOST)?;
+    let swapped = swapped_in(&view)?;
+    let disks = view.disks()?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let waits = view.disk_waits(&disks, completed)?;
+    let asleep_ms = waits.of_requests(case, waits.ms(waits.mean_of(&[Wait::Reclaim, Wait::Swap])))?;
+
+    let back = swapped.as_ref().map_or(0.0, |s| s.delta);
+    let dropped = view.refaults(&memory, "file").map(|c| c.delta).unwrap_or(0.0);
+    let made_room = stalls.delta * PAGES_A_STALL;
+    let share = (back + made_room) / (back + made_room + dropped).max(1.0);
+    let explains_ms = match most {
+        Ok(most) => (most * share).max(asleep_ms),
+        Err(_) if stalls.delta == 0.0 && back == 0.0 => asleep_ms,
+        Err(missing) => return Err(missing.clone()),
+    };
+    evidence.push(stalls.evidence(
+        format!("{:.1} a second", stalls.rate()),
+        "0",
+        format!("{} allocations a second had to free memory before they got theirs", thousands(stalls.rate())),
+    ));
+    if let Some(swapped) = &swapped {
+        evidence.push(swapped.evidence(
+            format!("{:.1} pages a second", swapped.rate()),
+            "0",
+            format!("{} pages a second were read back from swap", thousands(swapped.rate())),
+        ));
+    }
+    if case.share(explains_ms) < MATTERS {
+        if let Ok(refaults) = view.refaults(&memory, "file") {
+            let text = format!(
+                "{} pages a second that were read are of files and had been dropped: what was stalled waited for those",
+                thousands(refaults.rate())
+            );
+            evidence.push(refaults.evidence(format!("{:.0} a second", refaults.rate()), "", text));
+        }
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let mut weights = vec![0.7, 0.6];
+    if let Some(place) = waits.place(&[Wait::Reclaim, Wait::Swap]) {
+        let text = format!(
+            "{:.1} threads of {} on average sleep in it ({})",
+            place.mean,
+            place.process,
+            place.function().unwrap_or("?")
+        );
+        evidence.push(waits.asleep.at(place, format!("{:.1} threads", place.mean), "none", text));
+        weights.push(0.6);
+    }
+    evidence.extend(room(&view));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(&view, &memory, back > made_room),
+        prove: "Run the same scenario again: no allocation stalls (allocstall in /proc/vmstat), nothing swapped in, next to no time stalled for memory.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// Pages that came back from swap; none if there is no swap.
+fn swapped_in(view: &View<'_>) -> Result<Option<Counter>, Missing> {
+    match view.counter("system_paging_operations_total", &[("direction", "in")], HOST) {
+        Ok(pages) => Ok(Some(pages)),
+        Err(_) if view.setting("swap_total_bytes", HOST) == Ok("0") => Ok(None),
+        Err(missing) => {
+            let size = view.gauge("system_paging_usage_bytes", &[], HOST);
+            if size.is_ok_and(|size| size.max == 0.0) { Ok(None) } else { Err(missing) }
+        }
+    }
+}
+
+/// How much could have been given out.
+fn room(view: &View<'_>) -> Option<Evidence> {
+    let available = view.gauge("system_memory_available_bytes", &[], HOST).ok()?;
+    let total = view.gauge("system_memory_total_bytes", &[], HOST).ok()?;
+    let text = format!("of {} of memory {} or more were available", bytes(total.mean), bytes(available.min));
+    Some(available.evidence(bytes(available.min), "", text))
+}
+
+fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
+    let mut largest: Vec<(f64, &str, String)> = Vec::new();
+    for process in view.processes_with("process_memory_usage_bytes") {
+        if let Ok(size) = view.gauge_where(|s| s == process.source, "process_memory_usage_bytes", &[], PROCESS) {
+            largest.push((size.max, process.name, process.pid().to_owned()));
+        }
+    }
+    largest.sort_by(|a, b| b.0.total_cmp(&a.0));
+    let who = largest.first().map_or_else(String::new, |(size, name, pid)| {
+        format!(" Of the watched processes {name} (pid {pid}) has most: {}.", bytes(*size))
+    });
+    let short = view.gauge("system_paging_usage_bytes", &[("state", "used")], HOST).map_or(0.0, |g| g.max);
+    let by = if short > 0.0 { format!(" by {}, which are swapped out,", bytes(short)) } else { String::new() };
+    let whose = if memory.is_cgroup() { "the cgroup's limit" } else { "the machine" };
+    let mut fixes = vec![Fix {
+        text: format!("Ask for less memory{by} or give {whose} more.{who}"),
+        command: None,
+        keep: None,
+        risk: None,
+    }];
+    let now = view.setting("vm.min_free_kbytes", HOST).ok().and_then(|value| value.parse::<f64>().ok());
+    if let Some(now) = now.filter(|_| !is_swapping && !memory.is_cgroup()) {
+        let to = 2.0 * now;
+        fixes.push(Fix {
+            text: format!("Have the kernel free memory earlier, in the background: vm.min_free_kbytes is {now:.0}."),
+            command: Some(format!("sysctl -w vm.min_free_kbytes={to:.0}")),
+            keep: Some(format!("echo 'vm.min_free_kbytes = {to:.0}' > /etc/sysctl.d/60-min-free.conf")),
+            risk: Some(format!("Takes effect at once; {} more stay unused.", bytes(1024.0 * now))),
+        });
+    }
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const PSI: [(&str, &str); 2] = [("resource", "memory"), ("kind", "some")];
+
+    fn made(stalled: f64, stalls: f64, swapped: f64, refaults: f64) -> Made {
+        let reclaim = "reclaim_throttle < shrink_node < try_to_free_pages < filemap_fault";
+        let base = Made::new(12)
+            .requests(100, 200)
+            .disk("vda", (100.0, 4096.0, 1.0), (0.0, 0.0, 0.0))
+            .counter("host", "system_pressure_seconds_total", &PSI, stalled)
+            .counter("host", "system_allocation_stalls_total", &[], stalls)
+            .counter("host", "system_paging_operations_total", &[("direction", "in")], swapped)
+            .counter("host", "system_paging_refaults_total", &[("type", "file")], refaults)
+            .gauge("host", "system_memory_total_bytes", &[], 8e9)
+            .gauge("host", "system_memory_available_bytes", &[], 1e8)
+            .gauge("host", "system_memory_usage_bytes", &[("state", "free")], 5e7)
+            .setting("host", "vm.min_free_kbytes", "67584");
+        if stalls > 0.0 {
+            base.asleep(8, "reclaim_throttle", reclaim, None)
+        } else {
+            base.gauge("pid:7", "process_threads", &[("state", "D")], 0.0)
+        }
+    }
+
+    #[test]
+    fn stalls_of_allocations_and_pages_from_swap_are_found() {
+        let made_room = made(0.8, 500.0, 0.0, 100.0);
+        assert!(made_room.explains(&RULE).unwrap() > 150.0);
+        let Ok(Outcome::Found(found)) = made_room.judge(&RULE) else { panic!("not found") };
+        assert!(found.fixes.iter().any(|f| f.command.as_deref() == Some("sysctl -w vm.min_free_kbytes=135168")));
+        assert!(made(0.8, 0.0, 5_000.0, 100.0).explains(&RULE).unwrap() > 100.0);
+    }
+
+    #[test]
+    fn no_stall_and_stalls_for_file_pages_clear_it() {
+        assert_eq!(made(0.01, 0.0, 0.0, 0.0).explains(&RULE), Some(0.0));
+        assert_eq!(made(0.9, 0.0, 0.0, 5_000.0).explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_cleared() {
+        let made = made(0.8, 500.0, 300.0, 100.0);
+        for metric in [
+            "system_pressure_seconds_total",
+            "system_allocation_stalls_total",
+            "system_paging_operations_total",
+            "process_threads",
+            "system_memory_usage_bytes",
+        ] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+    }
 }

@@ -1,27 +1,299 @@
-//! One sentence: what is so if this is the cause.
+//! Random reads that each drag in far more than anybody asked for.
 
-use super::{Doc, Outcome, Rule};
+use holdup_recording::Labels;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::disk_waits::{DiskWaits, Wait};
+use crate::signals::disks::HOST;
+use crate::signals::useful_reads::{UsefulReads, window_setting};
+use crate::signals::{Disk, Disks, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "readahead_too_large",
     doc: Doc {
-        title: "readahead_too_large",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "Readahead is too large for random reads",
+        what: "A page fault on a mapped file makes the kernel read a whole readahead window around the page. Where access is random, the rest of the window is never looked at.",
+        hurts: "The disk spends its bandwidth on data that nobody asked for, requests queue behind it, and what it drags in pushes out of memory what was in use.",
+        needs: "The host's disk and paging counters and its block devices' settings (--watch host), and the thread states and read calls of the service's processes (--watch pid:N).",
+        predicts: "The device is at its limit while the service's threads sleep in page faults; a read is many times larger than what was asked for (page faults x page size, plus read calls) and about as large as the readahead window; each fault costs about one window.",
+        clears: "Reads are small, or about as large as what was asked for; a fault brings many windows, as it does for a sequential reader; the window is small already; the device has room; or threads hardly ever slept for reads.",
+        looks_like: "A working set that does not fit in memory makes as many reads, but small ones. A sequential scan or a backup makes large reads that are used. Random read calls (pread) are not read ahead by current kernels: only mapped files suffer.",
+        fix: "Readahead near the size of a useful read (blockdev --setra), or tell the kernel that access is random (MADV_RANDOM; LMDB: MDB_NORDAHEAD).",
+        prove: "The same load again: reads as small as what is asked for, a short queue, a fraction of the bytes a second.",
+        references: "Linux: blockdev(8), madvise(2), Documentation/ABI/stable/sysfs-block (read_ahead_kb), Documentation/admin-guide/iostats.rst; MongoDB manual: Production Notes, readahead of 8 to 32 sectors for WiredTiger; LMDB: MDB_NORDAHEAD in lmdb.h.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+/// Reads smaller than this are no readahead worth speaking of, bytes: the largest window that MongoDB's notes advise is 16 KB.
+const LARGE_READ_BYTES: f64 = 32.0 * 1024.0;
+
+/// Bytes read for each that was asked for from which on the difference is readahead's: below it a neighbouring page that is
+/// used as well, or the file's own layout, explains it.
+const AMPLIFIED: f64 = 4.0;
+
+/// A random reader gets about one window a fault, a sequential one many.
+const WINDOWS_PER_FAULT: f64 = 1.5;
+
+/// With fewer operations queued or served on average the device is not at its limit, and a smaller read would hardly be
+/// answered sooner.
+const AT_LIMIT_QUEUE: f64 = 1.0;
+
+/// Bytes of the sector that `blockdev --setra` counts in.
+const SECTOR_BYTES: f64 = 512.0;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let reading_ms = waits.of_requests(case, waits.reading_ms())?;
+    let asleep = waits.asleep.counted(
+        format!("{:.2} threads on average", waits.asleep.mean),
+        "several, if reads were the cause",
+        format!(
+            "{:.2} threads slept uninterruptibly on average: waits for reads are at most {} of a request",
+            waits.asleep.mean,
+            ms(reading_ms)
+        ),
+    );
+    let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share(reading_ms) >= MATTERS) else {
+        return Ok(Outcome::Cleared(vec![asleep]));
+    };
+    let labels = [("device", disk.device.as_str()), ("direction", "read")];
+    let read = view.counter("system_disk_io_bytes_total", &labels, HOST)?;
+    let size = disk.read.bytes_each();
+    if size < LARGE_READ_BYTES {
+        let text = format!("a read of {} was {} on average: that is not readahead", disk.name(), bytes(size));
+        return Ok(Outcome::Cleared(vec![read.evidence(
+            bytes(size),
+            format!("{} or more", bytes(LARGE_READ_BYTES)),
+            text,
+        )]));
+    }
+    let useful = view.useful_reads(disk, &waits)?;
+    let amplified = read.evidence(
+        format!("{:.0}x", useful.ratio()),
+        format!("below {AMPLIFIED:.0}x"),
+        format!(
+            "{} read {} for every byte that was asked for: {} a read, of which {} were wanted",
+            disk.name(),
+            format_args!("{:.0} bytes", useful.ratio()),
+            bytes(useful.read_each()),
+            bytes(useful.useful_each()),
+        ),
+    );
+    let window = useful.window_bytes.unwrap_or(size);
+    let per_fault = useful.faults.evidence(
+        format!("{} a fault", bytes(useful.read_per_fault())),
+        format!("at most {}, if reads are random", bytes(WINDOWS_PER_FAULT * window)),
+        format!(
+            "{} page faults a second had to read; each brought {}",
+            thousands(useful.faults.rate()),
+            bytes(useful.read_per_fault())
+        ),
+    );
+    if !is_oversized(&useful) {
+        let why = if useful.ratio() < AMPLIFIED { amplified } else { per_fault };
+        return Ok(Outcome::Cleared(vec![why]));
+    }
+    let queue = view.disk_evidence(disk, "below 1", what_it_does(disk))?;
+    if disk.queue < AT_LIMIT_QUEUE && !waits.held_back {
+        return Ok(Outcome::Cleared(vec![queue]));
+    }
+    let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio());
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![amplified]));
+    }
+    let mut evidence = vec![amplified, queue, per_fault];
+    let mut weights = vec![0.8];
+    if let Some(kb) = window_kb(&view, disk) {
+        let name = window_setting(&disk.device);
+        let text = format!("the readahead window of {} is {kb} KB", disk.device);
+        let labels = Labels::of([("name", name)]);
+        let near = format!("near {}", bytes(useful.useful_each()));
+        evidence.push(Evidence::new("settings", "value", labels, view.window, kb, near, text));
+        weights.push(0.6);
+    }
+    evidence.push(match waits.place(&[Wait::Fault]) {
+        Some(place) => {
+            weights.push(0.7);
+            let share = percent(waits.mean_of(&[Wait::Fault]) / waits.asleep.mean.max(1e-9));
+            let text = format!(
+                "{share} of the threads in uninterruptible sleep wait for a page of a mapped file ({})",
+                place.process
+            );
+            waits.asleep.at(place, share, "0 %", text)
+        }
+        None => {
+            weights.push(0.4);
+            asleep
+        }
+    });
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(disk, &useful),
+        prove: format!(
+            "Run the same scenario again: a read of {} is near {}, and its queue is short.",
+            disk.device,
+            bytes(fitting_bytes(&useful))
+        ),
+        role: Role::Root,
+    }))
+}
+
+/// Whether most of what is read is readahead that nobody used.
+pub(super) fn is_oversized(useful: &UsefulReads) -> bool {
+    let window = useful.window_bytes.unwrap_or(useful.read_each());
+    useful.read_each() >= LARGE_READ_BYTES
+        && useful.ratio() >= AMPLIFIED
+        && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
+}
+
+/// The device whose window counts: the one that is mounted where threads wait, else the one that read most.
+pub(super) fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
+    let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
+    let mounted = place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device));
+    let by_path = mounted.and_then(|device| disks.named(&device)).filter(|disk| disk.read.operations > 0.0);
+    by_path.or_else(|| {
+        disks.tops().filter(|d| d.read.operations > 0.0).max_by(|a, b| a.read.seconds.total_cmp(&b.read.seconds))
+    })
+}
+
+fn window_kb(view: &View<'_>, disk: &Disk) -> Option<String> {
+    view.setting(&window_setting(&disk.device), HOST).ok().map(str::to_owned)
+}
+
+/// As iostat would put it.
+pub(super) fn what_it_does(disk: &Disk) -> String {
+    let per_second = |n: f64| thousands(n / disk.seconds.max(1e-9));
+    format!(
+        "{}: {} reads and {} writes a second, {}/s in requests of {}; a read takes {}, a write {}; {:.1} in the queue, busy for {}",
+        disk.name(),
+        per_second(disk.read.operations),
+        per_second(disk.write.operations),
+        bytes(disk.bytes_per_second()),
+        bytes(disk.bytes_each()),
+        ms(disk.read.await_ms()),
+        ms(disk.write.await_ms()),
+        disk.queue,
+        percent(disk.utilization)
+    )
+}
+
+/// The least power of two KB that holds a useful read; no less than a page.
+fn fitting_bytes(useful: &UsefulReads) -> f64 {
+    let kb = (useful.useful_each() / 1024.0).max(4.0);
+    // A read that is wanted is a page and rarely a little of the next: that is still a page.
+    2_f64.powi((kb * 0.95).log2().ceil() as i32) * 1024.0
+}
+
+fn fixes(disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
+    let to = fitting_bytes(useful);
+    let (sectors, kb, device) = (to / SECTOR_BYTES, to / 1024.0, &disk.device);
+    let was = useful.window_bytes.map_or_else(String::new, |bytes| format!(" (from {:.0})", bytes / SECTOR_BYTES));
+    vec![
+        Fix {
+            text: format!(
+                "Set the readahead of {device} near the size of a useful read, {}: {sectors:.0} sectors{was}.",
+                bytes(useful.useful_each())
+            ),
+            command: Some(format!("blockdev --setra {sectors:.0} /dev/{device}")),
+            keep: Some(format!(
+                "echo 'ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{kb:.0}\"' > /etc/udev/rules.d/60-readahead-{device}.rules"
+            )),
+            risk: Some(
+                "Takes effect at once, for files opened from then on too. Sequential scans, dumps and backups of this device become slower."
+                    .to_owned(),
+            ),
+        },
+        Fix {
+            text: "Or have the store say that its reads are random, which leaves other files' readahead as it is: MADV_RANDOM on the map (LMDB: open the environment with MDB_NORDAHEAD)."
+                .to_owned(),
+            command: None,
+            keep: None,
+            risk: Some("Needs a change of the store's configuration or code, and a restart.".to_owned()),
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
+
+    /// 250 requests a second of 100 ms; 24 threads of the store sleep in page faults, behind reads of `size` bytes.
+    fn made(reads: f64, size: f64, faults: f64, window_kb: &str) -> Made {
+        let reading = (reads, size, 24.0 / reads * 1e3);
+        Made::new(12)
+            .requests(250, 100)
+            .disk("loop0", reading, (0.0, 0.0, 0.0))
+            .disk("vda", (1.0, 4096.0, 1.0), (5.0, 4096.0, 1.0))
+            .asleep(24, "folio_wait_bit_common", FAULT, Some("/data/store/data.mdb"))
+            .counter("host", "system_paging_faults_total", &[("type", "major")], faults)
+            .counter("pid:7", "process_io_calls_bytes_total", &[("direction", "read")], 30_000.0)
+            .setting("host", "mount[/data].fstype", "ext4")
+            .setting("host", "mount[/data].device", "loop0")
+            .setting("host", "block.loop0.read_ahead_kb", window_kb)
+    }
+
+    fn found(made: &Made) -> Found {
+        match made.judge(&RULE) {
+            Ok(Outcome::Found(found)) => found,
+            Ok(Outcome::Cleared(evidence)) => panic!("cleared: {evidence:?}"),
+            _ => panic!("not judged"),
+        }
+    }
+
+    #[test]
+    fn a_window_a_fault_is_found_with_the_value_that_fits() {
+        let found = found(&made(330.0, 118_000.0, 335.0, "128"));
+        assert!((found.explains_ms - 93.0).abs() < 3.0, "{}", found.explains_ms);
+        assert_eq!(found.fixes[0].command.as_deref(), Some("blockdev --setra 8 /dev/loop0"));
+        assert!(found.fixes[0].keep.as_ref().unwrap().contains("read_ahead_kb}=\"4\""));
+        assert!(found.evidence[0].observed == "28x" || found.evidence[0].observed == "29x", "{:?}", found.evidence[0]);
+        assert!(found.evidence.iter().any(|e| e.table == "threads"));
+    }
+
+    #[test]
+    fn small_reads_used_reads_and_sequential_reads_are_not_it() {
+        for (why, made) in [
+            ("small", made(2_000.0, 8_192.0, 1_900.0, "8")),
+            ("used", made(330.0, 118_000.0, 8_000.0, "128")),
+            ("sequential", made(330.0, 118_000.0, 100.0, "128")),
+        ] {
+            assert_eq!(made.explains(&RULE), Some(0.0), "{why}");
+        }
+        let roomy = made(330.0, 118_000.0, 335.0, "128").without("system_disk_weighted_io_time_seconds_total");
+        assert_eq!(roomy.explains(&RULE), None);
+    }
+
+    #[test]
+    fn what_reads_calls_asked_for_is_useful() {
+        let calls = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read < __x64_sys_pread64";
+        let base =
+            made(330.0, 118_000.0, 335.0, "128").without("process_io_calls_bytes_total").without("process_threads");
+        let asking = base.clone().asleep(2_000, "folio_wait_bit_common", calls, None);
+        assert_eq!(asking.explains(&RULE), Some(0.0), "without their bytes, waits in calls count as used");
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_cleared() {
+        let made = made(330.0, 118_000.0, 335.0, "128");
+        for metric in [
+            "system_disk_operations_total",
+            "system_disk_io_bytes_total",
+            "process_threads",
+            "system_paging_faults_total",
+        ] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+        assert!(made.without("process_io_calls_bytes_total").explains(&RULE).is_some_and(|ms| ms > 80.0));
+    }
 }

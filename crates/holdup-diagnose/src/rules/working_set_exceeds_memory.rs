@@ -1,27 +1,336 @@
-//! One sentence: what is so if this is the cause.
+//! What requests need again and again does not fit in memory, so that they read it from a disk each time.
 
-use super::{Doc, Outcome, Rule};
+use super::readahead_too_large::{is_oversized, read_device, what_it_does};
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::disk_waits::DiskWaits;
+use crate::signals::memory::{HOST, LIMIT, Memory, PAGE_BYTES};
+use crate::signals::{Disk, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "working_set_exceeds_memory",
     doc: Doc {
-        title: "working_set_exceeds_memory",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "The working set does not fit in memory",
+        what: "Requests use more data than there is memory for it: what one of them brings in pushes out what the next one needs.",
+        hurts: "A read that memory would answer in microseconds waits for a disk, and the disk serves the same data over and over.",
+        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); of a database with a cache of its own also its status (--watch mysql://…).",
+        predicts: "Memory (the machine's, or the cgroup's) is full of file pages, or the database's own cache is full; threads sleep in reads; what is read had been in memory not long ago (refaults), in reads about as small as what was asked for.",
+        clears: "Memory has room; what is read is new; hardly any request has to read; threads hardly ever slept for reads; or most of what is read was never asked for, which is readahead's doing.",
+        looks_like: "Readahead that is too large pushes out what is needed as well: then reads are large and mostly unused. A cold cache after a restart reads as much, once. A full page cache alone is no sign: it is meant to be full.",
+        fix: "More memory for it (a higher cgroup limit, a larger buffer pool), less data touched (an index, a covering index, smaller rows), or a disk that is fast enough.",
+        prove: "The same load again: hardly a major fault or a read per request.",
+        references: "Linux: mm/workingset.c (refault distance), Documentation/admin-guide/cgroup-v2.rst (memory.stat: workingset_refault_file), cgroup-v1/memory.rst; MySQL and MariaDB manuals: innodb_buffer_pool_size, Innodb_buffer_pool_reads; LMDB: the map is the page cache.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+/// Requests of which fewer have to read than this find what they need in memory.
+const READS_A_REQUEST: f64 = 0.3;
+
+/// Share (0-1) of the pages read that had been in memory not long ago, from which on reads are of what did not fit. The kernel
+/// forgets what has been gone for longer than memory is large, so it counts too few.
+const READ_AGAIN: f64 = 0.2;
+
+/// A cache of which a smaller share (0-1) than this is free is full: servers keep a few per cent.
+const FREE_PAGES: f64 = 0.05;
+
+const SERVER: &str = "--watch mysql://USER@HOST:PORT";
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let disks = view.disks()?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let waits = view.disk_waits(&disks, completed)?;
+    let reading_ms = waits.of_requests(case, waits.reading_ms())?;
+    let text = format!(
+        "{:.2} threads slept uninterruptibly on average: waits for reads are at most {} of a request",
+        waits.asleep.mean,
+        ms(reading_ms)
+    );
+    let asleep = waits.asleep.counted(format!("{:.2} threads on average", waits.asleep.mean), "several", text);
+    let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share(reading_ms) >= MATTERS) else {
+        return Ok(Outcome::Cleared(vec![asleep]));
+    };
+    let full = match own_cache(&view, disk, completed)? {
+        Some(full) => full,
+        None => match page_cache(&view, disk, &waits, completed)? {
+            Ok(full) => full,
+            Err(cleared) => return Ok(Outcome::Cleared(cleared)),
+        },
+    };
+    let explains_ms = reading_ms * full.share;
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(full.evidence));
+    }
+    let mut evidence = full.evidence;
+    evidence.push(view.disk_evidence(disk, "a short queue", what_it_does(disk))?);
+    evidence.push(asleep);
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: full.weights,
+        fixes: full.fixes,
+        prove: "Run the same scenario again: hardly a page fault that reads, or a read of the database's cache, per request."
+            .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// A cache that is full.
+struct Full {
+    /// Share (0-1) of the waits for reads that are its doing.
+    share: f64,
+    evidence: Vec<Evidence>,
+    weights: Vec<f64>,
+    fixes: Vec<Fix>,
+}
+
+/// The buffer pool of InnoDB, if it is full and requests read past it; none if it is not, or if no such server is watched.
+fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
+    let status = |name: &str| format!("mysql_global_status_{name}");
+    let any = ["questions", "innodb_buffer_pool_reads", "innodb_buffer_pool_pages_total"];
+    if any.iter().all(|name| view.sources_of(&status(name)).is_empty()) {
+        return Ok(None);
+    }
+    let reads = view.counter(&status("innodb_buffer_pool_reads"), &[], SERVER)?;
+    let free = view.gauge(&status("innodb_buffer_pool_pages_free"), &[], SERVER)?;
+    let total = view.gauge(&status("innodb_buffer_pool_pages_total"), &[], SERVER)?;
+    let (a_request, free_ratio) = (reads.delta / completed, free.mean / total.mean.max(1.0));
+    if a_request < READS_A_REQUEST || free_ratio >= FREE_PAGES {
+        return Ok(None);
+    }
+    let asked = view.counter(&status("innodb_buffer_pool_read_requests"), &[], SERVER).ok();
+    let missed = asked.map_or_else(String::new, |asked| {
+        format!(", {} of what was asked of it", percent(reads.delta / asked.delta.max(1.0)))
+    });
+    let evidence = vec![
+        reads.evidence(
+            format!("{a_request:.1} a request"),
+            format!("below {READS_A_REQUEST}"),
+            format!("{a_request:.1} pages a request were not in the buffer pool{missed}"),
+        ),
+        free.evidence(
+            format!("{} free", percent(free_ratio)),
+            format!("more than {}", percent(FREE_PAGES)),
+            format!("{} of the buffer pool's pages were free", percent(free_ratio)),
+        ),
+    ];
+    let page = view.setting("innodb_page_size", SERVER).ok().and_then(|v| v.parse::<f64>().ok()).unwrap_or(16_384.0);
+    let now = total.mean * page;
+    let available = view.gauge("system_memory_available_bytes", &[], HOST).map_or(0.0, |g| g.min);
+    // What was read in this time had room if the pool were larger by it; a fifth of what is available stays for others.
+    let to = now + (reads.delta * page).min(0.8 * available);
+    let to = (to / (128.0 * 1048576.0)).ceil().max(1.0) * 128.0 * 1048576.0;
+    let fix = Fix {
+        text: format!(
+            "Give the buffer pool {}: it has {}, and {} were read past it in these {:.0} s; {} of memory are available.",
+            bytes(to),
+            bytes(now),
+            bytes(reads.delta * page),
+            view.window.seconds(),
+            bytes(available)
+        ),
+        command: Some(format!("SET GLOBAL innodb_buffer_pool_size = {to:.0};")),
+        keep: Some(format!("[mysqld] innodb_buffer_pool_size = {:.0}M", to / 1048576.0)),
+        risk: Some("Resized while the server runs (MySQL 5.7, MariaDB 10.2 and later; before that only by the option file and a restart); memory that others need must stay free.".to_owned()),
+    };
+    Ok(Some(Full {
+        share: (reads.delta / disk.read.operations.max(1.0)).min(1.0),
+        evidence,
+        weights: vec![0.8, 0.6],
+        fixes: vec![fix, less_data()],
+    }))
+}
+
+/// The kernel's page cache, or what clears it.
+fn page_cache(
+    view: &View<'_>,
+    disk: &Disk,
+    waits: &DiskWaits,
+    completed: f64,
+) -> Result<Result<Full, Vec<Evidence>>, Missing> {
+    let memory = view.memory()?;
+    let whose = if memory.is_cgroup() { "the cgroup's memory" } else { "the machine's memory" };
+    let in_use = memory.evidence(
+        view,
+        format!("{} in use", percent(memory.in_use_ratio)),
+        "room for more",
+        format!(
+            "{} of {whose} ({}) was in use{}",
+            percent(memory.in_use_ratio),
+            bytes(memory.limit_bytes),
+            memory.file_bytes.map_or_else(String::new, |file| format!(", {} of it by files", bytes(file)))
+        ),
+    );
+    if !memory.is_full() {
+        return Ok(Err(vec![in_use]));
+    }
+    let useful = view.useful_reads(disk, waits)?;
+    // A read call of a few pages is one read.
+    let reads =
+        (useful.faults.delta + useful.call_bytes / useful.read_each().max(PAGE_BYTES)).min(disk.read.operations);
+    let a_request = reads / completed;
+    let faults = useful.faults.evidence(
+        format!("{a_request:.2} a request"),
+        format!("below {READS_A_REQUEST}"),
+        format!(
+            "a request had to read {a_request:.2} times; {:.0} page faults a second waited for a disk",
+            useful.faults.rate()
+        ),
+    );
+    if a_request < READS_A_REQUEST {
+        return Ok(Err(vec![faults, in_use]));
+    }
+    let again = view.refaults(&memory, "file")?;
+    let ratio = (again.delta * PAGE_BYTES / useful.read_bytes.max(1.0)).min(1.0);
+    let refaults = again.evidence(
+        format!("{} read again", percent(ratio)),
+        "little, if it were read for the first time",
+        format!(
+            "{} of the pages read had been in memory not long before ({:.0} a second)",
+            percent(ratio),
+            again.rate()
+        ),
+    );
+    if ratio < READ_AGAIN {
+        return Ok(Err(vec![refaults, in_use]));
+    }
+    let oversized = is_oversized(&useful);
+    let share = if oversized { 1.0 / useful.ratio() } else { 1.0 };
+    let labels = [("device", disk.device.as_str()), ("direction", "read")];
+    let size = view.counter("system_disk_io_bytes_total", &labels, HOST)?.evidence(
+        format!("{} a read", bytes(useful.read_each())),
+        "about what was asked for",
+        format!(
+            "a read of {} was {}, of which {} were asked for{}",
+            disk.name(),
+            bytes(useful.read_each()),
+            bytes(useful.useful_each()),
+            if oversized { ": the rest is readahead's" } else { "" }
+        ),
+    );
+    let mut fixes = vec![more_memory(view, &memory, again.delta * PAGE_BYTES)];
+    fixes.push(less_data());
+    Ok(Ok(Full {
+        share,
+        evidence: vec![faults, refaults, in_use, size],
+        weights: vec![0.7, 0.8 * ratio.max(0.5), 0.5],
+        fixes,
+    }))
+}
+
+fn less_data() -> Fix {
+    Fix {
+        text: "Or touch less: an index that covers the query, smaller rows, or leave rarely used data elsewhere."
+            .to_owned(),
+        command: None,
+        keep: None,
+        risk: None,
+    }
+}
+
+/// `read_again` bytes in the window had room if there were as many more: an estimate, since some were read again and again.
+fn more_memory(view: &View<'_>, memory: &Memory, read_again: f64) -> Fix {
+    let to = ((memory.limit_bytes + read_again) / (64.0 * 1048576.0)).ceil() * 64.0;
+    let text = format!(
+        "Give it {to:.0} MB: there are {}, and {} were read again in these {:.0} s.",
+        bytes(memory.limit_bytes),
+        bytes(read_again),
+        view.window.seconds()
+    );
+    if !memory.is_cgroup() {
+        let risk = Some("An estimate from above: what was read twice counts twice. Measure again.".to_owned());
+        return Fix { text: format!("{text} The machine itself needs more memory."), command: None, keep: None, risk };
+    }
+    let path = view.setting_of(&memory.source, "cgroup.path").unwrap_or("/ITS-CGROUP");
+    let v2 = view.sources_of("cgroup_pressure_stall_seconds_total").contains(&memory.source.as_str());
+    let file = if v2 {
+        format!("/sys/fs/cgroup{path}/memory.max")
+    } else {
+        format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes")
+    };
+    Fix {
+        text,
+        command: Some(format!("echo {:.0} > {file}", to * 1048576.0)),
+        keep: Some(format!(
+            "the same limit where the cgroup is made: MemoryMax={to:.0}M of its systemd unit, or --memory {to:.0}m of its container"
+        )),
+        risk: Some(format!(
+            "An estimate from above: what was read twice counts twice. The machine must have that much to give; {LIMIT} is {:.0} now.",
+            memory.limit_bytes
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
+
+    /// 250 requests a second of 100 ms, with 24 threads asleep behind small reads; memory of the cgroup in use by `used`.
+    fn made(used: f64, refaults: f64) -> Made {
+        Made::new(12)
+            .requests(250, 100)
+            .disk("loop0", (2_000.0, 8_192.0, 12.0), (0.0, 0.0, 0.0))
+            .asleep(24, "folio_wait_bit_common", FAULT, None)
+            .counter("host", "system_paging_faults_total", &[("type", "major")], 2_000.0)
+            .counter("pid:7", "process_io_calls_bytes_total", &[("direction", "read")], 30_000.0)
+            .counter("pid:7", "cgroup_memory_refaults_total", &[("type", "file")], refaults)
+            .gauge("pid:7", "cgroup_memory_usage_bytes", &[], used * 100e6)
+            .gauge("host", "system_memory_total_bytes", &[], 8e9)
+            .gauge("host", "system_memory_usage_bytes", &[("state", "free")], 4e9)
+            .setting("pid:7", LIMIT, "100000000")
+            .setting("pid:7", "cgroup.path", "/store")
+            .setting("host", "block.loop0.read_ahead_kb", "8")
+    }
+
+    #[test]
+    fn small_reads_of_what_was_there_before_are_found() {
+        let made = made(0.99, 3_000.0);
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert!((found.explains_ms - 96.0).abs() < 3.0, "{}", found.explains_ms);
+        let command = found.fixes[0].command.as_deref().unwrap();
+        assert!(command.ends_with("> /sys/fs/cgroup/memory/store/memory.limit_in_bytes"), "{command}");
+        assert_eq!(made.explains(&super::super::readahead_too_large::RULE), Some(0.0));
+    }
+
+    #[test]
+    fn room_and_first_reads_clear_it() {
+        assert_eq!(made(0.5, 3_000.0).explains(&RULE), Some(0.0));
+        assert_eq!(made(0.99, 10.0).explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_cleared() {
+        for metric in [
+            "cgroup_memory_refaults_total",
+            "system_paging_faults_total",
+            "process_threads",
+            "system_disk_io_bytes_total",
+            "cgroup_memory_usage_bytes",
+        ] {
+            assert_eq!(made(0.99, 3_000.0).without(metric).explains(&RULE), None, "{metric}");
+        }
+    }
+
+    #[test]
+    fn a_full_buffer_pool_that_is_read_past_is_found() {
+        let pool = |free| {
+            made(0.5, 0.0)
+                .counter("mysql://x", "mysql_global_status_innodb_buffer_pool_reads", &[], 1_900.0)
+                .counter("mysql://x", "mysql_global_status_innodb_buffer_pool_read_requests", &[], 19_000.0)
+                .gauge("mysql://x", "mysql_global_status_innodb_buffer_pool_pages_free", &[], free)
+                .gauge("mysql://x", "mysql_global_status_innodb_buffer_pool_pages_total", &[], 8_192.0)
+        };
+        assert!(pool(10.0).explains(&RULE).is_some_and(|ms| ms > 80.0));
+        for name in ["reads", "pages_free", "pages_total"] {
+            let less = pool(10.0).without(&format!("mysql_global_status_innodb_buffer_pool_{name}"));
+            assert_eq!(less.explains(&RULE), None, "{name}");
+        }
+        assert_eq!(pool(4_000.0).explains(&RULE), Some(0.0));
+    }
 }

@@ -96,6 +96,9 @@ pub fn wait_of(place: &Place) -> Wait {
 /// of it, and what waits for a worker waits for the same reason.
 const KEEPS_BUSY: f64 = 0.5;
 
+/// A device that is busy for this share (0-1) of the time or more never rests, but for the samples' own inaccuracy.
+const NEVER_RESTS: f64 = 0.9;
+
 /// Fewer threads than this asleep on average can't be all the workers there are: nothing queues for them because of it.
 const A_WORKER: f64 = 0.5;
 
@@ -134,6 +137,16 @@ impl DiskWaits {
         self.io_seconds / self.completed * 1e3
     }
 
+    /// Milliseconds per request that threads waited for disks: no more than all I/O took, unless a device never rested
+    /// (`busiest` is the share of time in which it did not). Then what stands behind its I/O, as the waiters of one
+    /// journal commit or of a directory's lock do, waits for the device too, though few operations are in its queue.
+    pub fn disks_ms(&self, busiest: f64) -> f64 {
+        let asleep = self.ms((self.asleep.mean - self.mean_of(&[Wait::Remote, Wait::Reclaim])).max(0.0));
+        let known = &[Wait::Fault, Wait::Read, Wait::Page, Wait::Write, Wait::Directory, Wait::Swap];
+        let behind = if busiest >= NEVER_RESTS { self.ms(self.mean_of(known)) * busiest } else { 0.0 };
+        if self.held_back { asleep } else { asleep.min(self.io_ms().max(behind)) }
+    }
+
     /// Threads that waited for reads. Where it isn't known what they waited for, reads have the share that they have in the
     /// time of all I/O.
     pub fn reading(&self) -> f64 {
@@ -164,10 +177,15 @@ impl DiskWaits {
                 let is_busy = busy > 0.0 && self.asleep_ms() >= KEEPS_BUSY * busy;
                 Ok(client.filter(|_| is_busy).map_or(ms, |client| ms * (client / busy).max(1.0)))
             }
-            None if case.share(ms) < MATTERS && case.share(self.asleep_ms()) > 0.0 && self.asleep.mean >= A_WORKER => {
-                Err(Missing::new("the app's own time of a request", timing::APP_METRICS))
+            None => {
+                // At most: as if workers were busy with nothing but sleeping.
+                let most = client.map_or(ms, |client| ms * (client / self.asleep_ms().max(1e-9)).max(1.0));
+                let matters = |ms| case.share(ms) >= MATTERS;
+                if !matters(ms) && matters(most) && self.asleep.mean >= A_WORKER {
+                    return Err(Missing::new("the app's own time of a request", timing::APP_METRICS));
+                }
+                Ok(ms)
             }
-            None => Ok(ms),
         }
     }
 

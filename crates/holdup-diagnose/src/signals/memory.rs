@@ -59,21 +59,21 @@ impl View<'_> {
     /// The memory that is the fullest: of a watched process's cgroup with a limit, or of the machine.
     ///
     /// # Errors
-    /// If neither was recorded.
+    /// If neither was recorded, or a limit is known and not how near to it a process's cgroup is.
     pub fn memory(&self) -> Result<Memory, Missing> {
         let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
-        let of_cgroups = settings.iter().filter(|s| s.name == LIMIT && s.source.starts_with("pid:")).filter_map(|s| {
-            let limit: f64 = s.value.parse().ok()?;
-            let gauge = |metric| self.gauge_where(|source| source == s.source, metric, &[], PROCESS).ok();
-            Some(Memory {
-                source: s.source.clone(),
+        let mut all: Vec<Memory> = Vec::new();
+        for row in settings.iter().filter(|s| s.name == LIMIT && s.source.starts_with("pid:")) {
+            let Ok(limit) = row.value.parse::<f64>() else { continue };
+            let gauge = |metric| self.gauge_where(|source| source == row.source, metric, &[], PROCESS);
+            all.push(Memory {
+                source: row.source.clone(),
                 limit_bytes: limit,
                 in_use_ratio: gauge("cgroup_memory_usage_bytes")?.mean / limit.max(1.0),
-                file_bytes: gauge("cgroup_memory_file_bytes").map(|g| g.mean),
+                file_bytes: gauge("cgroup_memory_file_bytes").ok().map(|g| g.mean),
                 metric: "cgroup_memory_usage_bytes",
-            })
-        });
-        let mut all: Vec<Memory> = of_cgroups.collect();
+            });
+        }
         let host = self.memory_of_host();
         if let Ok(host) = &host {
             all.push(host.clone());
@@ -150,8 +150,10 @@ mod tests {
             .setting("pid:7", super::LIMIT, "1000000000");
         let memory = made.with(|case| case.slow().memory().unwrap());
         assert!(memory.is_full() && memory.source == "pid:7", "{memory:?}");
-        let host = made.without("cgroup_memory_usage_bytes").with(|case| case.slow().memory().unwrap());
-        assert!(!host.is_full() && !host.is_cgroup(), "{host:?}");
+        assert!(made.clone().without("cgroup_memory_usage_bytes").with(|case| case.slow().memory().is_err()));
+        let tight = made.gauge("host", "system_memory_usage_bytes", &[("state", "free")], -4e9 + 8e5);
+        let host = tight.with(|case| case.slow().memory().unwrap());
+        assert!(host.is_full() && !host.is_cgroup(), "{host:?}");
     }
 
     #[test]
