@@ -34,22 +34,10 @@ fn a_password_is_nowhere() {
     let mut file = holdup(["run"]);
     file.arg(&scenario).arg("-o").arg(&by_file);
     for (command, out) in [(&mut flag, &by_flag), (&mut file, &by_file)] {
-        let run = Running::start(command);
-        std::thread::sleep(Duration::from_secs(2));
-        let pid = run.pid().to_string();
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        assert!(line.contains("run") && !line.contains(CANARY), "the process list shows it: {line}");
-        if let Ok(ps) = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid]).output() {
-            assert!(!String::from_utf8_lossy(&ps.stdout).contains(CANARY));
-        }
-        let done = run.finish(Duration::from_secs(60));
-        assert_eq!(done.code(), Some(0), "{}", done.stderr);
-        assert!(!done.stdout.contains(CANARY) && !done.stderr.contains(CANARY), "{}\n{}", done.stdout, done.stderr);
+        shows_nothing(command, out);
         // It did watch the server, or there would be nothing to hide.
         let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
         assert!(manifest.contains("mysql://127.0.0.1:"), "{manifest}");
-        nowhere(out);
         python::check("absent.py", &[CANARY.as_ref(), out.as_path()]);
         let again = finish(holdup(["diagnose"]).arg(out), 60);
         assert!(!again.stdout.contains(CANARY), "{}", again.stdout);
@@ -61,8 +49,26 @@ fn a_password_is_nowhere() {
     assert!(!doctor.stdout.contains(CANARY) && !doctor.stderr.contains(CANARY), "{}", doctor.stdout);
 }
 
+/// Runs it, for some seconds: the password is not in the process list meanwhile, not in what it prints, nor in a file under
+/// `out`.
+pub fn shows_nothing(command: &mut Command, out: &Path) {
+    let run = Running::start(command);
+    std::thread::sleep(Duration::from_millis(1_500));
+    let pid = run.pid().to_string();
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
+    let line = String::from_utf8_lossy(&line).replace('\0', " ");
+    assert!(line.contains("run") && !line.contains(CANARY), "the process list shows it: {line}");
+    if let Ok(ps) = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid]).output() {
+        assert!(!String::from_utf8_lossy(&ps.stdout).contains(CANARY));
+    }
+    let done = run.finish(Duration::from_secs(60));
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert!(!done.stdout.contains(CANARY) && !done.stderr.contains(CANARY), "{}\n{}", done.stdout, done.stderr);
+    nowhere(out);
+}
+
 /// No file under `dir` has it in its bytes.
-fn nowhere(dir: &Path) {
+pub fn nowhere(dir: &Path) {
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {

@@ -1,12 +1,11 @@
 //! Statements as load, from the outside: what is recorded of them, what is refused, and that neither passwords nor
 //! values turn up anywhere.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use crate::mariadb::{self, CANARY, MariaDb};
 use crate::program::{Running, alone, finish, holdup, manifest};
+use crate::secrets::{nowhere, shows_nothing};
 use crate::service::Service;
 
 /// The account that the load uses; its password is [`CANARY`], too.
@@ -32,18 +31,6 @@ fn shop() -> Option<MariaDb> {
 
 fn address(server: &MariaDb, password: &str) -> String {
     format!("{}/shop", server.address(APP, password))
-}
-
-/// No file under `dir` has one of these in its bytes.
-fn absent(dir: &Path, needles: &[&str]) {
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        let bytes = std::fs::read(&path).unwrap();
-        for needle in needles {
-            let found = bytes.windows(needle.len()).any(|window| window == needle.as_bytes());
-            assert!(!found, "{} has {needle}", path.display());
-        }
-    }
 }
 
 #[test]
@@ -97,7 +84,7 @@ watch: [host]
     }
     assert!(!done.stdout.contains(VALUE) && !done.stderr.contains(VALUE));
     assert!(manifest["scenario"].as_str().unwrap().contains("mysql://app:***@127.0.0.1"), "{}", manifest["scenario"]);
-    absent(&out, &[CANARY]);
+    nowhere(&out);
     // What failed was rolled back.
     assert!(server.run_and_read("SELECT COUNT(*) FROM shop.item WHERE stock <> 1000000").trim() == "0");
 }
@@ -115,19 +102,7 @@ fn the_quick_form_hides_the_password() {
     let mut by_variable = holdup(["run", "--closed", "--connections=2", "--duration=3s", &format!("--url={bare}")]);
     by_variable.env("HOLDUP_MYSQL_PASSWORD", CANARY);
     for (command, out) in [(&mut by_url, &given), (&mut by_variable, &variable)] {
-        let run = Running::start(command.args(query).arg("-o").arg(out));
-        std::thread::sleep(Duration::from_millis(1_500));
-        let pid = run.pid().to_string();
-        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap();
-        let line = String::from_utf8_lossy(&line).replace('\0', " ");
-        assert!(line.contains("run") && !line.contains(CANARY), "the process list shows it: {line}");
-        if let Ok(ps) = Command::new("ps").args(["-ww", "-o", "args=", "-p", &pid]).output() {
-            assert!(!String::from_utf8_lossy(&ps.stdout).contains(CANARY));
-        }
-        let done = run.finish(Duration::from_secs(60));
-        assert_eq!(done.code(), Some(0), "{}", done.stderr);
-        assert!(!done.stdout.contains(CANARY) && !done.stderr.contains(CANARY), "{}\n{}", done.stdout, done.stderr);
-        absent(out, &[CANARY]);
+        shows_nothing(command.args(query).arg("-o").arg(out), out);
         let manifest = manifest(out);
         let totals = &manifest["load"]["totals"][0];
         assert_eq!(totals["operation"], "SELECT id FROM item WHERE id IN (?+)", "{totals}");
