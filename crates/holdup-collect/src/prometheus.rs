@@ -1,7 +1,7 @@
 //! `--watch prometheus:URL`: one endpoint that answers in Prometheus' text format. Every series becomes a sample under its
 //! own name and labels, verbatim; gauges, counters and buckets alike are raw rows. Nothing is aggregated.
 
-mod address;
+pub mod address;
 pub mod text;
 
 use std::time::{Duration, Instant};
@@ -21,6 +21,9 @@ const BODY_BYTES_MAX: u64 = 16 << 20;
 
 /// The plain format first: OpenMetrics says the same with more bytes.
 const ACCEPT: &str = "text/plain;version=0.0.4, application/openmetrics-text;version=1.0.0;q=0.5, */*;q=0.1";
+
+/// Where most have it, for examples.
+const USUAL_PATH: &str = "/metrics";
 
 /// One endpoint as a source.
 pub struct Prometheus {
@@ -44,7 +47,7 @@ impl Prometheus {
     /// # Errors
     /// What is wrong with the URL, without repeating it.
     pub fn new(url: &str) -> Result<Self, String> {
-        Ok(Self { address: address::parse(url)?, agent: agent(TIMEOUT), said_too_many: false })
+        Ok(Self { address: Address::parse(url, USUAL_PATH)?, agent: agent(TIMEOUT), said_too_many: false })
     }
 
     fn ask(&self) -> Result<Answer, String> {
@@ -189,7 +192,7 @@ fn reason(error: &ureq::Error) -> String {
 
 /// Whether `url` answers with at least one metric in Prometheus' text format within `timeout`.
 pub(crate) fn answers(url: &str, timeout: Duration) -> bool {
-    let Ok(address) = address::parse(url) else { return false };
+    let Ok(address) = Address::parse(url, USUAL_PATH) else { return false };
     get(&agent(timeout), &address, BODY_BYTES_MAX).is_ok_and(|(body, _)| {
         let scrape = text::parse(&body);
         !scrape.series.is_empty() && scrape.bad_lines == 0

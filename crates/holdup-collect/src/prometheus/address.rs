@@ -1,53 +1,65 @@
-//! The URL after `prometheus:` in three forms: what is asked, how we prove who we are, and what may be written down.
+//! The URL of a Prometheus server or endpoint in three forms: what is asked, how we prove who we are, and what may be
+//! written down. It is for whatever of ours speaks to one, to read or to write; it asks nothing itself.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 /// An endpoint's address, taken apart.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Address {
+pub struct Address {
     /// Without user and password; with the query. Not for any output: a query can hold a token.
     pub url: String,
-    /// Header `Authorization`, if the URL had user and password. Not for any output.
+    /// Header `Authorization`, if the URL had a user. Not for any output.
     pub authorization: Option<String>,
     /// For tables and messages: no user, no password, values of the query hidden where the name says secret.
     pub shown: String,
+    /// The same without the query: scheme, host and path.
+    pub place: String,
 }
 
 /// Words in a query parameter's name that mark its value as secret.
 const SECRET_NAMES: [&str; 6] = ["token", "pass", "secret", "key", "auth", "sig"];
 
-/// Takes `url` apart, or says what is wrong with it, without repeating it.
-pub(super) fn parse(url: &str) -> Result<Address, String> {
-    let example = "e.g. prometheus:http://127.0.0.1:9090/metrics";
-    let (scheme, rest) = url.split_once("://").ok_or(format!("no http:// or https:// URL, {example}"))?;
-    let scheme = scheme.to_ascii_lowercase();
-    if scheme != "http" && scheme != "https" {
-        return Err(format!("only http:// and https:// can be asked, {example}"));
+impl Address {
+    /// Takes `url` apart. `path` is a usual one, for an example where one is needed.
+    ///
+    /// # Errors
+    /// What is wrong with it, without repeating it.
+    pub fn parse(url: &str, path: &str) -> Result<Self, String> {
+        let example = format!("e.g. prometheus:http://127.0.0.1:9090{path}");
+        let not_http = || format!("an http:// or https:// URL is needed, {example}");
+        let (scheme, rest) = url.split_once("://").ok_or_else(not_http)?;
+        let scheme = scheme.to_ascii_lowercase();
+        if scheme != "http" && scheme != "https" {
+            return Err(not_http());
+        }
+        if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
+            return Err("the URL holds a blank or a control character".to_owned());
+        }
+        // A password with a bare `/`, `?` or `#` would end up in what is shown.
+        if rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..].contains('@') {
+            return Err("in a password write / as %2F, ? as %3F, # as %23; and @ in a path as %40".to_owned());
+        }
+        let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
+        let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
+        let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(user, host)| (Some(user), host));
+        if host.is_empty() || host.starts_with(':') {
+            return Err(format!("no host in the URL, {example}"));
+        }
+        let port = host.rsplit_once(':').map(|(_, port)| port).filter(|port| !port.ends_with(']'));
+        if port.is_some_and(|port| port.parse::<u16>().is_err()) {
+            return Err(format!("the port in the URL is none, {example}"));
+        }
+        let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
+        let place = format!("{scheme}://{host}{}", if path.is_empty() { "/" } else { path });
+        let with = |query: Option<String>| query.map_or(place.clone(), |query| format!("{place}?{query}"));
+        Ok(Self {
+            url: with(query.map(str::to_owned)),
+            authorization: user.map(|user| format!("Basic {}", STANDARD.encode(percent_decoded(user)))),
+            shown: with(query.map(hide)),
+            place,
+        })
     }
-    if rest.chars().any(|c| c.is_whitespace() || c.is_control()) {
-        return Err("the URL holds a blank or a control character".to_owned());
-    }
-    // A password with a bare `/`, `?` or `#` would end up in what is shown.
-    if rest[rest.find(['/', '?', '#']).unwrap_or(rest.len())..].contains('@') {
-        return Err("in a password write / as %2F, ? as %3F, # as %23; and @ in a path as %40".to_owned());
-    }
-    let rest = rest.split_once('#').map_or(rest, |(before, _)| before);
-    let end = rest.find(['/', '?']).unwrap_or(rest.len());
-    let (authority, path) = rest.split_at(end);
-    let (user, host) = match authority.rsplit_once('@') {
-        Some((user, host)) => (Some(user), host),
-        None => (None, authority),
-    };
-    if host.is_empty() || host.starts_with(':') {
-        return Err(format!("no host in the URL, {example}"));
-    }
-    let slash = if path.starts_with('/') { "" } else { "/" };
-    let (path, query) = path.split_once('?').map_or((path, None), |(path, query)| (path, Some(query)));
-    let base = format!("{scheme}://{host}{slash}{path}");
-    let with = |query: Option<String>| query.map_or(base.clone(), |query| format!("{base}?{query}"));
-    Ok(Address {
-        url: with(query.map(str::to_owned)),
-        authorization: user.map(|user| format!("Basic {}", base64(&percent_decoded(user)))),
-        shown: with(query.map(hide)),
-    })
 }
 
 fn hide(query: &str) -> String {
@@ -60,57 +72,47 @@ fn hide(query: &str) -> String {
     hidden.collect::<Vec<_>>().join("&")
 }
 
+/// The bytes that `text` stands for (RFC 3986, section 2.1). A `%` without two digits stands for itself.
 fn percent_decoded(text: &str) -> Vec<u8> {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16));
-    let mut decoded = Vec::new();
-    let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        match (byte, digit(at + 1), digit(at + 2)) {
-            (b'%', Some(high), Some(low)) => {
-                decoded.push((high * 16 + low) as u8);
-                at += 3;
-            }
-            _ => {
-                decoded.push(byte);
-                at += 1;
-            }
+    let digit = |byte: Option<&u8>| byte.and_then(|b| char::from(*b).to_digit(16));
+    let mut rest = text.as_bytes();
+    let mut decoded = Vec::with_capacity(rest.len());
+    while let Some((&byte, after)) = rest.split_first() {
+        rest = after;
+        if let (b'%', Some(high), Some(low)) = (byte, digit(after.first()), digit(after.get(1))) {
+            decoded.push((high * 16 + low) as u8);
+            rest = &after[2..];
+        } else {
+            decoded.push(byte);
         }
     }
     decoded
-}
-
-/// Base64 with padding (RFC 4648, section 4).
-fn base64(bytes: &[u8]) -> String {
-    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let word = group.iter().fold(0_u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - group.len()));
-        for position in 0..4 {
-            let letter = LETTERS[(word >> (18 - 6 * position)) as usize & 63];
-            text.push(if position <= group.len() { char::from(letter) } else { '=' });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn parse(url: &str) -> Result<Address, String> {
+        Address::parse(url, "/metrics")
+    }
+
     #[test]
     fn user_and_password_are_in_the_header_only() {
         let address = parse("http://me:p%40ss@h:9090/metrics?target=db&api_key=zzz&x").unwrap();
         assert_eq!(address.url, "http://h:9090/metrics?target=db&api_key=zzz&x");
         assert_eq!(address.shown, "http://h:9090/metrics?target=db&api_key=…&x");
+        assert_eq!(address.place, "http://h:9090/metrics");
         // me:p@ss
         assert_eq!(address.authorization.as_deref(), Some("Basic bWU6cEBzcw=="));
     }
 
     #[test]
-    fn base64_of_every_length() {
-        for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
-            assert_eq!(base64(plain.as_bytes()), coded);
+    fn a_percent_sign_that_encodes_nothing_stands_for_itself() {
+        for (text, bytes) in
+            [("", &b""[..]), ("a%2fb%C3%A9", "a/b\u{e9}".as_bytes()), ("%", b"%"), ("%4", b"%4"), ("%zz%41", b"%zzA")]
+        {
+            assert_eq!(percent_decoded(text), bytes, "{text}");
         }
     }
 
@@ -125,11 +127,14 @@ mod tests {
             "http://u:secret@/",
             "http://h/a b",
             "http://u:1/secret@h",
+            "http://u:secret@h:x/",
         ] {
             let why = parse(bad).err().unwrap();
             assert!(!why.contains("secret"), "{why}");
         }
         assert_eq!(parse("HTTPS://h").unwrap().url, "https://h/");
+        assert_eq!(parse("http://[::1]:80").unwrap().url, "http://[::1]:80/");
+        assert_eq!(parse("HTTP://[::1]").unwrap().authorization, None);
         assert_eq!(parse("http://h?x=1").unwrap().url, "http://h/?x=1");
     }
 }
