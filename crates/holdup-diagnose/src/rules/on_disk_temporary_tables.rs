@@ -1,27 +1,267 @@
-//! One sentence: what is so if this is the cause.
+//! Statements make temporary tables on a disk, and wait for its directory to take and give up their files.
+//!
+//! Where the kernel shows which file a thread's call is about, a thread belongs here if the file lies in `tmpdir`; where it shows
+//! only the function, if that is one that changes a directory; where it shows neither, the sleep that no I/O accounts
+//! for does, with less weight.
 
-use super::{Doc, Outcome, Rule};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::disk_waits::{Wait, wait_of};
+use crate::signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
+use crate::verdict::{Evidence, Role};
+
+mod advice;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "on_disk_temporary_tables",
     doc: Doc {
-        title: "on_disk_temporary_tables",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "Temporary tables are made on a disk",
+        what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement.",
+        hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others stand behind it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves next to nothing.",
+        needs: "The server's counters and tmpdir (--watch mysql://…), the threads of its process (--watch pid:N), with their system calls and kernel stacks where holdup may read them (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN).",
+        predicts: "About one on-disk temporary table a request; the server's threads sleep uninterruptibly in unlink or open on files of tmpdir, for about what requests are too slow by; sessions say \"removing tmp table\", \"Creating tmp table\" or \"Sending data\", for no time at all.",
+        clears: "Hardly any on-disk temporary table is made; or they are, and threads hardly ever sleep in tmpdir, as when it is a tmpfs; or what sleeps, sleeps elsewhere.",
+        looks_like: "A saturated data disk makes threads sleep in reads, writes and fsync, not in unlink and open. Large temporary tables saturate the disk itself: then its bytes a second are at their limit. Locks of the database show in its sessions, and their threads sleep interruptibly.",
+        fix: "tmpdir on a tmpfs; no BLOB or TEXT columns in what is grouped or sorted; several tmpdirs, each with a lock of its own. A larger tmp_table_size helps only against tables that are too large, not against BLOB and TEXT columns.",
+        prove: "The same load again: as many temporary tables, no thread asleep in tmpdir, and the load average near the number of running threads.",
+        references: "MySQL 5.6 Reference Manual: Internal Temporary Table Use in MySQL; Where MySQL Stores Temporary Files. MariaDB documentation: tmpdir, Internal Temporary Tables (Created_tmp_disk_tables, tmp_memory_table_size). Linux: Documentation/filesystems/directory-locking, tmpfs; proc_pid_stat(5) (state D), proc_pid_syscall(5); proc_loadavg(5).",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const ENABLE: &str = "--watch mysql://USER@HOST:PORT";
+
+/// What would show where threads sleep.
+const PLACES: &str = "--watch pid:N of the database as root, or with CAP_SYS_PTRACE (files, wait channels) and CAP_SYS_ADMIN (kernel stacks)";
+
+const CREATED: &str = "mysql_global_status_created_tmp_disk_tables";
+
+/// Fewer on-disk temporary tables than this a request are not every request's own.
+const PER_REQUEST: f64 = 0.5;
+
+/// Fewer than this a request are next to none.
+const HARDLY_ANY: f64 = 0.01;
+
+/// Rows have to be of this share (0-1) of the threads that were counted, to say where they slept.
+const LOCATED: f64 = 0.5;
+
+/// What sessions say while they make, fill or drop one, by MySQL 5.5 to 8 and MariaDB, in lower case.
+const STATES: &[&str] = &[
+    "removing tmp table",
+    "creating tmp table",
+    "opening tmp table",
+    "copying to tmp table",
+    "copying to tmp table on disk",
+    "converting heap to myisam",
+    "converting heap to aria",
+    "converting heap to ondisk",
+    "sending data",
+];
+
+/// How the place of a thread was told to be tmpdir.
+#[derive(Clone, Copy, PartialEq)]
+enum By {
+    File,
+    Function,
+    Nothing,
+}
+
+/// What sleeps in tmpdir.
+struct InTmpdir {
+    /// Threads on average.
+    mean: f64,
+    by: By,
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        // Nothing inside the database takes longer than the app's own timing of its statements.
+        Err(missing) => timing::clear_by_bound(case, "temporary tables included").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let created = view.counter(CREATED, &[], ENABLE)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let per_request = created.rate() / (completed / view.window.seconds());
+    let counted = made(&view, &created, per_request);
+    if per_request < HARDLY_ANY {
+        return Ok(Outcome::Cleared(vec![counted]));
+    }
+    let tmpdirs = view.server_directories("tmpdir");
+    if tmpdirs.is_empty() {
+        return Err(Missing::new("setting tmpdir", ENABLE));
+    }
+    let asleep = view.asleep()?;
+    let mount = view.mount_of(&tmpdirs[0]);
+    if case.share(asleep.per_request_ms(asleep.mean, completed)) < MATTERS {
+        return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, 0.0, completed, &tmpdirs)]));
+    }
+    let inside = in_tmpdir(case, &view, &asleep, &tmpdirs, mount.as_ref(), completed)?;
+    let explains_ms = asleep.per_request_ms(inside.mean, completed);
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdirs)]));
+    }
+    if inside.by != By::File && per_request < PER_REQUEST {
+        // Something else changes directories, or these few are large: only the files would tell.
+        return Err(Missing::new("the files that the server's threads wait for (threads.path)", PLACES));
+    }
+    let busy = view.busy_sessions().ok();
+    let (evidence, weights) = evidence(&view, &asleep, &inside, counted, per_request, busy.as_ref(), mount.as_ref());
+    let at_once = asleep.max.max(busy.as_ref().map_or(0.0, |b| b.max));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: advice::fixes(&view, &tmpdirs, mount.as_ref(), &created, at_once),
+        prove: format!(
+            "Run the same scenario again: as many on-disk temporary tables, but no thread of {} asleep in tmpdir, and requests faster by about {}.",
+            asleep.process().unwrap_or("the server"),
+            ms(explains_ms)
+        ),
+        role: Role::Root,
+    }))
+}
+
+fn made(view: &View<'_>, created: &Counter, per_request: f64) -> Evidence {
+    let all = view.counter("mysql_global_status_created_tmp_tables", &[], ENABLE);
+    let of = all.map_or_else(|_| String::new(), |all| format!(", of {:.0} temporary tables a second", all.rate()));
+    created.evidence(
+        format!("{per_request:.2} a request"),
+        "about none",
+        format!(
+            "the server made {:.0} temporary tables a second on disk, {per_request:.2} a request{of}",
+            created.rate()
+        ),
+    )
+}
+
+/// That threads slept elsewhere, or not at all.
+fn elsewhere(asleep: &Asleep, inside: f64, completed: f64, tmpdirs: &[String]) -> Evidence {
+    let here = asleep.per_request_ms(inside, completed);
+    let all = asleep.per_request_ms(asleep.mean, completed);
+    asleep.counted(
+        format!("{} a request", ms(here)),
+        "most of the delay, if temporary tables were the cause",
+        format!(
+            "threads slept uninterruptibly for {} per request, of which {} on files of tmpdir ({})",
+            ms(all),
+            ms(here),
+            tmpdirs.join(":")
+        ),
+    )
+}
+
+/// Which of the threads asleep are in tmpdir.
+fn in_tmpdir(
+    case: &Case<'_>,
+    view: &View<'_>,
+    asleep: &Asleep,
+    tmpdirs: &[String],
+    mount: Option<&Mount>,
+    completed: f64,
+) -> Result<InTmpdir, Missing> {
+    let located = asleep.mean_where(|_| true);
+    if located < LOCATED * asleep.mean {
+        return Err(Missing::new("rows of the threads asleep (threads)", PLACES));
+    }
+    let by_file = asleep.mean_where(|place| is_in(place, tmpdirs));
+    let by_function = asleep.mean_where(|place| place.path.is_none() && wait_of(place) == Wait::Directory);
+    if asleep.groups.iter().any(|place| place.path.is_some()) {
+        return Ok(InTmpdir {
+            mean: by_file + by_function,
+            by: if by_file >= by_function { By::File } else { By::Function },
+        });
+    }
+    if mount.is_some_and(Mount::is_in_memory) {
+        // Its directory locks are held for microseconds: nobody sleeps for long behind them.
+        return Ok(InTmpdir { mean: 0.0, by: By::Nothing });
+    }
+    if asleep.groups.iter().any(|place| place.function().is_some()) {
+        return Ok(InTmpdir { mean: by_function, by: By::Function });
+    }
+    // Nothing tells where they sleep. What waits for a disk is in the disk's queue; what waits for a directory's lock is not.
+    let io = view.counter("system_disk_operation_time_seconds_total", &[], "--watch host")?;
+    if mount.is_none() {
+        return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
+    }
+    let waits_for_io = io.delta / completed * 1e3;
+    let beyond = (asleep.per_request_ms(asleep.mean, completed) - waits_for_io).max(0.0);
+    if case.share(beyond) < MATTERS {
+        return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
+    }
+    Ok(InTmpdir { mean: beyond / asleep.per_request_ms(1.0, completed), by: By::Nothing })
+}
+
+/// Whether the file lies in one of `tmpdirs`: in it, not below it, where a data folder may be.
+fn is_in(place: &Place, tmpdirs: &[String]) -> bool {
+    place.directory().is_some_and(|directory| tmpdirs.iter().any(|t| t == directory))
+}
+
+/// Most places that are told one by one.
+const PLACES_TOLD: usize = 3;
+
+fn evidence(
+    view: &View<'_>,
+    asleep: &Asleep,
+    inside: &InTmpdir,
+    counted: Evidence,
+    per_request: f64,
+    busy: Option<&Busy>,
+    mount: Option<&Mount>,
+) -> (Vec<Evidence>, Vec<f64>) {
+    let tmpdirs = view.server_directories("tmpdir");
+    let share = (inside.mean / asleep.mean.max(1e-9)).min(1.0);
+    let how = match inside.by {
+        By::File => "on files of tmpdir",
+        By::Function => "in calls that change a directory",
+        By::Nothing => "for no I/O that a disk knows of",
+    };
+    let mut evidence = vec![
+        counted,
+        asleep.counted(
+            format!("{:.1} threads on average", inside.mean),
+            "0",
+            format!(
+                "{:.1} threads of {} were in uninterruptible sleep on average, {:.0} at most: {} of them {how}",
+                asleep.mean,
+                asleep.process().unwrap_or("the server"),
+                asleep.max,
+                percent(share)
+            ),
+        ),
+    ];
+    let told = |p: &&Place| is_in(p, &tmpdirs) || p.path.is_none() && wait_of(p) == Wait::Directory;
+    for place in asleep.groups.iter().filter(told).take(PLACES_TOLD) {
+        evidence.push(asleep.at(place, format!("{:.1} threads", place.mean), "0", describe(place)));
+    }
+    let value = tmpdirs.join(":");
+    if let Some(mount) = mount {
+        let text = format!("tmpdir is {value}, which lies on {}", mount.describe());
+        evidence.push(advice::setting(view, &mount.source, &mount.setting("fstype"), &mount.fstype, "tmpfs", text));
+    }
+    let source = advice::source_of(view, "tmpdir");
+    let text = format!("the server's variable tmpdir is {value}: the files are temporary tables");
+    evidence.push(advice::setting(view, &source, "tmpdir", &value, "a directory on a tmpfs", text));
+    let states = busy.and_then(|busy| Some((busy, busy.evidence(STATES)?)));
+    let says_so = states.as_ref().map_or(0.0, |(busy, _)| (busy.mean_in(STATES) / busy.mean().max(1e-9)).min(1.0));
+    evidence.extend(states.map(|(_, evidence)| evidence));
+    evidence.extend(advice::in_vain(view));
+    let place = match inside.by {
+        By::File => 0.85,
+        By::Function => 0.6,
+        By::Nothing => 0.4,
+    };
+    (evidence, vec![place, 0.6 * (per_request / PER_REQUEST).min(1.0), 0.5 * says_so])
+}
+
+/// `88.0 threads slept in do_unlinkat, on /tmp/x/#sql_? (stack: …)`.
+fn describe(place: &Place) -> String {
+    let function = place.function().unwrap_or("an unknown function");
+    let file = place.path.as_ref().map_or_else(String::new, |path| format!(", on {path}"));
+    let stack = place.stack.as_ref().map_or_else(String::new, |stack| format!(" (stack: {stack})"));
+    format!("{:.1} threads of {} slept in {function} on average{file}{stack}", place.mean, place.process)
 }

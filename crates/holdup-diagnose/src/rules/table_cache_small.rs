@@ -1,27 +1,189 @@
-//! One sentence: what is so if this is the cause.
+//! Statements open and close tables instead of finding them open: the server's cache of open tables is too small.
 
-use super::{Doc, Outcome, Rule};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::{Busy, Counter, Gauge, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "table_cache_small",
     doc: Doc {
-        title: "table_cache_small",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "The cache of open tables is too small",
+        what: "Each statement needs an open handle of every table it names. The server keeps table_open_cache of them; beyond that it closes one to open another, and what is given back beyond it is closed for good.",
+        hurts: "Opening reads the table's definition and sets it up under locks that all sessions share, on every statement instead of once. It hides behind slower things, and shows when these are gone.",
+        needs: "The server's counters and settings, and its sampled sessions (--watch mysql://…).",
+        predicts: "Opened_tables grows with every statement, the cache is full, and sessions are in \"Opening tables\" or \"closing tables\" for a part of each request.",
+        clears: "Hardly any table is opened, or the cache has room, or few sessions are in those states.",
+        looks_like: "Metadata locks (\"Waiting for table metadata lock\"). Many different tables, more than the cache could sensibly hold. FLUSH TABLES at short intervals: Opened_tables grows and the cache has room.",
+        fix: "table_open_cache of at least the statements that run at once times the tables of each, and the tables there are.",
+        prove: "The same load again: Opened_tables stands still, and no session is in those states.",
+        references: "MySQL Reference Manual: How MySQL Opens and Closes Tables (table_open_cache, Opened_tables, open_files_limit); General Thread States. MariaDB documentation: Optimizing table_open_cache.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const ENABLE: &str = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
+
+/// What sessions say while they open or close tables, by MySQL 5.1 to 8 and MariaDB, in lower case.
+const STATES: &[&str] = &["opening tables", "opening table", "closing tables", "closing table"];
+
+/// Fewer tables opened than this a statement: the cache is missed rarely.
+const MISSED: f64 = 0.05;
+
+/// A cache that is filled to this share (0-1) or more is full: sessions close tables meanwhile.
+const FULL: f64 = 0.9;
+
+/// A cache is not made larger by less than this: a smaller step would be looked at again soon.
+const STEP: f64 = 2.0;
+
+/// The server's other files and connections, beside its tables.
+const OTHER_FILES: f64 = 500.0;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => timing::clear_by_bound(case, "opening tables included").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let opened = view.counter("mysql_global_status_opened_tables", &[], ENABLE)?;
+    let questions = view.counter("mysql_global_status_questions", &[], ENABLE)?;
+    let open = view.gauge("mysql_global_status_open_tables", &[], ENABLE)?;
+    let cache = number(&view, "table_open_cache")?;
+    let per_statement = opened.rate() / questions.rate().max(1e-9);
+    let missed = opened.evidence(
+        format!("{per_statement:.2} a statement"),
+        "about none",
+        format!("the server opened {:.0} tables a second, {per_statement:.2} a statement", opened.rate()),
+    );
+    let filled = open.evidence(
+        format!("{:.0} of {:.0}", open.mean, cache),
+        format!("below {cache:.0}"),
+        format!("{:.0} tables were open on average, and table_open_cache is {:.0}", open.mean, cache),
+    );
+    if per_statement < MISSED {
+        return Ok(Outcome::Cleared(vec![missed, filled]));
+    }
+    if open.max < FULL * cache && overflows(&view).is_none_or(|c| c.delta == 0.0) {
+        return Ok(Outcome::Cleared(vec![filled, missed]));
+    }
+    let busy = view.busy_sessions()?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let mean = busy.mean_in(STATES);
+    // Little's law: sessions in those states = rate x time in them.
+    let explains_ms = mean / (completed / view.window.seconds()) * 1e3;
+    let Some(states) = busy.evidence(STATES).filter(|_| case.share(explains_ms) >= MATTERS) else {
+        let seen = opened.evidence(
+            format!("{} a request", ms(explains_ms)),
+            "a large part of the delay, if the cache were the cause",
+            format!(
+                "of {:.1} busy sessions {mean:.1} opened or closed tables: {} per request",
+                busy.mean(),
+                ms(explains_ms)
+            ),
+        );
+        return Ok(Outcome::Cleared(vec![seen, filled]));
+    };
+    let share = mean / busy.mean().max(1e-9);
+    let wanted = wanted(&view, &busy, &open, cache);
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence: [states, missed, filled].into_iter().chain(overflow(&view)).collect(),
+        weights: vec![0.7, 0.6 * per_statement.min(1.0), 0.5 * share.min(1.0)],
+        fixes: vec![fix(&view, cache, wanted)],
+        prove: format!(
+            "Run the same scenario again: Opened_tables stands still, and {} of sessions are no longer in \"Opening tables\" or \"closing tables\".",
+            percent(share)
+        ),
+        role: Role::Root,
+    }))
+}
+
+fn number(view: &View<'_>, name: &str) -> Result<f64, Missing> {
+    let text = view.setting(name, ENABLE)?;
+    text.parse().map_err(|_| Missing::new(format!("setting {name} as a number"), ENABLE))
+}
+
+/// How many tables were closed because there was no room for them, where the server counts it (MySQL 5.6.6, MariaDB 10.1).
+fn overflows(view: &View<'_>) -> Option<Counter> {
+    view.counter("mysql_global_status_table_open_cache_overflows", &[], ENABLE).ok()
+}
+
+fn overflow(view: &View<'_>) -> Option<Evidence> {
+    let overflows = overflows(view).filter(|c| c.delta > 0.0)?;
+    let text = format!("{:.0} tables a second were closed because the cache had no room for them", overflows.rate());
+    Some(overflows.evidence(format!("{:.0} a second", overflows.rate()), "0", text))
+}
+
+/// How large the cache has to be, and why.
+struct Wanted {
+    entries: f64,
+    why: String,
+}
+
+/// Statements that run at once times the tables that each opens, half as many again; beside them one of each table there is.
+fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
+    let counter = |name: &str| view.counter(&format!("mysql_global_status_{name}"), &[], ENABLE).ok();
+    let lookups: f64 =
+        ["table_open_cache_hits", "table_open_cache_misses"].iter().filter_map(|n| counter(n)).map(|c| c.delta).sum();
+    let opened = counter("opened_tables").map_or(0.0, |c| c.delta);
+    let statements = counter("questions").map_or(1.0, |c| c.delta.max(1.0));
+    let each = (lookups.max(opened) / statements).ceil().max(1.0);
+    let running = view.gauge("mysql_global_status_threads_running", &[], ENABLE).map_or(0.0, |g| g.max);
+    let connected = view.gauge("mysql_global_status_threads_connected", &[], ENABLE).map_or(0.0, |g| g.max);
+    let at_once = busy.max.max(running).max(connected);
+    let tables = view.gauge("mysql_global_status_open_table_definitions", &[], ENABLE).map_or(0.0, |g| g.max);
+    let needed = at_once * each * 1.5 + tables;
+    let entries = round_up(needed.max(STEP * cache.max(open.max)));
+    let why = format!(
+        "{} sessions x {each:.0} tables of a statement, half as many again, and one of each of {} tables",
+        thousands(at_once),
+        thousands(tables)
+    );
+    Wanted { entries, why }
+}
+
+/// The next of 100, 200, 400, 500, 1,000, 2,000, ….
+fn round_up(value: f64) -> f64 {
+    let power = 10_f64.powf(value.max(100.0).log10().floor());
+    [1.0, 2.0, 4.0, 5.0, 10.0].into_iter().map(|m| m * power).find(|v| *v >= value).unwrap_or(value)
+}
+
+fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
+    let Wanted { entries, why } = wanted;
+    let files = number(view, "open_files_limit").unwrap_or(0.0);
+    // A table takes a file or two; connections take one each.
+    let least = 2.0 * entries + number(view, "max_connections").unwrap_or(0.0) + OTHER_FILES;
+    let limit = if files > 0.0 && files < least {
+        format!(
+            " open_files_limit is {}, and so many tables may take {} files: raise it first (LimitNOFILE={} of the server's unit), or the server lowers table_open_cache when it starts.",
+            thousands(files),
+            thousands(least),
+            least.ceil()
+        )
+    } else {
+        String::new()
+    };
+    Fix {
+        text: format!("Raise table_open_cache from {} to {}: {why}.{limit}", thousands(cache), thousands(entries)),
+        command: Some(format!("SET GLOBAL table_open_cache = {entries:.0};")),
+        keep: Some(format!("table_open_cache={entries:.0} below [mysqld] in the option file.")),
+        risk: Some("Takes effect at once. Each open table takes some 10 to 100 KB of memory and up to two files; hold it against open_files_limit.".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_numbers() {
+        assert_eq!(
+            (round_up(3.0), round_up(550.0), round_up(1_001.0), round_up(4_000.0)),
+            (100.0, 1_000.0, 2_000.0, 4_000.0)
+        );
+    }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
+use super::{MATTERS, Outcome};
 use crate::case::Case;
 use crate::signals::{Distribution, Mean, Missing, View};
 use crate::verdict::Evidence;
@@ -33,6 +34,18 @@ const PER_REQUEST: f64 = 0.5;
 /// If the app's metrics were not recorded.
 pub fn app_operations(view: &View<'_>) -> Result<Mean, Missing> {
     view.mean(OPERATION, &[], APP_METRICS)
+}
+
+/// Clears a cause that lies inside the database by the app's own timing of its statements, which bounds every wait in it; none if
+/// that is not small, or not known. `what` says that it has the cause in it.
+pub fn clear_by_bound(case: &Case<'_>, what: &str) -> Option<Outcome> {
+    let view = case.slow();
+    let app = app_operations(&view).ok()?;
+    let per_request = app.ms * app.count / case.completed_in(view.window).ok()?.max(1.0);
+    (case.share(per_request) < MATTERS).then(|| {
+        let text = format!("a request spent {} in the database, {what}", super::ms(per_request));
+        Outcome::Cleared(vec![app.evidence(super::ms(per_request), "most of the delay", text)])
+    })
 }
 
 /// Which share (0-1) of the time for which a pooled connection is held is spent in database calls.

@@ -1,27 +1,112 @@
-//! One sentence: what is so if this is the cause.
+//! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. By itself it names no culprit: what
+//! they sleep for does.
 
-use super::{Doc, Outcome, Rule};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::{Asleep, Missing, Place, View};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "uninterruptible_pileup",
     doc: Doc {
-        title: "uninterruptible_pileup",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
+        title: "Threads pile up in uninterruptible sleep",
+        what: "Many threads at once are in state D: asleep in the kernel until a disk, a lock of a file system or memory is theirs. Linux counts them in the load average, beside those that run or could.",
+        hurts: "They do nothing meanwhile, and can't be interrupted. The load average is tens of times the number of CPUs, CPUs are idle, and no dashboard says why.",
+        needs: "The state of every thread (--watch host or --watch pid:N); to name the place, wait channels, kernel stacks and system calls (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN).",
+        predicts: "More threads in D than half of the CPUs, on average, for a large part of what requests are too slow by; a load average far above the number of running threads; idle CPU time.",
+        clears: "Hardly any thread is in D on average, or what they sleep for is a small share of the delay.",
+        looks_like: "A high load average from threads that run or want to: then CPUs are busy. `procs_blocked` and iowait are no measure of it: both count only threads that wait for a disk's I/O, not those behind a lock.",
+        fix: "Whatever they sleep for: the finding that this one follows from.",
+        prove: "The same load again: no thread in D on average, and a load average near the number of running threads.",
+        references: "proc_loadavg(5); proc_pid_stat(5) (field 3, state); Linux: kernel/sched/loadavg.c; B. Gregg, Linux Load Averages: Solving the Mystery, 2017.",
     },
     judge,
 };
 
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
+const HOST: &str = "--watch host";
+
+/// Fewer threads in D than this on average are no pile-up, however few CPUs there are.
+const LEAST: f64 = 2.0;
+
+/// As many for each CPU are one: with so many, sleeping threads are as much of the load as a half-busy machine is.
+const PER_CPU: f64 = 0.5;
+
+/// Most places that are told.
+const PLACES_TOLD: usize = 3;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let asleep = view.asleep()?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let explains_ms = asleep.per_request_ms(asleep.mean, completed);
+    let cpus = view.gauge("system_cpu_logical_count", &[], HOST).map_or(0.0, |cpus| cpus.mean);
+    let least = LEAST.max(PER_CPU * cpus);
+    let counted = asleep.counted(
+        format!("{:.1} threads on average", asleep.mean),
+        format!("below {least:.0}"),
+        format!(
+            "{:.1} threads {} were in uninterruptible sleep on average, {:.0} at most, in {} samples: {} per request",
+            asleep.mean,
+            if asleep.watched { "of the watched processes" } else { "of this machine" },
+            asleep.max,
+            asleep.instants,
+            ms(explains_ms)
+        ),
+    );
+    if asleep.mean < least || case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![counted]));
+    }
+    let mut evidence = vec![counted];
+    evidence.extend(asleep.groups.iter().take(PLACES_TOLD).map(|place| place_of(&asleep, place)));
+    evidence.extend(load(&view, &asleep));
+    let idle = idle(&view);
+    let weight = idle.as_ref().map_or(0.5, |(ratio, _)| *ratio);
+    evidence.extend(idle.map(|(_, evidence)| evidence));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.8, weight.clamp(0.0, 0.9)],
+        fixes: vec![Fix {
+            text: "It goes with what it follows from. Where that is not known, see where they sleep:".to_owned(),
+            command: Some(
+                "ps -eLo state,pid,tid,comm,wchan:32 | awk '$1 == \"D\"' | sort -k5 | uniq -c -f4".to_owned(),
+            ),
+            keep: None,
+            risk: None,
+        }],
+        prove: "Run the same scenario again: no thread in state D on average.".to_owned(),
+        role: Role::Symptom,
+    }))
+}
+
+fn place_of(asleep: &Asleep, place: &Place) -> Evidence {
+    let function = place.function().unwrap_or("a place that could not be read");
+    let file = place.path.as_ref().map_or_else(String::new, |path| format!(", on {path}"));
+    let text = format!("{:.1} threads of {} slept in {function} on average{file}", place.mean, place.process);
+    asleep.at(place, format!("{:.1} threads", place.mean), "0", text)
+}
+
+/// The load average beside the threads that ran.
+fn load(view: &View<'_>, asleep: &Asleep) -> Option<Evidence> {
+    let load = view.gauge("system_load_average_1m", &[], HOST).ok()?;
+    let running = view.gauge("system_threads", &[("state", "R")], HOST).ok();
+    let beside = running.map_or_else(String::new, |r| format!(", while {:.1} threads ran or could on average", r.mean));
+    Some(load.evidence(
+        format!("{:.1}", load.max),
+        "near the number of running threads",
+        format!("the load average (1 minute) rose to {:.1}{beside} and {:.1} slept", load.max, asleep.mean),
+    ))
+}
+
+/// Share (0-1) of CPU time that was idle, and evidence of it.
+fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let all = view.counter("system_cpu_time_seconds_total", &[], HOST).ok()?;
+    let of = |mode| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", mode)], HOST);
+    let idle = of("idle").ok()?;
+    let waiting = of("iowait").map_or(0.0, |c| c.delta / all.delta.max(1e-9));
+    let ratio = idle.delta / all.delta.max(1e-9) + waiting;
+    let text =
+        format!("{} of CPU time was idle, of which {} counted as waiting for I/O", percent(ratio), percent(waiting));
+    Some((ratio, idle.evidence(percent(ratio), "little, if the load were CPU's", text)))
 }

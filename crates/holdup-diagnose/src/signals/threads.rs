@@ -180,6 +180,7 @@ impl View<'_> {
             instants.entry(source).or_default().extend(seen);
         }
         let mut places: Vec<Place> = Vec::new();
+        let mut kernels_own = 0.0;
         for row in rows.iter().filter(|r| r.state == UNINTERRUPTIBLE && self.window.contains(r.observed_at)) {
             let Some(n) = instants.get(row.source.as_str()).map(BTreeSet::len).filter(|n| *n > 0) else { continue };
             let place = Place {
@@ -191,6 +192,7 @@ impl View<'_> {
                 mean: row.count() as f64 / n as f64,
             };
             if !is_watched && is_kernels_own(&place) {
+                kernels_own += place.mean;
                 continue;
             }
             let same = |p: &&mut Place| Place { mean: 0.0, ..(*p).clone() } == Place { mean: 0.0, ..place.clone() };
@@ -199,10 +201,8 @@ impl View<'_> {
                 None => places.push(place),
             }
         }
-        if !is_watched && metric == "system_threads" {
-            // The host's count has the kernel's own threads in it.
-            counted.mean = counted.mean.min(places.iter().map(|p| p.mean).sum());
-        }
+        // The host's count has the kernel's own threads in it.
+        counted.mean = (counted.mean - kernels_own).max(0.0);
         let mut groups = spread(places);
         groups.sort_by(|a, b| b.mean.total_cmp(&a.mean));
         Ok(Asleep {

@@ -1,0 +1,154 @@
+//! What to do about temporary tables on a disk, worked out from what was measured: how much memory a tmpfs needs, and whether
+//! a larger tmp_table_size would help at all.
+
+use holdup_recording::Labels;
+
+use super::super::{bytes, thousands};
+use super::{CREATED, ENABLE};
+use crate::signals::{Counter, Mount, View};
+use crate::verdict::{Evidence, Fix};
+
+/// Where the tmpfs goes; nothing else is there.
+const DIRECTORY: &str = "/var/lib/mysql-tmpdir";
+
+/// The least size of the tmpfs: 64 MB. Statements that sort or alter a table put files there, too.
+const LEAST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
+
+/// Temporary tables differ in size: room for so many times the mean.
+const ROOM: f64 = 4.0;
+
+/// A table that takes less than this share of what may stay in memory was not put on disk for its size.
+const SMALL: f64 = 0.5;
+
+/// Evidence that points at setting `name` of `source`.
+pub(super) fn setting(
+    view: &View<'_>,
+    source: &str,
+    name: &str,
+    value: &str,
+    expected: &str,
+    text: String,
+) -> Evidence {
+    let labels = Labels::of([("name", name), ("source", source)]);
+    Evidence::new("settings", "value", labels, view.window, value, expected, text)
+}
+
+/// The source that has setting `name`; empty if none has.
+pub(super) fn source_of(view: &View<'_>, name: &str) -> String {
+    let rows = &view.recording.tables.settings.rows;
+    rows.iter().rev().find(|r| r.name == name).map(|r| r.source.clone()).unwrap_or_default()
+}
+
+/// Bytes that a temporary table takes, at most: what the server's process wrote, or what was written to tmpdir's device, for
+/// each that was made. Both have other writes in them, too.
+fn table_bytes(view: &View<'_>, mount: Option<&Mount>, created: &Counter) -> Option<f64> {
+    let calls = view.counter("process_io_calls_bytes_total", &[("direction", "write")], ENABLE).ok();
+    let device = mount.and_then(|m| {
+        let labels = [("device", m.device.as_str()), ("direction", "write")];
+        view.counter("system_disk_io_bytes_total", &labels, ENABLE).ok()
+    });
+    let rates = [calls, device].into_iter().flatten().map(|written| written.rate()).filter(|rate| *rate > 0.0);
+    rates.min_by(f64::total_cmp).filter(|_| created.rate() > 0.0).map(|rate| rate / created.rate())
+}
+
+/// Bytes up to which a temporary table may stay in memory: the lesser of both limits.
+fn memory_limit(view: &View<'_>) -> Option<f64> {
+    let number = |name| view.setting(name, ENABLE).ok()?.parse::<f64>().ok();
+    let sizes = [number("tmp_memory_table_size").or(number("tmp_table_size")), number("max_heap_table_size")];
+    sizes.into_iter().flatten().min_by(f64::total_cmp)
+}
+
+/// That a larger tmp_table_size would be in vain, or not, by the size of the tables.
+pub(super) fn in_vain(view: &View<'_>) -> Option<Evidence> {
+    let limit = memory_limit(view)?;
+    let created = view.counter(CREATED, &[], ENABLE).ok()?;
+    let each =
+        table_bytes(view, view.server_directories("tmpdir").first().and_then(|t| view.mount_of(t)).as_ref(), &created)?;
+    let text = if each < SMALL * limit {
+        format!(
+            "raising tmp_table_size or max_heap_table_size would be in vain: a table takes {} at most, of the {} that may stay in memory, so it is not on disk for its size but for its columns (BLOB or TEXT)",
+            bytes(each),
+            bytes(limit)
+        )
+    } else {
+        format!(
+            "up to {} were written for each table, and {} may stay in memory: some may be too large for it",
+            bytes(each),
+            bytes(limit)
+        )
+    };
+    let source = source_of(view, "tmp_table_size");
+    (!source.is_empty()).then(|| setting(view, &source, "tmp_table_size", &bytes(limit), "", text))
+}
+
+/// What to do, safest first; `at_once` is how many tables there were at one moment, at most.
+pub(super) fn fixes(
+    view: &View<'_>,
+    tmpdirs: &[String],
+    mount: Option<&Mount>,
+    created: &Counter,
+    at_once: f64,
+) -> Vec<Fix> {
+    let each = table_bytes(view, mount, created);
+    let size = (at_once.ceil() * each.unwrap_or(0.0) * ROOM).max(LEAST_BYTES);
+    let megabytes = ((size / 1024.0 / 1024.0).ceil() as u64).next_power_of_two();
+    let why = match each {
+        Some(each) => format!(
+            "{} tables at once x {} at most each, {ROOM:.0} times over, and at least {}",
+            thousands(at_once.ceil()),
+            bytes(each),
+            bytes(LEAST_BYTES)
+        ),
+        None => "the least that is sensible; how large the tables are was not recorded (--watch host, --watch pid:N)"
+            .to_owned(),
+    };
+    let mut fixes = vec![Fix {
+        text: format!("Put tmpdir on a tmpfs of {megabytes} MB: {why}. The server reads tmpdir when it starts."),
+        command: Some(format!(
+            "mkdir -p {DIRECTORY} && mount -t tmpfs -o size={megabytes}m,mode=1777,nosuid,nodev,noexec tmpfs {DIRECTORY}   # then tmpdir={DIRECTORY} below [mysqld] in the option file, and restart the server"
+        )),
+        keep: Some(format!(
+            "/etc/fstab: tmpfs {DIRECTORY} tmpfs size={megabytes}m,mode=1777,nosuid,nodev,noexec 0 0   and in the option file, below [mysqld]: tmpdir={DIRECTORY}"
+        )),
+        risk: Some(format!(
+            "Needs a restart. Up to {megabytes} MB of memory; a statement that needs more fails with error 28 (no space left). Large sorts and ALTER TABLE put files there, too; a replica's replica_load_tmpdir must survive a restart and stays on disk."
+        )),
+    }];
+    if let Some(mount) = mount.filter(|m| m.has_option("dirsync") || m.has_option("sync")) {
+        let option = if mount.has_option("dirsync") { "dirsync" } else { "sync" };
+        fixes.push(Fix {
+            text: format!(
+                "Mount {} without {option}: each create and delete waits for the disk because of it. Remounting does not change it, so it takes a fresh mount.",
+                mount.path
+            ),
+            command: Some(format!("umount {0} && mount -o defaults /dev/{1} {0}", mount.path, mount.device)),
+            keep: Some(format!("Take {option} out of the line of {} in /etc/fstab.", mount.path)),
+            risk: Some("The server must be stopped meanwhile. Directory entries made within the last seconds before a crash may be lost; of temporary tables none is missed.".to_owned()),
+        });
+    }
+    fixes.push(Fix {
+        text: format!(
+            "Have the statement{} make no table on disk: no BLOB or TEXT column in GROUP BY, DISTINCT or UNION. Group by a key, a hash, or LEFT(column, 200) cast to CHAR instead.",
+            statement(view).map_or_else(String::new, |s| format!(" ({s})"))
+        ),
+        command: None,
+        keep: None,
+        risk: Some("The statement's result must stay the same: values that differ only beyond what is grouped by become one.".to_owned()),
+    });
+    fixes.push(Fix {
+        text: format!(
+            "Without a tmpfs: several tmpdirs (now {}), each with a directory lock of its own; the server takes them in turn.",
+            tmpdirs.join(":")
+        ),
+        command: Some("tmpdir=/var/tmp/m1:/var/tmp/m2:/var/tmp/m3:/var/tmp/m4   # below [mysqld], then restart the server".to_owned()),
+        keep: Some("It is in the option file.".to_owned()),
+        risk: Some("Shortens the queue of each lock, not the time for which it is held. Needs a restart.".to_owned()),
+    });
+    fixes
+}
+
+/// The statement that most busy sessions run.
+fn statement(view: &View<'_>) -> Option<String> {
+    let busy = view.busy_sessions().ok()?;
+    busy.groups.into_iter().find(|g| !g.statement.is_empty()).map(|g| g.statement)
+}
