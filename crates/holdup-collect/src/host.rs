@@ -19,7 +19,7 @@ use cgroup::Cgroup;
 use holdup_recording::rows::Setting;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
-use crate::proc::{Proc, Tree};
+use crate::proc::{Proc, permissions};
 use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -169,16 +169,7 @@ fn foreign_threads(proc: &Proc) -> Vec<Coverage> {
         return Vec::new();
     }
     pids.truncate(PROCESSES_TRIED_MAX);
-    // A single one may be shut off by its own choice; most of them are only if we lack the right.
-    let shut = pids.iter().filter(|pid| proc.word(Tree::Proc, &format!("{pid}/syscall")).is_none()).count();
-    if shut * 2 > pids.len() {
-        let why = "where other users' threads wait in the kernel (wchan, syscall) is not readable";
-        return vec![part(
-            "wait channels",
-            CoverageState::Partial,
-            why,
-            "give holdup CAP_SYS_PTRACE, or run it as root",
-        )];
-    }
-    Vec::new()
+    let folders: Vec<String> = pids.iter().map(u32::to_string).collect();
+    let lacking = permissions::lacking(proc, &folders).into_iter();
+    lacking.map(|it| part(it.name, CoverageState::Partial, it.why, it.enable)).collect()
 }

@@ -4,10 +4,17 @@
 pub mod cgroups;
 pub mod devices;
 pub mod diskstats;
+pub mod calls;
+pub(crate) mod census;
 pub(crate) mod kept;
+pub(crate) mod memory;
+pub mod permissions;
+pub(crate) mod shared;
+pub mod sleeping;
 pub mod keyed;
 pub mod mountinfo;
 pub mod sockets;
+pub(crate) mod standing;
 pub mod task;
 
 use std::fmt::Write as _;

@@ -29,6 +29,12 @@ impl<'a> Out<'a> {
         self.window_ns = None;
     }
 
+    /// What comes now was read in this window: it began at `begun_at` (ns since 1970) and took `window_ns`.
+    pub fn taken(&mut self, begun_at: i64, window_ns: i64) {
+        self.begun_at = begun_at;
+        self.window_ns = Some(window_ns);
+    }
+
     /// Puts one value in. The first one after `begin` ends the window: by then the file has been read.
     pub fn put(&mut self, metric: &str, labels: Labels, value: f64) {
         let window_ns = self.window();

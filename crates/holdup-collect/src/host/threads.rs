@@ -1,67 +1,70 @@
-//! Every thread of the host by state, and a row for each that is in uninterruptible sleep (D).
+//! Every thread of the host by state, and rows for those that are in uninterruptible sleep (D).
 //!
 //! The load average and `procs_blocked` don't show a pile-up in D: with 300 threads in D behind a directory lock
-//! `procs_blocked` stays at 0 or 1. So the states are counted, one small file a thread. This runs over thousands
-//! of threads a second: it keeps its buffers and reads no more of a line than it needs.
+//! `procs_blocked` stays at 0 or 1. So the states are counted, one small file a thread. A process that a `pid:N` watches, too, is
+//! looked at once for both.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use holdup_recording::Labels;
-use holdup_recording::rows::Thread;
 
 use super::Reader;
 use crate::ReadError;
-use crate::proc::kept::{KeptFile, open_max};
-use crate::proc::{Proc, Tree, number, set, task};
+use crate::proc::census::{BUDGET, Budget, Census};
+use crate::proc::kept::{Files, open_max};
+use crate::proc::memory::Memory;
+use crate::proc::shared::{self, Shared};
+use crate::proc::{Proc, Tree, standing};
 use crate::reading::{Out, thread_cpu_time};
 
 /// State letters that are counted even when no thread is in them.
 const STATES: &[u8] = b"RSDTtZIX";
 
-/// Most rows of one sample: a pile-up larger than this has its pattern in so many.
-const ROWS_MAX: usize = 1_000;
-
 /// Most of one core that counting may use: of the host's 2 % what the other sections leave. On a host of so many threads
 /// that a count costs more, it is made less often.
 const CPU_RATIO_MAX: f64 = 0.018;
 
+/// The kernel's own threads in D are looked at like those of programs; sleeping ones never are.
+const HOST_BUDGET: Budget = Budget { sleepers: 0, ..BUDGET };
+
 /// What is kept between samples.
 #[derive(Default)]
 pub(super) struct Scan {
+    parts: Option<(Files, Memory)>,
     pids: Vec<u32>,
-    tids: Vec<u32>,
-    path: String,
-    process: String,
     groups: HashMap<u32, Group>,
-    samples: u64,
+    shared: HashMap<u32, Shared>,
+    samples: usize,
     /// No count before this: the last one has used up the CPU time until then.
     rest_until: Option<Instant>,
 }
 
-/// The files of one process.
-#[derive(Default)]
+/// The threads of one process.
 struct Group {
-    main: KeptFile,
-    /// Of a process with several threads all of them, in the order of their numbers.
-    tasks: Vec<(u32, KeptFile)>,
-    seen_in: u64,
+    census: Census,
+    seen_in: usize,
 }
 
 /// What a sample finds.
-struct Tally {
+struct Tally<'a> {
     counts: [u32; 128],
-    /// Process id, thread id and both names of every thread in D.
-    blocked: Vec<(u32, u32, String, String)>,
+    rows: Vec<holdup_recording::rows::Thread>,
+    source: &'a str,
+    at: i64,
 }
 
-impl Tally {
-    fn add(&mut self, pid: u32, tid: u32, process: &str, thread: &str, state: char) {
-        if let Some(count) = self.counts.get_mut(state as usize) {
-            *count += 1;
+impl Tally<'_> {
+    fn add(&mut self, census: &Census) {
+        let mut blocked = false;
+        for state in census.tasks().iter().filter_map(|task| task.state) {
+            if let Some(count) = self.counts.get_mut(state as usize) {
+                *count += 1;
+            }
+            blocked |= state == 'D';
         }
-        if state == 'D' && self.blocked.len() < ROWS_MAX {
-            self.blocked.push((pid, tid, process.to_owned(), thread.to_owned()));
+        if blocked {
+            self.rows.append(&mut standing::rows(census, Some('D'), self.source, self.at));
         }
     }
 }
@@ -73,17 +76,21 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
         return Ok(());
     }
     let cpu_begun = thread_cpu_time();
-    let tally = scan.count(proc, open_max(proc))?;
+    let mut tally = Tally { counts: [0; 128], rows: Vec::new(), source: out.source(), at: 0 };
+    scan.count(proc, open_max(proc), &mut tally)?;
     let cost = cpu_begun.zip(thread_cpu_time()).map(|(before, after)| after.saturating_sub(before));
-    scan.rest_until = cost.map(|cost| begun + cost.div_f64(CPU_RATIO_MAX));
+    // A made-up tree costs what the machine's own does not.
+    scan.rest_until = cost.filter(|_| proc.is_live()).map(|cost| begun + cost.div_f64(CPU_RATIO_MAX));
     for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
             let labels = Labels::of([("state", char::from(letter).to_string())]);
             out.put("system_threads", labels, f64::from(threads));
         }
     }
-    let (at, source) = (out.at(), out.source());
-    out.batch.threads.extend(tally.blocked.into_iter().map(|it| row(proc, source, at, it)));
+    let at = out.at();
+    out.batch
+        .threads
+        .extend(tally.rows.into_iter().map(|row| holdup_recording::rows::Thread { observed_at: at, ..row }));
     Ok(())
 }
 
@@ -94,90 +101,37 @@ impl Scan {
     }
 
     /// Counts all threads, keeping at most `open_max` files open.
-    fn count(&mut self, proc: &Proc, open_max: usize) -> Result<Tally, ReadError> {
-        let Self { pids, tids, path, process, groups, samples, .. } = self;
-        let mut tally = Tally { counts: [0; 128], blocked: Vec::new() };
-        let root = proc.path(Tree::Proc, "").to_string_lossy().into_owned();
-        let mut line = [0; 1_024];
-        let mut read_any = false;
+    fn count(&mut self, proc: &Proc, open_max: usize, tally: &mut Tally) -> Result<(), ReadError> {
+        let (files, memory) = self.parts.get_or_insert_with(|| (Files::new(proc), Memory::default()));
+        let Self { pids, groups, shared, samples, .. } = self;
         proc.numbers("", pids)?;
+        shared::update(proc, shared);
         *samples += 1;
-        let open: usize = groups.values().map(Group::open).sum();
-        let mut room = open_max.saturating_sub(open);
-        for &pid in pids.iter() {
-            let group = groups.entry(pid).or_default();
-            group.seen_in = *samples;
-            set(path, format_args!("{root}{pid}/stat"));
+        let open: usize = groups.values().map(|group| group.census.open()).sum();
+        files.room = open_max.saturating_sub(open);
+        let mut budget = HOST_BUDGET;
+        let mut read_any = false;
+        // Another one is first each time, so that the budget for places goes round.
+        let first = if pids.is_empty() { 0 } else { (*samples * (pids.len() / 3 + 1)) % pids.len() };
+        for &pid in pids[first..].iter().chain(&pids[..first]) {
             // A process that ended since the folder was listed is no gap.
-            let Some(text) = group.main.read(path, &mut room, &mut line) else { continue };
-            let (name, state, mut rest) = task::head(text)?;
-            read_any = true;
-            // Field 20; the state was field 3.
-            let threads: usize = number("stat", "num_threads", rest.nth(16))?;
-            if threads <= 1 {
-                tally.add(pid, pid, name, name, state);
-                group.tasks.clear();
+            if let Some(shared) = shared.get_mut(&pid) {
+                let found = shared.look(files, memory, |census| {
+                    tally.add(census);
+                    !census.tasks().is_empty()
+                });
+                read_any |= found?;
                 continue;
             }
-            process.clear();
-            process.push_str(name);
-            let mut read_tasks = |tasks: &mut Vec<(u32, KeptFile)>, path: &mut String| {
-                let (known, mut error) = (tasks.len(), None);
-                tasks.retain_mut(|(tid, file)| {
-                    set(path, format_args!("{root}{pid}/task/{tid}/stat"));
-                    let Some(text) = file.read(path, &mut room, &mut line) else { return false };
-                    match task::head(text) {
-                        Ok((thread, state, _)) => tally.add(pid, *tid, process, thread, state),
-                        Err(why) => error = Some(why),
-                    }
-                    true
-                });
-                error.map_or(Ok(tasks.len() < known), Err)
-            };
-            // Listing the threads costs, too: as long as as many are there as are known, and all of these can
-            // be read, none is new.
-            let mut fresh = Vec::new();
-            let changed = group.tasks.len() != threads;
-            let some_ended = read_tasks(&mut group.tasks, path)?;
-            if changed || some_ended {
-                set(path, format_args!("{pid}/task"));
-                // The whole process may have ended by now.
-                let _ = proc.numbers(path, tids);
-                let known = |tid: &u32| group.tasks.binary_search_by_key(tid, |(known, _)| *known).is_ok();
-                fresh.extend(tids.drain(..).filter(|tid| !known(tid)).map(|tid| (tid, KeptFile::default())));
-                read_tasks(&mut fresh, path)?;
-                group.tasks.append(&mut fresh);
-                group.tasks.sort_unstable_by_key(|(tid, _)| *tid);
-            }
+            let group = groups.entry(pid).or_insert_with(|| Group { census: Census::of(pid), seen_in: 0 });
+            group.seen_in = *samples;
+            group.census.look(files, memory, &mut budget)?;
+            tally.add(&group.census);
+            read_any |= !group.census.tasks().is_empty();
         }
         groups.retain(|_, group| group.seen_in == *samples);
-        if read_any { Ok(tally) } else { Err(ReadError(format!("{root}: no process can be read"))) }
-    }
-}
-
-impl Group {
-    fn open(&self) -> usize {
-        usize::from(self.main.is_open()) + self.tasks.iter().filter(|(_, file)| file.is_open()).count()
-    }
-}
-
-fn row(proc: &Proc, source: &str, at: i64, (pid, tid, process, thread): (u32, u32, String, String)) -> Thread {
-    let folder = format!("{pid}/task/{tid}");
-    Thread {
-        observed_at: at,
-        source: source.to_owned(),
-        pid: i64::from(pid),
-        tid: i64::from(tid),
-        process,
-        thread,
-        state: "D".to_owned(),
-        wchan: task::wchan(proc, &folder),
-        syscall: task::syscall(proc, &folder),
-        cpu_ns_total: None,
-        run_queue_ns_total: None,
-        stack: None,
-        path: None,
-        count: 1,
+        let root = proc.path(Tree::Proc, "");
+        if read_any { Ok(()) } else { Err(ReadError(format!("{}: no process can be read", root.display()))) }
     }
 }
 
@@ -210,7 +164,8 @@ mod tests {
         let mut last = (0, 0);
         for _ in 0..200 {
             let before = listed(proc);
-            let tally = scan.count(proc, open_max).unwrap();
+            let mut tally = Tally { counts: [0; 128], rows: Vec::new(), source: "host", at: 0 };
+            scan.count(proc, open_max, &mut tally).unwrap();
             last = (tally.counts.iter().map(|c| *c as usize).sum(), before.len());
             if before == listed(proc) && last.0 == last.1 {
                 break;
@@ -230,7 +185,7 @@ mod tests {
                 let thread = std::thread::spawn(move || stopped.recv());
                 let (counted, listed) = count(&mut scan, &proc, open_max);
                 assert_eq!(counted, listed, "round {round}, {open_max} files");
-                let open: usize = scan.groups.values().map(Group::open).sum();
+                let open: usize = scan.groups.values().map(|group| group.census.open()).sum();
                 assert!(open <= open_max, "{open} of {open_max} files");
                 drop(stop);
                 let _ = thread.join().unwrap();

@@ -1,8 +1,8 @@
-//! What the kernel says of one process or thread: `stat`, `schedstat`, `wchan`, `syscall`. Parsing only;
+//! What the kernel says of one process or thread in `stat` and `schedstat`. Parsing only;
 //! what is done with threads that come and go is for the collectors.
 
 use crate::ReadError;
-use crate::proc::{Proc, Tree, clip, number};
+use crate::proc::{clip, number};
 
 /// The fields of `stat` that are used (proc_pid_stat(5)); times in clock ticks.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -87,29 +87,33 @@ pub fn text(bytes: &mut [u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-/// Nanoseconds on a CPU and nanoseconds runnable but waiting for one, from `schedstat`.
+/// What `schedstat` says of a thread since it started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Times {
+    /// Nanoseconds on a CPU.
+    pub cpu_ns: i64,
+    /// Nanoseconds runnable, but waiting for a CPU.
+    pub queue_ns: i64,
+    /// How often it has been put on a CPU; 0 also where the kernel doesn't count.
+    pub slices: u64,
+}
+
+/// Parses `schedstat`.
 ///
 /// # Errors
-/// If there are not three numbers: its third (time slices) is checked so that a cut line is noticed.
-pub fn schedstat(text: &str) -> Result<(i64, i64), ReadError> {
+/// If there are not three numbers and the end of the line.
+pub fn schedstat(text: &str) -> Result<Times, ReadError> {
     let mut fields = text.split_ascii_whitespace();
-    let cpu_ns = number("schedstat", "time on a CPU", fields.next())?;
-    let queue_ns = number("schedstat", "time in the run queue", fields.next())?;
-    let _slices: u64 = number("schedstat", "time slices", fields.next())?;
-    Ok((cpu_ns, queue_ns))
-}
-
-/// The kernel function that the thread of `folder` (e.g. `71/task/72`) sleeps in. `0` is the kernel's word
-/// for "not sleeping", and also for "you may not know".
-pub fn wchan(proc: &Proc, folder: &str) -> Option<String> {
-    proc.word(Tree::Proc, &format!("{folder}/wchan")).filter(|name| name != "0")
-}
-
-/// The system call that the thread of `folder` is in. Readable with `CAP_SYS_PTRACE` or as its owner.
-pub fn syscall(proc: &Proc, folder: &str) -> Option<i64> {
-    let text = proc.word(Tree::Proc, &format!("{folder}/syscall"))?;
-    // `running`, or `-1 SP PC` outside of any call.
-    text.split_ascii_whitespace().next()?.parse().ok().filter(|number| *number >= 0)
+    let mut time = |what: &str| {
+        let time_ns: u64 = number("schedstat", what, fields.next())?;
+        i64::try_from(time_ns).map_err(|_| ReadError(format!("schedstat: {what} is {time_ns} ns, no possible time")))
+    };
+    let times = Times {
+        cpu_ns: time("time on a CPU")?,
+        queue_ns: time("time in the run queue")?,
+        slices: number("schedstat", "time slices", fields.next())?,
+    };
+    if text.ends_with('\n') { Ok(times) } else { Err(ReadError("schedstat: cut off".to_owned())) }
 }
 
 #[cfg(test)]
@@ -142,9 +146,11 @@ mod tests {
 
     #[test]
     fn schedstat_needs_all_three() {
-        assert_eq!(schedstat("970551 5300355 1\n").unwrap(), (970_551, 5_300_355));
-        assert!(schedstat("970551 5300355").is_err());
-        assert!(schedstat("970551 -").is_err());
-        assert!(schedstat("").is_err());
+        let times = Times { cpu_ns: 970_551, queue_ns: 5_300_355, slices: 12 };
+        assert_eq!(schedstat("970551 5300355 12\n").unwrap(), times);
+        for bad in ["970551 5300355 1", "970551 5300355\n", "970551 -\n", "", "-1e9 0 0\n", "9223372036854775808 0 0\n"]
+        {
+            assert!(schedstat(bad).is_err(), "{bad}");
+        }
     }
 }

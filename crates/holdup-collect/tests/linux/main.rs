@@ -5,6 +5,7 @@ mod discover;
 mod host;
 mod process;
 mod prometheus;
+mod threads;
 mod tracepoints;
 
 use std::path::{Path, PathBuf};

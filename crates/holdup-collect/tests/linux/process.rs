@@ -128,7 +128,7 @@ fn a_child_of_this_test() {
     assert!(sample(&mut process).1.is_err());
 }
 
-/// This process, whose threads come and go between samples.
+/// This process, whose threads come and go between samples. Each waits in a call that nobody else is in.
 #[test]
 fn threads_of_this_process_come_and_go() {
     let mut process = Process::new(Proc::system(), std::process::id());
@@ -136,17 +136,35 @@ fn threads_of_this_process_come_and_go() {
     for round in 0..5 {
         let (stop, stopped) = std::sync::mpsc::channel::<()>();
         let name = format!("comes {round}");
-        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || stopped.recv()).unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(20));
-        let (batch, result) = sample(&mut process);
-        assert_eq!(result, Ok(()));
-        let comers: Vec<_> = batch.threads.iter().filter(|t| t.thread.starts_with("comes ")).collect();
+        let thread = std::thread::Builder::new().name(name.clone()).spawn(move || {
+            while stopped.try_recv() == Err(std::sync::mpsc::TryRecvError::Empty) {
+                let wait = libc::timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+                // SAFETY: all zeros is a set of no signals, and the pointers are valid for the call.
+                unsafe {
+                    let none: libc::sigset_t = std::mem::zeroed();
+                    libc::sigtimedwait(&raw const none, std::ptr::null_mut(), &raw const wait);
+                }
+            }
+        });
+        let thread = thread.unwrap();
+        let mut comers = Vec::new();
+        // It may just be on its way into the call.
+        for _ in 0..100 {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            let (batch, result) = sample(&mut process);
+            assert_eq!(result, Ok(()));
+            let queue = value(&batch, "process_run_queue_seconds_total", &[]).unwrap();
+            assert!(queue >= before, "{queue} after {before}");
+            before = queue;
+            let waits = libc::SYS_rt_sigtimedwait;
+            comers = batch.threads.into_iter().filter(|t| t.syscall == Some(waits)).collect();
+            if comers.len() == 1 && comers[0].thread == name {
+                break;
+            }
+        }
         assert_eq!(comers.len(), 1, "{comers:?}");
-        assert_eq!((comers[0].thread.as_str(), comers[0].state.as_str()), (name.as_str(), "S"));
-        let queue = value(&batch, "process_run_queue_seconds_total", &[]).unwrap();
-        assert!(queue >= before, "{queue} after {before}");
-        before = queue;
+        assert_eq!((comers[0].thread.as_str(), comers[0].state.as_str(), comers[0].count), (name.as_str(), "S", 1));
         drop(stop);
-        let _ = thread.join().unwrap();
+        thread.join().unwrap();
     }
 }

@@ -1,0 +1,125 @@
+//! Reads the path argument of a system call out of another process' memory, on a thread of its own: the kernel lets a reader
+//! of memory wait for whoever changes that process' address space, and that may be the very thing that hangs. Who asks
+//! waits for a moment at most. Nothing but paths is read with it; which address holds one is for `calls`.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt as _;
+use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::Duration;
+
+/// Most bytes read for one path.
+pub(crate) const PATH_BYTES_MAX: usize = 256;
+
+/// How long an answer is waited for; usually it takes some 50 us.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A process' memory file, and an address in it.
+type Wanted = (PathBuf, u64);
+
+/// What is asked and what is answered.
+type Line = (Sender<Wanted>, Receiver<Option<Vec<u8>>>);
+
+/// The reader's thread, once it is needed. It ends when this is dropped.
+#[derive(Default)]
+pub(crate) struct Memory {
+    reader: Option<Line>,
+    /// Whether an answer that nobody waits for any more is still to come.
+    late: bool,
+}
+
+impl Memory {
+    /// The bytes before the first NUL at `address`, all there are if it has none; nothing if they can't be read, or not soon.
+    pub(crate) fn path_at(&mut self, file: PathBuf, address: u64) -> Option<Vec<u8>> {
+        if self.reader.is_none() {
+            self.reader = start();
+        }
+        let (ask, answers) = self.reader.as_ref()?;
+        if self.late {
+            match answers.try_recv() {
+                Ok(_) => self.late = false,
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => {}
+            }
+        }
+        let answer = match ask.send((file, address)) {
+            Ok(()) => answers.recv_timeout(PATIENCE),
+            Err(_) => Err(RecvTimeoutError::Disconnected),
+        };
+        match answer {
+            Ok(bytes) => bytes,
+            Err(RecvTimeoutError::Timeout) => {
+                self.late = true;
+                None
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                *self = Self::default();
+                None
+            }
+        }
+    }
+}
+
+fn start() -> Option<Line> {
+    let (ask, asked) = mpsc::channel::<Wanted>();
+    let (answer, answers) = mpsc::channel();
+    let work = move || {
+        while let Ok((file, address)) = asked.recv() {
+            if answer.send(read(&file, address)).is_err() {
+                break;
+            }
+        }
+    };
+    std::thread::Builder::new().name("collect paths".to_owned()).spawn(work).ok()?;
+    Some((ask, answers))
+}
+
+fn read(file: &PathBuf, address: u64) -> Option<Vec<u8>> {
+    let mut bytes = vec![0; PATH_BYTES_MAX];
+    let length = File::open(file).and_then(|file| file.read_at(&mut bytes, address)).ok()?;
+    // What lies behind the end is not ours to know.
+    let end = bytes[..length].iter().position(|byte| *byte == 0).unwrap_or(length);
+    bytes.truncate(end);
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn up_to_the_nul_and_no_further() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mem");
+        std::fs::write(&path, b"....one\0two").unwrap();
+        let mut memory = Memory::default();
+        assert_eq!(memory.path_at(path.clone(), 4), Some(b"one".to_vec()));
+        assert_eq!(memory.path_at(path.clone(), 8), Some(b"two".to_vec()));
+        assert_eq!(memory.path_at(path.clone(), 99), Some(Vec::new()));
+        assert_eq!(memory.path_at(dir.path().join("none"), 0), None);
+        std::fs::write(&path, vec![b'a'; 1_000]).unwrap();
+        assert_eq!(memory.path_at(path, 0).map(|bytes| bytes.len()), Some(PATH_BYTES_MAX));
+    }
+
+    /// A FIFO without a writer is memory that does not answer.
+    #[test]
+    fn who_does_not_answer_holds_nobody_up() {
+        let dir = tempfile::tempdir().unwrap();
+        let (fifo, file) = (dir.path().join("fifo"), dir.path().join("mem"));
+        assert!(std::process::Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+        std::fs::write(&file, b"one\0").unwrap();
+        let mut memory = Memory::default();
+        assert_eq!(memory.path_at(fifo.clone(), 0), None);
+        assert_eq!(memory.path_at(file.clone(), 0), None);
+        drop(std::fs::OpenOptions::new().write(true).open(&fifo).unwrap());
+        let mut answer = None;
+        for _ in 0..500 {
+            answer = memory.path_at(file.clone(), 0);
+            if answer.is_some() {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(answer, Some(b"one".to_vec()));
+    }
+}

@@ -1,0 +1,93 @@
+//! A census that two sources use: `pid:N` has every thread of its process looked at, and `host` every thread of all processes. Where
+//! both run, what one has just seen is good enough for the other.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use crate::ReadError;
+use crate::proc::census::{BUDGET, Census};
+use crate::proc::kept::{Files, open_max};
+use crate::proc::memory::Memory;
+use crate::proc::{Proc, Tree};
+
+/// How old another source's look may be to be taken for one's own. Sources sample at the same instants.
+const AGE_MAX: Duration = Duration::from_millis(100);
+
+/// The processes that a `pid:N` watches in this program, by tree and number.
+static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+
+type Watched = (PathBuf, u32, Weak<Mutex<State>>);
+
+struct State {
+    census: Census,
+    looks: u64,
+}
+
+/// One party's share in a census.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    state: Arc<Mutex<State>>,
+    /// The look that this party has used last: none is used twice.
+    used: u64,
+}
+
+/// The census of one process, found or made.
+pub(crate) fn watched(proc: &Proc, pid: u32) -> Shared {
+    let root = proc.path(Tree::Proc, "");
+    let mut all = lock(&WATCHED);
+    all.retain(|(_, _, state)| state.strong_count() > 0);
+    let known =
+        all.iter().find(|(at, number, _)| *number == pid && *at == root).and_then(|(_, _, state)| state.upgrade());
+    let state = known.unwrap_or_else(|| {
+        let state = Arc::new(Mutex::new(State { census: Census::of(pid), looks: 0 }));
+        all.push((root, pid, Arc::downgrade(&state)));
+        state
+    });
+    Shared { state, used: 0 }
+}
+
+/// Brings `known` up to date: the processes that are watched by themselves, by number.
+pub(crate) fn update(proc: &Proc, known: &mut HashMap<u32, Shared>) {
+    let root = proc.path(Tree::Proc, "");
+    let mut now = HashMap::new();
+    for (_, pid, state) in lock(&WATCHED).iter().filter(|(at, _, _)| *at == root) {
+        if let Some(state) = state.upgrade() {
+            let used = known.get(pid).filter(|known| Arc::ptr_eq(&known.state, &state)).map_or(0, |known| known.used);
+            now.insert(*pid, Shared { state, used });
+        }
+    }
+    *known = now;
+}
+
+impl Shared {
+    /// The threads as they are now, or were a moment ago.
+    ///
+    /// # Errors
+    /// Those of [`Census::look`].
+    pub(crate) fn look<T>(
+        &mut self,
+        files: &mut Files,
+        memory: &mut Memory,
+        then: impl FnOnce(&Census) -> T,
+    ) -> Result<T, ReadError> {
+        let mut state = lock(&self.state);
+        let fresh = state.census.taken().is_some_and(|taken| taken.age() < AGE_MAX);
+        if self.used == state.looks || !fresh {
+            state.looks += 1;
+            let room = std::mem::replace(&mut files.room, open_max(&files.proc).saturating_sub(state.census.open()));
+            let result = state.census.look(files, memory, &mut BUDGET.clone());
+            files.room = room;
+            self.used = state.looks;
+            result?;
+        }
+        self.used = state.looks;
+        Ok(then(&state.census))
+    }
+}
+
+/// A census is whole after every look, and a look that panicked is the next one's to make again.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

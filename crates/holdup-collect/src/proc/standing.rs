@@ -1,0 +1,42 @@
+//! Rows of `threads`: a row for all threads of a process that stand at the same place.
+
+use std::collections::HashMap;
+
+use holdup_recording::rows::Thread;
+
+use crate::proc::census::{Census, Task};
+use crate::proc::sleeping::Place;
+
+/// The rows of a census, those of one state only if `state` says so, as `source` saw them at `at`.
+pub(crate) fn rows(census: &Census, state: Option<char>, source: &str, at: i64) -> Vec<Thread> {
+    let mut groups: HashMap<(char, &Place), (&Task, i64)> = HashMap::new();
+    for task in census.tasks() {
+        if let Some(letter) = task.state.filter(|letter| state.is_none_or(|only| only == *letter)) {
+            groups.entry((letter, &task.place)).or_insert((task, 0)).1 += 1;
+        }
+    }
+    let row = |((letter, place), (task, count)): ((char, &Place), (&Task, i64))| {
+        // Times of one thread say nothing about the others.
+        let times = task.times.filter(|_| count == 1);
+        Thread {
+            observed_at: at,
+            source: source.to_owned(),
+            pid: i64::from(census.pid()),
+            tid: i64::from(task.tid),
+            process: census.name().to_owned(),
+            thread: task.name.clone(),
+            state: letter.to_string(),
+            wchan: place.wchan.clone(),
+            syscall: place.syscall,
+            cpu_ns_total: times.map(|times| times.cpu_ns),
+            run_queue_ns_total: times.map(|times| times.queue_ns),
+            stack: place.stack.clone(),
+            path: place.path.clone(),
+            count,
+        }
+    };
+    let mut rows: Vec<Thread> = groups.into_iter().map(row).collect();
+    // Large groups first, and the same order for the same threads.
+    rows.sort_unstable_by(|a, b| b.count.cmp(&a.count).then(a.tid.cmp(&b.tid)));
+    rows
+}
