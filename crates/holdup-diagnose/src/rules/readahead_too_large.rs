@@ -2,6 +2,7 @@
 
 use holdup_recording::Labels;
 
+use super::disk_saturated::who;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::disk_waits::{DiskWaits, Wait};
@@ -103,11 +104,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if disk.queue < AT_LIMIT_QUEUE && !waits.held_back {
         return Ok(Outcome::Cleared(vec![queue]));
     }
-    let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio());
+    let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio()) * useful.own();
     if case.share(explains_ms) < MATTERS {
-        return Ok(Outcome::Cleared(vec![amplified]));
+        let mut evidence = vec![amplified];
+        evidence.extend(who(&view, &disks).evidence);
+        return Ok(Outcome::Cleared(evidence));
     }
     let mut evidence = vec![amplified, queue, per_fault];
+    evidence.extend(who(&view, &disks).evidence);
     let mut weights = vec![0.8];
     if let Some(kb) = window_kb(&view, disk) {
         let name = window_setting(&disk.device);
@@ -272,6 +276,15 @@ mod tests {
         }
         let roomy = made(330.0, 118_000.0, 335.0, "128").without("system_disk_weighted_io_time_seconds_total");
         assert_eq!(roomy.explains(&RULE), None);
+    }
+
+    #[test]
+    fn what_another_process_reads_is_not_the_services() {
+        let read = [("direction", "read")];
+        let of =
+            |bytes| made(330.0, 118_000.0, 335.0, "128").counter("pid:7", "process_disk_io_bytes_total", &read, bytes);
+        assert!(of(330.0 * 118_000.0).explains(&RULE).unwrap() > 80.0);
+        assert_eq!(of(1_000_000.0).explains(&RULE), Some(0.0));
     }
 
     #[test]

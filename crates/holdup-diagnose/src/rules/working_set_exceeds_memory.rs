@@ -137,7 +137,10 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
         risk: Some("Resized while the server runs (MySQL 5.7, MariaDB 10.2 and later; before that only by the option file and a restart); memory that others need must stay free.".to_owned()),
     };
     Ok(Some(Full {
-        share: (reads.delta / disk.read.operations.max(1.0)).min(1.0),
+        // Of operations or of bytes, whichever others do more of.
+        share: (reads.delta / disk.read.operations.max(1.0))
+            .min(reads.delta * page / disk.read.bytes.max(1.0))
+            .min(1.0),
         evidence,
         weights: vec![0.8, 0.6],
         fixes: vec![fix, less_data()],
@@ -198,7 +201,7 @@ fn page_cache(
         return Ok(Err(vec![refaults, in_use]));
     }
     let oversized = is_oversized(&useful);
-    let share = if oversized { 1.0 / useful.ratio() } else { 1.0 };
+    let share = if oversized { useful.own() / useful.ratio() } else { useful.own() };
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
     let size = view.counter("system_disk_io_bytes_total", &labels, HOST)?.evidence(
         format!("{} a read", bytes(useful.read_each())),
@@ -321,6 +324,7 @@ mod tests {
     fn a_full_buffer_pool_that_is_read_past_is_found() {
         let pool = |free| {
             made(0.5, 0.0)
+                .setting("mysql://x", "innodb_page_size", "8192")
                 .counter("mysql://x", "mysql_global_status_innodb_buffer_pool_reads", &[], 1_900.0)
                 .counter("mysql://x", "mysql_global_status_innodb_buffer_pool_read_requests", &[], 19_000.0)
                 .gauge("mysql://x", "mysql_global_status_innodb_buffer_pool_pages_free", &[], free)

@@ -19,6 +19,8 @@ pub struct UsefulReads {
     pub call_bytes: f64,
     /// Read operations of the device.
     pub operations: f64,
+    /// Share (0-1) of the bytes read that watched processes had read, a process's own count; none if it was not recorded.
+    pub own_ratio: Option<f64>,
     /// The readahead window of the device, bytes; none if it was not recorded.
     pub window_bytes: Option<f64>,
 }
@@ -32,6 +34,12 @@ impl UsefulReads {
     /// Bytes that were asked for of a mean read operation.
     pub fn useful_each(&self) -> f64 {
         self.useful_bytes / self.operations.max(1.0)
+    }
+
+    /// Share (0-1) of the waits for reads that can be for the service's own: others that read as much from the device make the
+    /// queue as much.
+    pub fn own(&self) -> f64 {
+        self.own_ratio.unwrap_or(1.0)
     }
 
     /// Bytes of a mean read operation.
@@ -65,6 +73,7 @@ impl View<'_> {
             (Err(_), Some(ratio)) => read_bytes * (1.0 - ratio),
             (Err(missing), None) => return Err(missing),
         };
+        let own = self.counter("process_disk_io_bytes_total", &[("direction", "read")], PROCESS).ok();
         let window = self.setting(&window_setting(&disk.device), HOST).ok();
         Ok(UsefulReads {
             read_bytes,
@@ -72,6 +81,7 @@ impl View<'_> {
             faults,
             call_bytes,
             operations: disk.read.operations,
+            own_ratio: own.map(|own| (own.delta / read_bytes.max(1.0)).min(1.0)),
             window_bytes: window.and_then(|kb| kb.parse::<f64>().ok()).map(|kb| kb * 1024.0),
         })
     }
