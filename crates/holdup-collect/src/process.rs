@@ -12,7 +12,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
 use crate::proc::task::{self, Stat};
-use crate::proc::{Proc, Tree, keyed, number, page_bytes, permissions, ticks_per_second};
+use crate::proc::{Proc, Tree, keyed, number, page_bytes, ticks_per_second};
 use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -168,7 +168,8 @@ impl Collector for Process {
             };
             return Err(ProbeError::Unreachable { source_name: source, why });
         }
-        let ptrace = "run holdup as the process' user or as root, or give it CAP_SYS_PTRACE";
+        let ptrace = "run holdup as the process' user or as root, or give it CAP_SYS_PTRACE: \
+             setcap cap_sys_ptrace+ep \"$(command -v holdup)\"; a container with --cap-add SYS_PTRACE";
         let mut parts = Vec::new();
         let mut missing = |name: &str, why: String, enable: &str| {
             parts.push(Coverage {
@@ -198,8 +199,9 @@ impl Collector for Process {
             missing("mounts", format!("/proc/{pid}/mountinfo can't be read: what is mounted for it is taken from the host"), ptrace);
         }
         let folder = format!("{pid}/task/{pid}");
-        for it in permissions::lacking(proc, std::slice::from_ref(&folder)) {
-            missing(it.name, it.why.to_owned(), it.enable);
+        if proc.word(Tree::Proc, &format!("{folder}/syscall")).is_none() {
+            let why = "where its threads wait in the kernel (wchan, syscall) is not readable".to_owned();
+            missing("wait channels", why, ptrace);
         }
         if proc.word(Tree::Proc, &format!("{folder}/schedstat")).is_none() {
             let why = "the kernel does not tell how long threads wait for a CPU".to_owned();

@@ -7,6 +7,8 @@
 
 mod limits;
 
+use std::collections::HashMap;
+
 use holdup_recording::Labels;
 
 use crate::ReadError;
@@ -137,18 +139,21 @@ impl Cgroup {
         for ((device, kind), limit) in disk_limits {
             settings.push((format!("cgroup.disk_limit[{device}].{kind}"), limit.to_string()));
         }
+        // Beside a version 1 that does the work, everybody is in the root of version 2: its pressure is the host's.
+        let all_v2 = own.is_v2;
+        let is_used = |place: &Place| all_v2 || place.levels[0].path != "/";
         self.found = Found {
             cpu: cpu.and_then(|place| at(&place, quota.map(|limit| limit.level), &["cpu.stat"])),
             memory: memory.and_then(|place| at(&place, bytes.map(|limit| limit.level), &MEMORY_FILES)),
             disk: disk.and_then(|place| at(&place, disk_level, &DISK_FILES)),
-            pressure: unified.and_then(|place| at(&place, None, &["cpu.pressure"])).map(|at| at.level),
+            pressure: unified.filter(is_used).and_then(|place| at(&place, None, &["cpu.pressure"])).map(|at| at.level),
             settings,
         };
     }
 }
 
 const MEMORY_FILES: [&str; 3] = ["memory.current", "memory.usage_in_bytes", "memory.stat"];
-const DISK_FILES: [&str; 3] = ["io.stat", "blkio.throttle.io_serviced_recursive", "blkio.throttle.io_serviced"];
+const DISK_FILES: [&str; 2] = ["io.stat", "blkio.throttle.io_serviced"];
 
 /// The level of `place` with the limit; without one the nearest that has one of `files`: in version 2 a controller may be off for
 /// the lower ones.
@@ -204,16 +209,18 @@ fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Resu
     put("cgroup_memory_refaults_total", &[("type", "file")], file);
     put("cgroup_memory_refaults_total", &[("type", "anon")], of("workingset_refault_anon"));
     out.begin();
-    let (hits, kills) = if *is_v2 {
-        let events =
-            level.read("memory.events", buffer).ok().map(|text| keyed::flat("memory.events", text)).transpose()?;
-        let of = |name: &str| events.as_ref().and_then(|events| events.get(name).copied());
-        (of("max"), of("oom_kill"))
+    // A kernel may lack the file; one that is there must be whole.
+    let file = if *is_v2 { "memory.events" } else { "memory.oom_control" };
+    let events = match level.read(file, buffer) {
+        Ok(text) => keyed::flat(file, text)?,
+        Err(error) if level.folder.join(file).exists() => return Err(error),
+        Err(_) => HashMap::new(),
+    };
+    let kills = events.get("oom_kill").copied();
+    let hits = if *is_v2 {
+        events.get("max").copied()
     } else {
-        let hits = level.word("memory.failcnt").and_then(|text| text.parse().ok());
-        let control = level.read("memory.oom_control", buffer).ok();
-        let control = control.map(|text| keyed::flat("memory.oom_control", text)).transpose()?;
-        (hits, control.and_then(|control| control.get("oom_kill").copied()))
+        level.word("memory.failcnt").and_then(|text| text.parse().ok())
     };
     let mut put = |metric: &str, value: Option<u64>| {
         if let Some(value) = value {
@@ -259,10 +266,7 @@ fn disk(
     }
     for (metric, file) in [(BYTES, "blkio.throttle.io_service_bytes"), (OPERATIONS, "blkio.throttle.io_serviced")] {
         out.begin();
-        // With all that is below, since Linux 4.16.
-        let recursive = format!("{file}_recursive");
-        let name = if level.folder.join(&recursive).is_file() { &recursive } else { file };
-        for (number, word, value) in keyed::blkio(name, level.read(name, buffer)?)? {
+        for (number, word, value) in keyed::blkio(file, level.read(file, buffer)?)? {
             match word {
                 "Read" => put(out, metric, number, "read", value),
                 "Write" => put(out, metric, number, "write", value),

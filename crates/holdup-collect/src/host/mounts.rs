@@ -73,7 +73,7 @@ pub(crate) fn read(proc: &Proc, who: &str) -> Vec<(String, String)> {
     // Stable: within each kind the order is the kernel's.
     chosen.sort_by_key(|mount| !is_local(mount.fstype));
     chosen.truncate(MOUNTS_MAX);
-    let root = root_of(proc, who);
+    let root = root_of(proc, who, &all);
     let mut devices = Devices::default();
     let mut found = Vec::new();
     for mount in chosen {
@@ -154,14 +154,16 @@ fn device(proc: &Proc, devices: &mut Devices, mount: &Mount) -> String {
     }
 }
 
-/// Where the root of process `who` is for us; nothing on a made-up tree, whose paths are not ours.
-fn root_of(proc: &Proc, who: &str) -> Option<PathBuf> {
+/// Where the root of process `who`, whose mounts are `all`, is for us; nothing on a made-up tree, whose paths are not ours. A mount's
+/// number is its own on the whole machine: with the same root as we, it sees the same paths. That anybody may find out.
+fn root_of(proc: &Proc, who: &str, all: &[Mount]) -> Option<PathBuf> {
     if !proc.is_live() {
         return None;
     }
-    let namespace = |who: &str| std::fs::read_link(proc.path(Tree::Proc, &format!("{who}/ns/mnt"))).ok();
-    let root = |who: &str| std::fs::read_link(proc.path(Tree::Proc, &format!("{who}/root"))).ok();
-    let is_ours = namespace(who).is_some_and(|theirs| Some(theirs) == namespace("self")) && root(who) == root("self");
+    let mut buffer = Vec::new();
+    let own = proc.read_lines("self/mountinfo", &mut buffer).map(visible).unwrap_or_default();
+    let root = |all: &[Mount]| all.iter().find(|mount| mount.path == "/").map(|mount| mount.id);
+    let is_ours = root(&own).is_some_and(|id| Some(id) == root(all));
     Some(if is_ours { PathBuf::from("/") } else { proc.path(Tree::Proc, &format!("{who}/root")) })
 }
 

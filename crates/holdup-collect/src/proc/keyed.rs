@@ -10,6 +10,9 @@ use crate::proc::{clip, number};
 /// Most lines of a file that are looked at; the longest of them (`memory.numa_stat` aside) have some 200.
 const LINES_MAX: usize = 100_000;
 
+/// Keys and numbers of one line.
+pub type Pairs<'a> = Vec<(&'a str, u64)>;
+
 /// Numbers by name. A name may end in `:`; white space separates it from its number.
 ///
 /// # Errors
@@ -32,7 +35,7 @@ pub fn flat<'a>(file: &str, text: &'a str) -> Result<HashMap<&'a str, u64>, Read
 ///
 /// # Errors
 /// If a line is not of that form, or the last one is cut off.
-pub fn nested<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, Vec<(&'a str, u64)>)>, ReadError> {
+pub fn nested<'a>(file: &str, text: &'a str) -> Result<Vec<(&'a str, Pairs<'a>)>, ReadError> {
     let mut found = Vec::new();
     for line in whole_lines(file, text)? {
         let mut fields = line.split_ascii_whitespace();

@@ -1,11 +1,11 @@
 //! The Linux collectors on made-up trees (`tests/trees`) and on this machine.
 
+mod cgroup;
 mod cost;
 mod discover;
 mod host;
 mod process;
 mod prometheus;
-mod threads;
 mod tracepoints;
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What a cgroup may use. A limit binds everything below it, so all levels up to the root (or to what a container shows
-//! of it) are looked at, and the tightest one counts. No counter is read.
+//! What a cgroup may use. A limit binds everything below it (but for version 1's throttle), so all levels up to the root, or to
+//! what a container shows of it, are looked at, and the tightest one counts. No counter is read.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,8 @@ fn least(place: &Place, file: &str) -> Option<Tightest<u64>> {
     limits.min_by_key(|limit| (limit.value, limit.level))
 }
 
-/// Limits a second by device and kind (`read_bytes_per_second`, …), and the nearest level that has any.
+/// Limits a second by device and kind (`read_bytes_per_second`, …), and the nearest level that has any. Version 1's throttle knows
+/// no levels: only that of the process's own cgroup binds (tried on Linux 6.18).
 pub(super) fn disk(
     place: &Place,
     proc: &Proc,
@@ -73,7 +74,8 @@ pub(super) fn disk(
 ) -> (BTreeMap<(String, &'static str), u64>, Option<usize>) {
     let mut found: BTreeMap<(String, &'static str), u64> = BTreeMap::new();
     let mut nearest = None;
-    for (level, at) in place.levels.iter().zip(0..) {
+    let binding = if place.is_v2 { place.levels.len() } else { 1 };
+    for (level, at) in place.levels.iter().take(binding).zip(0..) {
         for (number, kind, limit) in disk_of(level, place.is_v2) {
             let Some(device) = devices.name(proc, &number) else { continue };
             nearest = nearest.or(Some(at));
