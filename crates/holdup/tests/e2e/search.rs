@@ -21,6 +21,9 @@ const WITHIN: &str = "40s";
 /// So many misses on a quiet machine are one too many. An attempt that the machine disturbed is made again, while there is time.
 const TRIES: Patience = Patience { limits: ON_THE_WHOLE, misses: 3, attempts: 5, within: Duration::from_secs(230) };
 
+/// All tests together are not to take forever either.
+const FEWER: Patience = Patience { within: Duration::from_secs(150), ..TRIES };
+
 /// A search against a service with `options`.
 struct Searching {
     _service: Service,
@@ -111,7 +114,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
-    TRIES.judge(|attempt| {
+    FEWER.judge(|attempt| {
         // 100/s, and a kernel that drops what finds the queue full.
         let options = ["--blocking-workers=2", "--service-time=20ms", "--backlog=8"];
         let dropping = search(&options, "20:2000", 200, &to(&format!("dropping-{attempt}")));
@@ -157,7 +160,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
 fn beyond_the_knee_the_culprit_is_named() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
-    TRIES.judge(|attempt| {
+    FEWER.judge(|attempt| {
         let (port, admin) = (free_port(), free_port());
         let database = format!("--database=sqlite:{}", dir.path().join(format!("{attempt}.db")).display());
         // Four connections, each held for 20 ms: 200/s less what the database takes.
