@@ -12,7 +12,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
 use crate::proc::task::{self, Stat};
-use crate::proc::{Proc, Tree, keyed, number, page_bytes, ticks_per_second};
+use crate::proc::{Proc, Tree, keyed, number, page_bytes, permissions, ticks_per_second};
 use crate::reading::Out;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -199,9 +199,8 @@ impl Collector for Process {
             missing("mounts", format!("/proc/{pid}/mountinfo can't be read: what is mounted for it is taken from the host"), ptrace);
         }
         let folder = format!("{pid}/task/{pid}");
-        if proc.word(Tree::Proc, &format!("{folder}/syscall")).is_none() {
-            let why = "where its threads wait in the kernel (wchan, syscall) is not readable".to_owned();
-            missing("wait channels", why, ptrace);
+        for it in permissions::lacking(proc, std::slice::from_ref(&folder)) {
+            missing(it.name, it.why.to_owned(), it.enable);
         }
         if proc.word(Tree::Proc, &format!("{folder}/schedstat")).is_none() {
             let why = "the kernel does not tell how long threads wait for a CPU".to_owned();

@@ -6,6 +6,7 @@ mod discover;
 mod host;
 mod process;
 mod prometheus;
+mod threads;
 mod tracepoints;
 
 use std::path::{Path, PathBuf};
