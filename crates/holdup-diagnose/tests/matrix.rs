@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use holdup_diagnose::rules::{self, Outcome};
+use holdup_diagnose::verdict::{Answer, Role};
 use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
 
@@ -35,7 +36,13 @@ fn verdicts_are_as_accepted() {
     let mut matrix = String::new();
     for (name, recording) in fixtures() {
         let diagnosis = diagnose(&recording, None);
-        let _ = writeln!(matrix, "{name}: {:?} {}", diagnosis.verdict, diagnosis.culprit.as_deref().unwrap_or("-"));
+        let next = diagnosis.next.as_ref().map_or("-", |n| n.cause.as_str());
+        let culprit = diagnosis.culprit.as_deref().unwrap_or("-");
+        let _ = writeln!(matrix, "{name}: {:?} {culprit}, next {next}", diagnosis.verdict);
+        for finding in &diagnosis.findings {
+            let from = finding.follows_from.as_ref().map_or_else(String::new, |cause| format!(" <- {cause}"));
+            let _ = writeln!(matrix, "  {:?} {}{from}", finding.role, finding.cause);
+        }
         let case = Case::new(&recording, None);
         for rule in rules::ALL {
             let _ = writeln!(matrix, "    {:<28}{}", rule.cause, word(&case, rule.cause));
@@ -61,6 +68,32 @@ fn every_piece_of_evidence_resolves() {
         }
         assert!(count > 5, "{name}: only {count} pieces of evidence");
     }
+}
+
+/// Followed upwards, every symptom comes from a root or a contributor that was found, too; and what is next is none of them.
+#[test]
+fn chains_end_in_a_root() {
+    let mut symptoms = 0;
+    for (name, recording) in fixtures() {
+        let diagnosis = diagnose(&recording, None);
+        for finding in &diagnosis.findings {
+            let mut at = finding;
+            for _ in 0..diagnosis.findings.len() {
+                let Some(cause) = &at.follows_from else { break };
+                assert_eq!(at.role, Role::Symptom, "{name}: {}", at.cause);
+                at = diagnosis.findings.iter().find(|f| f.cause == *cause).unwrap();
+                symptoms += 1;
+            }
+            assert_eq!(at.follows_from, None, "{name}: {} runs in a circle", finding.cause);
+        }
+        if let Some(next) = &diagnosis.next {
+            assert_eq!(next.role, Role::Next, "{name}");
+            assert!(diagnosis.findings.iter().all(|f| f.cause != next.cause), "{name}: {} is there already", next.cause);
+            assert!(next.evidence.iter().all(|e| e.resolves(&recording)), "{name}: {next:?}");
+            assert_ne!(diagnosis.verdict, Answer::Undecided, "{name}");
+        }
+    }
+    assert!(symptoms > 0, "no fixture has a symptom");
 }
 
 /// Where holdup only watched, the app's metrics stand for requests, and where there is no app the database's
