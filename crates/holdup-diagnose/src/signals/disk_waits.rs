@@ -112,6 +112,8 @@ pub struct DiskWaits {
     pub read_seconds: f64,
     /// The same of reads and writes.
     pub io_seconds: f64,
+    /// Utilization (0-1) of the device whose operations took longest in all.
+    pub busiest: f64,
     /// Whether a cgroup's limit holds requests back before a device counts them: then devices know less than threads do.
     pub held_back: bool,
 }
@@ -157,10 +159,15 @@ impl DiskWaits {
         known + open * share
     }
 
-    /// Milliseconds per request that threads waited for reads of disks: no more than these reads took.
+    /// Milliseconds per request that threads waited for reads of disks: no more than these reads took, unless a device never
+    /// rested. A device counts no more requests than it has tags for (128 or 256, `nr_requests`); threads beyond that wait
+    /// for a tag, in a fault or call like the others, and no counter of the device knows of them.
     pub fn reading_ms(&self) -> f64 {
         let asleep = self.ms(self.reading());
-        if self.held_back { asleep } else { asleep.min(self.read_seconds / self.completed * 1e3) }
+        let known = self.ms(self.mean_of(&[Wait::Fault, Wait::Read, Wait::Page]));
+        let behind = if self.busiest >= NEVER_RESTS { known * self.busiest } else { 0.0 };
+        let counted = self.read_seconds / self.completed * 1e3;
+        if self.held_back { asleep } else { asleep.min(counted.max(behind)) }
     }
 
     /// What `ms` of a request in its worker amount to of what the client waits. Where workers are busy with little
@@ -212,6 +219,10 @@ impl View<'_> {
             completed: completed.max(1.0),
             read_seconds: disks.operation_seconds(|d| d.read.seconds),
             io_seconds: disks.operation_seconds(|d| d.operation_seconds()),
+            busiest: disks
+                .tops()
+                .max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()))
+                .map_or(0.0, |d| d.utilization),
             held_back: self.throttles()?.first().is_some_and(|t| t.is_reached()),
         })
     }
@@ -220,6 +231,7 @@ impl View<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::testing::Made;
 
     fn place(wchan: Option<&str>, stack: Option<&str>) -> Place {
         let text = |t: Option<&str>| t.map(str::to_owned);
@@ -237,5 +249,30 @@ mod tests {
         assert_eq!(wait(None, Some("jbd2_log_wait_commit+0x1 < do_unlinkat")), Wait::Directory);
         assert_eq!(wait(Some("jbd2_log_wait_commit"), None), Wait::Write);
         assert_eq!(wait(Some("io_schedule"), None), Wait::Unknown);
+    }
+
+    /// 150 requests a second of 1.6 s, 240 threads of which sleep in faults, before a device that reads 128 at once.
+    fn piled_up(reads: f64) -> Made {
+        let fault = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
+        Made::new(12)
+            .requests(150, 1_600)
+            .disk("loop0", (reads, 119_000.0, 128.0 / 206.0 * 1e3), (0.0, 0.0, 0.0))
+            .asleep(240, "folio_wait_bit_common", fault, None)
+    }
+
+    #[test]
+    fn who_waits_for_a_tag_of_a_device_that_never_rests_waits_for_its_reads() {
+        let reading = |made: &Made| {
+            made.with(|case| {
+                let view = case.slow();
+                let waits = view.disk_waits(&view.disks().unwrap(), 150.0 * view.window.seconds()).unwrap();
+                waits.reading_ms()
+            })
+        };
+        let all = reading(&piled_up(206.0));
+        assert!((all - 1_600.0).abs() < 50.0, "{all}");
+        // A device that rests most of the time has a tag for everybody.
+        let rested = reading(&piled_up(1.0));
+        assert!(rested < 20.0, "{rested}");
     }
 }
