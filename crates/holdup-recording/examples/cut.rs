@@ -9,11 +9,15 @@ use holdup_recording::{Batch, Recorder, Recording};
 
 /// Samples by the beginning of their metric.
 const METRICS: &[&str] = &[
+    "cgroup_",
     "db_client_",
     "holdup_",
     "http_",
+    "mysql_global_status_created_tmp",
     "mysql_global_status_innodb_row_lock",
+    "mysql_global_status_open",
     "mysql_global_status_questions",
+    "mysql_global_status_table_open_cache",
     "mysql_global_status_threads",
     "mysql_sessions",
     "mysql_thread_pool_queue",
@@ -24,11 +28,35 @@ const METRICS: &[&str] = &[
     "system_pressure",
     "system_threads",
     "tcp_server",
+    "system_memory",
+    "system_paging",
+    "system_file_handles",
+    "tcp_listen",
+    "tcp_accept",
+    "system_out_of_memory",
 ];
 
 /// Settings by the beginning of their name.
-const SETTINGS: &[&str] =
-    &["thread_handling", "thread_pool_", "innodb_lock_wait_timeout", "max_connections", "version"];
+const SETTINGS: &[&str] = &[
+    "thread_handling",
+    "thread_pool_",
+    "cgroup.",
+    "limit.",
+    "comm",
+    "vm.",
+    "transparent_hugepage",
+    "memory_total_bytes",
+    "clock_source",
+    "innodb_lock_wait_timeout",
+    "block.",
+    "max_connections",
+    "max_heap_table_size",
+    "mount[",
+    "open_files_limit",
+    "table_",
+    "tmp",
+    "version",
+];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,18 +73,42 @@ fn main() -> ExitCode {
     }
 }
 
+/// Of a cgroup's path what a lab called it; what is above it is the machine's.
+fn of_lab(path: &str) -> String {
+    let name = path.rsplit('/').next().filter(|name| name.starts_with("holdup"));
+    format!("/{}", name.unwrap_or_default())
+}
+
+/// Whether a setting is of a mount that is neither the root nor a lab's.
+fn is_machines_own(name: &str) -> bool {
+    let path = name.strip_prefix("mount[").and_then(|rest| rest.split_once(']')).map(|(path, _)| path);
+    path.is_some_and(|path| path != "/" && !path.contains("holdup"))
+}
+
 fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let Recording { manifest, tables, .. } = Recording::open(from)?;
     let begins = |name: &str, list: &[&str]| list.iter().any(|prefix| name.starts_with(prefix));
     // Buckets are most of a scrape; sums and counts are what means are made of.
     let kept = |metric: &str| begins(metric, METRICS) && !metric.ends_with("_bucket");
+    let mut samples = tables.samples.rows;
+    samples.retain(|s| kept(&s.metric));
+    for sample in &mut samples {
+        if let Some(path) = sample.labels.get("cgroup").map(of_lab) {
+            sample.labels = sample.labels.clone().with("cgroup", path);
+        }
+    }
+    let mut settings = tables.settings.rows;
+    settings.retain(|s| begins(&s.name, SETTINGS) && !is_machines_own(&s.name));
+    for setting in settings.iter_mut().filter(|s| s.name == "cgroup.path") {
+        setting.value = of_lab(&setting.value);
+    }
     let batch = Batch {
         requests: tables.requests.rows,
-        samples: tables.samples.rows.into_iter().filter(|s| kept(&s.metric)).collect(),
+        samples,
         threads: tables.threads.rows.into_iter().filter(|t| t.state == "D").collect(),
         sessions: tables.sessions.rows.into_iter().filter(|s| s.true_state != "idle").collect(),
         statements: tables.statements.rows.into_iter().filter(|s| s.kind == "execution").collect(),
-        settings: tables.settings.rows.into_iter().filter(|s| begins(&s.name, SETTINGS)).collect(),
+        settings,
         events: tables.events.rows,
     };
     let recorder = Recorder::create(to, &manifest)?;

@@ -72,7 +72,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![options, asked]));
     }
     let mut evidence = vec![options, asked, does];
-    evidence.extend(who(&view, &disks).evidence);
+    evidence.extend(who(&view, disk).evidence);
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,

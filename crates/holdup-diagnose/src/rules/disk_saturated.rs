@@ -71,7 +71,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![does, asleep, all_io];
     evidence.extend(place_evidence(&waits));
-    let who = who(&view, &disks);
+    let who = who(&view, disk);
     evidence.extend(who.evidence);
     let text = format!(
         "Less of it first: {} {} of what is done. Then a faster disk, or a higher limit, than {:.0} operations and {}/s.",
@@ -124,10 +124,11 @@ pub(super) struct Who {
     pub evidence: Vec<Evidence>,
 }
 
-/// The watched process that read and wrote most; where all of those together did less than half, those of the machine that sleep.
-pub(super) fn who(view: &View<'_>, disks: &Disks) -> Who {
+/// The watched process that read and wrote most of what `disk` did; where all of those together did less than half, those of
+/// the machine that sleep.
+pub(super) fn who(view: &View<'_>, disk: &Disk) -> Who {
     const METRIC: &str = "process_disk_io_bytes_total";
-    let all: f64 = disks.tops().map(|d| d.read.bytes + d.write.bytes).sum();
+    let all = disk.read.bytes + disk.write.bytes;
     let mut processes: Vec<(String, f64)> = Vec::new();
     for process in view.processes_with(METRIC) {
         if let Ok(done) = view.counter_where(|s| s == process.source, METRIC, &[], HOST) {
@@ -139,8 +140,12 @@ pub(super) fn who(view: &View<'_>, disks: &Disks) -> Who {
     let watched: f64 = processes.iter().map(|(_, done)| done).sum();
     if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
         let share = (done / all.max(1.0)).min(1.0);
-        let text =
-            format!("{name} did {} of the {}/s read and written", percent(share), bytes(all / view.window.seconds()));
+        let text = format!(
+            "{name} read and wrote {}/s, {} of what {} did",
+            bytes(done / view.window.seconds()),
+            percent(share),
+            disk.device
+        );
         who.evidence.push(counter.evidence(percent(share), "", text));
         (who.name, who.share) = (Some(name.clone()), Some(share));
     }
@@ -166,7 +171,7 @@ fn others(view: &View<'_>) -> Option<Evidence> {
     let (first, _) = *sorted.first()?;
     let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
     let text = format!(
-        "most of it was done by nobody that is watched; threads that wait for I/O on this machine are those of {}",
+        "most was done by nobody that is watched; threads that wait for I/O on this machine are those of {}",
         names.join(", ")
     );
     let labels = holdup_recording::Labels::of([("state", "D"), ("process", first)]);
@@ -196,9 +201,9 @@ fn throttled(
     let mut evidence = vec![limit, setting, asleep];
     if let Some(disk) = disks.named(&throttle.device) {
         evidence.push(view.disk_evidence(disk, "a queue, if the device itself were the limit", idle_text(disk))?);
+        evidence.extend(who(view, disk).evidence);
     }
     evidence.extend(place_evidence(waits));
-    evidence.extend(who(view, disks).evidence);
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
@@ -232,8 +237,8 @@ fn idle_text(disk: &Disk) -> String {
 
 /// The limit that would let through what sleeps now as well.
 pub(super) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
-    let path = view.setting_of(&throttle.source, "cgroup.path").unwrap_or("/ITS-CGROUP");
-    let v2 = view.sources_of("cgroup_pressure_stall_seconds_total").contains(&throttle.source.as_str());
+    let path = view.cgroup_of(&throttle.source, "cgroup_disk_operations_total");
+    let v2 = view.setting_of(&throttle.source, "cgroup.version") == Some("2");
     let to = 2.0 * throttle.limit;
     let device = format!("$(lsblk -ndo MAJ:MIN /dev/{} | tr -d ' ')", throttle.device);
     let letter = &throttle.direction[..1];
@@ -305,7 +310,7 @@ mod tests {
         for part in [
             "loop0 (on vda): 400 reads",
             "20.0 in the queue",
-            "mariadbd (pid 7) did 100 %",
+            "mariadbd (pid 7) read and wrote 6.2 MB/s, 100 % of what loop0 did",
             "store's in io_schedule, at /data/t.ibd",
         ] {
             assert!(evidence.contains(part), "{part}: {evidence}");

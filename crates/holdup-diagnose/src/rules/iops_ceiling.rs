@@ -59,7 +59,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share(asleep_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![asleep]));
     }
-    let who = who(&view, &disks);
+    let who = who(&view, disk);
     let (mut evidence, weights, fix) = match &limit {
         Some(limit) => {
             let text = format!(

@@ -107,11 +107,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio()) * useful.own();
     if case.share(explains_ms) < MATTERS {
         let mut evidence = vec![amplified];
-        evidence.extend(who(&view, &disks).evidence);
+        evidence.extend(who(&view, disk).evidence);
         return Ok(Outcome::Cleared(evidence));
     }
     let mut evidence = vec![amplified, queue, per_fault];
-    evidence.extend(who(&view, &disks).evidence);
+    evidence.extend(who(&view, disk).evidence);
     let mut weights = vec![0.8];
     if let Some(kb) = window_kb(&view, disk) {
         let name = window_setting(&disk.device);

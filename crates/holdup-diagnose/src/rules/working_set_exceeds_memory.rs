@@ -4,7 +4,7 @@ use super::readahead_too_large::{is_oversized, read_device, what_it_does};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::signals::disk_waits::DiskWaits;
-use crate::signals::memory::{HOST, LIMIT, Memory, PAGE_BYTES};
+use crate::signals::memory::{HOST, Memory, PAGE_BYTES};
 use crate::signals::{Disk, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
@@ -214,7 +214,7 @@ fn page_cache(
             if oversized { ": the rest is readahead's" } else { "" }
         ),
     );
-    let mut fixes = vec![more_memory(view, &memory, again.delta * PAGE_BYTES)];
+    let mut fixes = vec![more_memory(view, disk, &memory, again.delta * PAGE_BYTES)];
     fixes.push(less_data());
     Ok(Ok(Full {
         share,
@@ -234,25 +234,31 @@ fn less_data() -> Fix {
     }
 }
 
-/// `read_again` bytes in the window had room if there were as many more: an estimate, since some were read again and again.
-fn more_memory(view: &View<'_>, memory: &Memory, read_again: f64) -> Fix {
-    let to = ((memory.limit_bytes + read_again) / (64.0 * 1048576.0)).ceil() * 64.0;
-    let text = format!(
-        "Give it {to:.0} MB: there are {}, and {} were read again in these {:.0} s.",
-        bytes(memory.limit_bytes),
-        bytes(read_again),
-        view.window.seconds()
-    );
+/// Room for all that lies on the file system of `disk`, where that is known: then all of it stays. Else for what was read again,
+/// which is a beginning.
+fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -> Fix {
+    let now = memory.limit_bytes;
+    let on_disk = stored(view, disk).filter(|(_, bytes)| *bytes > memory.file_bytes.unwrap_or(0.0));
+    let more = on_disk.as_ref().map_or(read_again, |(_, bytes)| bytes - memory.file_bytes.unwrap_or(0.0));
+    let to = ((now + more) / (64.0 * 1048576.0)).ceil() * 64.0;
+    let seconds = view.window.seconds();
+    let again = format!("{} were read again in these {seconds:.0} s", bytes(read_again));
+    let text = match &on_disk {
+        Some((path, all)) => format!(
+            "Give it {to:.0} MB: there are {}, {again}, and {} lie on {path}. With as much all of it stays in memory; how much less would do, another run tells.",
+            bytes(now),
+            bytes(*all)
+        ),
+        None => format!("Give it {to:.0} MB to begin with: there are {}, and {again}.", bytes(now)),
+    };
     if !memory.is_cgroup() {
-        let risk = Some("An estimate from above: what was read twice counts twice. Measure again.".to_owned());
-        return Fix { text: format!("{text} The machine itself needs more memory."), command: None, keep: None, risk };
+        let text = format!("{text} It is the machine itself that needs more.");
+        return Fix { text, command: None, keep: None, risk: None };
     }
-    let path = view.setting_of(&memory.source, "cgroup.path").unwrap_or("/ITS-CGROUP");
-    let v2 = view.sources_of("cgroup_pressure_stall_seconds_total").contains(&memory.source.as_str());
-    let file = if v2 {
-        format!("/sys/fs/cgroup{path}/memory.max")
-    } else {
-        format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes")
+    let path = view.cgroup_of(&memory.source, "cgroup_memory_usage_bytes");
+    let file = match view.setting_of(&memory.source, "cgroup.version") {
+        Some("2") => format!("/sys/fs/cgroup{path}/memory.max"),
+        _ => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),
     };
     Fix {
         text,
@@ -260,16 +266,24 @@ fn more_memory(view: &View<'_>, memory: &Memory, read_again: f64) -> Fix {
         keep: Some(format!(
             "the same limit where the cgroup is made: MemoryMax={to:.0}M of its systemd unit, or --memory {to:.0}m of its container"
         )),
-        risk: Some(format!(
-            "An estimate from above: what was read twice counts twice. The machine must have that much to give; {LIMIT} is {:.0} now.",
-            memory.limit_bytes
-        )),
+        risk: Some("Takes effect at once. The machine must have that much to give.".to_owned()),
     }
+}
+
+/// Where the file system of `disk` is mounted, and bytes that lie on it.
+fn stored(view: &View<'_>, disk: &Disk) -> Option<(String, f64)> {
+    let settings = view.recording.tables.settings.with_columns(&["name", "value"]).ok()?;
+    let paths = settings.iter().filter_map(|s| s.name.strip_prefix("mount[")?.strip_suffix("].fstype"));
+    let mounts = paths.filter_map(|path| view.mount_of(path).filter(|m| m.path == path));
+    let mut on_disk = mounts.filter(|m| view.whole_device(&m.device) == disk.device);
+    let mount = on_disk.next()?;
+    Some((mount.path, mount.size_bytes? - mount.free_bytes?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::memory::LIMIT;
     use crate::signals::testing::Made;
 
     const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
@@ -298,6 +312,14 @@ mod tests {
         assert!((found.explains_ms - 96.0).abs() < 3.0, "{}", found.explains_ms);
         let command = found.fixes[0].command.as_deref().unwrap();
         assert!(command.ends_with("> /sys/fs/cgroup/memory/store/memory.limit_in_bytes"), "{command}");
+        let known = made
+            .clone()
+            .setting("host", "mount[/data].fstype", "ext4")
+            .setting("host", "mount[/data].device", "loop0")
+            .setting("host", "mount[/data].size_bytes", "2000000000")
+            .setting("host", "mount[/data].free_bytes", "1000000000");
+        let Ok(Outcome::Found(found)) = known.judge(&RULE) else { panic!("not found") };
+        assert!(found.fixes[0].text.starts_with("Give it 1088 MB"), "{}", found.fixes[0].text);
         assert_eq!(made.explains(&super::super::readahead_too_large::RULE), Some(0.0));
     }
 

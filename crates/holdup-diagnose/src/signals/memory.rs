@@ -82,6 +82,14 @@ impl View<'_> {
         fullest.map_or(host, Ok)
     }
 
+    /// Path of the cgroup that `metric` of `source` is of, below where its controller is mounted. In version 1 each controller
+    /// may have another.
+    pub fn cgroup_of(&self, source: &str, metric: &str) -> String {
+        let labelled = self.index.series(metric, &[]).find(|((s, _), _)| s == source);
+        let path = labelled.and_then(|((_, labels), _)| labels.get("cgroup"));
+        path.or(self.setting_of(source, "cgroup.path")).unwrap_or("/ITS-CGROUP").trim_end_matches('/').to_owned()
+    }
+
     fn memory_of_host(&self) -> Result<Memory, Missing> {
         let state = |state| self.gauge("system_memory_usage_bytes", &[("state", state)], HOST).map(|g| g.mean);
         let total = self.gauge("system_memory_total_bytes", &[], HOST)?.mean;
