@@ -5,6 +5,7 @@ use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
 use crate::rules::timing;
+use crate::signals::client::is_latency;
 use crate::signals::complaint;
 use crate::signals::latency::{self, Origin};
 use crate::signals::objectives::{Objective, Run};
@@ -173,8 +174,9 @@ impl<'a> Case<'a> {
         Ok(rows.iter().filter(|r| window.contains(r.intended_at)).collect())
     }
 
-    /// Requests that ended well within `window`, by when they ended; without request rows what the app's
-    /// metrics count, or the database's statements.
+    /// Requests that ended within `window` after they had been with the service, by when they ended: well, or given up, which
+    /// were served for as long. The time that threads and sessions spent is shared among them. Without request rows what the
+    /// app's metrics count, or the database's statements.
     ///
     /// # Errors
     /// If nothing was recorded that counts any of them.
@@ -188,7 +190,7 @@ impl<'a> Case<'a> {
             return Ok(counted.delta);
         }
         let rows = self.requests_in(Window { from: i64::MIN, to: i64::MAX })?;
-        let ended = rows.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at));
+        let ended = rows.iter().filter(|r| is_latency(r) && r.sent_at.is_some() && window.contains(r.done_at));
         Ok(ended.map(|r| r.count()).sum::<u64>() as f64)
     }
 

@@ -226,9 +226,9 @@ fn evidence(
             format!("{:.1} threads on average", inside.mean),
             "0",
             format!(
-                "{:.1} threads of {} were in uninterruptible sleep on average, {:.0} at most: {} of them {how}",
+                "{:.1} threads {} were in uninterruptible sleep on average, {:.0} at most: {} of them {how}",
                 asleep.mean,
-                asleep.process().unwrap_or("the server"),
+                whose(asleep),
                 asleep.max,
                 percent(share)
             ),
@@ -253,15 +253,28 @@ fn evidence(
     let place = match inside.by {
         By::File => 0.85,
         By::Function => 0.6,
-        By::Nothing => 0.4,
+        By::Nothing => 0.3,
     };
     (evidence, vec![place, 0.6 * (per_request / PER_REQUEST).min(1.0), 0.5 * says_so])
 }
+
+/// `of mariadbd`, or of this machine where no process of the service is watched.
+fn whose(asleep: &Asleep) -> String {
+    match (asleep.process(), asleep.watched) {
+        (Some(process), true) => format!("of {process}"),
+        (Some(process), false) => format!("of this machine, most of them {process}'s,"),
+        _ => "of this machine".to_owned(),
+    }
+}
+
+/// The innermost functions of a stack: what follows is the way in, which is the same for all.
+const FUNCTIONS_TOLD: usize = 4;
 
 /// `88.0 threads slept in do_unlinkat, on /tmp/x/#sql_? (stack: …)`.
 fn describe(place: &Place) -> String {
     let function = place.function().unwrap_or("an unknown function");
     let file = place.path.as_ref().map_or_else(String::new, |path| format!(", on {path}"));
-    let stack = place.stack.as_ref().map_or_else(String::new, |stack| format!(" (stack: {stack})"));
+    let functions: Vec<&str> = place.functions().filter(|f| !f.is_empty()).take(FUNCTIONS_TOLD).collect();
+    let stack = if functions.is_empty() { String::new() } else { format!(" (stack: {})", functions.join(" < ")) };
     format!("{:.1} threads of {} slept in {function} on average{file}{stack}", place.mean, place.process)
 }
