@@ -13,6 +13,7 @@ pub(crate) mod shared;
 pub mod sleeping;
 pub mod keyed;
 pub mod mountinfo;
+pub(crate) mod sock_diag;
 pub mod sockets;
 pub(crate) mod standing;
 pub mod task;

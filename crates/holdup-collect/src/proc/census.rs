@@ -16,7 +16,7 @@ use holdup_recording::clock;
 use crate::ReadError;
 use crate::proc::kept::{Files, Id, KeptFile};
 use crate::proc::memory::Memory;
-use crate::proc::sleeping::{Depth, Place, place};
+use crate::proc::sleeping::{Depth, Doors, Place, place};
 use crate::proc::task::{self, Stat, Times};
 
 /// How many threads may have their place read in one look. A place once read counts again only when the thread has run.
@@ -70,6 +70,7 @@ pub(crate) struct Task {
     sums: Sums,
     stat: KeptFile,
     schedstat: KeptFile,
+    doors: Doors,
 }
 
 /// What has become of a thread since the last look.
@@ -144,7 +145,9 @@ impl Census {
 
     /// How many files it keeps open.
     pub(crate) fn open(&self) -> usize {
-        self.tasks.iter().map(|task| usize::from(task.stat.is_open()) + usize::from(task.schedstat.is_open())).sum()
+        let of =
+            |task: &Task| usize::from(task.stat.is_open()) + usize::from(task.schedstat.is_open()) + task.doors.open();
+        self.tasks.iter().map(of).sum()
     }
 
     /// Looks at all threads.
@@ -278,7 +281,9 @@ impl Task {
             (Some('D'), _) => budget.calls -= 1,
             _ => budget.sleepers -= 1,
         }
-        let place = place(files, memory, id, depth);
+        // Who is in D once is there again and again.
+        let keep = self.state == Some('D');
+        let place = place(files, memory, &mut self.doors, id, (depth, keep));
         let after = self.schedstat.read(files, id, "schedstat", true).and_then(|text| task::schedstat(text).ok());
         // If it has gone on meanwhile, that place is none of the state's, and what was read at the call's address may be
         // anything.

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use crate::proc::Tree;
 use crate::proc::calls::{Call, Named};
-use crate::proc::kept::{Files, Id};
+use crate::proc::kept::{Files, Id, KeptFile};
 use crate::proc::memory::{Memory, PATH_BYTES_MAX};
 
 /// Most functions of a stack that are kept, the innermost.
@@ -40,17 +40,38 @@ pub(crate) enum Depth {
     File,
 }
 
-/// The place of thread `id`, in the order in which it would go stale.
-pub(crate) fn place(files: &mut Files, memory: &mut Memory, id: Id, depth: Depth) -> Place {
+/// The two files of a thread that are read for each of many.
+#[derive(Debug, Default)]
+pub(crate) struct Doors {
+    syscall: KeptFile,
+    wchan: KeptFile,
+}
+
+impl Doors {
+    /// How many of them are open.
+    pub(crate) fn open(&self) -> usize {
+        usize::from(self.syscall.is_open()) + usize::from(self.wchan.is_open())
+    }
+}
+
+/// The place of thread `id`, in the order in which it would go stale. With `keep` its files stay open.
+pub(crate) fn place(
+    files: &mut Files,
+    memory: &mut Memory,
+    doors: &mut Doors,
+    id: Id,
+    (depth, keep): (Depth, bool),
+) -> Place {
     if depth == Depth::Nothing {
         return Place::default();
     }
-    let call = files.once(id, "syscall").and_then(Call::parse);
+    let call = doors.syscall.read(files, id, "syscall", keep).and_then(Call::parse);
     let deep = depth == Depth::File;
     let path = if deep { call.and_then(|call| path_of(files, memory, id.pid, call)) } else { None };
     let stack = if deep { files.once(id, "stack").and_then(stack) } else { None };
     // `0` is the kernel's word for "not sleeping", and also for "you may not know".
-    let wchan = files.once(id, "wchan").map(str::trim).filter(|name| !matches!(*name, "" | "0")).map(str::to_owned);
+    let wchan = doors.wchan.read(files, id, "wchan", keep).map(str::trim);
+    let wchan = wchan.filter(|name| !matches!(*name, "" | "0")).map(str::to_owned);
     Place { wchan, syscall: call.map(|call| call.number), stack, path }
 }
 
@@ -214,7 +235,13 @@ mod tests {
         std::fs::write(task.join("syscall"), line).unwrap();
         std::fs::write(task.join("wchan"), "do_unlinkat").unwrap();
         let mut files = Files::new(&Proc::at(dir.path()));
-        let place = place(&mut files, &mut Memory::default(), Id { pid: 8, tid: 9 }, Depth::File);
+        let place = place(
+            &mut files,
+            &mut Memory::default(),
+            &mut Doors::default(),
+            Id { pid: 8, tid: 9 },
+            (Depth::File, false),
+        );
         (dir, place)
     }
 
@@ -271,7 +298,7 @@ mod tests {
             let mut memory = Memory::default();
             let mut found = Place::default();
             for _ in 0..500 {
-                found = place(&mut files, &mut memory, id, Depth::File);
+                found = place(&mut files, &mut memory, &mut Doors::default(), id, (Depth::File, false));
                 if found.path.is_some() {
                     break;
                 }

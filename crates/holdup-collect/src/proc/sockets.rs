@@ -1,10 +1,10 @@
-//! TCP sockets as `/proc/net/tcp` and `tcp6` list them. The lists are not taken at one instant: while
+//! TCP sockets as `/proc/net/tcp` and `tcp6` list them, or `sock_diag`. The lists are not taken at one instant: while
 //! they are read, a socket may slip by or show twice. They are of the reader's network namespace only.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::ReadError;
-use crate::proc::{Proc, clip};
+use crate::proc::{Proc, clip, sock_diag};
 
 /// State `TCP_ESTABLISHED` (include/net/tcp_states.h).
 pub const ESTABLISHED: u8 = 0x01;
@@ -28,11 +28,27 @@ pub struct Socket {
     pub inode: u64,
 }
 
-/// Calls `each` with every TCP socket, of version 4 and 6.
+/// Calls `each` with every TCP socket that listens or is connected, of version 4 and 6: those of this machine as the kernel gives
+/// them out cheaply, else those that the files list.
+///
+/// # Errors
+/// Those of [`each_listed`].
+pub fn each(proc: &Proc, buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> Result<(), ReadError> {
+    if proc.is_live() {
+        let mut found = Vec::new();
+        if sock_diag::each(&[ESTABLISHED, CLOSE_WAIT, LISTEN], buffer, |socket| found.push(socket)).is_ok() {
+            found.into_iter().for_each(each);
+            return Ok(());
+        }
+    }
+    each_listed(proc, buffer, &mut each)
+}
+
+/// Calls `each` with every TCP socket that the files list, of all states.
 ///
 /// # Errors
 /// If a list can't be read or a line is not of its form. A missing `tcp6` is none: IPv6 is off then.
-pub fn each(proc: &Proc, buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> Result<(), ReadError> {
+pub fn each_listed(proc: &Proc, buffer: &mut Vec<u8>, each: &mut dyn FnMut(Socket)) -> Result<(), ReadError> {
     for line in proc.read_lines("net/tcp", buffer)?.lines().skip(1) {
         each(parse("net/tcp", line)?);
     }
