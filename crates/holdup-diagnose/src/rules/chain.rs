@@ -3,7 +3,7 @@
 //!
 //! - *What is asked of a disk fills it*: a demand (temporary tables, readahead, a working set that does not fit, …) takes the
 //!   disk to its ceiling, the ceiling makes the queue, and the queue puts threads to uninterruptible sleep.
-//! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short.
+//! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short; *needless work fills the CPUs*.
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
@@ -44,8 +44,14 @@ struct Mechanism {
 
 /// Every mechanism, consequences after what they may be causes of.
 const MECHANISMS: &[Mechanism] = &[
-    // Threads of a group that has used up its quota stand in the run queue until its next period.
-    Mechanism { consequence: "cpu_saturated", causes: &[&["cpu_throttled"]], magnitude: its_own, is_added: false },
+    // Threads of a group that has used up its quota stand in the run queue until its next period. Opening and closing tables
+    // is work of the CPU: where statements do mostly that, most of what CPUs are short of goes with it.
+    Mechanism {
+        consequence: "cpu_saturated",
+        causes: &[&["cpu_throttled"], &["table_cache_small"]],
+        magnitude: its_own,
+        is_added: false,
+    },
     Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
     Mechanism {
         consequence: "disk_saturated",

@@ -278,3 +278,99 @@ fn describe(place: &Place) -> String {
     let stack = if functions.is_empty() { String::new() } else { format!(" (stack: {})", functions.join(" < ")) };
     format!("{:.1} threads of {} slept in {function} on average{file}{stack}", place.mean, place.process)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+    use crate::verdict::Answer;
+
+    const UNLINK: &str = "do_unlinkat < __x64_sys_unlink < do_syscall_64";
+    const FSYNC: &str = "jbd2_log_wait_commit < ext4_sync_file < __x64_sys_fsync";
+
+    /// A server that makes `created` tables a second on disk for 100 requests of a second each.
+    fn server(created: f64, fstype: &str) -> Made {
+        let db = "mysql://db";
+        Made::new(10)
+            .requests(100, 1_000)
+            .counter(db, CREATED, &[], created)
+            .counter("pid:7", "process_io_calls_bytes_total", &[("direction", "write")], created * 1_024.0)
+            .counter("host", "system_disk_operation_time_seconds_total", &[("device", "vdb")], 0.5)
+            .setting(db, "tmpdir", "/t/tmp/")
+            .setting(db, "tmp_table_size", "33554432")
+            .setting(db, "max_heap_table_size", "33554432")
+            .setting("pid:7", "mount[/t].fstype", fstype)
+            .setting("pid:7", "mount[/t].options", "dirsync,rw")
+            .setting("pid:7", "mount[/t].device", "vdb")
+    }
+
+    fn found(made: &Made) -> Found {
+        match made.judge(&RULE) {
+            Ok(Outcome::Found(found)) => found,
+            Err(missing) => panic!("not judged: {missing:?}"),
+            Ok(_) => panic!("not found"),
+        }
+    }
+
+    fn says(evidence: &[Evidence], what: &str) -> bool {
+        evidence.iter().any(|e| e.text.contains(what))
+    }
+
+    #[test]
+    fn threads_asleep_on_files_of_tmpdir_are_its_doing() {
+        let made = server(100.0, "ext4")
+            .asleep(90, "do_unlinkat", UNLINK, Some("/t/tmp/#sql_?.MYI"))
+            .sessions(90, "removing tmp table");
+        let found = found(&made);
+        assert!((found.explains_ms - 900.0).abs() < 100.0, "{}", found.explains_ms);
+        for what in
+            ["do_unlinkat", "/t/tmp/#sql_?.MYI", "ext4 on vdb", "tmpdir is /t/tmp", "in vain", "removing tmp table"]
+        {
+            assert!(says(&found.evidence, what), "{what}: {:?}", found.evidence);
+        }
+        // 90 tables of 1 KB need next to nothing: the least that is sensible.
+        let (first, second) = (&found.fixes[0], &found.fixes[1]);
+        assert!(first.command.as_ref().is_some_and(|c| c.contains("-t tmpfs -o size=64m")), "{first:?}");
+        assert!(first.keep.as_ref().is_some_and(|k| k.contains("/etc/fstab")) && first.risk.is_some());
+        assert!(second.text.contains("without dirsync"), "{second:?}");
+    }
+
+    #[test]
+    fn the_pile_up_follows_from_it() {
+        let made = server(100.0, "ext4").asleep(90, "do_unlinkat", UNLINK, Some("/t/tmp/#sql_?.MYI"));
+        let diagnosis = made.diagnose();
+        assert_eq!((diagnosis.verdict, diagnosis.culprit.as_deref()), (Answer::Found, Some(RULE.cause)));
+        let pile_up = diagnosis.findings.iter().find(|f| f.cause == "uninterruptible_pileup").unwrap();
+        assert_eq!((pile_up.role, pile_up.follows_from.as_deref()), (Role::Symptom, Some(RULE.cause)));
+    }
+
+    #[test]
+    fn sleep_elsewhere_is_not_its_doing() {
+        // The data folder may lie below tmpdir, and commits sleep there.
+        for path in ["/t/tmp/data/ib_logfile?", "/data/ib_logfile?"] {
+            let made = server(100.0, "ext4").asleep(90, "jbd2_log_wait_commit", FSYNC, Some(path));
+            assert_eq!(made.explains(&RULE), Some(0.0), "{path}");
+        }
+        let by_function = server(100.0, "ext4").asleep(90, "jbd2_log_wait_commit", FSYNC, None);
+        assert_eq!(by_function.explains(&RULE), Some(0.0));
+        let none = server(0.1, "ext4").asleep(90, "do_unlinkat", UNLINK, None);
+        assert_eq!(none.explains(&RULE), Some(0.0));
+        let in_memory = server(100.0, "tmpfs").asleep(0, "do_unlinkat", UNLINK, None);
+        assert_eq!(in_memory.explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_places_it_is_less_sure_and_without_a_count_it_is_not_judged() {
+        let made = server(100.0, "ext4").asleep(90, "do_unlinkat", UNLINK, Some("/t/tmp/#sql_?.MYI"));
+        let sure = |made: &Made| found(made).weights[0];
+        let by_function = server(100.0, "ext4").asleep(90, "do_unlinkat", UNLINK, None);
+        let by_nothing = server(100.0, "ext4").asleep_somewhere(90);
+        assert!(sure(&made) > sure(&by_function) && sure(&by_function) > sure(&by_nothing));
+        for metric in [CREATED, "process_threads"] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+        // It may as well wait for the disk, whoever's doing that is: nothing tells.
+        let disk = server(100.0, "ext4").counter("host", "system_disk_operation_time_seconds_total", &[], 90.0);
+        assert_eq!(disk.asleep_somewhere(90).explains(&RULE), None);
+    }
+}

@@ -133,13 +133,12 @@ fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
     let statements = counter("questions").map_or(1.0, |c| c.delta.max(1.0));
     let each = (lookups.max(opened) / statements).ceil().max(1.0);
     let running = view.gauge("mysql_global_status_threads_running", &[], ENABLE).map_or(0.0, |g| g.max);
-    let connected = view.gauge("mysql_global_status_threads_connected", &[], ENABLE).map_or(0.0, |g| g.max);
-    let at_once = busy.max.max(running).max(connected);
+    let at_once = busy.max.max(running);
     let tables = view.gauge("mysql_global_status_open_table_definitions", &[], ENABLE).map_or(0.0, |g| g.max);
     let needed = at_once * each * 1.5 + tables;
     let entries = round_up(needed.max(STEP * cache.max(open.max)));
     let why = format!(
-        "{} sessions x {each:.0} tables of a statement, half as many again, and one of each of {} tables",
+        "{} statements at once x {each:.0} tables of each, half as many again, and one of each of {} tables",
         thousands(at_once),
         thousands(tables)
     );
@@ -178,6 +177,47 @@ fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::testing::Made;
+
+    /// 50 requests of 400 ms a second, each a statement that opens `opened` tables; `open` of 100 are open.
+    fn server(opened: f64, open: f64) -> Made {
+        let db = "mysql://db";
+        Made::new(10)
+            .requests(50, 400)
+            .counter(db, "mysql_global_status_questions", &[], 50.0)
+            .counter(db, "mysql_global_status_opened_tables", &[], 50.0 * opened)
+            .gauge(db, "mysql_global_status_open_tables", &[], open)
+            .gauge(db, "mysql_global_status_open_table_definitions", &[], 60.0)
+            .setting(db, "table_open_cache", "100")
+            .setting(db, "open_files_limit", "1000")
+    }
+
+    #[test]
+    fn sessions_that_open_tables_beside_a_full_cache_are_its_doing() {
+        let made = server(5.0, 110.0).sessions(15, "Opening tables");
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert!((found.explains_ms - 300.0).abs() < 30.0, "{}", found.explains_ms);
+        // 15 sessions x 5 tables, half as many again, and 60: more than 100, and at least twice of what is open.
+        let fix = &found.fixes[0];
+        assert_eq!(fix.command.as_deref(), Some("SET GLOBAL table_open_cache = 400;"));
+        assert!(fix.text.contains("open_files_limit is 1,000") && fix.keep.is_some(), "{fix:?}");
+    }
+
+    #[test]
+    fn tables_that_stay_open_or_room_in_the_cache_clear_it() {
+        assert_eq!(server(0.0, 110.0).sessions(15, "Opening tables").explains(&RULE), Some(0.0));
+        assert_eq!(server(5.0, 30.0).sessions(15, "Opening tables").explains(&RULE), Some(0.0));
+        assert_eq!(server(5.0, 110.0).sessions(15, "Sending data").explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_sessions_it_is_not_judged() {
+        let made = server(5.0, 110.0).sessions(15, "closing tables");
+        assert!(made.explains(&RULE).is_some_and(|ms| ms > 0.0));
+        for metric in ["mysql_sessions", "mysql_global_status_opened_tables", "mysql_global_status_open_tables"] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+    }
 
     #[test]
     fn round_numbers() {

@@ -110,3 +110,34 @@ fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
         format!("{} of CPU time was idle, of which {} counted as waiting for I/O", percent(ratio), percent(waiting));
     Some((ratio, idle.evidence(percent(ratio), "little, if the load were CPU's", text)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+    use crate::verdict::Answer;
+
+    fn made(asleep: i64) -> Made {
+        Made::new(10).requests(100, 1_000).gauge("host", "system_cpu_logical_count", &[], 8.0).asleep(
+            asleep,
+            "rwsem_down_write_slowpath",
+            "rwsem_down_write_slowpath < down_write",
+            None,
+        )
+    }
+
+    #[test]
+    fn a_pile_up_is_a_symptom_and_no_culprit() {
+        assert!(made(90).explains(&RULE).is_some_and(|ms| (ms - 900.0).abs() < 100.0));
+        let diagnosis = made(90).diagnose();
+        assert_eq!((diagnosis.verdict, diagnosis.culprit), (Answer::Undecided, None));
+        assert!(diagnosis.findings.iter().any(|f| f.cause == RULE.cause && f.role == Role::Symptom));
+    }
+
+    #[test]
+    fn few_threads_or_little_time_are_none() {
+        // 3 of 8 CPUs' worth are no pile-up, though they sleep for 30 ms of each request.
+        assert_eq!(made(3).explains(&RULE), Some(0.0));
+        assert_eq!(made(90).without("process_threads").explains(&RULE), None);
+    }
+}

@@ -2,12 +2,13 @@
 //! compiled into holdup.
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
-use holdup_recording::rows::{Request, Sample, Setting, Tables, Thread};
+use holdup_recording::rows::{Request, Sample, Session, Setting, Tables, Thread};
 use holdup_recording::{Labels, Recording};
 
 use crate::case::Case;
 use crate::rules::{Outcome, Rule};
 use crate::signals::Missing;
+use crate::verdict::Diagnosis;
 
 const S: i64 = 1_000_000_000;
 
@@ -98,6 +99,39 @@ impl Made {
             ..Thread::default()
         }));
         self.gauge("pid:7", "process_threads", &[("state", "D")], count as f64)
+    }
+
+    /// As [`Self::asleep`], at a place that holdup may not see.
+    pub fn asleep_somewhere(self, count: i64) -> Self {
+        let mut made = self.asleep(count, "", "", None);
+        for row in &mut made.recording.tables.threads.rows {
+            (row.wchan, row.stack) = (None, None);
+        }
+        made
+    }
+
+    /// `count` sessions of a database (`mysql://db`) in `state` at every instant, all with one statement.
+    pub fn sessions(mut self, count: i64, state: &str) -> Self {
+        self.recording.tables.sessions.present = true;
+        let instants = 0..=self.seconds;
+        self.recording.tables.sessions.rows.extend(
+            instants.flat_map(|second| (0..count).map(move |i| (second, i))).map(|(second, i)| Session {
+                observed_at: second * S,
+                source: "mysql://db".into(),
+                session_id: i,
+                command: "Query".into(),
+                state: Some(state.into()),
+                true_state: "executing".into(),
+                digest_text: Some("SELECT body FROM page GROUP BY body".into()),
+                ..Session::default()
+            }),
+        );
+        self.gauge("mysql://db", "mysql_sessions", &[("true_state", "executing")], count as f64)
+    }
+
+    /// What it all comes to.
+    pub fn diagnose(&self) -> Diagnosis {
+        crate::diagnose(&self.recording, None)
     }
 
     /// `per_second` requests that each take `ms`, against an objective of a tenth of it.
