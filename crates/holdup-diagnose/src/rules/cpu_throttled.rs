@@ -42,6 +42,8 @@ struct Throttled<'a> {
     stopped_seconds: Counter,
     /// CPU seconds its processes used; none where that was not recorded.
     used: Option<f64>,
+    /// Seconds that its threads stood in the run queue; none where that was not recorded.
+    waited: Option<f64>,
 }
 
 /// CPU time that may be used in a period.
@@ -82,9 +84,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = one.evidence(&view, completed, explains_ms);
     if case.share(explains_ms) < MATTERS {
         // How much of the quota was used is what tells a queue without end from stops that nobody feels.
-        return match one.used {
+        return match one.used.and(one.waited) {
             Some(_) => Ok(Outcome::Cleared(evidence)),
-            None => Err(Missing::new("CPU time of the service's processes", ENABLE)),
+            None => Err(Missing::new("CPU time and run-queue wait of the service's processes", ENABLE)),
         };
     }
     let share = one.stopped.delta / one.periods.delta.max(1.0);
@@ -134,21 +136,20 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             continue;
         };
         let of = |metric| view.counter_where(|s| s == process.source, metric, &[], ENABLE);
-        let used = || {
-            // All watched processes of one cgroup share its quota.
-            let path = view.setting_of(process.source, "cgroup.path");
-            let shares = |source: &str| {
-                source == process.source || path.is_some() && view.setting_of(source, "cgroup.path") == path
-            };
-            view.counter_where(shares, "process_cpu_time_seconds_total", &[], ENABLE).ok().map(|c| c.delta)
-        };
+        // All watched processes of one cgroup share its quota.
+        let path = view.setting_of(process.source, "cgroup.path");
+        let shares =
+            |source: &str| source == process.source || path.is_some() && view.setting_of(source, "cgroup.path") == path;
+        let seconds =
+            |metric| view.counter_where(shares, metric, &[], ENABLE).ok().map(|c| c.delta).filter(|_| watched);
         throttled.push(Throttled {
             process: process.clone(),
             quota,
             periods: of(PERIODS)?,
             stopped: of("cgroup_cpu_throttled_periods_total")?,
             stopped_seconds: of("cgroup_cpu_throttled_time_seconds_total")?,
-            used: watched.then(used).flatten(),
+            used: seconds("process_cpu_time_seconds_total"),
+            waited: seconds("process_run_queue_seconds_total"),
         });
     }
     if throttled.is_empty() && unlimited.is_empty() {
@@ -166,19 +167,29 @@ impl Throttled<'_> {
         Some((self.used? / self.periods.seconds.max(1e-9) / self.quota.cpus()).clamp(0.0, 1.0))
     }
 
-    /// Milliseconds of a request: of the stops it meets and of the queue that a server as fast as the quota has.
+    /// Milliseconds of a request: of the stops it meets, of the queue that a server as fast as the quota has, or of the waits
+    /// that were counted; each is what there is at least.
     fn explains_ms(&self, view: &View<'_>, completed: f64) -> f64 {
-        self.stops_ms(view).max(self.queue_ms(completed))
+        self.stops_ms(view).max(self.queue_ms(completed)).max(self.waited_ms(view, completed))
+    }
+
+    /// Share (0-1) of the time in which it was stopped. The kernel adds up the stops of each CPU's run queue.
+    fn stopped_share(&self, view: &View<'_>) -> f64 {
+        let queues = self.quota.cpus().ceil().max(1.0);
+        (self.stopped_seconds.delta / queues / view.window.seconds()).min(1.0)
     }
 
     /// A request that comes in a stop waits for its end, and for those that came before it: about a stop's length, in as
     /// many cases as there are stops in the time.
     fn stops_ms(&self, view: &View<'_>) -> f64 {
-        // The kernel adds up the stops of each CPU's run queue.
-        let queues = self.quota.cpus().ceil().max(1.0);
-        let stopped = self.stopped_seconds.delta / queues;
-        let share = (stopped / view.window.seconds()).min(1.0);
-        share * stopped / self.stopped.delta.max(1.0) * 1e3
+        let share = self.stopped_share(view);
+        share * share * view.window.seconds() / self.stopped.delta.max(1.0) * 1e3
+    }
+
+    /// A thread that could run while its group is stopped stands in the run queue: of the time spent there the share in
+    /// which the group was stopped.
+    fn waited_ms(&self, view: &View<'_>, completed: f64) -> f64 {
+        self.stopped_share(view) * self.waited.unwrap_or(0.0) / completed * 1e3
     }
 
     /// What processor sharing at this utilization of the quota makes of the CPU time of a request.
@@ -211,7 +222,7 @@ impl Throttled<'_> {
         ];
         let text = match (self.used, self.busy()) {
             (Some(used), Some(busy)) => format!(
-                "a request used {} of CPU, and {} of the quota was used: stops and the queue behind it make up to {} of a request",
+                "a request used {} of CPU, and {} of the quota was used: stops and the queue behind it make {} of a request",
                 ms(used / completed * 1e3),
                 percent(busy),
                 ms(explains_ms)
@@ -237,7 +248,8 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
     // In steps of 5 % of a CPU, and more than there is now.
     let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
     let micros = (cpus * one.quota.period_micros).round();
-    let path = view.setting_of(one.process.source, "cgroup.path").unwrap_or("ITS-CGROUP");
+    let path = view.cgroup_of(one.process.source, "cgroup_cpu_periods_total");
+    let is_v2 = view.setting_of(one.process.source, "cgroup.version") == Some("2");
     let period = one.quota.period_micros;
     let what = if needed > one.quota.cpus() { "needs" } else { "uses" };
     vec![
@@ -246,10 +258,11 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
                 "Raise the CPU limit from {:.2} to {cpus:.2} CPUs: this load {what} {needed:.2}.",
                 one.quota.cpus()
             ),
-            // Version 1 of cgroups has the quota in a file of its own.
-            command: Some(format!(
-                "D=/sys/fs/cgroup; echo '{micros:.0} {period:.0}' > $D{path}/cpu.max || echo {micros:.0} > $D/cpu{path}/cpu.cfs_quota_us"
-            )),
+            command: Some(if is_v2 {
+                format!("echo '{micros:.0} {period:.0}' > /sys/fs/cgroup{path}/cpu.max")
+            } else {
+                format!("echo {micros:.0} > /sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us")
+            }),
             keep: Some(format!(
                 "systemctl set-property UNIT CPUQuota={:.0}%, docker update --cpus {cpus:.2} CONTAINER, or resources.limits.cpu in Kubernetes",
                 cpus * 100.0

@@ -28,6 +28,7 @@ pub const RULE: Rule = Rule {
 };
 
 const HOST: &str = "--watch host";
+const SERVICE: &str = "--watch pid:N for the app and the database";
 
 /// Events that say that a process or a server is not the one it was.
 const ENDS: &[&str] = &["process_gone", "restart"];
@@ -42,7 +43,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // The kill comes before what it causes.
     let view = case.view(case.whole());
     let of_host = view.counter("system_out_of_memory_kills_total", &[], HOST);
-    let of_cgroup = view.counter_where(|s| s.starts_with("pid:"), "cgroup_out_of_memory_kills_total", &[], HOST);
+    let of_cgroup = view.counter_where(|s| s.starts_with("pid:"), "cgroup_out_of_memory_kills_total", &[], SERVICE);
     let grew = |c: &Result<Counter, Missing>| c.as_ref().is_ok_and(|c| c.delta > 0.0);
     if !grew(&of_host) && !grew(&of_cgroup) {
         // The last sample of a process's own cgroup is from before it was killed: the host's count has to say no.
@@ -72,11 +73,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     // A worker that is killed leaves its parent alive: then the service's own cgroup counts it.
     if ended.is_empty() && !grew(&of_cgroup) {
+        let _ = of_cgroup?;
         if view.processes_with("process_memory_usage_bytes").is_empty() {
-            return Err(Missing::new(
-                "whether it was a process of the service",
-                "--watch pid:N for the app and the database",
-            ));
+            return Err(Missing::new("whether it was a process of the service", SERVICE));
         }
         let last = evidence.pop().map(|e| {
             let text = e.text.clone() + ", none of those that are watched";
@@ -147,7 +146,8 @@ fn kill_times(view: &View<'_>) -> Vec<Window> {
 struct Limit {
     name: String,
     source: String,
-    path: String,
+    /// The file that holds it.
+    file: String,
     bytes: f64,
     evidence: Evidence,
 }
@@ -166,8 +166,12 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
     let had = peak.map_or_else(|_| String::new(), |b| format!("; it had up to {} MB in a sample", thousands(b / 1e6)));
     let text = format!("{name} was in a cgroup that may have {} MB of memory{had}", thousands(bytes / 1e6));
     let evidence = view.setting_evidence(source, LIMIT, "more than it needs", text);
-    let path = view.setting_of(source, "cgroup.path").unwrap_or("ITS-CGROUP").to_owned();
-    Some(Limit { name, source: source.to_owned(), path, bytes, evidence })
+    let path = view.cgroup_of(source, "cgroup_memory_usage_bytes");
+    let file = match view.setting_of(source, "cgroup.version") {
+        Some("2") => format!("/sys/fs/cgroup{path}/memory.max"),
+        _ => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),
+    };
+    Some(Limit { name, source: source.to_owned(), file, bytes, evidence })
 }
 
 fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
@@ -190,7 +194,6 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
     };
     let megabytes = (limit.bytes * ROOM / 1e6).ceil();
     let bytes = megabytes * 1e6;
-    let path = &limit.path;
     vec![
         Fix {
             text: format!(
@@ -199,9 +202,7 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
                 thousands(limit.bytes / 1e6),
                 thousands(megabytes)
             ),
-            command: Some(format!(
-                "D=/sys/fs/cgroup; echo {bytes:.0} > $D{path}/memory.max || echo {bytes:.0} > $D/memory{path}/memory.limit_in_bytes"
-            )),
+            command: Some(format!("echo {bytes:.0} > {}", limit.file)),
             keep: Some(format!(
                 "systemctl set-property UNIT MemoryMax={megabytes:.0}M, docker update --memory {megabytes:.0}m CONTAINER, or resources.limits.memory in Kubernetes"
             )),
