@@ -158,8 +158,14 @@ impl View<'_> {
         let state = [("state", UNINTERRUPTIBLE)];
         let watched = self.gauge("process_threads", &state, ENABLE);
         let is_watched = watched.as_ref().is_ok_and(|g| g.max > 0.0);
+        // Threads of watched processes are looked at once: the host's rows are without them.
+        let is_of_watched = |source: &str, state: &str| source.starts_with("pid:") && state == UNINTERRUPTIBLE;
+        let has_rows = |rows: &[holdup_recording::rows::Thread]| {
+            rows.iter().any(|r| is_of_watched(&r.source, &r.state) && self.window.contains(r.observed_at))
+        };
         let (metric, mut counted) = match watched {
             Ok(gauge) if is_watched => ("process_threads", gauge),
+            Err(missing) if has_rows(&self.recording.tables.threads.rows) => return Err(missing),
             watched => match self.gauge("system_threads", &state, ENABLE) {
                 Ok(gauge) => ("system_threads", gauge),
                 // None of a watched process is a fact, too.
