@@ -1,9 +1,12 @@
-//! `holdup doctor`: what can be seen from here, what can't, and what would change it.
+//! `holdup doctor`: what can be seen from here, what can't, and what would change it; and what is set on this host against
+//! the advice of the vendors of the servers on it. Nothing is measured.
 
 use holdup_collect::discover;
 use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
-use holdup_recording::CoverageState;
+use holdup_diagnose::audit;
+use holdup_diagnose::verdict::Note;
+use holdup_recording::{Batch, CoverageState};
 use serde::Serialize;
 
 use super::print_json;
@@ -32,6 +35,8 @@ struct Report {
     servers: Vec<Server>,
     /// The command line that would watch all of it.
     proposal: Vec<String>,
+    /// What is set against the vendors' advice.
+    notes: Vec<Note>,
 }
 
 #[derive(Serialize)]
@@ -52,7 +57,8 @@ struct Server {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let mut report = Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()] };
+    let mut report =
+        Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()], notes: Vec::new() };
     let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
     for server in servers {
         // A database that listens twice (MariaDB's extra_port) is watched once: holdup finds the extra port itself.
@@ -88,11 +94,31 @@ pub fn run(args: Args) -> Result<(), Failure> {
             }),
         }
     }
+    report.notes = notes(&report.servers, &args.watch, &options);
     if args.json {
         return print_json(&report);
     }
     print(&report);
     Ok(())
+}
+
+/// Notes on what this host, the processes of its servers and the sources that were asked for say of their settings. What can't
+/// be read is left out: it stands among the sources.
+fn notes(servers: &[Server], watch: &[String], options: &Options) -> Vec<Note> {
+    let processes = servers.iter().map(|server| format!("pid:{}", server.pid));
+    let mut addresses: Vec<String> =
+        std::iter::once("host".to_owned()).chain(processes).chain(watch.iter().cloned()).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    let mut batch = Batch::default();
+    for address in addresses {
+        if let Ok(mut collector) = watch::collector(&address, options)
+            && collector.probe().is_ok()
+        {
+            let _ = collector.settings(&mut batch);
+        }
+    }
+    audit::of_settings(&batch.settings)
 }
 
 fn print(report: &Report) {
@@ -122,6 +148,17 @@ fn print(report: &Report) {
         outln!("  {:>5}  {:<16} pid {:<8} {}", server.port, server.process, server.pid, server.watch);
         if !server.note.is_empty() {
             outln!("         {}", server.note);
+        }
+    }
+    if !report.notes.is_empty() {
+        outln!("\n{bold}Set against the vendors' advice{bold:#} (whether it matters shows only under load)");
+        for note in &report.notes {
+            let Note { check, subject, observed, vendor, advised, reference, .. } = note;
+            outln!("  {check:<22}{subject}: {observed}; {vendor} advises {advised}");
+            if let Some(command) = note.fix.as_ref().and_then(|fix| fix.command.as_ref()) {
+                outln!("{:24}{bold}{command}{bold:#}", "");
+            }
+            outln!("{:24}{reference}", "");
         }
     }
     let list: Vec<String> = report.proposal.iter().map(|w| format!("--watch '{w}'")).collect();
