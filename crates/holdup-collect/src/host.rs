@@ -4,8 +4,8 @@
 //!
 //! It sees its own network, process and cgroup namespaces: run it where the server is.
 
-pub(crate) mod cgroup;
 mod block;
+pub(crate) mod cgroup;
 mod cpu;
 mod disks;
 mod memory;
@@ -64,7 +64,11 @@ impl Host {
                 section("pressure", memory::pressure, "boot with psi=1 (Linux 4.20 or later, CONFIG_PSI)"),
                 section("disks", disks::read, "mount proc at /proc and sysfs at /sys"),
                 section("open files", cpu::open_files, "mount proc at /proc"),
-                section("cgroup", cgroup_section, "mount the cgroup file systems at /sys/fs/cgroup (in a container: read-only)"),
+                section(
+                    "cgroup",
+                    cgroup_section,
+                    "mount the cgroup file systems at /sys/fs/cgroup (in a container: read-only)",
+                ),
                 section("network", network::interfaces, "mount proc at /proc"),
                 section("tcp", network::tcp, "mount proc at /proc"),
                 section("sockets", queues::read, "mount proc at /proc"),

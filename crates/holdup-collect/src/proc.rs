@@ -1,18 +1,18 @@
 //! `/proc` and `/sys` as text: opens, reads whole, checks that nothing was cut off. Both roots can be moved,
 //! so that every parser runs on a made-up tree too. It knows no metric; that is for `host` and `process`.
 
+pub mod calls;
+pub(crate) mod census;
 pub mod cgroups;
 pub mod devices;
 pub mod diskstats;
-pub mod calls;
-pub(crate) mod census;
 pub(crate) mod kept;
+pub mod keyed;
 pub(crate) mod memory;
+pub mod mountinfo;
 pub mod permissions;
 pub(crate) mod shared;
 pub mod sleeping;
-pub mod keyed;
-pub mod mountinfo;
 pub(crate) mod sock_diag;
 pub mod sockets;
 pub(crate) mod standing;

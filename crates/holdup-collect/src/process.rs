@@ -193,10 +193,18 @@ impl Collector for Process {
         let Target { proc, pid } = &self.target;
         if let Err(error) = self.cgroup.sample(proc, &mut Out::new(&mut batch, &source)) {
             self.readable.cgroup = false;
-            missing("cgroup", error.0, "mount the cgroup file systems at /sys/fs/cgroup; of a container's process run holdup on its host");
+            missing(
+                "cgroup",
+                error.0,
+                "mount the cgroup file systems at /sys/fs/cgroup; of a container's process run holdup on its host",
+            );
         }
         if mounts::read(proc, &pid.to_string()).is_empty() {
-            missing("mounts", format!("/proc/{pid}/mountinfo can't be read: what is mounted for it is taken from the host"), ptrace);
+            missing(
+                "mounts",
+                format!("/proc/{pid}/mountinfo can't be read: what is mounted for it is taken from the host"),
+                ptrace,
+            );
         }
         let folder = format!("{pid}/task/{pid}");
         for it in permissions::lacking(proc, std::slice::from_ref(&folder)) {
