@@ -37,17 +37,17 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Makes one. Until it is mounted it is not slowed.
+    /// Makes one in `dir`. Until it is mounted it is not slowed.
     ///
     /// # Errors
     /// If something is missing, or a program fails; whatever was made is taken down.
-    pub fn make(options: &DiskOptions) -> Result<Self, DiskError> {
+    pub fn make(options: &DiskOptions, dir: &Path) -> Result<Self, DiskError> {
         let failed = |what: &str| {
-            let what = format!("{what} {}", options.dir.display());
+            let what = format!("{what} {}", dir.display());
             move |source| DiskError::System { what, source }
         };
-        fs::create_dir_all(&options.dir).map_err(failed("make"))?;
-        let dir = options.dir.canonicalize().map_err(failed("find"))?;
+        fs::create_dir_all(dir).map_err(failed("make"))?;
+        let dir = dir.canonicalize().map_err(failed("find"))?;
         let lock = lock(&dir).map_err(failed("lock"))?;
         clear(&dir);
         let made = Self::put_together(options, &dir, lock);
@@ -74,7 +74,6 @@ impl Disk {
         let session = filesystem::mount(store, sender, &store_mount).map_err(system("mount the disk's file"))?;
 
         let mut device = Device::attach(&store_mount.join(FILE))?;
-        device.set_readahead(options.readahead)?;
         // All is zero already and written at once: nothing is left for a thread of ext4's to write later, under the limits.
         let words = "-q -F -m 0 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0".split(' ').map(OsStr::new);
         let words: Vec<&OsStr> = words.chain([device.path.as_os_str()]).collect();
@@ -85,6 +84,8 @@ impl Disk {
         }
         words.extend([device.path.as_os_str(), mountpoint.as_os_str()]);
         run("mount", &words)?;
+        // Not earlier: mkfs has the kernel take back a limit of the device, and its readahead with it.
+        device.set_readahead(options.readahead)?;
         // A folder that isn't empty is no data folder to some servers. Whoever it is run as, a server may write here.
         fs::remove_dir(mountpoint.join("lost+found"))
             .and_then(|()| fs::set_permissions(&mountpoint, fs::Permissions::from_mode(0o1777)))

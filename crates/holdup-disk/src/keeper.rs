@@ -68,9 +68,9 @@ pub fn keep(program: &mut Command, dir: &Path) -> Result<(), DiskError> {
 ///
 /// # Errors
 /// If the disk can't be made or taken down.
-pub fn serve(options: &DiskOptions) -> Result<(), DiskError> {
+pub fn serve(options: &DiskOptions, dir: &Path) -> Result<(), DiskError> {
     let stop = stop_flag()?;
-    let disk = Disk::make(options)?;
+    let disk = Disk::make(options, dir)?;
     let served = say(&format!("ready {} {}", disk.mountpoint.display(), disk.device().display()));
     let mut file = options.limits_file.as_deref().map(|path| LimitsFile { path, text: None });
     while served.is_ok() && !stop.load(Ordering::SeqCst) && keeper_lives() {
@@ -97,14 +97,15 @@ struct LimitsFile<'a> {
 }
 
 impl LimitsFile<'_> {
-    /// The limits it says, if it is there and has changed.
+    /// The limits it says if it has changed; the options' own when it is gone.
     fn changed(&mut self, otherwise: Limits) -> Option<Result<Limits, String>> {
         let text = std::fs::read_to_string(self.path).ok();
-        if text.is_none() || text == self.text {
+        if text == self.text {
             return None;
         }
         self.text = text;
-        Some(Limits::read(self.path, otherwise))
+        let text = self.text.as_deref().unwrap_or_default();
+        Some(Limits::parse(text, otherwise).map_err(|(line, why)| format!("{}:{line}: {why}", self.path.display())))
     }
 }
 

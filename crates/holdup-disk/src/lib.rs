@@ -27,8 +27,8 @@ use limits::{Limits, size};
 #[derive(clap::Args, Clone, Debug)]
 pub struct DiskOptions {
     /// Folder of its own: the disk is mounted at DIR/mnt
-    #[arg(long, value_name = "DIR", required_unless_present = "check", default_value = "")]
-    pub dir: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "check")]
+    pub dir: Option<PathBuf>,
 
     /// Size; what is written is kept in memory. K, M and G are 1,024-fold
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
@@ -42,7 +42,7 @@ pub struct DiskOptions {
     #[arg(long, value_name = "N", value_parser = size)]
     pub iops: Option<u64>,
 
-    /// File of lines `bytes_per_second: SIZE` and `iops: N` (or `none`) that hold over the options; looked at ten times a second
+    /// File of lines `bytes_per_second: SIZE` and `iops: N` (or `none`) that hold over the options while it is there; looked at ten times a second
     #[arg(long = "limits", value_name = "FILE")]
     pub limits_file: Option<PathBuf>,
 
@@ -121,8 +121,14 @@ impl DiskError {
 /// If it can't be made, serves no more, or can't be taken down; [`DiskError::is_need`] says what a person can do.
 pub fn run(options: &DiskOptions, mut program: Command) -> Result<(), DiskError> {
     check::all()?;
-    if options.check {
-        return Ok(());
+    match &options.dir {
+        Some(dir) if !options.check => {
+            if options.server {
+                keeper::serve(options, dir)
+            } else {
+                keeper::keep(&mut program, dir)
+            }
+        }
+        _ => Ok(()),
     }
-    if options.server { keeper::serve(options) } else { keeper::keep(&mut program, &options.dir) }
 }

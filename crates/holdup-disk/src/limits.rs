@@ -1,7 +1,5 @@
 //! What a disk is limited to, and how people write sizes and limits down.
 
-use std::path::Path;
-
 /// What a disk may do in a second; none is no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
@@ -29,17 +27,12 @@ pub fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Limits {
-    /// Reads a file of lines `bytes_per_second: 5M` and `iops: 200`; `none` lifts a limit, `#` begins a remark. What it
-    /// doesn't say is as in `otherwise`.
+    /// Reads lines `bytes_per_second: 5M` and `iops: 200`; `none` lifts a limit, `#` begins a remark. What they don't say
+    /// is as in `otherwise`.
     ///
     /// # Errors
-    /// If it can't be read, or a line says something else; with the file and the line.
-    pub fn read(path: &Path, otherwise: Self) -> Result<Self, String> {
-        let text = std::fs::read_to_string(path).map_err(|e| format!("failed to read {}: {e}", path.display()))?;
-        Self::parse(&text, otherwise).map_err(|(line, why)| format!("{}:{line}: {why}", path.display()))
-    }
-
-    fn parse(text: &str, otherwise: Self) -> Result<Self, (usize, String)> {
+    /// If a line says something else: its number, and what is wrong with it.
+    pub fn parse(text: &str, otherwise: Self) -> Result<Self, (usize, String)> {
         let mut limits = otherwise;
         for (line, number) in text.lines().zip(1..) {
             let line = line.split_once('#').map_or(line, |(before, _)| before).trim();
