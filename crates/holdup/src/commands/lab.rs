@@ -40,13 +40,16 @@ pub struct Args {
     #[arg(long, value_name = "DIR")]
     labs: Option<PathBuf>,
 
-    /// Time between samples
-    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = duration)]
-    interval: Duration,
+    /// Time between samples [default: the lab's, or 500ms]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    interval: Option<Duration>,
 
     #[command(flatten)]
     output: Output,
 }
+
+/// Time between samples where neither the user nor the lab says another.
+const INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let Some(name) = &args.name else { return list(&args) };
@@ -84,7 +87,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 scenario: Some(&scenario),
                 watch_for: None,
                 watch: &act.watch,
-                interval: args.interval,
+                interval: args.interval.or(lab.interval).unwrap_or(INTERVAL),
                 dir: &place,
                 partial: false,
             };
@@ -166,6 +169,10 @@ fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
             name(&expect.culprit),
             name(&d.culprit)
         ));
+    }
+    let next = d.next.as_ref().map(|next| next.cause.as_str());
+    if let Some(expected) = expect.next.as_deref().filter(|expected| next != Some(expected)) {
+        return Some(format!("expected {expected} to bind next, got {}", next.unwrap_or("nothing")));
     }
     let missing: Vec<&str> =
         expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();

@@ -19,6 +19,8 @@ pub struct Lab {
     pub title: String,
     /// Its variants in the order of the file.
     pub variants: Vec<Variant>,
+    /// Time between samples, where the lab needs another than the usual.
+    pub interval: Option<Duration>,
     /// Its folder, absolute.
     pub(super) folder: PathBuf,
     pub(super) scenario_file: PathBuf,
@@ -55,6 +57,8 @@ pub struct Expect {
     pub verdict: String,
     /// The cause that must be named, if any.
     pub culprit: Option<String>,
+    /// The cause that must be named as the one that binds next, if any must.
+    pub next: Option<String>,
     /// Causes that must be among the cleared.
     pub cleared: Vec<String>,
 }
@@ -121,6 +125,7 @@ impl Lab {
             "setup",
             "processes",
             "watch",
+            "interval",
             "variants",
         ])?;
 
@@ -151,6 +156,7 @@ impl Lab {
             name: name.text()?.to_owned(),
             title: map.need("title")?.text()?.to_owned(),
             variants: variants(map.need("variants")?, &fields)?,
+            interval: map.get("interval").map(Node::duration).transpose()?,
             needs: fields.steps(map.get("needs"), NEEDS_WITHIN, false)?,
             setup: fields.steps(map.get("setup"), STEP_WITHIN, false)?,
             processes: processes.list().iter().map(|p| process(p, &fields)).collect::<Result<_, _>>()?,
@@ -282,7 +288,7 @@ fn variant(name: &str, node: &Node, fields: &Fields<'_>) -> Result<Variant, Yaml
 }
 
 fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
-    let map = node.map(&["verdict", "culprit", "cleared"])?;
+    let map = node.map(&["verdict", "culprit", "next", "cleared"])?;
     let verdict = fields.one_of(map.need("verdict")?, &["found", "healthy", "undecided"])?;
     let culprit = map.get("culprit").map(|n| n.text().map(str::to_owned)).transpose()?;
     if (verdict == "found") != culprit.is_some() {
@@ -292,6 +298,7 @@ fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
     Ok(Expect {
         verdict,
         culprit,
+        next: map.get("next").map(|n| n.text().map(str::to_owned)).transpose()?,
         cleared: cleared.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
     })
 }

@@ -94,7 +94,7 @@ variants:
     title: Z
     start: [one]
     expect: { verdict: found, culprit: lock_contention, cleared: [cpu_saturated] }
-  a: { title: A, start: [one], expect: { verdict: healthy, culprit: null } }
+  a: { title: A, start: [one], expect: { verdict: healthy, culprit: null, next: table_cache_small } }
 ",
     );
     let lab = find(&labs).unwrap();
@@ -105,10 +105,12 @@ variants:
         Expect {
             verdict: "found".to_owned(),
             culprit: Some("lock_contention".to_owned()),
+            next: None,
             cleared: vec!["cpu_saturated".to_owned()]
         }
     );
     assert_eq!(lab.variants[1].expect.culprit, None);
+    assert_eq!(lab.variants[1].expect.next.as_deref(), Some("table_cache_small"));
     assert!(Lab::all(Some(labs.path())).unwrap().iter().any(|lab| lab.name == "tiny"));
 }
 
