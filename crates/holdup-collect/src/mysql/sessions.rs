@@ -15,8 +15,8 @@ use super::server::{Columns, Failure, MARKER, Server};
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
 
-/// Bytes of a statement that are fetched.
-const INFO_BYTES: u32 = 65_536;
+/// Bytes of a statement that are looked at.
+const INFO_BYTES: usize = 65_536;
 
 /// Most pairs of who waits for whom that are fetched: a queue of n on one row has n squared of them.
 const LOCK_PAIRS: u32 = 10_000;
@@ -79,21 +79,21 @@ pub(super) fn sample(
     locks: &LockWaits,
     batch: &mut Batch,
 ) -> Result<(), Failure> {
-    let age_ms = if server.release.is_mariadb() { "TIME_MS" } else { "TIME * 1000" };
     let mut read = Read::begin(source);
-    let rows = server.rows(&format!(
-        "SELECT ID, USER, DB, COMMAND, STATE, {age_ms}, LEFT(INFO, {INFO_BYTES}) FROM information_schema.PROCESSLIST"
-    ))?;
+    // Not `information_schema.PROCESSLIST`, though it tells milliseconds: MariaDB answers it from a temporary table on disk,
+    // which would be one more in the queue when those are the trouble, and would write to the system under watch.
+    let rows = server.rows("SHOW FULL PROCESSLIST")?;
     read.end();
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     for row in &rows {
-        let (Some(id), Some(user), Some(command)) = (row.int(0), row.text(1), row.text(3)) else { continue };
-        let info = row.text(6);
+        // Id, User, Host, db, Command, Time, State, Info
+        let (Some(id), Some(user), Some(command)) = (row.int(0), row.text(1), row.text(4)) else { continue };
+        let info = row.text(7).map(cut);
         let ours = id == server.connection_id || info.as_ref().is_some_and(|text| text.starts_with(MARKER));
         if ours || command == "Daemon" || SYSTEM_USERS.contains(&user.as_str()) {
             continue;
         }
-        let state = row.text(4).filter(|state| !state.is_empty());
+        let state = row.text(6).filter(|state| !state.is_empty());
         let true_state = true_state(&command, state.as_deref(), queued.contains_key(&id), locks.0.contains_key(&id));
         *counts.entry((command.clone(), true_state)).or_default() += 1.0;
         let text = info.as_ref().map(|text| digest_text(text, Dialect::MySql));
@@ -102,12 +102,12 @@ pub(super) fn sample(
             source: source.to_owned(),
             session_id: id,
             user: Some(user),
-            database: row.text(2),
+            database: row.text(3),
             command,
             state,
             true_state: true_state.to_owned(),
             queued_ns: queued.get(&id).copied().filter(|_| true_state == "queued"),
-            age_ns: row.float(5).map(|ms| (ms * 1e6) as i64),
+            age_ns: row.float(5).map(|seconds| (seconds * 1e9) as i64),
             blocked_by: locks.0.get(&id).copied().flatten().filter(|_| true_state == "lock_wait"),
             digest: text.as_deref().map(digest_of_text),
             digest_text: text,
@@ -121,6 +121,13 @@ pub(super) fn sample(
         batch.samples.push(read.sample("mysql_sessions", labels, count));
     }
     Ok(())
+}
+
+/// The beginning of a statement.
+fn cut(mut text: String) -> String {
+    let end = (0..=INFO_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+    text
 }
 
 /// What a session really does.
@@ -142,6 +149,14 @@ fn is_lock_state(state: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn long_statements_are_cut_between_characters() {
+        assert_eq!(cut("SELECT 1".to_owned()), "SELECT 1");
+        let long = cut("é".repeat(INFO_BYTES) + "x");
+        assert_eq!(long.len(), INFO_BYTES);
+        assert_eq!(cut("x".to_owned() + &long).len(), INFO_BYTES - 1);
+    }
 
     #[test]
     fn states() {
