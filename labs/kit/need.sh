@@ -3,7 +3,7 @@
 # As root on Debian or Ubuntu it installs what is missing and keeps its services from starting; else it says what to
 # install and ends with 3.
 set -eu
-# mariadbd and mysqld are in sbin, which is not on everybody's path.
+# mariadbd, mkfs.ext4 and losetup are in sbin, which is not on everybody's path.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
 # Debian keeps PostgreSQL's server in a folder of its version.
 for folder in /usr/lib/postgresql/*/bin; do
@@ -13,7 +13,9 @@ done
 # The program whose presence tells that a package is there, whoever installed it.
 program() {
     case $1 in
+    e2fsprogs) echo mkfs.ext4 ;;
     mariadb-server) echo mariadbd ;;
+    mount) echo losetup ;;
     nginx-light) echo nginx ;;
     postgresql) echo postgres ;;
     *) echo "$1" ;;
