@@ -124,6 +124,8 @@ mod tests {
     use crate::proc::Proc;
     use crate::proc::sockets::{self, ESTABLISHED, LISTEN};
 
+    type Each<'a> = &'a mut dyn FnMut(Socket);
+
     /// One listener with a connection in its queue and one taken out of it, with bytes unread: as both lists tell.
     #[test]
     fn the_same_as_in_the_file() {
@@ -135,7 +137,7 @@ mod tests {
             let _second = TcpStream::connect(address).unwrap();
             first.write_all(b"12345678").unwrap();
             accepted.read_exact(&mut [0]).unwrap();
-            let find = |all: &mut dyn FnMut(&mut dyn FnMut(Socket))| {
+            let find = |all: &mut dyn FnMut(Each)| {
                 let mut found = BTreeMap::new();
                 all(&mut |socket| {
                     if socket.port == address.port() {
