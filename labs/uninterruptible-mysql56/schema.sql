@@ -1,0 +1,88 @@
+-- Data and accounts of the lab. Run as root over the socket, before each variant; it begins anew each time.
+-- The accounts' passwords are in lab.yaml too (`secrets`): they open a server on loopback that lives for a minute.
+DROP DATABASE IF EXISTS forum;
+CREATE DATABASE forum;
+-- Makes the account as well. The nameless one that a new server has would shadow it.
+GRANT SELECT ON forum.* TO 'app'@'127.0.0.1' IDENTIFIED BY 'app-on-loopback';
+GRANT PROCESS ON *.* TO 'holdup'@'127.0.0.1' IDENTIFIED BY 'holdup-on-loopback';
+GRANT SELECT ON performance_schema.* TO 'holdup'@'127.0.0.1';
+DELETE FROM mysql.user WHERE user = '';
+FLUSH PRIVILEGES;
+USE forum;
+
+CREATE TABLE digit (n INT UNSIGNED NOT NULL PRIMARY KEY);
+INSERT INTO digit VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9);
+
+-- What people say of an article, a few words each. That the column could hold 4 GB is enough: it is grouped by in a
+-- temporary table on disk, a MyISAM one, whatever tmp_table_size says.
+CREATE TABLE reaction (
+    id INT UNSIGNED NOT NULL PRIMARY KEY,
+    article INT UNSIGNED NOT NULL,
+    body LONGTEXT NOT NULL,
+    KEY (article)
+) ENGINE = InnoDB;
+INSERT INTO reaction
+SELECT a.n * 100 + b.n * 10 + c.n, 1 + (b.n * 10 + c.n) % 50, ELT(1 + a.n % 4, 'well said', 'thanks', 'no', 'source?')
+FROM digit a, digit b, digit c;
+
+-- Two dozen small tables about an article, each in parts, as in the lab `uninterruptible`.
+CREATE TABLE author (
+    article INT UNSIGNED NOT NULL PRIMARY KEY,
+    value VARCHAR(40) NOT NULL
+) ENGINE = InnoDB PARTITION BY HASH (article) PARTITIONS 8;
+INSERT INTO author SELECT 1 + a.n * 10 + b.n, 'about' FROM digit a, digit b WHERE a.n < 5;
+CREATE TABLE section LIKE author;
+INSERT INTO section SELECT * FROM author;
+CREATE TABLE region LIKE author;
+INSERT INTO region SELECT * FROM author;
+CREATE TABLE language LIKE author;
+INSERT INTO language SELECT * FROM author;
+CREATE TABLE licence LIKE author;
+INSERT INTO licence SELECT * FROM author;
+CREATE TABLE editor LIKE author;
+INSERT INTO editor SELECT * FROM author;
+CREATE TABLE photographer LIKE author;
+INSERT INTO photographer SELECT * FROM author;
+CREATE TABLE translator LIKE author;
+INSERT INTO translator SELECT * FROM author;
+CREATE TABLE agency LIKE author;
+INSERT INTO agency SELECT * FROM author;
+CREATE TABLE sponsor LIKE author;
+INSERT INTO sponsor SELECT * FROM author;
+CREATE TABLE series LIKE author;
+INSERT INTO series SELECT * FROM author;
+CREATE TABLE issue LIKE author;
+INSERT INTO issue SELECT * FROM author;
+CREATE TABLE template LIKE author;
+INSERT INTO template SELECT * FROM author;
+CREATE TABLE paywall LIKE author;
+INSERT INTO paywall SELECT * FROM author;
+CREATE TABLE teaser LIKE author;
+INSERT INTO teaser SELECT * FROM author;
+CREATE TABLE podcast LIKE author;
+INSERT INTO podcast SELECT * FROM author;
+CREATE TABLE gallery LIKE author;
+INSERT INTO gallery SELECT * FROM author;
+CREATE TABLE poll LIKE author;
+INSERT INTO poll SELECT * FROM author;
+CREATE TABLE map LIKE author;
+INSERT INTO map SELECT * FROM author;
+CREATE TABLE event LIKE author;
+INSERT INTO event SELECT * FROM author;
+CREATE TABLE topic LIKE author;
+INSERT INTO topic SELECT * FROM author;
+CREATE TABLE tone LIKE author;
+INSERT INTO tone SELECT * FROM author;
+CREATE TABLE rating LIKE author;
+INSERT INTO rating SELECT * FROM author;
+CREATE TABLE edition LIKE author;
+INSERT INTO edition SELECT * FROM author;
+
+-- Once ahead: what only the very first statement has to do is no part of the incident.
+SELECT r.body, COUNT(*) FROM reaction r JOIN author USING (article) JOIN section USING (article) JOIN region USING
+(article) JOIN language USING (article) JOIN licence USING (article) JOIN editor USING (article) JOIN photographer
+USING (article) JOIN translator USING (article) JOIN agency USING (article) JOIN sponsor USING (article) JOIN series
+USING (article) JOIN issue USING (article) JOIN template USING (article) JOIN paywall USING (article) JOIN teaser
+USING (article) JOIN podcast USING (article) JOIN gallery USING (article) JOIN poll USING (article) JOIN map USING
+(article) JOIN event USING (article) JOIN topic USING (article) JOIN tone USING (article) JOIN rating USING
+(article) JOIN edition USING (article) WHERE r.article = 1 GROUP BY r.body;
