@@ -217,7 +217,7 @@ fn sentence(load: &HostLoad, seen: bool) -> String {
     };
     let so = if uninterruptible >= 1.0 && uninterruptible >= runnable && idle_ratio + load.iowait_ratio > 0.1 {
         "; CPU is not what they wait for"
-    } else if runnable > cpus && idle_ratio + load.iowait_ratio < 0.1 {
+    } else if runnable > cpus.max(uninterruptible) && idle_ratio + load.iowait_ratio < 0.1 {
         "; they wait for a CPU"
     } else {
         ""
@@ -316,6 +316,9 @@ mod tests {
         );
         let busy = sentence(&load(120.0, 0.2, 0.01), true);
         assert!(busy.ends_with("1 % of CPU time idle; they wait for a CPU"), "{busy}");
+        // Threads asleep wait for no CPU, however busy the CPUs are.
+        let both = sentence(&load(41.0, 547.0, 0.0), true);
+        assert!(both.ends_with("0 % of CPU time idle"), "{both}");
         let elsewhere = HostLoad { reconstructed_1m: 3.0, ..load(2.0, 0.0, 0.9) };
         assert!(sentence(&elsewhere, true).contains("in another container"));
     }

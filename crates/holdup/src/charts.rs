@@ -53,7 +53,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
 
 /// Links every piece of evidence of `diagnosis` to the one of `charts` that shows it.
 pub fn link(diagnosis: &mut Diagnosis, charts: &[Chart]) {
-    let found = diagnosis.findings.iter_mut().flat_map(|f| &mut f.evidence);
+    let found = diagnosis.findings.iter_mut().chain(diagnosis.next.iter_mut()).flat_map(|f| &mut f.evidence);
     for evidence in found.chain(diagnosis.cleared.iter_mut().flat_map(|c| &mut c.evidence)) {
         let name = evidence.labels.get("metric").unwrap_or(&evidence.column);
         let shown = SHOWN.iter().find(|(table, begin, _)| evidence.table == *table && name.starts_with(begin));
