@@ -83,7 +83,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.7, 0.8 * disk.utilization],
+        // Threads that nobody watches may be of the service, or of anybody else.
+        weights: vec![if waits.asleep.watched { 0.7 } else { 0.3 }, 0.8 * disk.utilization],
         fixes: vec![Fix { text, command: None, keep: None, risk: None }],
         prove: format!(
             "Run the same scenario again: the queue of {} (iostat -x 1: aqu-sz) and its waits are small.",
@@ -98,8 +99,9 @@ fn asleep_evidence(waits: &DiskWaits) -> Evidence {
         format!("{:.2} threads on average", waits.asleep.mean),
         "several, if the disk were the cause",
         format!(
-            "{:.2} threads of the service were in uninterruptible sleep on average: {} per request",
+            "{:.2} threads of {} were in uninterruptible sleep on average: {} per request",
             waits.asleep.mean,
+            if waits.asleep.watched { "the service" } else { "this machine, none of them watched," },
             ms(waits.asleep_ms())
         ),
     )

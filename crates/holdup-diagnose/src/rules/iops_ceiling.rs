@@ -5,7 +5,7 @@ use super::readahead_too_large::what_it_does;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::plateau::inner;
-use crate::signals::throttle::Unit;
+use crate::signals::throttle::{Throttle, Unit};
 use crate::signals::{Disk, Missing, Plateau, View};
 use crate::verdict::{Evidence, Fix, Role};
 
@@ -43,8 +43,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let disks = view.disks()?;
     let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
-    let limit = view.throttles()?.into_iter().find(|t| t.is_reached() && t.unit == Unit::Operations);
-    let device = limit.as_ref().and_then(|limit| disks.named(&limit.device));
+    let reached: Vec<Throttle> = view.throttles()?.into_iter().filter(Throttle::is_reached).collect();
+    let device = reached.first().and_then(|limit| disks.named(&limit.device));
+    let limit = reached.into_iter().find(|t| t.unit == Unit::Operations);
+    let device = limit.as_ref().and_then(|limit| disks.named(&limit.device)).or(device);
     let busiest = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()));
     let Some(disk) = device.or(busiest) else {
         let none = view.counter("system_disk_operations_total", &[], HOST)?;

@@ -7,6 +7,7 @@ use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::disk_waits::{DiskWaits, Wait};
 use crate::signals::disks::HOST;
+use crate::signals::throttle::Throttle;
 use crate::signals::useful_reads::{UsefulReads, window_setting};
 use crate::signals::{Disk, Disks, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
@@ -158,12 +159,14 @@ pub(super) fn is_oversized(useful: &UsefulReads) -> bool {
         && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
 }
 
-/// The device whose window counts: the one that is mounted where threads wait, else the one that read most.
+/// The device whose window counts: the one that is mounted where threads wait, else the one at whose limit a cgroup is, else
+/// the one that read longest.
 pub(super) fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
     let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
     let mounted = place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device));
-    let by_path = mounted.and_then(|device| disks.named(&device)).filter(|disk| disk.read.operations > 0.0);
-    by_path.or_else(|| {
+    let limited = || view.throttles().ok()?.into_iter().find(Throttle::is_reached).map(|t| t.device);
+    let named = |device: String| disks.named(&device).filter(|disk| disk.read.operations > 0.0);
+    mounted.and_then(named).or_else(|| limited().and_then(named)).or_else(|| {
         disks.tops().filter(|d| d.read.operations > 0.0).max_by(|a, b| a.read.seconds.total_cmp(&b.read.seconds))
     })
 }
