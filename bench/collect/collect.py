@@ -28,7 +28,9 @@ import threading
 import time
 import urllib.request
 
-from sessions import Sessions
+# Nothing is left beside the sources.
+sys.dont_write_bytecode = True
+from sessions import Sessions  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 KIT = ROOT / "labs/kit"
@@ -79,6 +81,13 @@ def cpu_seconds(pid):
     text = pathlib.Path(f"/proc/{pid}/stat").read_text()
     fields = text.rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def threads_of(pid):
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except OSError:
+        return 0
 
 
 def machine():
@@ -169,7 +178,7 @@ def play(name, args, absent):
             readings.append({tool: cpu_seconds(process.pid) for tool, process in tools.items()})
             busy.append(machine())
         took = time.monotonic() - begun
-        count = sum(len(os.listdir(f"/proc/{entry}/task")) for entry in os.listdir("/proc") if entry.isdigit() and os.path.exists(f"/proc/{entry}"))
+        count = sum(threads_of(entry) for entry in os.listdir("/proc") if entry.isdigit())
         Stack.end(tools["holdup"])
         manifest = json.loads((recording / "manifest.json").read_text())
         text = json.dumps(manifest["coverage"]).replace(f"pid:{pid}", "pid:N")

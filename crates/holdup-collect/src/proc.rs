@@ -11,12 +11,12 @@ pub mod keyed;
 pub(crate) mod memory;
 pub mod mountinfo;
 pub mod permissions;
-pub(crate) mod shared;
 pub mod sleeping;
 pub(crate) mod sock_diag;
 pub mod sockets;
 pub(crate) mod standing;
 pub mod task;
+pub(crate) mod watched;
 
 use std::fmt::Write as _;
 use std::fs::File;

@@ -14,7 +14,7 @@ use crate::ReadError;
 use crate::proc::census::{BUDGET, Budget, Census};
 use crate::proc::kept::{Files, open_max};
 use crate::proc::memory::Memory;
-use crate::proc::shared::{self, Shared};
+use crate::proc::watched::{self, Watched};
 use crate::proc::{Proc, Tree, standing};
 use crate::reading::{Out, thread_cpu_time};
 
@@ -34,7 +34,7 @@ pub(super) struct Scan {
     parts: Option<(Files, Memory)>,
     pids: Vec<u32>,
     groups: HashMap<u32, Group>,
-    shared: HashMap<u32, Shared>,
+    shared: HashMap<u32, Watched>,
     samples: usize,
     /// No count before this: the last one has used up the CPU time until then.
     rest_until: Option<Instant>,
@@ -105,7 +105,7 @@ impl Scan {
         let (files, memory) = self.parts.get_or_insert_with(|| (Files::new(proc), Memory::default()));
         let Self { pids, groups, shared, samples, .. } = self;
         proc.numbers("", pids)?;
-        shared::update(proc, shared);
+        watched::update(proc, shared);
         *samples += 1;
         let open: usize = groups.values().map(|group| group.census.open()).sum();
         files.room = open_max.saturating_sub(open);

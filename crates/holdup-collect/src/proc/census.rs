@@ -7,7 +7,7 @@
 //! are would fall whenever one ends; so the last value seen of each is kept. What a thread gathers after that, and threads
 //! that live between two looks, are missing: the sums are lower bounds.
 //!
-//! It makes no rows and no metrics: that is for `host` and `process`, which may share one census (`shared`).
+//! It makes no rows and no metrics: that is for `host` and `process`, which may share one census (`watched`).
 
 use std::time::Instant;
 

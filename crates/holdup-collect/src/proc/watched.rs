@@ -16,9 +16,9 @@ use crate::proc::{Proc, Tree};
 const AGE_MAX: Duration = Duration::from_millis(100);
 
 /// The processes that a `pid:N` watches in this program, by tree and number.
-static WATCHED: Mutex<Vec<Watched>> = Mutex::new(Vec::new());
+static ALL: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
-type Watched = (PathBuf, u32, Weak<Mutex<State>>);
+type Entry = (PathBuf, u32, Weak<Mutex<State>>);
 
 struct State {
     census: Census,
@@ -27,16 +27,16 @@ struct State {
 
 /// One party's share in a census.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct Watched {
     state: Arc<Mutex<State>>,
     /// The look that this party has used last: none is used twice.
     used: u64,
 }
 
 /// The census of one process, found or made.
-pub(crate) fn watched(proc: &Proc, pid: u32) -> Shared {
+pub(crate) fn join(proc: &Proc, pid: u32) -> Watched {
     let root = proc.path(Tree::Proc, "");
-    let mut all = lock(&WATCHED);
+    let mut all = lock(&ALL);
     all.retain(|(_, _, state)| state.strong_count() > 0);
     let known =
         all.iter().find(|(at, number, _)| *number == pid && *at == root).and_then(|(_, _, state)| state.upgrade());
@@ -45,23 +45,23 @@ pub(crate) fn watched(proc: &Proc, pid: u32) -> Shared {
         all.push((root, pid, Arc::downgrade(&state)));
         state
     });
-    Shared { state, used: 0 }
+    Watched { state, used: 0 }
 }
 
 /// Brings `known` up to date: the processes that are watched by themselves, by number.
-pub(crate) fn update(proc: &Proc, known: &mut HashMap<u32, Shared>) {
+pub(crate) fn update(proc: &Proc, known: &mut HashMap<u32, Watched>) {
     let root = proc.path(Tree::Proc, "");
     let mut now = HashMap::new();
-    for (_, pid, state) in lock(&WATCHED).iter().filter(|(at, _, _)| *at == root) {
+    for (_, pid, state) in lock(&ALL).iter().filter(|(at, _, _)| *at == root) {
         if let Some(state) = state.upgrade() {
             let used = known.get(pid).filter(|known| Arc::ptr_eq(&known.state, &state)).map_or(0, |known| known.used);
-            now.insert(*pid, Shared { state, used });
+            now.insert(*pid, Watched { state, used });
         }
     }
     *known = now;
 }
 
-impl Shared {
+impl Watched {
     /// The threads as they are now, or were a moment ago.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use holdup_recording::Labels;
 use crate::ReadError;
 use crate::proc::kept::Files;
 use crate::proc::memory::Memory;
-use crate::proc::shared::{self, Shared};
+use crate::proc::watched::{self, Watched};
 use crate::proc::{Proc, census::Census, standing, ticks_per_second};
 use crate::reading::Out;
 
@@ -17,7 +17,7 @@ const STATES: &str = "RSDTtZIX";
 pub(super) struct Tasks(Option<Parts>);
 
 struct Parts {
-    census: Shared,
+    census: Watched,
     files: Files,
     memory: Memory,
 }
@@ -25,7 +25,7 @@ struct Parts {
 impl Tasks {
     pub(super) fn read(&mut self, proc: &Proc, pid: u32, delays: bool, out: &mut Out) -> Result<(), ReadError> {
         let Parts { census, files, memory } = self.0.get_or_insert_with(|| Parts {
-            census: shared::watched(proc, pid),
+            census: watched::join(proc, pid),
             files: Files::new(proc),
             memory: Memory::default(),
         });
