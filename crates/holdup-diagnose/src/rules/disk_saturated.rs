@@ -169,7 +169,7 @@ fn others(view: &View<'_>) -> Option<Evidence> {
         *by_process.entry(&row.process).or_default() += row.count();
     }
     let mut sorted: Vec<(&str, u64)> = by_process.into_iter().collect();
-    sorted.sort_by(|a, b| b.1.cmp(&a.1));
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     let (first, _) = *sorted.first()?;
     let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
     let text = format!(

@@ -75,7 +75,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             (vec![limit.evidence(&view, text)], vec![0.9 * limit.reached_ratio, 0.7], raise(&view, limit))
         }
         None => match ceiling(&view, disk)? {
-            Ok((evidence, level)) => {
+            Ceiling::At(level, evidence) => {
                 let text = format!(
                     "Fewer operations, or a disk that may do more than {} a second: {} does most of them.",
                     thousands(level),
@@ -83,7 +83,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 );
                 (evidence, vec![0.75, 0.6], Fix { text, command: None, keep: None, risk: None })
             }
-            Err(cleared) => return Ok(Outcome::Cleared(cleared)),
+            Ceiling::Not(cleared) => return Ok(Outcome::Cleared(cleared)),
         },
     };
     evidence.push(view.disk_evidence(disk, "below 1", what_it_does(disk))?);
@@ -99,8 +99,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// What shows that `disk` is at a limit of operations, with the limit; or what shows that it is not.
-fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Result<(Vec<Evidence>, f64), Vec<Evidence>>, Missing> {
+/// Whether a disk is at a limit of operations, and what shows it.
+enum Ceiling {
+    /// At this many a second.
+    At(f64, Vec<Evidence>),
+    /// It is not.
+    Not(Vec<Evidence>),
+}
+
+fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Ceiling, Missing> {
     let labels = [("device", disk.device.as_str())];
     let operations = view.counter("system_disk_operations_total", &labels, HOST)?;
     let size = operations.evidence(
@@ -109,7 +116,7 @@ fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Result<(Vec<Evidence>, f64), 
         format!("a read or write of {} was {} on average", disk.name(), bytes(disk.bytes_each())),
     );
     if disk.bytes_each() > SMALL_BYTES {
-        return Ok(Err(vec![size]));
+        return Ok(Ceiling::Not(vec![size]));
     }
     let rates = |metric| {
         let growths = view.growths(|_| true, metric, &labels);
@@ -137,14 +144,14 @@ fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Result<(Vec<Evidence>, f64), 
         ),
     );
     if !level.is_flat() || queued < QUEUED_THROUGH {
-        return Ok(Err(vec![flat]));
+        return Ok(Ceiling::Not(vec![flat]));
     }
     // Where bytes are as level and requests are not far from large, either may be the limit: a level that moves less is nearer to it.
     let moved = Plateau::of(&rates("system_disk_io_bytes_total"));
     if disk.bytes_each() > SMALL_BYTES / 2.0 && moved.is_some_and(|bytes| bytes.at_level_ratio > level.at_level_ratio) {
-        return Ok(Err(vec![flat, size]));
+        return Ok(Ceiling::Not(vec![flat, size]));
     }
-    Ok(Ok((vec![flat, size], level.level)))
+    Ok(Ceiling::At(level.level, vec![flat, size]))
 }
 
 #[cfg(test)]
