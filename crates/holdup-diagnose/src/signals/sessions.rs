@@ -36,12 +36,13 @@ pub struct Busy {
 impl Busy {
     /// How many on average were in one of `states` (lower case).
     pub fn mean_in(&self, states: &[&str]) -> f64 {
-        self.groups.iter().filter(|g| is_in(g, states)).map(|g| g.mean).sum()
+        // The sum of nothing is -0, which would be printed so.
+        self.groups.iter().filter(|g| is_in(g, states)).map(|g| g.mean).fold(0.0, |sum, mean| sum + mean)
     }
 
     /// How many on average.
     pub fn mean(&self) -> f64 {
-        self.groups.iter().map(|g| g.mean).sum()
+        self.groups.iter().map(|g| g.mean).fold(0.0, |sum, mean| sum + mean)
     }
 
     /// Evidence of the sessions in one of `states` (lower case): how many of which statement. None if there were none.

@@ -110,6 +110,12 @@ impl Made {
         made
     }
 
+    /// Rows of threads as they are given.
+    pub fn threads(mut self, rows: Vec<Thread>) -> Self {
+        self.recording.tables.threads.rows.extend(rows);
+        self
+    }
+
     /// `count` sessions of a database (`mysql://db`) in `state` at every instant, all with one statement.
     pub fn sessions(mut self, count: i64, state: &str) -> Self {
         self.recording.tables.sessions.present = true;

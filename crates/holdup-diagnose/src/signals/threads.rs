@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Labels;
+use holdup_recording::rows::Thread;
 
 use super::{Gauge, Missing, View};
 use crate::verdict::Evidence;
@@ -22,6 +23,20 @@ const UNINTERRUPTIBLE: &str = "D";
 /// counted already, or nobody's.
 const KERNEL_THREADS: &[&str] =
     &["kworker", "jbd2/", "loop", "kswapd", "khugepaged", "kcompactd", "md", "dmcrypt", "txg_", "xfsaild"];
+
+/// Database servers by the names of their processes (15 bytes at most): what sleeps on a database's host is rarely anybody else's
+/// request.
+const SERVERS: &[&str] = &[
+    "mysqld",
+    "mariadbd",
+    "postgres",
+    "mongod",
+    "redis-server",
+    "valkey-server",
+    "clickhouse-serv",
+    "memcached",
+    "etcd",
+];
 
 /// Functions at which every kernel thread's stack ends.
 const KERNEL_THREAD_ENDS: &[&str] = &["kthread", "ret_from_fork", "ret_from_fork_asm"];
@@ -90,7 +105,8 @@ pub struct Asleep {
 impl Asleep {
     /// How many on average stood at a place that `is` so.
     pub fn mean_where(&self, is: impl Fn(&Place) -> bool) -> f64 {
-        self.groups.iter().filter(|place| is(place)).map(|place| place.mean).sum()
+        // The sum of nothing is -0, which would be printed so.
+        self.groups.iter().filter(|place| is(place)).map(|place| place.mean).fold(0.0, |sum, mean| sum + mean)
     }
 
     /// Milliseconds that each of `completed` requests spent so if `mean` threads did on average: Little's law.
@@ -149,45 +165,73 @@ impl Asleep {
 }
 
 impl View<'_> {
-    /// Threads in uninterruptible sleep: of the watched processes if any of them had one, else of all processes of the
-    /// host, without the kernel's own threads.
+    /// Threads in uninterruptible sleep. Of the watched processes: they are the service. If none of them ever sleeps so, or none is
+    /// watched, of the database servers on this host that nobody watches; without a watched process and without a
+    /// database server, of all processes but the kernel's own.
     ///
     /// # Errors
     /// If threads were not counted, or their rows lack a column.
     pub fn asleep(&self) -> Result<Asleep, Missing> {
         let state = [("state", UNINTERRUPTIBLE)];
-        let watched = self.gauge("process_threads", &state, ENABLE);
-        let is_watched = watched.as_ref().is_ok_and(|g| g.max > 0.0);
-        // Threads of watched processes are looked at once: the host's rows are without them.
-        let is_of_watched = |source: &str, state: &str| source.starts_with("pid:") && state == UNINTERRUPTIBLE;
-        let has_rows = |rows: &[holdup_recording::rows::Thread]| {
-            rows.iter().any(|r| is_of_watched(&r.source, &r.state) && self.window.contains(r.observed_at))
+        let rows = self.recording.tables.threads.with_columns(&["observed_at", "source", "process", "state"]);
+        let of = |prefix: &str| -> Vec<&Thread> {
+            let rows = rows.as_ref().copied().unwrap_or_default().iter();
+            rows.filter(|r| r.source.starts_with(prefix) && r.state == UNINTERRUPTIBLE)
+                .filter(|r| self.window.contains(r.observed_at))
+                .collect()
         };
-        let (metric, mut counted) = match watched {
-            Ok(gauge) if is_watched => ("process_threads", gauge),
-            Err(missing) if has_rows(&self.recording.tables.threads.rows) => return Err(missing),
-            watched => match self.gauge("system_threads", &state, ENABLE) {
-                Ok(gauge) => ("system_threads", gauge),
-                // None of a watched process is a fact, too.
-                Err(missing) => ("process_threads", watched.map_err(|_| missing)?),
-            },
+        let (watched, host) = (of("pid:"), of("host"));
+        let by_process = self.gauge("process_threads", &state, ENABLE);
+        let is_server = |row: &&Thread| SERVERS.contains(&row.process.as_str());
+        let has_servers = host.iter().any(is_server);
+        let (metric, counted, chosen) = match by_process {
+            Ok(gauge) if gauge.max > 0.0 || !has_servers => ("process_threads", gauge, watched),
+            // Rows of watched processes, and nobody who counted their threads: no other count stands for it.
+            Err(missing) if !watched.is_empty() => return Err(missing),
+            _ => {
+                let keep = |row: &&Thread| if has_servers { is_server(row) } else { true };
+                let chosen = host.into_iter().filter(keep).collect();
+                ("system_threads", self.gauge("system_threads", &state, ENABLE)?, chosen)
+            }
         };
-        let needed = &["observed_at", "source", "process", "state"];
-        let missing = |what: String| Missing::new(what, ENABLE);
-        let rows = self.recording.tables.threads.with_columns(needed);
-        let rows = match rows {
-            Ok(rows) => rows,
-            Err(_) if counted.max == 0.0 => &[],
-            Err(what) => return Err(missing(what)),
-        };
+        if let Err(what) = rows
+            && counted.max > 0.0
+        {
+            return Err(Missing::new(what, ENABLE));
+        }
+        let is_watched = metric == "process_threads";
+        let (places, left_out) = self.places(metric, chosen, is_watched);
+        let located: f64 = places.iter().map(|place| place.mean).sum();
+        let mut groups = spread(places);
+        groups.sort_by(|a, b| b.mean.total_cmp(&a.mean));
+        let instants = self.instants_of(metric);
+        Ok(Asleep {
+            // The host's count has others in it: the kernel's own threads, or what is no database server.
+            mean: if has_servers && !is_watched { located } else { (counted.mean - left_out).max(0.0) },
+            max: counted.max,
+            groups,
+            instants: instants.values().map(BTreeSet::len).max().unwrap_or(0),
+            watched: is_watched,
+            counted,
+            view_window: self.window,
+        })
+    }
+
+    /// Instants at which each source counted threads in uninterruptible sleep.
+    fn instants_of(&self, metric: &str) -> BTreeMap<&str, BTreeSet<i64>> {
         let mut instants: BTreeMap<&str, BTreeSet<i64>> = BTreeMap::new();
-        for ((source, _), series) in self.index.series(metric, &state) {
+        for ((source, _), series) in self.index.series(metric, &[("state", UNINTERRUPTIBLE)]) {
             let seen = series.iter().map(|(at, _)| *at).filter(|at| self.window.contains(*at));
             instants.entry(source).or_default().extend(seen);
         }
-        let mut places: Vec<Place> = Vec::new();
-        let mut kernels_own = 0.0;
-        for row in rows.iter().filter(|r| r.state == UNINTERRUPTIBLE && self.window.contains(r.observed_at)) {
+        instants
+    }
+
+    /// Where the threads of `rows` stood, with how many of the kernel's own on average were left out.
+    fn places(&self, metric: &str, rows: Vec<&Thread>, is_watched: bool) -> (Vec<Place>, f64) {
+        let instants = self.instants_of(metric);
+        let (mut places, mut left_out): (Vec<Place>, f64) = (Vec::new(), 0.0);
+        for row in rows {
             let Some(n) = instants.get(row.source.as_str()).map(BTreeSet::len).filter(|n| *n > 0) else { continue };
             let place = Place {
                 process: row.process.clone(),
@@ -198,7 +242,7 @@ impl View<'_> {
                 mean: row.count() as f64 / n as f64,
             };
             if !is_watched && is_kernels_own(&place) {
-                kernels_own += place.mean;
+                left_out += place.mean;
                 continue;
             }
             let same = |p: &&mut Place| Place { mean: 0.0, ..(*p).clone() } == Place { mean: 0.0, ..place.clone() };
@@ -207,19 +251,7 @@ impl View<'_> {
                 None => places.push(place),
             }
         }
-        // The host's count has the kernel's own threads in it.
-        counted.mean = (counted.mean - kernels_own).max(0.0);
-        let mut groups = spread(places);
-        groups.sort_by(|a, b| b.mean.total_cmp(&a.mean));
-        Ok(Asleep {
-            mean: counted.mean,
-            max: counted.max,
-            groups,
-            instants: instants.values().map(BTreeSet::len).max().unwrap_or(0),
-            watched: is_watched,
-            counted,
-            view_window: self.window,
-        })
+        (places, left_out)
     }
 }
 
@@ -263,6 +295,7 @@ fn spread(mut places: Vec<Place>) -> Vec<Place> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::testing::Made;
 
     fn place(wchan: Option<&str>, stack: Option<&str>, path: Option<&str>, mean: f64) -> Place {
         let text = |t: Option<&str>| t.map(str::to_owned);
@@ -295,6 +328,34 @@ mod tests {
         other.process = "app".into();
         let all = spread(vec![place(None, Some("a < b"), None, 1.0), other.clone()]);
         assert!(all.contains(&other), "{all:?}");
+    }
+
+    #[test]
+    fn the_watched_are_the_service_and_else_the_servers_on_the_host() {
+        let row = |source: &str, process: &str, count: i64| Thread {
+            observed_at: 0,
+            source: source.into(),
+            process: process.into(),
+            state: "D".into(),
+            count,
+            ..Thread::default()
+        };
+        let mean = |watched: Option<f64>, rows: Vec<Thread>| {
+            let mut made = Made::new(1).gauge("host", "system_threads", &[("state", "D")], 90.0);
+            if let Some(n) = watched {
+                made = made.gauge("pid:7", "process_threads", &[("state", "D")], n);
+            }
+            made.threads(rows).with(|case| case.slow().asleep().ok().map(|asleep| (asleep.mean, asleep.watched)))
+        };
+        let others = || vec![row("host", "dd", 40), row("host", "dd", 40)];
+        // Another process sleeps, and ours does not: that is no time of our requests.
+        assert_eq!(mean(Some(0.0), others()), Some((0.0, true)));
+        assert_eq!(mean(Some(3.0), others()), Some((3.0, true)));
+        assert_eq!(mean(None, others()), Some((90.0, false)));
+        let with_server = [others(), vec![row("host", "mariadbd", 5), row("host", "kworker/0:1", 1)]].concat();
+        assert_eq!(mean(Some(0.0), with_server.clone()), Some((5.0, false)));
+        assert_eq!(mean(None, with_server), Some((5.0, false)));
+        assert_eq!(mean(None, vec![row("pid:7", "mariadbd", 5)]), None);
     }
 
     #[test]
