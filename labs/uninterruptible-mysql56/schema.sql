@@ -25,7 +25,7 @@ INSERT INTO reaction
 SELECT a.n * 100 + b.n * 10 + c.n, 1 + (b.n * 10 + c.n) % 50, ELT(1 + a.n % 4, 'well said', 'thanks', 'no', 'source?')
 FROM digit a, digit b, digit c;
 
--- Two dozen small tables about an article, each in parts, as in the lab `uninterruptible`.
+-- Forty small tables about an article, each in parts, as in the lab `uninterruptible`.
 CREATE TABLE author (
     article INT UNSIGNED NOT NULL PRIMARY KEY,
     value VARCHAR(40) NOT NULL
@@ -77,6 +77,38 @@ CREATE TABLE rating LIKE author;
 INSERT INTO rating SELECT * FROM author;
 CREATE TABLE edition LIKE author;
 INSERT INTO edition SELECT * FROM author;
+CREATE TABLE correction LIKE author;
+INSERT INTO correction SELECT * FROM author;
+CREATE TABLE source_list LIKE author;
+INSERT INTO source_list SELECT * FROM author;
+CREATE TABLE embargo LIKE author;
+INSERT INTO embargo SELECT * FROM author;
+CREATE TABLE print_page LIKE author;
+INSERT INTO print_page SELECT * FROM author;
+CREATE TABLE byline LIKE author;
+INSERT INTO byline SELECT * FROM author;
+CREATE TABLE headline LIKE author;
+INSERT INTO headline SELECT * FROM author;
+CREATE TABLE summary_text LIKE author;
+INSERT INTO summary_text SELECT * FROM author;
+CREATE TABLE thumbnail LIKE author;
+INSERT INTO thumbnail SELECT * FROM author;
+CREATE TABLE caption LIKE author;
+INSERT INTO caption SELECT * FROM author;
+CREATE TABLE credit LIKE author;
+INSERT INTO credit SELECT * FROM author;
+CREATE TABLE advert LIKE author;
+INSERT INTO advert SELECT * FROM author;
+CREATE TABLE newsletter LIKE author;
+INSERT INTO newsletter SELECT * FROM author;
+CREATE TABLE push_note LIKE author;
+INSERT INTO push_note SELECT * FROM author;
+CREATE TABLE share_count LIKE author;
+INSERT INTO share_count SELECT * FROM author;
+CREATE TABLE reading_time LIKE author;
+INSERT INTO reading_time SELECT * FROM author;
+CREATE TABLE archive_box LIKE author;
+INSERT INTO archive_box SELECT * FROM author;
 
 -- Once ahead: what only the very first statement has to do is no part of the incident.
 SELECT r.body, COUNT(*) FROM reaction r JOIN author USING (article) JOIN section USING (article) JOIN region USING
@@ -85,4 +117,8 @@ USING (article) JOIN translator USING (article) JOIN agency USING (article) JOIN
 USING (article) JOIN issue USING (article) JOIN template USING (article) JOIN paywall USING (article) JOIN teaser
 USING (article) JOIN podcast USING (article) JOIN gallery USING (article) JOIN poll USING (article) JOIN map USING
 (article) JOIN event USING (article) JOIN topic USING (article) JOIN tone USING (article) JOIN rating USING
-(article) JOIN edition USING (article) WHERE r.article = 1 GROUP BY r.body;
+(article) JOIN edition USING (article) JOIN correction USING (article) JOIN source_list USING (article) JOIN embargo
+USING (article) JOIN print_page USING (article) JOIN byline USING (article) JOIN headline USING (article) JOIN
+summary_text USING (article) JOIN thumbnail USING (article) JOIN caption USING (article) JOIN credit USING (article)
+JOIN advert USING (article) JOIN newsletter USING (article) JOIN push_note USING (article) JOIN share_count USING
+(article) JOIN reading_time USING (article) JOIN archive_box USING (article) WHERE r.article = 1 GROUP BY r.body;
