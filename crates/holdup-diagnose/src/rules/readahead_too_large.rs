@@ -30,6 +30,12 @@ pub const RULE: Rule = Rule {
     judge,
 };
 
+/// What would show whether reads follow one another.
+const TRACED: &str = "--watch tracepoints, as root";
+
+/// Reads of which this share (0-1) jump are random.
+const MOST_JUMP: f64 = 0.5;
+
 /// Reads smaller than this are no readahead worth speaking of, bytes: the largest window that MongoDB's notes advise is 16 KB.
 const LARGE_READ_BYTES: f64 = 32.0 * 1024.0;
 
@@ -122,6 +128,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(Evidence::new("settings", "value", labels, view.window, kb, near, text));
         weights.push(0.6);
     }
+    if let Some(jumps) = jumps(&view, disk) {
+        evidence.push(jumps);
+        weights.push(0.6);
+    }
     evidence.push(match waits.place(&[Wait::Fault]) {
         Some(place) => {
             weights.push(0.7);
@@ -149,6 +159,20 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ),
         role: Role::Root,
     }))
+}
+
+/// That most reads begin elsewhere than where one before them ended, where the kernel was asked (--watch tracepoints). A window
+/// larger than the device's largest request is read as several in a row: that few jump says nothing.
+fn jumps(view: &View<'_>, disk: &Disk) -> Option<Evidence> {
+    let labels = [("device", disk.device.as_str()), ("direction", "read")];
+    let all = view.counter("traced_disk_requests_total", &labels, TRACED).ok()?;
+    let in_order = view.counter("traced_disk_sequential_requests_total", &labels, TRACED).ok()?;
+    let ratio = 1.0 - in_order.delta / all.delta.max(1.0);
+    (ratio >= MOST_JUMP).then(|| {
+        let text =
+            format!("{} of {:.0} reads began elsewhere than where one before them ended", percent(ratio), all.delta);
+        in_order.evidence(percent(ratio), format!("below {}", percent(MOST_JUMP)), text)
+    })
 }
 
 /// Whether most of what is read is readahead that nobody used.
@@ -266,6 +290,18 @@ mod tests {
         assert!(found.fixes[0].keep.as_ref().unwrap().contains("read_ahead_kb}=\"4\""));
         assert!(found.evidence[0].observed == "28x" || found.evidence[0].observed == "29x", "{:?}", found.evidence[0]);
         assert!(found.evidence.iter().any(|e| e.table == "threads"));
+    }
+
+    #[test]
+    fn traced_jumps_are_evidence_and_their_absence_is_none() {
+        let read = [("device", "loop0"), ("direction", "read")];
+        let traced = |in_order| {
+            let made =
+                made(330.0, 118_000.0, 335.0, "128").counter("tracepoints", "traced_disk_requests_total", &read, 300.0);
+            found(&made.counter("tracepoints", "traced_disk_sequential_requests_total", &read, in_order))
+        };
+        let said = |found: &Found| found.evidence.iter().any(|e| e.text.contains("began elsewhere"));
+        assert!(said(&traced(9.0)) && !said(&traced(200.0)));
     }
 
     #[test]
