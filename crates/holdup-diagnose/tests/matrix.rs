@@ -11,6 +11,7 @@ use holdup_diagnose::rules::{self, Outcome};
 use holdup_diagnose::verdict::{Answer, Role};
 use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
+use holdup_recording::rows::Thread;
 
 fn fixtures() -> Vec<(String, Recording)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
@@ -149,13 +150,46 @@ fn a_rule_without_its_metric_never_clears_what_it_found() {
         if found.is_empty() {
             continue;
         }
+        let mut less = recording.clone();
         for metric in metrics {
-            let mut less = recording.clone();
-            less.tables.samples.rows.retain(|s| s.metric != metric);
+            let all = std::mem::take(&mut less.tables.samples.rows);
+            let (gone, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(|s| s.metric == metric);
+            less.tables.samples.rows = kept;
             let case = Case::new(&less, None);
             for cause in &found {
                 assert_ne!(word(&case, cause), "Cleared", "{name}: {cause} without {metric}");
             }
+            less.tables.samples.rows.extend(gone);
+        }
+    }
+}
+
+/// Where holdup may not see where threads sleep, they still sleep: the same root, or none, and nothing cleared of it.
+#[test]
+fn temporary_tables_are_told_with_and_without_places() {
+    let (_, recording) = fixtures().into_iter().find(|(name, _)| name == "uninterruptible-faulty").unwrap();
+    type Hide = fn(&mut Thread);
+    let hidden: [(&str, Hide); 3] = [
+        ("files", |t| t.path = None),
+        ("files and stacks", |t| (t.path, t.stack) = (None, None)),
+        ("places", |t| (t.path, t.stack, t.wchan, t.syscall) = (None, None, None, None)),
+    ];
+    let mut before = f64::MAX;
+    for (what, hide) in hidden {
+        let mut less = recording.clone();
+        less.tables.threads.rows.iter_mut().for_each(hide);
+        let diagnosis = diagnose(&less, None);
+        assert_eq!(diagnosis.culprit.as_deref(), Some("on_disk_temporary_tables"), "without {what}");
+        let confidence = diagnosis.findings[0].confidence;
+        assert!(confidence <= before, "surer without {what}: {confidence}");
+        before = confidence;
+    }
+    for column in ["state", "process", "source"] {
+        let mut less = recording.clone();
+        less.tables.threads.missing.push(column);
+        let case = Case::new(&less, None);
+        for cause in ["on_disk_temporary_tables", "uninterruptible_pileup"] {
+            assert_eq!(word(&case, cause), "NotJudged", "{cause} without threads.{column}");
         }
     }
 }
