@@ -230,28 +230,22 @@ impl View<'_> {
     /// Where the threads of `rows` stood, with how many of the kernel's own on average were left out.
     fn places(&self, metric: &str, rows: Vec<&Thread>, is_watched: bool) -> (Vec<Place>, f64) {
         let instants = self.instants_of(metric);
-        let (mut places, mut left_out): (Vec<Place>, f64) = (Vec::new(), 0.0);
+        let mut means: BTreeMap<_, f64> = BTreeMap::new();
         for row in rows {
             let Some(n) = instants.get(row.source.as_str()).map(BTreeSet::len).filter(|n| *n > 0) else { continue };
-            let place = Place {
-                process: row.process.clone(),
-                wchan: row.wchan.clone(),
-                stack: row.stack.clone(),
-                path: row.path.clone(),
-                syscall: row.syscall,
-                mean: row.count() as f64 / n as f64,
-            };
-            if !is_watched && is_kernels_own(&place) {
-                left_out += place.mean;
-                continue;
-            }
-            let same = |p: &&mut Place| Place { mean: 0.0, ..(*p).clone() } == Place { mean: 0.0, ..place.clone() };
-            match places.iter_mut().find(same) {
-                Some(known) => known.mean += place.mean,
-                None => places.push(place),
-            }
+            let place = (&row.process, &row.wchan, &row.stack, &row.path, row.syscall);
+            *means.entry(place).or_default() += row.count() as f64 / n as f64;
         }
-        (places, left_out)
+        let places = means.into_iter().map(|((process, wchan, stack, path, syscall), mean)| Place {
+            process: process.clone(),
+            wchan: wchan.clone(),
+            stack: stack.clone(),
+            path: path.clone(),
+            syscall,
+            mean,
+        });
+        let (left_out, places): (Vec<Place>, Vec<Place>) = places.partition(|p| !is_watched && is_kernels_own(p));
+        (places, left_out.iter().map(|place| place.mean).sum())
     }
 }
 
