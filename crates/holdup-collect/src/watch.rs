@@ -18,6 +18,7 @@ pub struct Options {
 pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
     ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
+    #[cfg(feature = "mysql")]
     ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements", crate::mysql::make),
     ("tracepoints", "tracepoints", "the kernel's own account of disk requests and of calls on files, as root: size, sequence, time", crate::tracepoints::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),

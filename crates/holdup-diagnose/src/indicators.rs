@@ -2,6 +2,7 @@
 //! side by side for two runs. It judges nothing.
 
 use crate::case::Case;
+use crate::rules::timing;
 use crate::signals::{View, Window};
 use crate::verdict::{Reading, round};
 
@@ -10,7 +11,6 @@ type Rate = (&'static str, &'static str, &'static str, &'static [(&'static str, 
 
 /// How much of these there is follows the load: by itself neither more nor less of it is better.
 const RATES: &[Rate] = &[
-    ("statements per second", "statements/s", "mysql_global_status_questions", &[], Some(true)),
     ("on-disk temporary tables per second", "tables/s", "mysql_global_status_created_tmp_disk_tables", &[], None),
     ("opened tables per second", "tables/s", "mysql_global_status_opened_tables", &[], None),
     ("buffer pool reads per second", "reads/s", "mysql_global_status_innodb_buffer_pool_reads", &[], None),
@@ -60,6 +60,9 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
         }
     }
     readings.disk(&view);
+    if let Some(rate) = statements_per_second(&view) {
+        readings.put("statements per second", "statements/s", rate, Some(true));
+    }
     for (name, unit, metric, labels, more_is_better) in RATES {
         if let Ok(counter) = view.counter(metric, labels, "") {
             readings.put(name, unit, counter.rate(), *more_is_better);
@@ -77,6 +80,12 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
         readings.put("processes killed for want of memory", "processes", kills.delta, Some(false));
     }
     readings.0
+}
+
+/// Statements that ended, by the app's count; without it those that began, by the server's, ours among them.
+fn statements_per_second(view: &View<'_>) -> Option<f64> {
+    let ended = view.counter(&format!("{}_count", timing::OPERATION), &[], "");
+    ended.or_else(|_| view.counter("mysql_global_status_questions", &[], "")).ok().map(|counter| counter.rate())
 }
 
 /// The degraded stretch, or without one the time in which requests were due.

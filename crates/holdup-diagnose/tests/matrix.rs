@@ -140,11 +140,26 @@ fn ledgers_close_on_faulty_recordings() {
     }
 }
 
-/// A rule whose facts are taken away must not turn a culprit into a cleared suspect.
+/// Every source of this crate, as one text.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        text += &if path.is_dir() { sources(&path) } else { std::fs::read_to_string(&path).unwrap() };
+    }
+    text
+}
+
+/// A rule whose facts are taken away must not turn a culprit into a cleared suspect. A metric that no source names, with the end
+/// that histograms have or without, is nobody's fact.
 #[test]
 fn a_rule_without_its_metric_never_clears_what_it_found() {
+    let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
     for (name, recording) in fixtures() {
-        let metrics: BTreeSet<String> = recording.tables.samples.rows.iter().map(|s| s.metric.clone()).collect();
+        let mut metrics: BTreeSet<String> = recording.tables.samples.rows.iter().map(|s| s.metric.clone()).collect();
+        let all = metrics.len();
+        metrics.retain(|m| sources.contains(m.trim_end_matches("_sum").trim_end_matches("_count")));
+        assert!(metrics.len() * 20 > all, "{name}: only {} of {all} metrics are named anywhere", metrics.len());
         let whole = Case::new(&recording, None);
         let found: Vec<&str> = rules::ALL.iter().map(|r| r.cause).filter(|c| word(&whole, c) == "Found").collect();
         if found.is_empty() {

@@ -119,7 +119,7 @@ fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
     assert!(after >= 3.0 * before, "{before} statements/s before, {after} after");
     let (before, after) = indicator(&all, "threads in uninterruptible sleep");
     assert!(before > 50.0 && after < before / 10.0, "{before} threads in D before, {after} after");
-    for name in ["load average", "CPU idle"] {
+    for name in ["load average", "idle CPU time"] {
         indicator(&all, name);
     }
     assert_eq!(all["fixed"]["verdict"], "healthy");
