@@ -225,6 +225,8 @@ def main():
     parser.add_argument("--warm-up", type=int, default=15)
     parser.add_argument("--commit", help="what --bin was built from, if that is not HEAD")
     args = parser.parse_args()
+    # Who is told to end ends what it has started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     if not shutil.which("cc"):
         sys.exit("no C compiler: install gcc")
     absent = missing_tools()
