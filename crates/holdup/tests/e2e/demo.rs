@@ -8,7 +8,7 @@ fn names_the_pool_and_proves_the_fix() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("demo");
-    let done = finish(holdup(["demo", "--json", "--quiet", "-o"]).arg(&out), 120);
+    let done = finish(holdup(["demo", "--json", "--quiet", "-o"]).arg(&out), 240);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     let both = done.json();
     let faulty = &both["faulty"];
