@@ -9,6 +9,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::writer::RowSink;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
+use crate::reading::thread_cpu_time;
 use crate::{Collector, ProbeError};
 
 /// Collectors at work.
@@ -140,12 +141,4 @@ fn collect(
         }
     }
     coverage
-}
-
-/// CPU time of the calling thread, where the kernel tells.
-fn thread_cpu_time() -> Option<Duration> {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec for the call to fill in.
-    let result = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
-    (result == 0).then(|| Duration::new(time.tv_sec as u64, time.tv_nsec as u32))
 }

@@ -14,7 +14,7 @@ const RATES: &[Rate] = &[
     ("on-disk temporary tables per second", "tables/s", "mysql_global_status_created_tmp_disk_tables", &[], None),
     ("opened tables per second", "tables/s", "mysql_global_status_opened_tables", &[], None),
     ("buffer pool reads per second", "reads/s", "mysql_global_status_innodb_buffer_pool_reads", &[], None),
-    ("major page faults per second", "faults/s", "system_paging_major_faults_total", &[], Some(false)),
+    ("major page faults per second", "faults/s", "system_paging_faults_total", &[("type", "major")], Some(false)),
     ("refaults of file pages per second", "pages/s", "system_paging_refaults_total", &[("type", "file")], Some(false)),
     (
         "share of time in which something waited for I/O",

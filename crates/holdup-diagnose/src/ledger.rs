@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use crate::rules::timing;
-use crate::signals::View;
 use crate::signals::client::{client_queue_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms};
 use crate::signals::distribution::mean_of;
+use crate::signals::{View, Window};
 use crate::verdict::round;
 
 /// One operation and band.
@@ -154,18 +154,9 @@ impl Intervals {
 
 /// Growth of a counter, summed over its series, by sampling interval of its source.
 fn growth(view: &View<'_>, metric: &str) -> BTreeMap<(i64, i64), f64> {
-    let mut totals: BTreeMap<(&str, i64), f64> = BTreeMap::new();
-    for ((source, _), series) in view.index.series(metric, &[]) {
-        for &(at, value) in series {
-            *totals.entry((source, at)).or_default() += value;
-        }
-    }
-    let points: Vec<((&str, i64), f64)> = totals.into_iter().collect();
-    points
-        .windows(2)
-        .filter(|pair| pair[0].0.0 == pair[1].0.0 && pair[1].1 >= pair[0].1)
-        .map(|pair| ((pair[0].0.1, pair[1].0.1), pair[1].1 - pair[0].1))
-        .collect()
+    // What requests of the window waited for may be booked beyond it.
+    let all = View { window: Window { from: i64::MIN, to: i64::MAX }, ..*view };
+    all.growths(|_| true, metric, &[]).into_iter().map(|g| ((g.window.from, g.window.to), g.delta)).collect()
 }
 
 /// A sampling interval of the app's metrics with what its requests came to.

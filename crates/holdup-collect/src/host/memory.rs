@@ -58,7 +58,6 @@ pub(super) fn paging(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
         ("system_paging_operations_total", Some(("direction", "in")), of("pswpin")),
         ("system_paging_operations_total", Some(("direction", "out")), of("pswpout")),
         ("system_paging_faults_total", Some(("type", "major")), Some(faults)),
-        ("system_paging_major_faults_total", None, Some(faults)),
         (
             "system_paging_refaults_total",
             Some(("type", "file")),

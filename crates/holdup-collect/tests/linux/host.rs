@@ -50,7 +50,6 @@ fn every_section_of_the_small_tree() {
         ("system_disk_discards_total", &[("device", "vda")], 8_898.0),
         ("system_disk_flushes_total", &[("device", "vda")], 4_748.0),
         ("system_disk_flush_time_seconds_total", &[("device", "vda")], 0.255),
-        ("system_paging_major_faults_total", &[], 1587.0),
         ("system_paging_refaults_total", &[("type", "file")], 46_830.0),
         ("system_paging_refaults_total", &[("type", "anon")], 3.0),
         ("system_memory_reclaim_pages_total", &[("kind", "scan_direct")], 849.0),

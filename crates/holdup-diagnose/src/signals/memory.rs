@@ -107,8 +107,7 @@ impl View<'_> {
     /// # Errors
     /// If none were recorded.
     pub fn major_faults(&self) -> Result<Counter, Missing> {
-        self.counter("system_paging_major_faults_total", &[], HOST)
-            .or_else(|_| self.counter("system_paging_faults_total", &[("type", "major")], HOST))
+        self.counter("system_paging_faults_total", &[("type", "major")], HOST)
             .or_else(|_| self.counter("process_major_faults_total", &[], PROCESS))
     }
 
