@@ -204,6 +204,19 @@ impl Evidence {
                     && label("directory").is_none_or(in_directory)
                     && within(r.observed_at)
             }),
+            "stages" => tables
+                .stages
+                .rows
+                .iter()
+                .any(|r| is("stage", &r.stage) && is("digest", &r.digest) && within(r.observed_at)),
+            "spans" => tables
+                .spans
+                .rows
+                .iter()
+                .any(|r| is("resource", &r.resource) && is("service", &r.service) && within(r.started_at)),
+            "exchanges" => {
+                tables.exchanges.rows.iter().any(|r| is("kind", &r.kind) && is("side", &r.side) && within(r.request_at))
+            }
             "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name) && is("source", &r.source)),
             "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
             _ => false,

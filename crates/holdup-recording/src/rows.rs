@@ -119,6 +119,8 @@ table! {
         session_id: i64,
         /// The server's account name.
         user: Option<String>,
+        /// The client's address and port as the server sees them, e.g. `127.0.0.1:50412`; empty over a Unix socket. Since format 1.4.
+        client: Option<String>,
         /// Current database.
         database: Option<String>,
         /// The server's own word for what it does, verbatim, e.g. `Sleep`, `Query`.
@@ -173,8 +175,123 @@ table! {
         rows_sent: i64,
         /// Executions that failed.
         errors: i64,
+        /// Rows changed. Since format 1.4, as what follows but for the trace id.
+        rows_affected: i64,
+        /// Executions that used no index for at least one table.
+        no_index: i64,
+        /// Temporary tables made, on disk or not.
+        temporary_tables: i64,
+        /// Of those, on disk.
+        temporary_disk_tables: i64,
         /// Trace id found in the statement's comment.
         trace_id: Option<String>,
+    }
+}
+
+table! {
+    /// One step of one statement, by the server's own timing. Since format 1.4.
+    pub struct Stage in "stages" {
+        /// When it ended.
+        observed_at: i64,
+        /// The server.
+        source: String,
+        /// The server's connection id.
+        session_id: Option<i64>,
+        /// Identity of the normalised statement it is a step of.
+        digest: String,
+        /// The server's name of the step, verbatim, e.g. `stage/sql/Sending data`.
+        stage: String,
+        /// The server's own timing, nanoseconds.
+        duration_ns: i64,
+        /// Trace id found in the statement's comment.
+        trace_id: Option<String>,
+    }
+}
+
+table! {
+    /// What the app says of one request, or of one wait within one: a span, or a sum of waits out of a log or a response's
+    /// head. Since format 1.4.
+    pub struct Span in "spans" {
+        /// When it began, by the clock of who says so; of a sum of waits: when the request began.
+        started_at: i64,
+        /// How long it took, nanoseconds.
+        duration_ns: i64,
+        /// Who said so: `otlp`, `log:PATH`, `server_timing`.
+        source: String,
+        /// The service that said so (`service.name`); empty where it is not told.
+        service: String,
+        /// Trace id: 32 hex digits.
+        trace_id: String,
+        /// Its own id, 16 hex digits.
+        span_id: Option<String>,
+        /// Of the span it is part of.
+        parent_id: Option<String>,
+        /// Its name, verbatim.
+        name: String,
+        /// `server`, `client`, `internal`, `producer`, `consumer`.
+        kind: String,
+        /// What it is time in: `request` (all of it, as the app sees it), or a wait for `database`, `pool`, `http`, `cache`,
+        /// `queue`; `other`.
+        resource: String,
+        /// Which one, e.g. `mariadb`, `redis`, or the neighbour's name.
+        system: Option<String>,
+        /// Address and port of the other side.
+        peer: Option<String>,
+        /// Digest of the statement, for a database.
+        digest: Option<String>,
+        /// Its text with every literal replaced by `?`.
+        digest_text: Option<String>,
+        /// `ok`, `error` or `unset`.
+        status: String,
+        /// How many calls it is the sum of.
+        calls: i64,
+    }
+}
+
+table! {
+    /// One request of a database's protocol and its response, as the packets of one connection say. Since format 1.4.
+    pub struct Exchange in "exchanges" {
+        /// Who saw it: `wire:PORT`, `pcap:FILE`.
+        source: String,
+        /// On whose side it was seen: `server` (on the server's machine), `client`, or `loopback` where that is the same.
+        side: String,
+        /// `mysql` or `postgresql`.
+        protocol: String,
+        /// Address and port of the client.
+        client: String,
+        /// Address and port of the server.
+        server: String,
+        /// The server's connection id, where its greeting was seen.
+        session_id: Option<i64>,
+        /// `query`, `prepare`, `execute`, `login`, `other`, or `opaque` (encrypted: timing only).
+        kind: String,
+        /// Digest of the statement.
+        digest: Option<String>,
+        /// Its text with every literal replaced by `?`.
+        digest_text: Option<String>,
+        /// Trace id found in the statement's comment.
+        trace_id: Option<String>,
+        /// When its first byte was seen.
+        request_at: i64,
+        /// When its last byte was seen.
+        request_end_at: i64,
+        /// When the first byte of the response was seen.
+        first_byte_at: Option<i64>,
+        /// When the last byte of the response was seen, or it ended otherwise.
+        done_at: i64,
+        /// `ok`, `error` (the server said so), `closed` (without a response), `unfinished` (when the capture ended), `lost`
+        /// (packets of it were not captured: its times are not to be relied on).
+        outcome: String,
+        /// The server's error code.
+        error: Option<String>,
+        /// Bytes of the request, without packet heads.
+        request_bytes: i64,
+        /// Bytes of the response, without packet heads.
+        response_bytes: i64,
+        /// Requests of the same connection that were still unanswered when it was seen (pipelining).
+        ahead: i64,
+        /// Segments of it that were sent again.
+        retransmits: i64,
     }
 }
 
@@ -288,6 +405,9 @@ tables! {
     threads: Thread,
     sessions: Session,
     statements: Statement,
+    stages: Stage,
+    spans: Span,
+    exchanges: Exchange,
     settings: Setting,
     events: Event,
 }

@@ -114,6 +114,7 @@ pub(super) fn sample(
             source: source.to_owned(),
             session_id: id,
             user: Some(user),
+            client: row.text(2).filter(|host| host.contains(':')),
             database: row.text(3),
             command,
             state,

@@ -65,8 +65,7 @@ impl Statements {
                 lock_ns: 0,
                 rows_examined: 0,
                 rows_sent: 0,
-                errors: 0,
-                trace_id: None,
+                ..Statement::default()
             });
             total.calls += number(2);
             total.duration_ns = total.duration_ns.saturating_add(number(3));

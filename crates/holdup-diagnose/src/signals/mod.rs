@@ -14,6 +14,7 @@ pub mod operations;
 pub mod plateau;
 pub mod processes;
 pub mod sessions;
+pub mod spans;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod threads;

@@ -1,0 +1,33 @@
+//! What the app said of its requests and waits, and what the packets said of statements: the rows of one window.
+
+use holdup_recording::rows::{Exchange, Span};
+
+use super::{Missing, View};
+
+impl<'a> View<'a> {
+    /// Spans, and sums of waits, that began in the window.
+    ///
+    /// # Errors
+    /// If none were recorded, or they lack one of `columns`.
+    pub fn spans(&self, columns: &[&'static str]) -> Result<Vec<&'a Span>, Missing> {
+        let enable = "--watch otlp, and the app's OpenTelemetry exporter set to it";
+        let rows = self.recording.tables.spans.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        if rows.is_empty() {
+            return Err(Missing::new("the app's own account of its requests (spans)", enable));
+        }
+        Ok(rows.iter().filter(|s| self.window.contains(s.started_at)).collect())
+    }
+
+    /// Exchanges with a database whose request was seen in the window.
+    ///
+    /// # Errors
+    /// If none were recorded, or they lack one of `columns`.
+    pub fn exchanges(&self, columns: &[&'static str]) -> Result<Vec<&'a Exchange>, Missing> {
+        let enable = "--watch wire:PORT, the database's, as root or with CAP_NET_RAW";
+        let rows = self.recording.tables.exchanges.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        if rows.is_empty() {
+            return Err(Missing::new("requests and responses as the packets say (exchanges)", enable));
+        }
+        Ok(rows.iter().filter(|e| self.window.contains(e.request_at)).collect())
+    }
+}
