@@ -1,0 +1,213 @@
+//! The witness: a thread on each CPU that sleeps a millisecond at a time and notes by how much it wakes late. It judges
+//! nothing.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+use std::thread::JoinHandle;
+
+use crate::account::{Account, Second};
+
+const TICK_NS: i64 = 1_000_000;
+
+/// Ticks of a second.
+const TICKS: usize = 1_000;
+
+thread_local! {
+    /// What was seen before this moment of the monotonic clock is no part of this thread's attempt, nanoseconds.
+    static FROM_NS: Cell<i64> = const { Cell::new(0) };
+}
+
+/// The attempt of this thread begins only now: what it did so far was to wait for its turn.
+pub fn from_here() {
+    FROM_NS.set(monotonic_ns());
+}
+
+/// A thread on each CPU, until it is asked.
+pub struct Witness {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<Vec<Second>>>,
+}
+
+impl Witness {
+    /// Starts to watch; what comes after [`from_here`], if that is called by the same thread, is the attempt.
+    #[must_use]
+    pub fn start() -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let cpus = cpus();
+        // Threads that start late saw no stall.
+        let ready = Arc::new(Barrier::new(cpus.len() + 1));
+        let threads = cpus.into_iter().map(|cpu| {
+            let (stop, ready) = (Arc::clone(&stop), Arc::clone(&ready));
+            std::thread::spawn(move || {
+                stay_on(cpu);
+                ready.wait();
+                watch(&stop)
+            })
+        });
+        let threads = threads.collect();
+        ready.wait();
+        from_here();
+        Self { threads, stop }
+    }
+
+    /// What it saw of this thread's attempt.
+    #[must_use]
+    pub fn finish(self) -> Account {
+        self.stop.store(true, Ordering::Relaxed);
+        let from = FROM_NS.get();
+        let mut worst: Vec<Second> = Vec::new();
+        for thread in self.threads {
+            let seconds: Vec<Second> = thread.join().unwrap_or_default();
+            worst.resize(worst.len().max(seconds.len()), Second::default());
+            for (worst, second) in worst.iter_mut().zip(seconds) {
+                worst.to_ns = worst.to_ns.max(second.to_ns);
+                worst.late_p99_ms = worst.late_p99_ms.max(second.late_p99_ms);
+                worst.waited_ratio = worst.waited_ratio.max(second.waited_ratio);
+                worst.stolen_ratio = worst.stolen_ratio.max(second.stolen_ratio);
+            }
+        }
+        worst.retain(|second| second.to_ns >= from);
+        Account(worst)
+    }
+}
+
+/// Wakes each millisecond, until `stop`.
+fn watch(stop: &AtomicBool) -> Vec<Second> {
+    let (mut seconds, mut late) = (Vec::new(), Vec::with_capacity(TICKS));
+    // The ticks of the second before, for what is left at the end and is none by itself.
+    let mut before: Vec<i64> = Vec::with_capacity(TICKS);
+    let (mut tick, mut waited, mut stolen) = (monotonic_ns(), waited_ns(), stolen());
+    loop {
+        tick += TICK_NS;
+        // Told to stop it goes on to the present: it may have stalled until now itself.
+        if stop.load(Ordering::Relaxed) && tick > monotonic_ns() {
+            break;
+        }
+        sleep_until(tick);
+        // A tick that has been slept through is late as well: it does not wait for the one before it.
+        late.push(monotonic_ns() - tick);
+        if late.len() == TICKS {
+            let (has_waited, has_stolen) = (waited_ns(), self::stolen());
+            before.clone_from(&late);
+            seconds.push(second(&mut late, tick, has_waited - waited, stolen, has_stolen));
+            (waited, stolen) = (has_waited, has_stolen);
+            late.clear();
+        }
+    }
+    if !late.is_empty() {
+        // Of few ticks the 99th percentile would be the largest, and what was stolen is counted too coarsely: with what was
+        // before they are a second, of which only they were not told of yet.
+        let is_long = late.len() > TICKS / 4 || seconds.is_empty();
+        let taken = if is_long { self::stolen() } else { stolen };
+        before.drain(..late.len().min(before.len()));
+        before.extend(&late);
+        seconds.push(second(&mut before, tick, waited_ns() - waited, stolen, taken));
+    }
+    seconds
+}
+
+/// What the ticks of a second, that ended at `to_ns`, come to.
+pub(crate) fn second(late: &mut [i64], to_ns: i64, waited_ns: i64, before: (u64, u64), after: (u64, u64)) -> Second {
+    late.sort_unstable();
+    let p99 = late.get(late.len() * 99 / 100).copied().unwrap_or(0);
+    let length = (late.len().max(1) as i64 * TICK_NS) as f64;
+    let all = after.1.saturating_sub(before.1).max(1);
+    Second {
+        to_ns,
+        late_p99_ms: p99 as f64 / 1e6,
+        waited_ratio: waited_ns as f64 / length,
+        stolen_ratio: after.0.saturating_sub(before.0) as f64 / all as f64,
+    }
+}
+
+/// What the hypervisor took of all CPUs, and all time, in ticks (proc(5), /proc/stat).
+fn stolen() -> (u64, u64) {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let fields = text.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
+    let ticks: Vec<u64> = fields.map(|field| field.parse().unwrap_or(0)).collect();
+    (ticks.get(7).copied().unwrap_or(0), ticks.iter().sum())
+}
+
+/// How long this thread could run and waited for a CPU; 0 where the kernel does not count it.
+fn waited_ns() -> i64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|field| field.parse().ok()).unwrap_or(0)
+}
+
+/// CPUs that this process may use.
+fn cpus() -> Vec<usize> {
+    // SAFETY: an all-zero cpu_set_t is an empty set; the kernel fills in at most the size that it is told.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &raw mut set);
+        set
+    };
+    // SAFETY: the numbers are below the set's size.
+    (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
+}
+
+/// Ties this thread to a CPU. Where that is refused it runs where it may, and is a witness all the same.
+fn stay_on(cpu: usize) {
+    // SAFETY: as above; only this thread is concerned.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::CPU_SET(cpu, &mut set);
+        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &raw const set);
+    }
+}
+
+fn monotonic_ns() -> i64 {
+    let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `now` is ours to be written to.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
+    now.tv_sec * 1_000_000_000 + now.tv_nsec
+}
+
+fn sleep_until(at: i64) {
+    let until = libc::timespec { tv_sec: at / 1_000_000_000, tv_nsec: at % 1_000_000_000 };
+    // SAFETY: `until` is read only, and nothing is wanted back. Ended early by a signal it looks at the clock again.
+    while unsafe {
+        libc::clock_nanosleep(libc::CLOCK_MONOTONIC, libc::TIMER_ABSTIME, &raw const until, std::ptr::null_mut())
+    } == libc::EINTR
+    {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::account::{ON_THE_WHOLE, SECOND_BY_SECOND, STALLS};
+
+    #[test]
+    fn a_witness_sees_stalls_and_forgives_only_them() {
+        let of = |late_ms: i64, from: usize| {
+            let mut late: Vec<i64> = (0..TICKS).map(|i| if i >= from { late_ms * TICK_NS } else { 0 }).collect();
+            second(&mut late, 0, 0, (0, 0), (0, 200))
+        };
+        let quiet = Account(vec![of(0, 0), of(40, 995), of(2, 0)]);
+        let stalled = Account(vec![of(0, 0), of(40, 980), of(0, 0)]);
+        assert!(!quiet.is_disturbed(&SECOND_BY_SECOND), "{quiet}");
+        assert!(stalled.is_disturbed(&SECOND_BY_SECOND) && stalled.is_disturbed(&ON_THE_WHOLE), "{stalled}");
+        assert!(!stalled.is_disturbed(&STALLS) && Account(vec![of(0, 0), of(90, 980)]).is_disturbed(&STALLS));
+        let mut seldom = vec![of(0, 0); 10];
+        seldom[3] = of(40, 980);
+        assert!(!Account(seldom).is_disturbed(&ON_THE_WHOLE));
+        let stolen = Account(vec![second(&mut [0; TICKS], 0, 0, (10, 100), (22, 300))]);
+        assert!(stolen.is_disturbed(&SECOND_BY_SECOND) && stolen.is_disturbed(&ON_THE_WHOLE), "{stolen}");
+        let waited = Account(vec![second(&mut [0; TICKS], 0, 80_000_000, (0, 0), (0, 200))]);
+        assert!(waited.is_disturbed(&SECOND_BY_SECOND) && !waited.is_disturbed(&ON_THE_WHOLE), "{waited}");
+    }
+
+    #[test]
+    fn what_was_before_the_turn_came_is_no_part_of_the_attempt() {
+        let witness = Witness::start();
+        std::thread::sleep(std::time::Duration::from_millis(2_200));
+        from_here();
+        let seen = witness.finish();
+        // The second in which it came, and what of the next had begun.
+        assert!((1..=2).contains(&seen.0.len()), "{} seconds", seen.0.len());
+        let whole = Witness::start();
+        std::thread::sleep(std::time::Duration::from_millis(1_200));
+        assert!(whole.finish().0.len() >= 2);
+    }
+}

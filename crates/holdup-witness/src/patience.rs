@@ -1,0 +1,166 @@
+//! Attempts beside a witness: which of them count, how many are made, and what is said if none could be judged.
+
+use std::any::Any;
+use std::io::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use crate::account::Limits;
+use crate::machine::Witness;
+
+/// Seconds since 1970 after which nothing is tried again: `cargo xtask ci` has to come to an end.
+const UNTIL: &str = "HOLDUP_PATIENCE_UNTIL";
+
+/// How often something is tried before it is judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// What disturbs an attempt.
+    pub limits: Limits,
+    /// So many attempts that missed on a quiet machine are a failure; of panics one is enough.
+    pub misses: usize,
+    /// Attempts in all.
+    pub attempts: usize,
+    /// No attempt but the first is begun that would not end within this.
+    pub within: Duration,
+}
+
+/// Of a whole test: what takes longer than half a minute is tried no more than twice or three times.
+const ORDINARY: Patience = Patience { limits: crate::STALLS, misses: 1, attempts: 4, within: Duration::from_secs(100) };
+
+/// Runs a test's `body` as attempts, where it panics if it missed; `#[judged]` calls it.
+///
+/// # Panics
+/// If an attempt missed on a quiet machine.
+pub fn judge(test: &str, limits: &Limits, body: impl Fn()) {
+    let patience = Patience { limits: *limits, ..ORDINARY };
+    patience.end(
+        test,
+        patience.tries(|_| {
+            body();
+            Ok(())
+        }),
+    );
+}
+
+impl Patience {
+    /// Makes attempts until one holds, or enough of them missed on a quiet machine. An attempt that panics has missed as well.
+    /// Where the machine allowed no judgement the test is undecided, and says so.
+    ///
+    /// # Panics
+    /// If attempts missed on a quiet machine.
+    pub fn judge(&self, attempt: impl FnMut(usize) -> Result<(), String>) {
+        let test = std::thread::current().name().unwrap_or("a test").to_owned();
+        self.end(&test, self.tries(attempt));
+    }
+
+    fn end(&self, test: &str, came: Came) {
+        match came {
+            Came::Held => {}
+            Came::Failed(why) => resume_unwind(why),
+            Came::Undecided(why) => undecided(test, &why),
+        }
+    }
+
+    fn tries(&self, mut attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
+        let (begun, mut longest, mut said) = (Instant::now(), Duration::ZERO, Vec::new());
+        let mut quiet = 0;
+        for number in 0..self.attempts.max(1) {
+            if number > 0 && (begun.elapsed() + longest > self.within || is_late(longest)) {
+                break;
+            }
+            let (from, witness) = (Instant::now(), Witness::start());
+            let result = catch_unwind(AssertUnwindSafe(|| attempt(number)));
+            let account = witness.finish();
+            longest = longest.max(from.elapsed());
+            let is_disturbed = account.is_disturbed(&self.limits);
+            let miss: Box<dyn Any + Send> = match result {
+                Ok(Ok(())) => return Came::Held,
+                Ok(Err(miss)) => {
+                    eprintln!("attempt {number} missed; {account}: {miss}");
+                    quiet += usize::from(!is_disturbed);
+                    Box::new(miss)
+                }
+                Err(panic) => {
+                    eprintln!("attempt {number} missed; {account}");
+                    quiet += if is_disturbed { 0 } else { self.misses };
+                    panic
+                }
+            };
+            if quiet >= self.misses {
+                eprintln!("that was on a quiet machine");
+                return Came::Failed(miss);
+            }
+            said.push(format!("{}: {account}", if is_disturbed { "disturbed" } else { "quiet, and missed" }));
+        }
+        Came::Undecided(format!("the machine stalled in too many attempts:\n  {}", said.join("\n  ")))
+    }
+}
+
+/// Whether something that takes so long would end after [`UNTIL`].
+fn is_late(takes: Duration) -> bool {
+    let until = std::env::var(UNTIL).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    until.is_some_and(|until| now + takes > until)
+}
+
+/// Says why a test could judge nothing on this machine now: that is nobody's failure, nor a pass that should look like one. Goes
+/// past the test harness, which shows what passing tests print to nobody; `cargo xtask ci` repeats it at its end.
+fn undecided(test: &str, why: &str) {
+    let _ = std::io::stderr().write_all(format!("\nundecided: {test}: {why}\n").as_bytes());
+}
+
+/// What became of the attempts.
+enum Came {
+    Held,
+    Failed(Box<dyn Any + Send>),
+    Undecided(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No machine is later than the first, and every one is later than the second.
+    const QUIET: f64 = 1e9;
+    const STALLED: f64 = -1.0;
+
+    fn patience(late_p99_ms: f64, misses: usize) -> Patience {
+        let limits = Limits { late_p99_ms, waited_ratio: 1e9, stolen_ratio: 1e9, seconds_ratio: 0.0 };
+        Patience { limits, misses, attempts: 4, within: Duration::from_secs(60) }
+    }
+
+    #[test]
+    fn a_miss_on_a_quiet_machine_is_a_failure_and_another_is_none() {
+        let judged = |limit: f64, misses: usize| {
+            let mut made = 0;
+            let came = patience(limit, misses).tries(|_| {
+                made += 1;
+                std::thread::sleep(Duration::from_millis(20));
+                Err("missed".to_owned())
+            });
+            (matches!(came, Came::Failed(_)), matches!(came, Came::Undecided(_)), made)
+        };
+        assert_eq!(judged(QUIET, 3), (true, false, 3));
+        assert_eq!(judged(STALLED, 1), (false, true, 4));
+    }
+
+    #[test]
+    fn so_is_a_panic_and_its_words_are_kept() {
+        let came = patience(QUIET, 3).tries(|_| std::panic::panic_any("five is not four"));
+        let Came::Failed(why) = came else { unreachable!("it was quiet") };
+        assert_eq!(why.downcast_ref(), Some(&"five is not four"));
+        let mut made = 0;
+        let came = patience(STALLED, 1).tries(|number| {
+            made += 1;
+            if number < 2 { std::panic::panic_any("once more") } else { Ok(()) }
+        });
+        assert!(matches!(came, Came::Held) && made == 3, "{made}");
+    }
+
+    #[test]
+    #[crate::judged]
+    fn the_attribute_runs_a_body_once_if_it_holds() {
+        static RUNS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
+        assert_eq!(RUNS.fetch_add(1, std::sync::atomic::Ordering::Relaxed), 0);
+    }
+}
