@@ -209,6 +209,7 @@ mod tests {
     }
 
     #[test]
+    #[holdup_witness::judged]
     fn what_runs_too_long_is_ended() {
         let dir = tempfile::tempdir().unwrap();
         let sleeper = start(&["sleep", "60"], dir.path());

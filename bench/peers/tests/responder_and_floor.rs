@@ -59,6 +59,7 @@ fn unix_ns() -> u64 {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn counts_and_stamps_agree() {
     let dir = tempfile::tempdir().unwrap();
     let stamps = dir.path().join("stamps");
@@ -80,6 +81,7 @@ fn counts_and_stamps_agree() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_stop_holds_everything_up_once() {
     let dir = tempfile::tempdir().unwrap();
     // Four connections, 1 ms each: about 4 x 1000 answers in a second without the stop, half as many with it.

@@ -72,7 +72,7 @@ impl MariaDb {
     }
 
     fn wait(&self) {
-        let deadline = Instant::now() + Duration::from_secs(20);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while self.client().is_err() {
             assert!(Instant::now() < deadline, "mariadbd does not come up: {}", self.log());
             sleep(Duration::from_millis(100));
@@ -92,8 +92,8 @@ impl MariaDb {
                 .user(Some(user))
                 .pass(Some(password))
                 .db_name(Some("lab"))
-                .tcp_connect_timeout(Some(Duration::from_secs(30)))
-                .read_timeout(Some(Duration::from_secs(30))),
+                .tcp_connect_timeout(Some(Duration::from_secs(120)))
+                .read_timeout(Some(Duration::from_secs(120))),
         )
     }
 
@@ -167,9 +167,9 @@ fn sample(collector: &mut Box<dyn Collector>) -> Batch {
     batch
 }
 
-/// Samples until `found` says so, for at most ten seconds.
+/// Samples until `found` says so, for at most two minutes.
 fn sample_until(collector: &mut Box<dyn Collector>, what: &str, found: impl Fn(&Batch) -> bool) -> Batch {
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let batch = sample(collector);
         if found(&batch) {
@@ -197,6 +197,7 @@ fn refusal(collector: &mut Box<dyn Collector>) -> (ProbeError, String) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_real_mariadb() {
     if !Path::new(MARIADBD).exists() {
         assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
@@ -226,7 +227,7 @@ fn a_real_mariadb() {
     assert!(watcher.sample(&mut batch).unwrap_err().to_string().contains("could not connect"));
     server.restart(&["--performance-schema=OFF"]);
     let batch = sample(&mut watcher);
-    assert!(value(&batch, "mysql_global_status_uptime") < 20.0);
+    assert!(value(&batch, "mysql_global_status_uptime") < 120.0);
     assert!(batch.events.iter().any(|event| event.kind == "restart"), "{:?}", batch.events);
     drop(watcher);
     what_is_off(&mut server);
@@ -343,7 +344,8 @@ fn statements(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
     assert_eq!(run.digest, holdup_sql::digest(&sql, holdup_sql::Dialect::MySql));
     assert_eq!((run.kind.as_str(), run.calls, run.rows_sent, run.errors), ("execution", 1, 1, 0));
     assert_eq!((run.session_id, run.database.as_deref()), (Some(i64::from(client.connection_id())), Some("lab")));
-    assert!((run.observed_at - sent_at).abs() < 100_000_000, "{} ns off", run.observed_at - sent_at);
+    // The server counts picoseconds since it began: a wrong unit or origin is minutes off, a machine that stalls is not.
+    assert!((run.observed_at - sent_at).abs() < 10_000_000_000, "{} ns off", run.observed_at - sent_at);
     assert!(run.duration_ns > 0);
     let total = batch
         .statements

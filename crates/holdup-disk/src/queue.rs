@@ -100,6 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
+    #[holdup_witness::judged]
     fn it_answers_in_order_and_at_once_when_it_is_opened() {
         let control = Arc::new(Control::default());
         // One a second: nobody waits for 200 of them.

@@ -69,7 +69,7 @@ impl Disk {
     }
 
     fn must_go(mut self) {
-        let deadline = Instant::now() + Duration::from_secs(40);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while !self.is_gone() {
             assert!(Instant::now() < deadline, "something of {} remains", self.dir.path().display());
             std::thread::sleep(Duration::from_millis(20));
@@ -111,6 +111,7 @@ fn load(device: &Path, threads: u64, time: Duration) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn the_kernel_counts_the_rate_that_was_set_and_the_queue_before_it() {
     let limits = tempfile::NamedTempFile::new().expect("a file");
     let path = limits.path().to_str().expect("text").to_owned();
@@ -140,6 +141,7 @@ fn the_kernel_counts_the_rate_that_was_set_and_the_queue_before_it() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn nothing_remains_of_it_whoever_is_killed_and_whoever_uses_it() {
     // The keeper, the server, and the keeper while somebody uses the mount for a moment longer.
     for (kill_server, is_used) in [(false, false), (true, true), (false, true)] {

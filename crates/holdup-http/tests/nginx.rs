@@ -85,7 +85,7 @@ fn start() -> Option<Nginx> {
     let nginx = Nginx { child, http1_port, http2_port, _dir: dir };
     let begun = Instant::now();
     while TcpStream::connect(("127.0.0.1", http2_port)).is_err() {
-        assert!(begun.elapsed() < Duration::from_secs(20), "nginx doesn't listen");
+        assert!(begun.elapsed() < Duration::from_secs(120), "nginx doesn't listen");
         thread::sleep(Duration::from_millis(20));
     }
     Some(nginx)
@@ -93,7 +93,7 @@ fn start() -> Option<Nginx> {
 
 fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect(("127.0.0.1", port)).expect("nginx listens");
-    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
     stream
 }
 

@@ -74,6 +74,7 @@ fn run(text: &str, file: &str, of: u32) -> (Schedule, i64, u64) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn shards_send_each_request_of_a_log_once_and_in_time() {
     let dir = tempfile::tempdir().unwrap();
     let log: String = (0..REQUESTS)
@@ -106,6 +107,7 @@ fn shards_send_each_request_of_a_log_once_and_in_time() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn shards_of_random_arrivals_add_up() {
     let (port, notes) = server();
     let text = format!(

@@ -41,7 +41,7 @@ fn batch(from: i64, count: i64) -> Batch {
 fn wait_for_segments(dir: &Path, count: usize) {
     let begun = Instant::now();
     while fs::read_dir(dir.join("segments")).map_or(0, Iterator::count) < count {
-        assert!(begun.elapsed() < Duration::from_secs(30), "segments never came");
+        assert!(begun.elapsed() < Duration::from_secs(120), "segments never came");
         std::thread::sleep(Duration::from_millis(20));
     }
 }

@@ -33,7 +33,7 @@ pub struct Client(TcpStream);
 impl Client {
     pub fn connect(address: SocketAddr) -> Self {
         let stream = TcpStream::connect(address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        stream.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
         Self(stream)
     }
 
@@ -112,6 +112,7 @@ fn sqlite(folder: &tempfile::TempDir) -> String {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_small_pool_that_is_held_too_long_queues() {
     const CLIENTS: u32 = 8;
     const REQUESTS: u32 = 10;
@@ -159,6 +160,7 @@ fn a_small_pool_that_is_held_too_long_queues() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn rows_come_by_bound_id_and_connections_live_on() {
     let folder = tempfile::tempdir().expect("a folder");
     let route = "/vacancy=SELECT id, title FROM vacancy WHERE id = {id}";
@@ -193,6 +195,7 @@ fn rows_come_by_bound_id_and_connections_live_on() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn what_is_no_request_is_refused() {
     let server = start(&["--database", "none"]);
     for (sent, status) in [
@@ -216,6 +219,7 @@ fn what_is_no_request_is_refused() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn the_pool_gives_up_in_time_and_the_admin_side_answers_meanwhile() {
     let folder = tempfile::tempdir().expect("a folder");
     let database = sqlite(&folder);
@@ -235,6 +239,7 @@ fn the_pool_gives_up_in_time_and_the_admin_side_answers_meanwhile() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn beyond_the_limit_connections_wait_unaccepted() {
     let server = start(&["--max-connections", "1"]);
     let mut first = Client::connect(server.listen);
@@ -244,7 +249,7 @@ fn beyond_the_limit_connections_wait_unaccepted() {
     second.0.set_read_timeout(Some(Duration::from_millis(150))).expect("a timeout");
     assert!(second.0.read(&mut [0]).is_err(), "answered beyond the limit");
     drop(first);
-    second.0.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+    second.0.set_read_timeout(Some(Duration::from_secs(120))).expect("a timeout");
     assert_eq!(second.response().0, 200);
 }
 

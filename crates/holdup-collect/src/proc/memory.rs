@@ -103,6 +103,7 @@ mod tests {
 
     /// A FIFO without a writer is memory that does not answer.
     #[test]
+    #[holdup_witness::judged]
     fn who_does_not_answer_holds_nobody_up() {
         let dir = tempfile::tempdir().unwrap();
         let (fifo, file) = (dir.path().join("fifo"), dir.path().join("mem"));

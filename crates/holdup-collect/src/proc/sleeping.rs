@@ -274,6 +274,7 @@ mod tests {
 
     /// A thread of this very process that waits for a writer: by name, and by a folder's descriptor and a name in it.
     #[test]
+    #[holdup_witness::judged]
     fn a_real_thread_in_open() {
         let dir = tempfile::tempdir().unwrap();
         let fifo = dir.path().join("fifo 71");

@@ -210,6 +210,7 @@ fn files_that_are_cut_or_rubbish_are_gaps() {
 
 /// A real throttle of version 1 on a loop device of our own, where that may be set up.
 #[test]
+#[holdup_witness::judged]
 fn a_throttled_reader_on_this_machine() {
     let Some(mut bench) = Bench::new() else { return };
     let mut process = Process::new(Proc::system(), bench.reader.id());

@@ -250,7 +250,9 @@ extern "C" fn child(_: *mut libc::c_void) -> libc::c_int {
 
 /// A thread in real uninterruptible sleep: who makes a child with `vfork` sleeps until that has ended.
 #[test]
+#[holdup_witness::judged]
 fn a_thread_that_waits_for_its_vfork_is_in_d() {
+    STOP.store(false, Ordering::Relaxed);
     let waiter = std::thread::Builder::new().name("vforking".to_owned()).spawn(|| {
         let mut stack = vec![0_u8; 256 << 10];
         let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;

@@ -53,6 +53,7 @@ fn users(port: u16, load: &str) -> Scenario {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn each_waits_and_all_take_part() {
     let (port, seen) = watching(Duration::from_millis(5));
     let played = play(&users(port, "users: 7, duration: 600ms"), None);
@@ -67,6 +68,7 @@ fn each_waits_and_all_take_part() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn they_think() {
     const THINK: Duration = Duration::from_millis(40);
     let (port, seen) = watching(Duration::ZERO);
@@ -82,6 +84,7 @@ fn they_think() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn they_stop_when_it_is_over() {
     let (port, _) = watching(Duration::from_millis(150));
     let played = play(&users(port, "users: 4, duration: 400ms"), None);
@@ -97,6 +100,7 @@ fn they_stop_when_it_is_over() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_broken_service_is_not_hammered() {
     let closed = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let cases = [
@@ -124,6 +128,7 @@ fn a_broken_service_is_not_hammered() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_service_that_answers_with_errors_has_answered() {
     let busy = b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     let port = server(|mut stream| {
@@ -138,6 +143,7 @@ fn a_service_that_answers_with_errors_has_answered() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_shard_has_its_part_of_the_users() {
     let mut all = 0;
     for index in 0..3 {
@@ -151,6 +157,7 @@ fn a_shard_has_its_part_of_the_users() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn users_come_and_go_by_stages() {
     let (port, seen) = watching(Duration::from_millis(5));
     let stages = "users: [{ramp: {from: 0, to: 6}, for: 600ms}, {users: 6, for: 300ms}, {users: 2, for: 600ms}]";

@@ -46,6 +46,7 @@ fn freeze() -> Frozen {
 /// share q of them are those due in its first q D seconds, so that the percentile 1 - q is F - q D as long as that is
 /// positive: of 1 s in 5, p99 is 0.95 s, p95 0.75 s, p90 0.5 s and the median a millisecond or two.
 #[test]
+#[holdup_witness::judged]
 fn what_is_due_while_the_service_stands_waits_for_what_is_left() {
     for _ in 0..TRIES {
         let frozen = freeze();

@@ -44,6 +44,7 @@ fn without_end(begin: &'static [u8], part: Vec<u8>, pause: Duration) -> impl Fn(
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_response_cut_short_is_connection_closed() {
     for part in [&b""[..], b"HTTP/1.1 200 O", b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf"] {
         let port = upon_request(move |mut stream| stream.write_all(part).unwrap());
@@ -54,6 +55,7 @@ fn a_response_cut_short_is_connection_closed() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_reset_is_connection_reset() {
     run(upon_request(reset), "").all("connection_reset");
     let port = upon_request(|mut stream| {
@@ -65,6 +67,7 @@ fn a_reset_is_connection_reset() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn garbage_is_bad_response() {
     let responses: [&[u8]; 8] = [
         b"220 mail.example ESMTP\r\n",
@@ -80,6 +83,7 @@ fn garbage_is_bad_response() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_that_speaks_first_is_a_bad_response() {
     // It has spoken before it is asked, so that the request meets a connection that is out of step already.
     let port = server(|mut stream| {
@@ -90,6 +94,7 @@ fn a_server_that_speaks_first_is_a_bad_response() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_head_without_end() {
     let line = b"X-Filler: 0123456789012345678901234567890123456789012345678901234567890123456789\r\n".to_vec();
     let begin: &[u8] = b"HTTP/1.1 200 OK\r\n";
@@ -100,6 +105,7 @@ fn a_head_without_end() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn interim_responses_without_end() {
     let interim = b"HTTP/1.1 103 Early Hints\r\n\r\n".to_vec();
     run(upon_request(without_end(b"", interim.clone(), Duration::ZERO)), "").all("head_too_large");
@@ -110,6 +116,7 @@ fn interim_responses_without_end() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_body_that_is_announced_as_too_large_is_given_up_at_once() {
     let port = upon_request(says(b"HTTP/1.1 200 OK\r\nContent-Length: 10000000000\r\n\r\nand so on"));
     let played = run(port, "");
@@ -118,6 +125,7 @@ fn a_body_that_is_announced_as_too_large_is_given_up_at_once() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_body_without_end_is_given_up_at_the_limit() {
     let chunk = [&b"2000\r\n"[..], &[b'x'; 0x2000], b"\r\n"].concat();
     let port =
@@ -129,6 +137,7 @@ fn a_body_without_end_is_given_up_at_the_limit() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn the_limit_holds_for_a_body_that_comes_at_once() {
     for body in ["Content-Length: 5\r\n\r\nabcde", "Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n0\r\n\r\n"] {
         let response = format!("HTTP/1.1 200 OK\r\n{body}");
@@ -139,11 +148,13 @@ fn the_limit_holds_for_a_body_that_comes_at_once() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn silence_is_timeout() {
     run(upon_request(says(b"")), "").all("timeout");
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_that_never_accepts_is_timeout() {
     // A queue of one; once the kernel has filled it, it drops what comes, and the client goes on asking.
     let listener = deaf_listener();
@@ -163,6 +174,7 @@ fn deaf_listener() -> TcpListener {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_closed_port_is_connect_failed() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let scenario = scenario(&format!("http://127.0.0.1:{port}"), "rate: 200, duration: 100ms", "");
@@ -170,6 +182,7 @@ fn a_closed_port_is_connect_failed() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_name_without_address_is_name_unresolved() {
     // RFC 6761: no name under .invalid ever has one.
     let scenario = scenario("http://holdup.invalid", "rate: 200, duration: 100ms", "");
@@ -177,6 +190,7 @@ fn a_name_without_address_is_name_unresolved() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn http_statuses_are_errors_whose_connection_is_kept() {
     let port = server(|s| {
         let mut count = 0;
@@ -193,6 +207,7 @@ fn http_statuses_are_errors_whose_connection_is_kept() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn one_server_that_does_all_of_it() {
     let port = server(|mut stream| {
         // What a connection does follows from the client's port, which the kernel picks at random.

@@ -45,6 +45,7 @@ fn run_closed(port: u16, http: &str) -> Played {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_that_speaks_http1_or_garbage() {
     for response in [&b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"[..], &[0xff; 100], &[0; 9]] {
         let port = server(move |s| http1::answer(s, response, || ()));
@@ -59,6 +60,7 @@ fn a_server_that_speaks_http1_or_garbage() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_stream_that_is_reset_leaves_the_connection_alone() {
     let (port, connections) = http2_server(&[], |mut c| {
         while let Some(stream) = c.request() {
@@ -76,6 +78,7 @@ fn a_stream_that_is_reset_leaves_the_connection_alone() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_stream_that_is_refused_is_sent_once_more() {
     const REFUSED: u32 = 7;
     let (port, _) = http2_server(&[], |mut c| {
@@ -101,6 +104,7 @@ fn a_stream_that_is_refused_is_sent_once_more() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_connection_that_goes_away_is_followed_by_another() {
     // It looks at five requests and says so; what was sent after them goes to the next connection.
     let act = |mut c: Http2| {
@@ -132,6 +136,7 @@ fn a_connection_that_goes_away_is_followed_by_another() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn those_who_are_sent_on_come_before_lanes_that_only_might_be_used() {
     // Eight of thirty are on their way when the first connection goes away; the second has room for eight, of a hundred.
     let first = AtomicU32::new(0);
@@ -151,6 +156,7 @@ fn those_who_are_sent_on_come_before_lanes_that_only_might_be_used() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn one_that_closes_between_requests_costs_none() {
     // No GOAWAY, only the end; whoever had just sent a request could not know.
     let (port, connections) = http2_server(&[], |mut c| {
@@ -166,6 +172,7 @@ fn one_that_closes_between_requests_costs_none() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn one_that_closes_or_dies_in_the_middle_of_a_response() {
     let (port, _) = http2_server(&[], |mut c| {
         if let Some(stream) = c.request() {
@@ -178,6 +185,7 @@ fn one_that_closes_or_dies_in_the_middle_of_a_response() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn nothing_at_all_is_timeout_and_the_connection_is_kept() {
     let (port, connections) = http2_server(&[], |mut c| while c.read().is_some() {});
     run(port, "").all("timeout");
@@ -185,6 +193,7 @@ fn nothing_at_all_is_timeout_and_the_connection_is_kept() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_body_without_end_is_given_up_and_the_connection_is_kept() {
     let (port, connections) = http2_server(&[], |mut c| {
         let chunk = vec![b'x'; 16_000];
@@ -200,6 +209,7 @@ fn a_body_without_end_is_given_up_and_the_connection_is_kept() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_body_above_the_limit_ends_its_own_request_and_no_other() {
     // Whole responses that come in one piece: of each two, one is too large.
     let (port, _) = http2_server(&[(MAX_CONCURRENT_STREAMS, 8)], |mut c| {
@@ -224,6 +234,7 @@ fn a_body_above_the_limit_ends_its_own_request_and_no_other() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn floods_of_frames_are_bounded() {
     let flood = |kind: u8, flags: u8, payload: &'static [u8]| {
         let (port, _) = http2_server(&[], move |mut c| {
@@ -249,6 +260,7 @@ fn floods_of_frames_are_bounded() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_redirect_by_a_connection_that_then_goes() {
     // Each connection redirects once, answers no more, and ends; with and without a word.
     for farewell in [true, false] {
@@ -280,6 +292,7 @@ fn a_redirect_by_a_connection_that_then_goes() {
 
 /// More streams than the server takes at once: the rest wait, in the client's queue, and none is lost.
 #[test]
+#[holdup_witness::judged]
 fn streams_beyond_the_servers_limit_wait_for_their_turn() {
     const LIMIT: u32 = 4;
     let (port, connections) =
@@ -312,6 +325,7 @@ fn streams_beyond_the_servers_limit_wait_for_their_turn() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn users_beyond_the_servers_limit_wait_for_their_turn() {
     let (port, connections) = http2_server(&[(MAX_CONCURRENT_STREAMS, 3)], |mut c| {
         while let Some(stream) = c.request() {

@@ -26,6 +26,7 @@ fn of_port(port: u16) -> String {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_certificate_that_is_trusted_or_need_not_be() {
     let port = tls_server(&["http/1.1"], |s| http1::answer(s, OK, || ()));
     run(port, &trusting("")).all("ok");
@@ -35,6 +36,7 @@ fn a_certificate_that_is_trusted_or_need_not_be() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_certificate_that_does_not_verify() {
     let port = tls_server(&[], |s| http1::answer(s, OK, || ()));
     run(port, "").all("tls_certificate");
@@ -45,6 +47,7 @@ fn a_certificate_that_does_not_verify() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn an_authority_that_signed_itself_is_trusted_only_if_it_is_named() {
     let (port, named, _dir) = authority_server(|s| http1::answer(s, OK, || ()));
     run(port, &named).all("ok");
@@ -54,6 +57,7 @@ fn an_authority_that_signed_itself_is_trusted_only_if_it_is_named() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_certificate_of_another_name() {
     let port = tls_server(&[], |s| http1::answer(s, OK, || ()));
     let other = format!("https://127.0.0.2:{port}");
@@ -83,6 +87,7 @@ fn a_certificate_of_another_name() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_without_tls() {
     let plain = server(|s| http1::answer(s, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", || ()));
     run(plain, &trusting("")).all("tls_failed");
@@ -91,6 +96,7 @@ fn a_server_without_tls() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_handshake_that_is_cut() {
     let port = server(|mut stream| {
         // Enough of it that closing is no reset.
@@ -100,6 +106,7 @@ fn a_handshake_that_is_cut() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn http2_refused_by_a_server_that_only_speaks_http1() {
     // One that says no by an alert, and one that does not know ALPN and goes on in HTTP/1.1.
     for protocols in [&["http/1.1"][..], &[]] {
@@ -111,6 +118,7 @@ fn http2_refused_by_a_server_that_only_speaks_http1() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn http1_refused_by_a_server_that_only_speaks_http2() {
     let port = tls_server(&["h2"], |s| http1::answer(s, OK, || ()));
     run(port, &trusting("")).all("tls_failed");
@@ -119,6 +127,7 @@ fn http1_refused_by_a_server_that_only_speaks_http2() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn what_is_said_of_names_and_ports() {
     let said = refusal("http://holdup.invalid", "");
     assert!(said.contains("does not resolve") && said.contains("--keep-going"), "{said}");

@@ -42,6 +42,7 @@ fn closes_after(n: u32) -> (u16, Arc<AtomicU32>) {
 const LOAD: &str = "rate: 400, duration: 250ms, connections: 4, timeout: 2s";
 
 #[test]
+#[holdup_witness::judged]
 fn what_changes_nothing_is_sent_once_more() {
     for operation in [GET, "{head: /}"] {
         let (port, seen) = closes_after(3);
@@ -71,6 +72,7 @@ fn head_server(seen: &Arc<AtomicU32>) -> u16 {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn what_may_change_something_is_not() {
     let (port, seen) = closes_after(3);
     let played = run(&format!("http://127.0.0.1:{port}"), LOAD, POST, "");
@@ -80,6 +82,7 @@ fn what_may_change_something_is_not() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_new_connection_that_breaks_is_the_servers_failure() {
     let (port, seen) = closes_after(0);
     let played = run(&format!("http://127.0.0.1:{port}"), LOAD, GET, "");
@@ -88,6 +91,7 @@ fn a_new_connection_that_breaks_is_the_servers_failure() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn it_is_tried_once_and_not_for_ever() {
     // The first connection answers once; all others, and it, then break.
     let connections = AtomicU32::new(0);
@@ -111,6 +115,7 @@ fn it_is_tried_once_and_not_for_ever() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_response_that_has_begun_is_not_asked_for_again() {
     let seen = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&seen);
@@ -129,6 +134,7 @@ fn a_response_that_has_begun_is_not_asked_for_again() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn its_time_counts_from_when_it_was_due() {
     // The second request on each connection costs 100 ms before the connection is closed, and 10 ms on the next.
     let port = server(|mut stream| {
@@ -150,6 +156,7 @@ fn its_time_counts_from_when_it_was_due() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_that_answers_and_closes_without_a_word() {
     // It closes at once, so that the end comes with the response, or a moment later, or under the next request.
     let at_once = |mut stream: std::net::TcpStream| {
@@ -179,6 +186,7 @@ fn a_server_that_answers_and_closes_without_a_word() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn over_tls_as_well() {
     let port = tls_server(&["http/1.1"], |mut stream| {
         for _ in 0..3 {
@@ -194,6 +202,7 @@ fn over_tls_as_well() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn connections_are_kept_as_long_as_the_server_keeps_them() {
     let requests: Arc<Mutex<HashMap<u16, u32>>> = Arc::default();
     let log = Arc::clone(&requests);

@@ -45,6 +45,7 @@ fn read_slowly(mut stream: impl Read + Write, total: &AtomicU64) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn uploads_to_a_slow_reader() {
     let total = Arc::new(AtomicU64::new(0));
     let (plain, encrypted) = (Arc::clone(&total), Arc::clone(&total));
@@ -83,6 +84,7 @@ fn take_uploads(stream: impl Read + Write, at_once: bool, total: &AtomicU64) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn uploads_over_http2_as_the_windows_allow() {
     for at_once in [true, false] {
         let total = Arc::new(AtomicU64::new(0));
@@ -97,6 +99,7 @@ fn uploads_over_http2_as_the_windows_allow() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_that_answers_before_it_has_read() {
     let full = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     // One that closes well, and one that closes with unread bytes, which is a reset for whoever still writes.
@@ -129,6 +132,7 @@ fn a_server_that_answers_before_it_has_read() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_stream_that_is_answered_before_its_body_is_there() {
     const NO_ERROR: u32 = 0;
     let port = server(|stream| {
@@ -162,6 +166,7 @@ fn give(mut stream: impl Read + Write) {
 
 /// Over HTTP/2, where windows come into it, nginx gives it: see `nginx`.
 #[test]
+#[holdup_witness::judged]
 fn a_large_response_is_read_whole() {
     let load = "rate: 10, duration: 100ms, connections: 1, timeout: 60s";
     for (target, more) in [

@@ -54,6 +54,7 @@ fn flood(begin: &'static [u8], part: Vec<u8>) -> u16 {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn of_floods() {
     alone("memory::floods");
 }
@@ -85,6 +86,7 @@ fn floods() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn of_uploads() {
     alone("memory::uploads");
 }

@@ -12,6 +12,7 @@ fn run(target: &str, load: &str, more: &str, operation: &str) -> Played {
 const FEW: &str = "rate: 50, duration: 100ms, connections: 2, timeout: 10s";
 
 #[test]
+#[holdup_witness::judged]
 fn redirects_are_followed() {
     let Some(nginx) = Nginx::start() else { return };
     at_once(nginx.targets(""), |(target, more)| {
@@ -35,6 +36,7 @@ fn redirects_are_followed() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn cookies_are_sent_back_and_compression_is_asked_for() {
     let Some(nginx) = Nginx::start() else { return };
     at_once(nginx.targets("cookies: true, compression: true"), |(target, more)| {
@@ -49,6 +51,7 @@ fn cookies_are_sent_back_and_compression_is_asked_for() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn sessions_capture_check_and_follow_over_either_version() {
     const STEPS: &str = "
 steps:
@@ -89,6 +92,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn connections_that_nginx_ends_cost_no_request() {
     let Some(nginx) = Nginx::start() else { return };
     for (target, more) in nginx.targets("") {
@@ -104,6 +108,7 @@ fn connections_that_nginx_ends_cost_no_request() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn uploads_as_nginx_takes_them() {
     let Some(nginx) = Nginx::start() else { return };
     for (target, more) in nginx.targets("") {
@@ -115,6 +120,7 @@ fn uploads_as_nginx_takes_them() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn large_responses_are_read_whole() {
     let Some(nginx) = Nginx::start() else { return };
     for (target, more) in nginx.targets("") {

@@ -11,6 +11,7 @@ use crate::servers::http1::{OK, answer};
 use crate::servers::server;
 
 #[test]
+#[holdup_witness::judged]
 fn all_is_well() {
     let port = server(|s| answer(s, OK, || ()));
     let (summary, rows) = load(port, "rate: 200, duration: 1s, connections: 5", None);
@@ -29,6 +30,7 @@ fn all_is_well() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_stall_counts_from_the_intended_start() {
     let begun = Instant::now();
     let stall = Duration::from_millis(600)..Duration::from_millis(1_200);
@@ -52,6 +54,7 @@ fn a_stall_counts_from_the_intended_start() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn what_finds_no_connection_enters_at_its_age() {
     let port = server(|s| answer(s, OK, || thread::sleep(Duration::from_millis(200))));
     let (summary, rows) = load(port, "rate: 50, duration: 1s, connections: 1, timeout: 500ms", None);
@@ -68,6 +71,7 @@ fn what_finds_no_connection_enters_at_its_age() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn silence_times_out_at_the_deadline() {
     let port = server(|s| answer(s, b"", || ()));
     let (_, rows) = load(port, "rate: 50, duration: 500ms, connections: 50, timeout: 300ms", None);
@@ -76,6 +80,7 @@ fn silence_times_out_at_the_deadline() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn every_kind_of_failure_has_its_name() {
     let cases: [(&'static [u8], &str); 4] = [
         (b"HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n", "http_status"),
@@ -95,6 +100,7 @@ fn every_kind_of_failure_has_its_name() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_service_that_goes_away_is_counted_not_fatal() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -111,6 +117,7 @@ fn a_service_that_goes_away_is_counted_not_fatal() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_stop_keeps_what_was_measured() {
     let port = server(|s| answer(s, OK, || thread::sleep(Duration::from_millis(300))));
     let (summary, rows) = load(port, "rate: 50, duration: 60s, connections: 100", Some(Duration::from_secs(1)));

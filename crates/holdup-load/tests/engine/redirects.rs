@@ -46,6 +46,7 @@ fn asked(port: u16, log: &Log, operation: &str) -> (Played, Vec<String>) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn they_are_followed_as_users_expect() {
     let own = Arc::new(Mutex::new(0_u16));
     let known = Arc::clone(&own);
@@ -84,6 +85,7 @@ fn they_are_followed_as_users_expect() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn head_stays_head() {
     let (port, log) = logged(|asked| match asked.path.as_str() {
         "/moved" => b"HTTP/1.1 301 Moved\r\nLocation: /end\r\nContent-Length: 4\r\n\r\n".to_vec(),
@@ -95,6 +97,7 @@ fn head_stays_head() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_loop_ends_and_no_more_are_followed_than_allowed() {
     let (port, log) = logged(|asked| to("302", &format!("{}x", asked.path)));
     play(&one(port, "{get: /}", "redirects: 3"), None).all("too_many_redirects");
@@ -109,6 +112,7 @@ fn a_loop_ends_and_no_more_are_followed_than_allowed() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_that_redirects_and_closes() {
     for farewell in ["Connection: close\r\n", ""] {
         let port = server(move |mut stream| {
@@ -149,6 +153,7 @@ fn cookie_server() -> (u16, Log) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn cookies_are_kept_by_each_connection_and_sent_back() {
     let (port, log) = cookie_server();
     let load = "rate: 200, duration: 250ms, connections: 5, open_all: true, timeout: 2s";
@@ -165,6 +170,7 @@ fn cookies_are_kept_by_each_connection_and_sent_back() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn cookies_and_compression_only_if_wanted() {
     let (port, log) = cookie_server();
     let headers = |http: &str| {

@@ -30,6 +30,7 @@ fn fast() -> u16 {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn rows_are_few_and_stand_for_all() {
     let operations = "operations: [{name: often, get: /a, weight: 3}, {name: seldom, get: /b}]";
     let load = "rate: 20000, duration: 2s, connections: 20, timeout: 30s";
@@ -64,6 +65,7 @@ fn rows_are_few_and_stand_for_all() {
 
 /// One kind of failure hides no other, however rare that is.
 #[test]
+#[holdup_witness::judged]
 fn a_flood_of_failures_leaves_room_for_a_rare_one() {
     use std::io::{Read as _, Write as _};
     let port = server(|mut stream| {

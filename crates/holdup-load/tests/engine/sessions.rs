@@ -131,6 +131,7 @@ steps:
 ";
 
 #[test]
+#[holdup_witness::judged]
 fn a_session_logs_in_once_and_uses_its_token_at_the_rate_that_was_asked() {
     let (port, shop) = shop(Duration::from_millis(2));
     let played = run(port, &format!("load: {{rate: 420, duration: 2s}}\n{LOGIN}"));
@@ -157,6 +158,7 @@ fn a_session_logs_in_once_and_uses_its_token_at_the_rate_that_was_asked() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn each_arrival_is_a_session_if_the_rate_is_of_sessions() {
     let (port, _) = shop(Duration::from_millis(1));
     let played = run(port, &format!("load: {{rate: 20, duration: 1s, of: sessions}}\n{LOGIN}"));
@@ -164,6 +166,7 @@ fn each_arrival_is_a_session_if_the_rate_is_of_sessions() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn users_go_through_their_iterations_and_keep_to_them() {
     let (port, _) = shop(Duration::from_millis(1));
     let played = run(port, &format!("load: {{users: 3, iterations: 7}}\n{LOGIN}"));
@@ -172,6 +175,7 @@ fn users_go_through_their_iterations_and_keep_to_them() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn every_failure_is_of_its_own_kind() {
     let (port, shop) = shop(Duration::ZERO);
     let played = run(
@@ -216,6 +220,7 @@ operations:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn the_run_goes_on_or_stops_as_was_said() {
     let (port, shop) = shop(Duration::ZERO);
     let played = run(
@@ -232,6 +237,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn retries_conditions_loops_and_lists() {
     let (port, shop) = shop(Duration::ZERO);
     let played = run(
@@ -294,6 +300,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn cookies_belong_to_the_session_and_follow_redirects() {
     let (port, shop) = shop(Duration::ZERO);
     let played = run(
@@ -313,6 +320,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn think_time_makes_as_many_sessions_as_the_rate_needs() {
     let (port, shop) = shop(Duration::ZERO);
     let played = run(
@@ -335,6 +343,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_set_up_goes_first_and_its_values_are_every_sessions() {
     let (port, shop) = shop(Duration::ZERO);
     let scenario = read(
@@ -364,6 +373,7 @@ teardown:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_set_up_that_fails_says_which_step() {
     let (port, _) = shop(Duration::ZERO);
     let scenario = read(
@@ -381,6 +391,7 @@ steps: [{name: order, get: /orders/1}]
 }
 
 #[test]
+#[holdup_witness::judged]
 fn captured_text_can_not_break_out_of_a_request() {
     let port = server(|mut stream| {
         while let Some(got) = with_body(&mut stream) {
@@ -417,6 +428,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_session_that_thinks_first_asks_when_it_has_thought() {
     let (port, _) = shop(Duration::ZERO);
     // Two connections, so that what has not thought yet must take none.
@@ -437,6 +449,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_session_that_ends_without_a_request_makes_none() {
     let (port, shop) = shop(Duration::ZERO);
     let played = run(
@@ -459,6 +472,7 @@ steps:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn users_think_between_sessions_however_one_ended() {
     const THINK_NS: i64 = 300_000_000;
     let (port, _) = shop(Duration::ZERO);

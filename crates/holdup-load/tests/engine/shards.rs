@@ -45,6 +45,7 @@ fn in_three(scenario: &Scenario) -> Vec<Played> {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_replayed_log_is_replayed_once() {
     const COUNT: u64 = 601;
     let (port, counts) = counting();
@@ -73,6 +74,7 @@ fn a_replayed_log_is_replayed_once() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn weights_hold_and_add_up() {
     let operations = "operations: [{name: a, get: /a, weight: 5}, {name: b, get: /b}, {name: c, get: /c}]";
     let (port, counts) = counting();
@@ -92,6 +94,7 @@ fn weights_hold_and_add_up() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_ramp_and_poisson_arrivals_are_shared_exactly() {
     for load in
         ["ramp: {from: 100, to: 1500}, duration: 600ms", "rate: 900, duration: 600ms, arrivals: poisson, seed: 7"]

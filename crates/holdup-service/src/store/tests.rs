@@ -8,6 +8,7 @@ use crate::server::Server;
 use crate::service_tests::{Client, metric, options, start, try_options};
 
 #[test]
+#[holdup_witness::judged]
 fn documents_come_as_they_were_made() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("new").display().to_string();
@@ -45,7 +46,7 @@ fn documents_come_as_they_were_made() {
 
 /// A store is open once in a process: one that was stopped is closed when the last of its connections' threads ends.
 fn start_anew(arguments: &[&str]) -> Server {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         match Server::start(&options(arguments)) {
             Ok(server) => return server,
@@ -56,6 +57,7 @@ fn start_anew(arguments: &[&str]) -> Server {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn without_an_id_every_document_is_as_likely() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().display().to_string();
@@ -77,11 +79,12 @@ fn without_an_id_every_document_is_as_likely() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_store_of_another_size_is_not_passed_off_as_the_one_asked_for() {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().display().to_string();
     start(&["--store", &place, "--documents", "5"]).stop();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         let other = Server::start(&options(&["--store", &place, "--documents", "6"]));
         let Err(ServiceError::Store { why, .. }) = other else { panic!("it was taken") };

@@ -108,7 +108,7 @@ impl Client {
     pub fn connect(address: &str, certificate: Option<&CertificateDer<'static>>) -> Result<Self, End> {
         let address = Address::parse(address).expect("an address");
         let socket = TcpStream::connect((address.host.as_str(), address.port)).map_err(|_| End::Closed)?;
-        socket.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
+        socket.set_read_timeout(Some(Duration::from_secs(240))).expect("a timeout");
         socket.set_nodelay(true).expect("no delay");
         let mut client = Self {
             session: Session::new(address.dialect, address.login(), address.tls),

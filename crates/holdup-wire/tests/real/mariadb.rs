@@ -87,7 +87,7 @@ impl MariaDb {
     }
 
     fn wait(&self) {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while Client::connect(&self.address("app", PASSWORD), None).is_err() {
             let log = || fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < deadline, "{}", log());

@@ -129,7 +129,7 @@ impl Postgres {
 
     /// The account that has all rights and no password.
     fn wait(&self) -> Client {
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         loop {
             match Client::connect(&self.address("boss", "", "postgres"), None) {
                 Ok(client) => return client,

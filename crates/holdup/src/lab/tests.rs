@@ -66,7 +66,7 @@ fn alive(pid: i32) -> bool {
 }
 
 fn soon(mut is_so: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(5);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !is_so() {
         if Instant::now() > deadline {
             return false;
@@ -157,6 +157,7 @@ fn mistakes_are_told_with_their_line() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_variant_runs_with_its_arguments_and_is_gone_afterwards() {
     let labs = labs(
         r#"setup:
@@ -210,6 +211,7 @@ variants:
 }
 
 #[test]
+#[holdup_witness::judged]
 fn ready_when_a_port_or_a_url_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -268,6 +270,7 @@ fn what_was_started_before_a_failure_is_stopped() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn readiness_that_never_comes_ends_in_time() {
     let began = Instant::now();
     play(&one("echo $$ > {lab}/one.pid; exec sleep 300", "{ stdout: never, within: 300ms }"), |act, labs| {
@@ -281,6 +284,7 @@ fn readiness_that_never_comes_ends_in_time() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn one_that_heeds_no_signal_is_killed() {
     let script = "trap \"\" TERM; echo $$ > {lab}/one.pid; echo go; while :; do sleep 0.1; done";
     let rest = one(script, "{ stdout: go }\n    stop: { signal: TERM, within: 200ms }");
@@ -294,6 +298,7 @@ fn one_that_heeds_no_signal_is_killed() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn the_dead_are_named() {
     play(&one("echo go; sleep 0.1; echo \"no $0\"; kill -9 $$", "{ stdout: go }"), |act, _| {
         let act = act.unwrap();
@@ -303,6 +308,7 @@ fn the_dead_are_named() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn an_interruption_ends_every_wait() {
     let cases = [
         one("exec sleep 300", "{ stdout: never }"),
@@ -330,6 +336,7 @@ fn an_interruption_ends_every_wait() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn needs_and_setup_say_what_is_wrong() {
     let set_up = |rest: &str| {
         let labs = labs(&format!("{rest}\n{}", one("exit 0", "{ tcp: 1 }")));

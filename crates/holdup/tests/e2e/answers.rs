@@ -1,11 +1,12 @@
 //! What a run says of a target that answers, of one that never does, and of an objective that was missed.
 
-use crate::program::{alone, finish, holdup, manifest, send};
+use crate::program::{alone, beside, finish, holdup, manifest, send};
 use crate::service::Service;
 
 #[test]
+#[holdup_witness::judged]
 fn a_missed_objective_is_a_no_and_a_met_one_is_not() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let url = service.url();
@@ -19,6 +20,7 @@ fn a_missed_objective_is_a_no_and_a_met_one_is_not() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_request_that_never_got_an_answer_counts_at_its_age() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::program::{Running, alone, finish, holdup, manifest};
+use crate::program::{Running, alone, beside, finish, holdup, manifest};
 use crate::python;
 use crate::service::Service;
 
@@ -19,7 +19,7 @@ fn start(service: &Service, out: &Path) -> Running {
 
 /// Waits until the load has run for `length`.
 fn after(out: &Path, length: Duration) {
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while !out.join("manifest.json").exists() {
         assert!(Instant::now() < deadline, "the run does not start");
         std::thread::sleep(Duration::from_millis(10));
@@ -28,8 +28,9 @@ fn after(out: &Path, length: Duration) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn killed_a_recording_keeps_all_but_the_last_seconds() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("run");
     let service = Service::start();
@@ -55,6 +56,7 @@ fn killed_a_recording_keeps_all_but_the_last_seconds() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn interrupted_a_run_is_kept_and_judged() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();

@@ -65,6 +65,7 @@ fn indicator(all: &Value, name: &str) -> (f64, f64) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
     if !mariadb::is_here() {
         return;
@@ -94,6 +95,7 @@ fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
     if !mariadb::is_here() || !can_mount() {
         return;
@@ -131,6 +133,7 @@ fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn readahead_is_named_fixed_and_told_from_a_working_set_too_large() {
     if !can_mount() {
         return;

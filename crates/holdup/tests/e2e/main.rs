@@ -23,4 +23,3 @@ mod search;
 mod secrets;
 mod service;
 mod sql;
-mod witness;

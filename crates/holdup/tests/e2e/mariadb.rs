@@ -74,7 +74,7 @@ impl MariaDb {
 
     /// Executes `sql` as the server's own root, once it is up.
     pub fn set_up_with(&self, sql: &str) {
-        let deadline = Instant::now() + Duration::from_secs(30);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while !self.run(sql) {
             let log = std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < deadline, "mariadbd does not come up: {log}");

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::program::{Finished, Running, alone, finish, holdup, manifest, send};
+use crate::program::{Finished, Running, alone, beside, finish, holdup, manifest, send};
 use crate::python;
 use crate::service::Service;
 
@@ -42,6 +42,7 @@ fn window(objective: &Value, which: &str) -> (f64, f64) {
 
 /// A stall of two seconds in twelve: over all of the run every second request is fast.
 #[test]
+#[holdup_witness::judged]
 fn a_short_stall_is_missed_by_a_window_and_not_by_the_run() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
@@ -100,8 +101,9 @@ fn dies(thresholds: &str, dir: &Path) -> (Finished, f64) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn an_objective_ends_the_run_and_says_so() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let thresholds = "- {objective: errors < 50% for 3s, abort: true}\n- {objective: shop/buy p99 < 40s, abort: true, after: 1s}\n- errors < 99%\n";
     let (done, seconds) = dies(thresholds, dir.path());
@@ -125,8 +127,9 @@ fn an_objective_ends_the_run_and_says_so() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn nothing_that_begins_within_the_grace_ends_the_run() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let url = service.url();

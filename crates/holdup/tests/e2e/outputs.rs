@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::receiver::{Labels, Receiver, STALE};
 use crate::mariadb::CANARY;
-use crate::program::{Finished, Running, alone, finish, free_port, holdup, skip};
+use crate::program::{Finished, Running, beside, finish, free_port, holdup, skip};
 use crate::service::Service;
 
 /// `--rate=100` for three seconds against `service`, into `dir/run`.
@@ -36,8 +36,9 @@ fn completed(summary: &Value) -> u64 {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn files_say_what_the_recording_says() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     // What was there is replaced.
@@ -74,21 +75,24 @@ fn files_say_what_the_recording_says() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn stdout_is_the_outputs_alone() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let done = finish(run(&service, dir.path(), &["--out=-"]), 60);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     let json = lines(&done.stdout);
     assert_eq!((&json[0]["type"], &json.last().unwrap()["type"]), (&"second".into(), &"summary".into()));
-    assert!(done.stderr.contains("HEALTHY") && done.stderr.contains("recording"), "{}", done.stderr);
+    let verdict = ["HEALTHY", "UNDECIDED"].iter().any(|verdict| done.stderr.contains(verdict));
+    assert!(verdict && done.stderr.contains("recording"), "{}", done.stderr);
 }
 
 /// A reader that goes away (`| head -1`) and a full disk are said once, and the run goes on.
 #[test]
+#[holdup_witness::judged]
 fn who_can_not_be_written_to_ends_no_run() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let mut command = run(&service, dir.path(), &["--out=-", "--out=csv:/dev/full", "--quiet"]);
@@ -101,7 +105,8 @@ fn who_can_not_be_written_to_ends_no_run() {
     for name in ["failed to write stdout: ", "failed to write /dev/full: "] {
         assert_eq!(stderr.matches(name).count(), 1, "{name}: {stderr}");
     }
-    assert!(stderr.contains("HEALTHY"), "{stderr}");
+    // Whatever the verdict is of three seconds on this machine, there is one.
+    assert!(["HEALTHY", "UNDECIDED"].iter().any(|verdict| stderr.contains(verdict)), "{stderr}");
 }
 
 #[test]
@@ -139,8 +144,9 @@ fn what_is_wrong_is_found_before_the_load() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn remote_writes_are_whole_in_order_and_end() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let receiver = Receiver::start();
@@ -185,8 +191,9 @@ fn remote_writes_are_whole_in_order_and_end() {
 
 /// A receiver that is busy costs the load nothing, and what was dropped is said.
 #[test]
+#[holdup_witness::judged]
 fn a_busy_receiver_is_waited_for_beside_the_load() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let receiver = Receiver::start();
@@ -201,9 +208,10 @@ fn a_busy_receiver_is_waited_for_beside_the_load() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn a_real_prometheus_takes_both() {
     let Some(prometheus) = Prometheus::start() else { return };
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let url = format!("prometheus:{}/api/v1/write", prometheus.url);
@@ -256,7 +264,7 @@ impl Prometheus {
             .spawn()
             .unwrap();
         let own = Self { process, url: format!("http://127.0.0.1:{port}"), scraped, _dir: dir };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while ureq::get(format!("{}/-/ready", own.url)).call().is_err() {
             assert!(Instant::now() < deadline, "prometheus does not get ready");
             std::thread::sleep(Duration::from_millis(100));

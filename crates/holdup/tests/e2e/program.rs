@@ -4,7 +4,7 @@ use std::borrow::BorrowMut;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 /// The program under test, with nothing of the caller's that would change what it does.
@@ -16,6 +16,9 @@ pub fn holdup<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>)
     command.args(arguments).env("NO_COLOR", "1").stdin(Stdio::null());
     command
 }
+
+/// For whatever only has to end some time: a machine that stalls takes its time.
+const PATIENCE: Duration = Duration::from_secs(240);
 
 /// What a program left behind.
 pub struct Finished {
@@ -57,8 +60,9 @@ impl Running {
         send(self.pid(), signal);
     }
 
-    /// Waits, at most for `limit`.
+    /// Waits, for `limit` or some minutes.
     pub fn finish(mut self, limit: Duration) -> Finished {
+        let limit = limit.max(PATIENCE);
         let deadline = Instant::now() + limit;
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -88,7 +92,7 @@ fn reader(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandle
     })
 }
 
-/// Runs it to its end, at most for `seconds`.
+/// Runs it to its end, for `seconds` or some minutes.
 pub fn finish(mut command: impl BorrowMut<Command>, seconds: u64) -> Finished {
     Running::start(command.borrow_mut()).finish(Duration::from_secs(seconds))
 }
@@ -99,23 +103,27 @@ pub fn send(pid: u32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
 }
 
-/// Held by tests that measure or put load on: two at once would measure each other.
-pub fn alone() -> MutexGuard<'static, ()> {
-    static ONE: Mutex<()> = Mutex::new(());
-    ONE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Who measures, and who disturbs those that do.
+static LOAD: RwLock<()> = RwLock::new(());
+
+/// Held by tests that look at times, rates or verdicts: two at once would measure each other.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    let turn = LOAD.write().unwrap_or_else(PoisonError::into_inner);
+    holdup_witness::from_here();
+    turn
+}
+
+/// Held by tests that put load on and look only at what came of it: they may run side by side.
+pub fn beside() -> RwLockReadGuard<'static, ()> {
+    let turn = LOAD.read().unwrap_or_else(PoisonError::into_inner);
+    holdup_witness::from_here();
+    turn
 }
 
 /// Says why a test can't run here; where everything must run (`CI` is set) that is a failure.
 pub fn skip(why: &str) {
     assert!(std::env::var_os("CI").is_none(), "{why}");
     eprintln!("skipped: {why}");
-}
-
-/// Says why a test could judge nothing on this machine now: that is nobody's failure, nor a pass that should look like one. Goes
-/// past the test harness, which shows what passing tests print to nobody; `cargo xtask ci` repeats it at its end.
-pub fn undecided(why: &str) {
-    let test = std::thread::current().name().unwrap_or("a test").to_owned();
-    let _ = std::io::Write::write_all(&mut std::io::stderr(), format!("\nundecided: {test}: {why}\n").as_bytes());
 }
 
 /// The checkout.

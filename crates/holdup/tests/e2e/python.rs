@@ -21,5 +21,5 @@ pub fn run<S: AsRef<OsStr>>(script: &str, arguments: &[S]) -> Option<Finished> {
         return None;
     }
     let scripts = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/e2e/py"));
-    Some(finish(Command::new(python).arg("-B").arg(scripts.join(script)).args(arguments), 120))
+    Some(finish(Command::new(python).arg("-B").arg(scripts.join(script)).args(arguments), 300))
 }

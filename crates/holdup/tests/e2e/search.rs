@@ -7,22 +7,19 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use holdup_witness::{ON_THE_WHOLE, Patience};
 use serde_json::Value;
 
 use crate::generator::Cgroup;
-use crate::program::{Finished, Running, alone, finish, free_port, holdup, manifest, skip};
+use crate::program::{Finished, Running, alone, beside, finish, free_port, holdup, manifest, skip};
 use crate::python;
 use crate::service::Service;
-use crate::witness::{ON_THE_WHOLE, Patience};
 
 /// Long enough for an answer, not for a narrow one.
 const WITHIN: &str = "40s";
 
-/// So many misses on a quiet machine are one too many. An attempt that the machine disturbed is made again, while there is time.
-const TRIES: Patience = Patience { limits: ON_THE_WHOLE, misses: 3, attempts: 5, within: Duration::from_secs(230) };
-
-/// All tests together are not to take forever either.
-const FEWER: Patience = Patience { within: Duration::from_secs(150), ..TRIES };
+/// So many misses on a quiet machine are one too many. An attempt that the machine disturbed is made again once.
+const TRIES: Patience = Patience { limits: ON_THE_WHOLE, misses: 2, attempts: 3, within: Duration::from_secs(150) };
 
 /// A search against a service with `options`.
 struct Searching {
@@ -114,7 +111,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let to = |name: &str| dir.path().join(name);
-    FEWER.judge(|attempt| {
+    TRIES.judge(|attempt| {
         // 100/s, and a kernel that drops what finds the queue full.
         let options = ["--blocking-workers=2", "--service-time=20ms", "--backlog=8"];
         let dropping = search(&options, "20:2000", 200, &to(&format!("dropping-{attempt}")));
@@ -160,7 +157,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
 fn beyond_the_knee_the_culprit_is_named() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
-    FEWER.judge(|attempt| {
+    TRIES.judge(|attempt| {
         let (port, admin) = (free_port(), free_port());
         let database = format!("--database=sqlite:{}", dir.path().join(format!("{attempt}.db")).display());
         // Four connections, each held for 20 ms: 200/s less what the database takes.
@@ -191,8 +188,9 @@ fn beyond_the_knee_the_culprit_is_named() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn throttled_it_names_no_knee() {
-    let _alone = alone();
+    let _beside = beside();
     let Some(cgroup) = Cgroup::new() else {
         return skip("no CPU cgroup can be made here; that needs root and a mounted cgroup file system");
     };
@@ -217,8 +215,9 @@ fn throttled_it_names_no_knee() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn interrupted_it_says_what_it_saw() {
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("run");
     let searching = search(&["--servers=4", "--service-time=20ms"], "20:5000", 300, &to);

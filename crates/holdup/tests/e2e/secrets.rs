@@ -5,16 +5,17 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::mariadb::{self, CANARY, MariaDb, USER};
-use crate::program::{Running, alone, finish, holdup};
+use crate::program::{Running, beside, finish, holdup};
 use crate::python;
 use crate::service::Service;
 
 #[test]
+#[holdup_witness::judged]
 fn a_password_is_nowhere() {
     if !mariadb::is_here() {
         return;
     }
-    let _alone = alone();
+    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let server = MariaDb::start();
     let service = Service::start();

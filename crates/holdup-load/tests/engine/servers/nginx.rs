@@ -63,7 +63,7 @@ impl Nginx {
         let nginx = Self { child, http1, http2, tls, _dir: dir };
         let begun = Instant::now();
         while [http1, http2, tls].iter().any(|port| TcpStream::connect(("127.0.0.1", *port)).is_err()) {
-            assert!(begun.elapsed() < Duration::from_secs(20), "nginx doesn't listen");
+            assert!(begun.elapsed() < Duration::from_secs(120), "nginx doesn't listen");
             thread::sleep(Duration::from_millis(20));
         }
         Some(nginx)

@@ -7,7 +7,7 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use super::run;
-use crate::program::alone;
+use crate::program::beside;
 use crate::service::Service;
 
 const WIDTH: u16 = 72;
@@ -122,8 +122,9 @@ fn watch(no_color: bool) -> (Vec<String>, Screen) {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn the_view_renews_itself_and_goes_away() {
-    let _alone = alone();
+    let _beside = beside();
     for no_color in [false, true] {
         let (shown, screen) = watch(no_color);
         assert!(shown.len() >= 6, "{shown:#?}");
