@@ -1,0 +1,360 @@
+//! JSON as a walk over borrowed text: objects and arrays are gone through, nothing is built that nobody asks for, so that
+//! a body costs no memory beyond itself. What is no JSON (RFC 8259) is malformed, and so is what is nested deeper than
+//! anything OTLP has. OTLP's own rules of JSON are here too: 64-bit numbers may be text, `null` is as if it were not there.
+
+use std::borrow::Cow;
+
+use crate::Malformed;
+
+/// Deepest nesting; an OTLP body needs a dozen levels.
+const DEPTH_MAX: u32 = 64;
+
+/// A place in a JSON text.
+#[derive(Clone, Copy, Debug)]
+pub struct Json<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Json<'a> {
+    /// Before the first value of `text`.
+    pub fn new(text: &'a str) -> Self {
+        Self { text, at: 0, depth: 0 }
+    }
+
+    /// Refuses whatever follows but white space.
+    ///
+    /// # Errors
+    /// If something does.
+    pub fn end(&mut self) -> Result<(), Malformed> {
+        if self.peek().is_none() { Ok(()) } else { Err(Malformed("something follows the JSON")) }
+    }
+
+    /// Calls `each` with every key of an object, to read (or skip) its value. `null` is an object without keys.
+    ///
+    /// # Errors
+    /// If it is no object, or what `each` says.
+    pub fn object(
+        &mut self,
+        mut each: impl FnMut(&mut Self, &str) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        if self.null()? {
+            return Ok(());
+        }
+        self.all(b'{', b'}', "an object is missing", |json| {
+            let key = json.string()?;
+            json.expect(b':', "a colon is missing")?;
+            each(json, &key)
+        })
+    }
+
+    /// Calls `each` before every element of an array, to read (or skip) it. `null` is an empty array.
+    ///
+    /// # Errors
+    /// If it is no array, or what `each` says.
+    pub fn array(&mut self, each: impl FnMut(&mut Self) -> Result<(), Malformed>) -> Result<(), Malformed> {
+        if self.null()? {
+            return Ok(());
+        }
+        self.all(b'[', b']', "an array is missing", each)
+    }
+
+    fn all(
+        &mut self,
+        open: u8,
+        close: u8,
+        missing: &'static str,
+        mut each: impl FnMut(&mut Self) -> Result<(), Malformed>,
+    ) -> Result<(), Malformed> {
+        self.expect(open, missing)?;
+        if self.depth == DEPTH_MAX {
+            return Err(Malformed("the JSON is nested too deep"));
+        }
+        self.depth += 1;
+        if self.peek() == Some(close) {
+            self.at += 1;
+        } else {
+            loop {
+                each(self)?;
+                if self.peek() == Some(close) {
+                    self.at += 1;
+                    break;
+                }
+                self.expect(b',', "a comma is missing")?;
+            }
+        }
+        self.depth -= 1;
+        Ok(())
+    }
+
+    /// Text. `null` is empty text.
+    ///
+    /// # Errors
+    /// If it is no string.
+    pub fn string(&mut self) -> Result<Cow<'a, str>, Malformed> {
+        if self.peek() == Some(b'n') && self.null()? {
+            return Ok(Cow::Borrowed(""));
+        }
+        self.expect(b'"', "text is missing")?;
+        let mut owned = String::new();
+        loop {
+            let rest = self.text.get(self.at..).unwrap_or_default();
+            let length = rest.bytes().position(|b| matches!(b, b'"' | b'\\' | 0..=0x1f)).unwrap_or(rest.len());
+            let (plain, after) = rest.split_at(length);
+            self.at += length;
+            match after.as_bytes().first() {
+                Some(b'"') => {
+                    self.at += 1;
+                    if owned.is_empty() {
+                        return Ok(Cow::Borrowed(plain));
+                    }
+                    owned.push_str(plain);
+                    return Ok(Cow::Owned(owned));
+                }
+                Some(b'\\') => {
+                    owned.push_str(plain);
+                    self.at += 1;
+                    owned.push(self.escaped()?);
+                }
+                _ => return Err(Malformed("text is cut off, or holds a control character")),
+            }
+        }
+    }
+
+    fn escaped(&mut self) -> Result<char, Malformed> {
+        let byte = self.text.as_bytes().get(self.at).copied();
+        self.at += 1;
+        Ok(match byte {
+            Some(b'n') => '\n',
+            Some(b't') => '\t',
+            Some(b'r') => '\r',
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'u') => {
+                let unit = self.four_digits()?;
+                if !(0xd800..0xe000).contains(&unit) {
+                    return char::from_u32(unit).ok_or(Malformed("no such character"));
+                }
+                // A character beyond the first 65,536 is two units, the higher one first.
+                let follows = self.text.get(self.at..).is_some_and(|rest| rest.starts_with("\\u"));
+                if unit >= 0xdc00 || !follows {
+                    return Err(Malformed("half a character"));
+                }
+                self.at += 2;
+                let low = self.four_digits()?;
+                if !(0xdc00..0xe000).contains(&low) {
+                    return Err(Malformed("half a character"));
+                }
+                let character = 0x1_0000 + ((unit - 0xd800) << 10) + (low - 0xdc00);
+                char::from_u32(character).ok_or(Malformed("no such character"))?
+            }
+            _ => return Err(Malformed("no such escape in text")),
+        })
+    }
+
+    fn four_digits(&mut self) -> Result<u32, Malformed> {
+        let digits = self.text.get(self.at..self.at + 4).ok_or(Malformed("text is cut off"))?;
+        self.at += 4;
+        if !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return Err(Malformed("no such escape in text"));
+        }
+        u32::from_str_radix(digits, 16).map_err(|_| Malformed("no such escape in text"))
+    }
+
+    /// A whole number, as a number or as text; `null` is 0. One that is not in range, or not whole, is malformed.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn whole<N: std::str::FromStr + Default>(&mut self) -> Result<N, Malformed> {
+        let text = match self.peek() {
+            Some(b'n') => return self.null().map(|_| N::default()),
+            Some(b'"') => self.string()?,
+            _ => Cow::Borrowed(self.number()?),
+        };
+        text.parse().map_err(|_| Malformed("a whole number is none, or out of range"))
+    }
+
+    /// A number, as a number or as text, where `NaN` and `Infinity` may stand too; `null` is 0.
+    ///
+    /// # Errors
+    /// If it is none.
+    pub fn double(&mut self) -> Result<f64, Malformed> {
+        let text = match self.peek() {
+            Some(b'n') => return self.null().map(|_| 0.0),
+            Some(b'"') => self.string()?,
+            _ => Cow::Borrowed(self.number()?),
+        };
+        text.parse().map_err(|_| Malformed("a number is none"))
+    }
+
+    /// A whole number or a name: the place of the name in `names` is the number.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn one_of(&mut self, names: &[&str]) -> Result<u64, Malformed> {
+        if self.peek() != Some(b'"') {
+            return self.whole();
+        }
+        let name = self.string()?;
+        let place = names.iter().position(|known| *known == name);
+        place.map(|place| place as u64).or_else(|| name.parse().ok()).ok_or(Malformed("an unknown name of a constant"))
+    }
+
+    /// `true` or `false`; `null` is false.
+    ///
+    /// # Errors
+    /// If it is neither.
+    pub fn boolean(&mut self) -> Result<bool, Malformed> {
+        match self.peek() {
+            Some(b't') => self.word("true").map(|()| true),
+            Some(b'f') => self.word("false").map(|()| false),
+            _ if self.null()? => Ok(false),
+            _ => Err(Malformed("true or false is missing")),
+        }
+    }
+
+    /// The text of the next value, whatever it is, to be read by a walk of its own.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn raw(&mut self) -> Result<Self, Malformed> {
+        let _ = self.peek();
+        let before = *self;
+        self.skip()?;
+        Ok(Self { text: &self.text[..self.at], ..before })
+    }
+
+    /// What the next value begins with.
+    pub fn peek(&mut self) -> Option<u8> {
+        let rest = self.text.as_bytes().get(self.at..)?;
+        let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
+        self.at += blank;
+        rest.get(blank).copied()
+    }
+
+    /// Goes past the next value.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn skip(&mut self) -> Result<(), Malformed> {
+        match self.peek() {
+            Some(b'{') => self.object(|json, _| json.skip()),
+            Some(b'[') => self.array(Self::skip),
+            Some(b'"') => self.string().map(drop),
+            Some(b't' | b'f' | b'n') => self.boolean().map(drop),
+            _ => self.number().map(drop),
+        }
+    }
+
+    fn null(&mut self) -> Result<bool, Malformed> {
+        if self.peek() == Some(b'n') { self.word("null").map(|()| true) } else { Ok(false) }
+    }
+
+    fn word(&mut self, word: &str) -> Result<(), Malformed> {
+        if !self.text.get(self.at..).is_some_and(|rest| rest.starts_with(word)) {
+            return Err(Malformed("a value is none"));
+        }
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn expect(&mut self, byte: u8, missing: &'static str) -> Result<(), Malformed> {
+        if self.peek() != Some(byte) {
+            return Err(Malformed(missing));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<&'a str, Malformed> {
+        let _ = self.peek();
+        let bytes = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let digits = |from: usize| bytes.iter().skip(from).take_while(|b| b.is_ascii_digit()).count();
+        let none = Malformed("a number is none");
+        let mut length = usize::from(bytes.first() == Some(&b'-'));
+        let whole = digits(length);
+        if whole == 0 || (whole > 1 && bytes.get(length) == Some(&b'0')) {
+            return Err(none);
+        }
+        length += whole;
+        if bytes.get(length) == Some(&b'.') {
+            let decimals = digits(length + 1);
+            if decimals == 0 {
+                return Err(none);
+            }
+            length += 1 + decimals;
+        }
+        if matches!(bytes.get(length), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(bytes.get(length + 1), Some(b'+' | b'-')));
+            let exponent = digits(length + 1 + sign);
+            if exponent == 0 {
+                return Err(none);
+            }
+            length += 1 + sign + exponent;
+        }
+        let text = self.text.get(self.at..self.at + length).unwrap_or_default();
+        self.at += length;
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accepts(text: &str) -> bool {
+        let mut json = Json::new(text);
+        json.skip().and_then(|()| json.end()).is_ok()
+    }
+
+    /// serde_json is the judge of what is JSON.
+    #[test]
+    fn takes_what_is_json_and_nothing_else() {
+        for text in [
+            "{}", "[]", "null", "true", "fals", "-0.5e+3", "01", "1.", ".5", "-", "1e", "1 2", "[1,]", "[,1]", "{\"a\":1,}",
+            "{\"a\" : [1 , {\"b\":null}] }", "{a:1}", "\"\\u00e9\\n\"", "\"\\ud83d\\ude00\"", "\"\\ud83d\"", "\"\\udc00\"",
+            "\"\\ud83d\\u0041\"", "\"\\x\"", "\"\n\"", "\"open", "[1", "{\"a\"", "", " ", "\u{feff}1", "\"\\u00e\"", "nul",
+            "[true,false]", "\"\\u+123\"", "{\"a\":}", "tru e",
+        ] {
+            assert_eq!(accepts(text), serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
+        }
+        assert!(accepts(&("[".repeat(60) + &"]".repeat(60))));
+        assert!(!accepts(&("[".repeat(100_000) + &"]".repeat(100_000))));
+    }
+
+    #[test]
+    fn values_are_read() {
+        assert_eq!(Json::new("\"a\\\"\\u00e9\\ud83d\\ude00\"").string().unwrap(), "a\"\u{e9}\u{1f600}");
+        assert!(matches!(Json::new(" \"plain\"").string(), Ok(Cow::Borrowed("plain"))));
+        assert_eq!(Json::new("\"18446744073709551615\"").whole(), Ok(u64::MAX));
+        assert_eq!(Json::new("12").whole(), Ok(12_i64));
+        assert_eq!(Json::new("null").whole(), Ok(0_u64));
+        assert!(Json::new("1.5").whole::<u64>().is_err());
+        assert!(Json::new("\"-1\"").whole::<u64>().is_err());
+        assert_eq!(Json::new("\"Infinity\"").double(), Ok(f64::INFINITY));
+        assert_eq!(Json::new("2.5e1").double(), Ok(25.0));
+        assert_eq!(Json::new("\"B\"").one_of(&["A", "B"]), Ok(1));
+        assert_eq!(Json::new("7").one_of(&["A", "B"]), Ok(7));
+        assert!(Json::new("\"C\"").one_of(&["A", "B"]).is_err());
+    }
+
+    #[test]
+    fn a_value_can_be_gone_through_later() {
+        let mut later = None;
+        let mut json = Json::new("{\"a\": [1, 2] , \"b\": 3}");
+        json.object(|json, key| {
+            if key == "a" {
+                later = Some(json.raw()?);
+                return Ok(());
+            }
+            json.skip()
+        })
+        .unwrap();
+        let mut sum = 0;
+        let mut later = later.unwrap();
+        later.array(|json| json.whole::<u64>().map(|n| sum += n)).unwrap();
+        assert_eq!((sum, later.end()), (3, Ok(())));
+    }
+}

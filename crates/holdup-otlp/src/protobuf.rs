@@ -1,0 +1,185 @@
+//! Protocol Buffers' wire format as a walk over borrowed bytes: a message is its fields, one after the other, and nothing
+//! is built that nobody asks for. It knows no schema: what a field's number means is for whoever walks
+//! (<https://protobuf.dev/programming-guides/encoding/>). Groups, which no OTLP message has, are malformed to it.
+
+use std::borrow::Cow;
+
+use crate::Malformed;
+
+/// One field's value as it stands on the wire.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Wire<'a> {
+    /// Wire type 0.
+    Varint(u64),
+    /// Wire type 1.
+    Fixed64(u64),
+    /// Wire type 2: text, bytes, a message, packed numbers.
+    Bytes(&'a [u8]),
+    /// Wire type 5.
+    Fixed32(u32),
+}
+
+impl<'a> Wire<'a> {
+    /// The bytes, if it has any.
+    pub fn bytes(self) -> Option<&'a [u8]> {
+        if let Self::Bytes(bytes) = self { Some(bytes) } else { None }
+    }
+
+    /// The text. Bytes that are no UTF-8 are replaced: one bad attribute does not cost the body.
+    pub fn text(self) -> Cow<'a, str> {
+        String::from_utf8_lossy(self.bytes().unwrap_or_default())
+    }
+
+    /// The number, whichever way it was sent; 0 for bytes.
+    pub fn number(self) -> u64 {
+        match self {
+            Self::Varint(number) | Self::Fixed64(number) => number,
+            Self::Fixed32(number) => u64::from(number),
+            Self::Bytes(_) => 0,
+        }
+    }
+
+    /// The number as a double.
+    pub fn double(self) -> f64 {
+        match self {
+            Self::Fixed64(bits) => f64::from_bits(bits),
+            Self::Fixed32(bits) => f64::from(f32::from_bits(bits)),
+            Self::Varint(_) | Self::Bytes(_) => 0.0,
+        }
+    }
+}
+
+/// Fields of a message, in the order they were sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Fields<'a>(pub &'a [u8]);
+
+impl<'a> Fields<'a> {
+    /// The next field's number and value; none at the end.
+    ///
+    /// # Errors
+    /// If the bytes are no message.
+    pub fn next(&mut self) -> Result<Option<(u64, Wire<'a>)>, Malformed> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        let tag = self.varint()?;
+        let value = match tag & 7 {
+            0 => Wire::Varint(self.varint()?),
+            1 => Wire::Fixed64(u64::from_le_bytes(self.array()?)),
+            2 => {
+                let length = usize::try_from(self.varint()?).unwrap_or(usize::MAX);
+                let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed("a field is cut off"))?;
+                self.0 = rest;
+                Wire::Bytes(bytes)
+            }
+            5 => Wire::Fixed32(u32::from_le_bytes(self.array()?)),
+            _ => return Err(Malformed("a field of a kind that there is not")),
+        };
+        match tag >> 3 {
+            0 => Err(Malformed("a field without a number")),
+            number => Ok(Some((number, value))),
+        }
+    }
+
+    /// Calls `each` with every field.
+    ///
+    /// # Errors
+    /// If the bytes are no message, or what `each` says.
+    pub fn each(mut self, mut each: impl FnMut(u64, Wire<'a>) -> Result<(), Malformed>) -> Result<(), Malformed> {
+        while let Some((number, value)) = self.next()? {
+            each(number, value)?;
+        }
+        Ok(())
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(Malformed("a number is cut off"))?;
+        self.0 = rest;
+        Ok(*bytes)
+    }
+
+    fn varint(&mut self) -> Result<u64, Malformed> {
+        let mut value = 0;
+        for (index, &byte) in self.0.iter().enumerate().take(10) {
+            value |= u64::from(byte & 0x7f) << (7 * index as u32);
+            if byte < 0x80 {
+                self.0 = &self.0[index + 1..];
+                return Ok(value);
+            }
+        }
+        Err(Malformed("a number is cut off"))
+    }
+}
+
+/// Appends a field of bytes, text or a message.
+pub fn put_bytes(out: &mut Vec<u8>, number: u64, bytes: &[u8]) {
+    put_varint(out, number << 3 | 2);
+    put_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
+}
+
+/// Appends a field that is a number; 0, which is what a field that is not there means, is left out.
+pub fn put_number(out: &mut Vec<u8>, number: u64, value: u64) {
+    if value != 0 {
+        put_varint(out, number << 3);
+        put_varint(out, value);
+    }
+}
+
+fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(bytes: &[u8]) -> Result<Vec<(u64, Wire<'_>)>, Malformed> {
+        let mut found = Vec::new();
+        Fields(bytes).each(|number, value| {
+            found.push((number, value));
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
+    #[test]
+    fn all_kinds_and_what_was_written_is_read() {
+        let mut bytes = Vec::new();
+        put_number(&mut bytes, 1, 300);
+        put_number(&mut bytes, 2, 0);
+        put_bytes(&mut bytes, 1_000, b"ab");
+        bytes.extend([3 << 3 | 1, 1, 0, 0, 0, 0, 0, 0, 0x80, 4 << 3 | 5, 7, 0, 0, 0]);
+        put_number(&mut bytes, 5, u64::MAX);
+        let expected = [
+            (1, Wire::Varint(300)),
+            (1_000, Wire::Bytes(b"ab")),
+            (3, Wire::Fixed64(1 << 63 | 1)),
+            (4, Wire::Fixed32(7)),
+            (5, Wire::Varint(u64::MAX)),
+        ];
+        assert_eq!(fields(&bytes), Ok(expected.to_vec()));
+    }
+
+    #[test]
+    fn what_is_cut_or_none_is_refused() {
+        for bad in [
+            &b"\x08"[..],
+            b"\x08\x80",
+            b"\x0a\x02a",
+            b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01",
+            b"\x09\0\0",
+            b"\x0d\0",
+            b"\x0b",
+            b"\x00\x01",
+            &[0xff; 20],
+        ] {
+            assert!(fields(bad).is_err(), "{bad:?}");
+        }
+        assert_eq!(Wire::Bytes(b"a\xffb").text(), "a\u{fffd}b");
+    }
+}
