@@ -1,4 +1,6 @@
-//! What differs between the languages of servers, as questions the lexer asks. It holds no state.
+//! What differs between the languages of servers, as questions the lexer and the digest ask. It holds no state.
+
+use crate::words::{Meaning, meaning};
 
 /// Whose SQL it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -9,6 +11,9 @@ pub enum Dialect {
     /// `NO_BACKSLASH_ESCAPES` a string that ends in a backslash is taken to go on, so the rest is read out of step.
     #[default]
     MySql,
+    /// PostgreSQL 10 to 18 with `standard_conforming_strings` on, as it is by default: `"…"` is a name, a backslash
+    /// escapes in `E'…'` only, `$tag$ … $tag$` is a string, comments nest.
+    PostgreSql,
 }
 
 impl Dialect {
@@ -40,6 +45,45 @@ impl Dialect {
     /// Whether what stands in `/*! … */` is run.
     pub(crate) fn executable_comment(self) -> bool {
         matches!(self, Self::MySql)
+    }
+
+    /// Whether comments may stand in a comment.
+    pub(crate) fn comments_nest(self) -> bool {
+        matches!(self, Self::PostgreSql)
+    }
+
+    /// Whether `@` begins a variable and is no operator.
+    pub(crate) fn at_begins_variable(self) -> bool {
+        matches!(self, Self::MySql)
+    }
+
+    /// Whether several words are one to the server (`SUBSTR`, `MID`), so that its own texts have either.
+    pub(crate) fn has_synonyms(self) -> bool {
+        matches!(self, Self::MySql)
+    }
+
+    /// Whether letter case counts in names that stand in quotes.
+    pub(crate) fn quoted_name_keeps_case(self) -> bool {
+        matches!(self, Self::PostgreSql)
+    }
+
+    /// Whether the type behind `'…'::type` says nothing about the statement: drivers add it to the values they fill in.
+    pub(crate) fn casts_of_values_go(self) -> bool {
+        matches!(self, Self::PostgreSql)
+    }
+
+    /// What a bare word means.
+    pub(crate) fn meaning(self, word: &[u8]) -> Meaning {
+        match meaning(word) {
+            // MySQL takes `VALUE` for `VALUES`; elsewhere it is what columns are called.
+            Meaning::Values if self == Self::PostgreSql && word.eq_ignore_ascii_case(b"value") => Meaning::Name,
+            meaning => meaning,
+        }
+    }
+
+    /// Whether an operator may follow a bare word.
+    pub(crate) fn ends_operand(self, word: &[u8]) -> bool {
+        matches!(self.meaning(word), Meaning::Name | Meaning::Constant)
     }
 
     /// Whether a name may begin with a digit.

@@ -3,6 +3,8 @@
 
 use crate::Dialect;
 
+mod postgresql;
+
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
@@ -14,7 +16,7 @@ pub enum TokenKind {
     QuotedName,
     /// A string, a number, a hex or bit literal, `\N`.
     Literal,
-    /// A placeholder: `?`.
+    /// A placeholder: `?`, `$1`; of drivers that fill in themselves `%s`, `%(name)s`, `:name`.
     Parameter,
     /// A list of values that was collapsed before: `?+` of holdup's, `...` of a server's digest text.
     ParameterList,
@@ -50,6 +52,8 @@ pub struct Lexer<'a> {
     at: usize,
     dialect: Dialect,
     last: Option<TokenKind>,
+    /// Whether what was read last may stand before an operator.
+    after_operand: bool,
     in_executable_comment: bool,
 }
 
@@ -60,7 +64,7 @@ const OPERATORS: &[&[u8]] =
 impl<'a> Lexer<'a> {
     /// A lexer at the start of `sql`.
     pub fn new(sql: &'a [u8], dialect: Dialect) -> Self {
-        Self { sql, at: 0, dialect, last: None, in_executable_comment: false }
+        Self { sql, at: 0, dialect, last: None, after_operand: false, in_executable_comment: false }
     }
 
     fn byte(&self, ahead: usize) -> u8 {
@@ -118,6 +122,7 @@ impl<'a> Lexer<'a> {
         let rest = self.rest();
         let line = || rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         match (self.byte(0), self.byte(1)) {
+            (b'/', b'*') if self.dialect.comments_nest() => Some(nested_comment(rest)),
             (b'/', b'*') => {
                 Some(rest.windows(2).skip(2).position(|pair| pair == b"*/").map_or(rest.len(), |found| found + 4))
             }
@@ -187,6 +192,16 @@ impl<'a> Lexer<'a> {
         if self.is_string_quote(byte) {
             return (TokenKind::Literal, self.quoted(0, self.dialect.backslash_escapes()));
         }
+        if !self.after_operand
+            && let Some(length) = self.driver_placeholder(self.rest())
+        {
+            return (TokenKind::Parameter, length);
+        }
+        if self.dialect == Dialect::PostgreSql
+            && let Some(found) = self.postgresql()
+        {
+            return found;
+        }
         match byte {
             b'"' => (TokenKind::QuotedName, self.quoted(0, false)),
             b'`' if self.dialect.backtick_quotes_name() => (TokenKind::QuotedName, self.quoted(0, false)),
@@ -201,8 +216,8 @@ impl<'a> Lexer<'a> {
             b'.' if self.rest().starts_with(b"...") => (TokenKind::ParameterList, 3),
             b'.' if next.is_ascii_digit() && !self.name_after_dot() => self.number(),
             b'.' => (TokenKind::Dot, 1),
-            b'@' => self.variable(),
-            b'\\' if next == b'N' => (TokenKind::Literal, 2),
+            b'@' if self.dialect.at_begins_variable() => self.variable(),
+            b'\\' if next == b'N' && self.dialect.backslash_escapes() => (TokenKind::Literal, 2),
             b'0'..=b'9' => self.number(),
             _ if is_word_byte(byte) => {
                 let length = self.word_length(0);
@@ -217,6 +232,21 @@ impl<'a> Lexer<'a> {
                 let known = OPERATORS.iter().find(|operator| self.rest().starts_with(operator));
                 (TokenKind::Operator, known.map_or(1, |operator| operator.len()))
             }
+        }
+    }
+
+    /// Length of the placeholder of a driver that `text` begins with: `%s`, `%(name)s`, `:name`. Servers see none of
+    /// them, applications' own accounts do.
+    fn driver_placeholder(&self, text: &[u8]) -> Option<usize> {
+        let word = |from: usize| text.iter().skip(from).take_while(|byte| is_word_byte(**byte)).count();
+        match text.get(..2)? {
+            b"%s" => (word(1) == 1).then_some(2),
+            b"%(" => {
+                let name = word(2);
+                (name > 0 && text.get(2 + name..)?.starts_with(b")s") && word(3 + name) == 1).then_some(name + 4)
+            }
+            [b':', first] if first.is_ascii_alphabetic() || *first == b'_' => Some(1 + word(1)),
+            _ => None,
         }
     }
 
@@ -238,10 +268,32 @@ impl<'a> Iterator for Lexer<'a> {
         let text = self.sql.get(self.at..end).unwrap_or_default();
         self.at = end;
         if kind != TokenKind::Comment {
+            self.after_operand = match kind {
+                TokenKind::Word => self.last == Some(TokenKind::Dot) || self.dialect.ends_operand(text),
+                TokenKind::Operator => text == b"]",
+                TokenKind::Open | TokenKind::Comma | TokenKind::Dot | TokenKind::Semicolon => false,
+                _ => true,
+            };
             self.last = Some(kind);
         }
         Some(Token { kind, text })
     }
+}
+
+/// Length of the comment that `text` begins with, in which there may be others.
+fn nested_comment(text: &[u8]) -> usize {
+    let (mut at, mut depth) = (2, 1_usize);
+    while let Some(pair) = text.get(at..at + 2) {
+        match pair {
+            b"*/" => (depth, at) = (depth - 1, at + 2),
+            b"/*" => (depth, at) = (depth + 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
 }
 
 fn is_word_byte(byte: u8) -> bool {

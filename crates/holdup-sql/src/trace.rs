@@ -7,8 +7,8 @@ use crate::{Dialect, Lexer, TokenKind};
 /// The 32 hex digits of the trace id in a `traceparent` (W3C Trace Context, version 00 or later) in any comment of `sql`.
 ///
 /// `None` if there is no such comment, or what it holds is malformed or the invalid all-zero id.
-pub fn trace_id(sql: impl AsRef<[u8]>) -> Option<String> {
-    Lexer::new(sql.as_ref(), Dialect::MySql)
+pub fn trace_id(sql: impl AsRef<[u8]>, dialect: Dialect) -> Option<String> {
+    Lexer::new(sql.as_ref(), dialect)
         .filter(|token| token.kind == TokenKind::Comment)
         .find_map(|comment| in_comment(comment.text))
 }
@@ -80,7 +80,9 @@ mod tests {
             format!("SELECT 1 /*traceparent=%2700-{}-c532cb4098ac3dd2-01%27*/", ID.to_uppercase()),
             format!("SELECT /* traceparent='broken' */ 1 /* traceparent = '00-{ID}-c532cb4098ac3dd2-01"),
         ] {
-            assert_eq!(trace_id(&sql).as_deref(), Some(ID), "{sql}");
+            for dialect in [Dialect::MySql, Dialect::PostgreSql] {
+                assert_eq!(trace_id(&sql, dialect).as_deref(), Some(ID), "{sql}");
+            }
         }
     }
 
@@ -95,7 +97,13 @@ mod tests {
             format!("SELECT 1 /*traceparent='00-{}-c532cb4098ac3dd2-01'*/", &ID[1..]),
             format!("SELECT 1 /*traceparent='00-{ID}-c532cb4098ac3d"),
         ] {
-            assert_eq!(trace_id(&sql), None, "{sql}");
+            assert_eq!(trace_id(&sql, Dialect::MySql), None, "{sql}");
         }
+        // What is a string to one server is a comment behind a string to another.
+        let sql = format!(r"SELECT 'a\' /*traceparent='00-{ID}-c532cb4098ac3dd2-01'*/");
+        assert_eq!(trace_id(&sql, Dialect::MySql), None);
+        assert_eq!(trace_id(&sql, Dialect::PostgreSql).as_deref(), Some(ID));
+        let sql = format!("SELECT $$ /*traceparent='00-{ID}-c532cb4098ac3dd2-01'*/ $$");
+        assert_eq!(trace_id(&sql, Dialect::PostgreSql), None);
     }
 }

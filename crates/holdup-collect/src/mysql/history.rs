@@ -210,7 +210,7 @@ fn execution(source: &str, session_id: Option<i64>, at: i64, row: &Row) -> Optio
         rows_examined: number(5),
         rows_sent: number(6),
         errors: number(7),
-        trace_id: trace_id(&sql),
+        trace_id: trace_id(&sql, Dialect::MySql),
         ..Statement::default()
     })
 }

@@ -124,7 +124,7 @@ pub(super) fn sample(
             blocked_by: locks.0.get(&id).copied().flatten().filter(|_| true_state == "lock_wait"),
             digest: text.as_deref().map(digest_of_text),
             digest_text: text,
-            trace_id: info.as_deref().and_then(trace_id),
+            trace_id: info.as_deref().and_then(|info| trace_id(info, Dialect::MySql)),
         });
     }
     // So that a server without a session to show is told from one whose sessions were not read.
