@@ -1,7 +1,7 @@
 //! The workspace's tests, of which those that failed are run again, alone: on a machine that stalls now and then a test
 //! that measures can fail once. That is not hidden: what failed and then passed is named at the end of the pass, and so is
 //! what the machine did not let be judged. What fails alone as well has failed. It repeats nothing that did not say which
-//! test it was: a crash, what does not compile.
+//! test it was: a crash, what does not compile. It stops trying when the clock says so.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -9,7 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail};
 
-use crate::steps::cargo;
+use crate::build::linted;
+use crate::steps::{Clock, cargo};
 
 /// How often a test that failed is run again.
 const AGAIN: usize = 2;
@@ -21,9 +22,9 @@ const MOST: usize = 10;
 ///
 /// # Errors
 /// If a test failed and did not pass alone, or something else went wrong than a test.
-pub fn tests(root: &Path) -> Result<Vec<String>> {
+pub fn tests(root: &Path, clock: &Clock) -> Result<Vec<String>> {
     let mut seen = Seen::default();
-    let is_well = watched(cargo(root, &["test", "--workspace", "--no-fail-fast"]), &mut seen)?;
+    let is_well = watched(clock.told(linted(cargo(root, &["test", "--workspace", "--no-fail-fast"]))), &mut seen)?;
     let mut said: Vec<String> = seen.undecided;
     if is_well {
         return Ok(said);
@@ -38,7 +39,9 @@ pub fn tests(root: &Path) -> Result<Vec<String>> {
     let mut failed = Vec::new();
     for target in &seen.failed {
         for test in &target.tests {
-            match (1..=AGAIN).find(|_| passes_alone(root, target, test, &mut said).unwrap_or(false)) {
+            let again =
+                |said: &mut _| !clock.is_over() && passes_alone(root, clock, target, test, said).unwrap_or(false);
+            match (1..=AGAIN).find(|_| again(&mut said)) {
                 Some(1) => said.push(format!("flaky: {test} failed once and passed alone ({})", target.arguments)),
                 Some(n) => said.push(format!("flaky: {test} failed {n} times and passed alone ({})", target.arguments)),
                 None => failed.push(format!("cargo test {} -- --exact '{test}'", target.arguments)),
@@ -51,17 +54,19 @@ pub fn tests(root: &Path) -> Result<Vec<String>> {
     for line in &said {
         println!("{line}");
     }
-    bail!("failed, and failed {AGAIN} times more alone:\n  {}", failed.join("\n  "))
+    let how =
+        if clock.is_over() { "failed, with no time left to try again" } else { "failed, and failed alone as well" };
+    bail!("{how}:\n  {}", failed.join("\n  "))
 }
 
-fn passes_alone(root: &Path, target: &Target, test: &str, said: &mut Vec<String>) -> Result<bool> {
+fn passes_alone(root: &Path, clock: &Clock, target: &Target, test: &str, said: &mut Vec<String>) -> Result<bool> {
     println!("== again, alone: {test}");
     // Of the whole workspace, as before: for one package alone its dependencies might have other features, and be built again.
     let mut arguments = vec!["test", "--workspace"];
     arguments.extend(target.kind());
     arguments.extend(["--", "--exact", test]);
     let mut seen = Seen::default();
-    let is_well = watched(cargo(root, &arguments), &mut seen)?;
+    let is_well = watched(clock.told(linted(cargo(root, &arguments))), &mut seen)?;
     said.append(&mut seen.undecided);
     // A name that is none would pass as well.
     Ok(is_well && seen.passed > 0)

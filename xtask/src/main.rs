@@ -2,8 +2,8 @@
 //! table of contents. It builds and tests; it never publishes.
 
 mod bench;
+mod build;
 mod ci;
-mod docs;
 mod flaky;
 mod fuzz;
 mod new;
@@ -18,8 +18,8 @@ use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "\
 cargo xtask ci                    what CI runs, in order; stops at the first step that fails
-cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node, cargo-fuzz
-cargo xtask fuzz [--seconds N]    only the fuzzers, each for N seconds (those of what users write: three times)
+cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node
+cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
@@ -46,8 +46,10 @@ fn run(words: &[&str]) -> Result<()> {
         ["fuzz"] => fuzz::run(&root, fuzz::SECONDS),
         ["fuzz", "--seconds", seconds] => fuzz::run(&root, seconds.parse().context("--seconds takes a whole number")?),
         ["tidy"] => tidy::run(&root),
-        ["docs"] => docs::write(&root),
-        ["docs", "--check"] => docs::check(&root),
+        ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages"])),
+        ["docs", "--check"] => {
+            steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages", "--", "--check"]))
+        }
         ["new", "rule", name] => new::rule(&root, name),
         ["bench", flags @ ..] => bench::run(&root, flags),
         ["new", "collector", name] => new::collector(&root, name),

@@ -1,6 +1,6 @@
 //! Sees to what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python with readers of Parquet and JSON
-//! Schema, Node, cargo-fuzz. What it may install it installs (apt as root, PyPI into target/py, crates.io into
-//! target/tools); otherwise it says what to install and fails.
+//! Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
+//! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
 use std::ffi::OsString;
 use std::fs;
@@ -49,7 +49,6 @@ pub fn run(root: &Path) -> Result<Tools> {
     server(root, "postgresql")?;
     server(root, "nginx-light")?;
     server(root, "prometheus")?;
-    cargo_fuzz(root)?;
     let python = python(root)?;
     node(root, &python)
 }

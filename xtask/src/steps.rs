@@ -3,9 +3,37 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result, bail};
+
+/// What tests that are tried again look at, too: seconds since 1970 after which nothing is.
+const UNTIL: &str = "HOLDUP_PATIENCE_UNTIL";
+
+/// Until when things are run again.
+pub struct Clock {
+    until: Instant,
+}
+
+impl Clock {
+    /// So long from now on.
+    pub fn until(patience: Duration) -> Self {
+        Self { until: Instant::now() + patience }
+    }
+
+    /// Whether nothing is to be run again.
+    pub fn is_over(&self) -> bool {
+        Instant::now() > self.until
+    }
+
+    /// Tells it to a command.
+    pub fn told(&self, mut command: Command) -> Command {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let until = now + self.until.saturating_duration_since(Instant::now());
+        command.env(UNTIL, until.as_secs().to_string());
+        command
+    }
+}
 
 /// Runs `work` as a step called `name`; `way_out` is printed if it fails.
 pub fn step<T>(name: &str, way_out: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {

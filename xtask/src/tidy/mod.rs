@@ -2,7 +2,6 @@
 //! already so when a check came is in `xtask/ratchet.txt` and may only get better.
 
 mod checks;
-mod house;
 mod ratchet;
 
 use std::fs;
@@ -46,7 +45,6 @@ pub fn run(root: &Path) -> Result<()> {
 /// What is wrong, and the ratchet as it would be.
 fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     let mut problems: Vec<String> = sources.iter().flat_map(checks::all).collect();
-    problems.extend(house::rules(sources));
     let counts = Ratchet::count(sources);
     problems.extend(counts.risen(kept));
     (problems, counts)

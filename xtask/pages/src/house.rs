@@ -1,31 +1,38 @@
-//! Checks of files against each other: every rule is registered, named for its file, and documented.
+//! Files of rules against their list: every rule is registered, named for its file, and documented.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 
+use anyhow::Result;
 use holdup_diagnose::rules;
 
-use super::Source;
-
-const RULES: &str = "crates/holdup-diagnose/src/rules/";
+const RULES: &str = "crates/holdup-diagnose/src/rules";
 
 /// What is wrong with the rules.
-pub fn rules(sources: &[Source]) -> Vec<String> {
+pub fn rules(root: &Path) -> Result<Vec<String>> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(root.join(RULES))? {
+        let path = entry?.path();
+        if let (Some("rs"), Some(name)) = (path.extension().and_then(|e| e.to_str()), path.file_stem()) {
+            files.push((name.to_string_lossy().into_owned(), fs::read_to_string(&path)?));
+        }
+    }
+    files.sort();
     let registered: BTreeSet<&str> = rules::ALL.iter().map(|rule| rule.cause).collect();
-    let mut problems = registry(sources, &registered);
+    let mut problems = registry(&files, &registered);
     let sections = rules::ALL.iter().map(|rule| (rule.cause, rule.doc.title, rule.doc.sections().to_vec()));
     problems.extend(sections.flat_map(|(cause, title, sections)| undocumented(cause, title, &sections)));
-    problems
+    Ok(problems)
 }
 
-/// Files with a rule that is not in the list, and listed causes without a file of that name.
-fn registry(sources: &[Source], registered: &BTreeSet<&str>) -> Vec<String> {
-    let files: BTreeSet<&str> = sources
-        .iter()
-        .filter(|source| source.text.contains("pub const RULE: Rule"))
-        .filter_map(|source| source.path.strip_prefix(RULES)?.strip_suffix(".rs"))
-        .collect();
-    let unlisted = files.difference(registered).map(|file| format!("{RULES}{file}.rs: its rule is not in rules::ALL"));
-    let unfiled = registered.difference(&files).map(|cause| format!("{cause}: no file {RULES}{cause}.rs has its rule"));
+/// Of files, by name, those with a rule that is not in the list, and listed causes without a file of that name.
+fn registry(files: &[(String, String)], registered: &BTreeSet<&str>) -> Vec<String> {
+    let with_rule = files.iter().filter(|(_, text)| text.contains("pub const RULE: Rule"));
+    let files: BTreeSet<&str> = with_rule.map(|(name, _)| name.as_str()).collect();
+    let unlisted = files.difference(registered).map(|file| format!("{RULES}/{file}.rs: its rule is not in rules::ALL"));
+    let unfiled =
+        registered.difference(&files).map(|cause| format!("{cause}: no file {RULES}/{cause}.rs has its rule"));
     unlisted.chain(unfiled).collect()
 }
 
@@ -43,14 +50,14 @@ fn undocumented(cause: &str, title: &str, sections: &[(&str, &str)]) -> Vec<Stri
 mod tests {
     use super::*;
 
-    fn rule_file(name: &str) -> Source {
-        Source { path: format!("{RULES}{name}.rs"), text: "//! x\npub const RULE: Rule = Rule {".to_owned() }
+    fn rule_file(name: &str) -> (String, String) {
+        (name.to_owned(), "//! x\npub const RULE: Rule = Rule {".to_owned())
     }
 
     #[test]
     fn a_rule_must_be_listed_and_filed() {
         let listed = BTreeSet::from(["a", "b"]);
-        let parts = Source { path: format!("{RULES}timing.rs"), text: "//! Shared parts, no rule.".to_owned() };
+        let parts = ("timing".to_owned(), "//! Shared parts, no rule.".to_owned());
         assert!(registry(&[rule_file("a"), rule_file("b"), parts], &listed).is_empty());
         let problems = registry(&[rule_file("a"), rule_file("c")], &listed);
         assert_eq!(problems.len(), 2, "{problems:?}");

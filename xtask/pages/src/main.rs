@@ -1,10 +1,12 @@
 //! Pages that are made of the code: `docs/causes/<slug>.md` of the rules' docs and `docs/collectors.md` of the
-//! registered sources. They are committed, so that they can be read where nothing is built; `--check` says
-//! whether they still are what the code gives.
+//! registered sources. They are committed, so that they can be read where nothing is built; a test says whether they
+//! still are what the code gives and whether every rule has its place, and so does `--check`. `cargo xtask docs` is the way to call it.
+
+mod house;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use holdup_collect::watch::SCHEMES;
@@ -12,8 +14,25 @@ use holdup_diagnose::rules::{self, Rule};
 
 const CAUSES: &str = "docs/causes";
 
+fn main() -> Result<()> {
+    match std::env::args().nth(1).as_deref() {
+        None => write(&root()),
+        Some("--check") => {
+            check(&root())?;
+            let problems = house::rules(&root())?;
+            if problems.is_empty() { Ok(()) } else { bail!("{}", problems.join("\n")) }
+        }
+        Some(other) => bail!("{other}: there is --check and nothing else"),
+    }
+}
+
+/// The checkout this program was built from.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
 /// Writes every page, and removes pages of causes that are gone.
-pub fn write(root: &Path) -> Result<()> {
+fn write(root: &Path) -> Result<()> {
     fs::create_dir_all(root.join(CAUSES))?;
     let pages = pages();
     for path in strays(root, &pages) {
@@ -30,7 +49,7 @@ pub fn write(root: &Path) -> Result<()> {
 }
 
 /// Fails if a page is not what [`write`] would give.
-pub fn check(root: &Path) -> Result<()> {
+fn check(root: &Path) -> Result<()> {
     let pages = pages();
     let mut stale = strays(root, &pages);
     stale.extend(
@@ -98,6 +117,12 @@ fn collectors() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_committed_is_what_the_code_gives() {
+        check(&root()).expect("run: cargo xtask docs");
+        assert_eq!(house::rules(&root()).expect("the rules' folder"), [""; 0]);
+    }
 
     #[test]
     fn every_rule_and_source_has_its_place() {
