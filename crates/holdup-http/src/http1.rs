@@ -27,6 +27,9 @@ pub const MAX_HEADERS: usize = 128;
 /// Most interim responses (100, 103) before the real one.
 pub const MAX_INTERIM: u32 = 32;
 
+/// Most bytes of a response's `Server-Timing` fields that are kept.
+pub const MAX_TIMING_BYTES: usize = 2 * 1024;
+
 /// A buffer for heads that arrive in pieces is kept between responses up to this size.
 const KEPT_HEAD_BYTES: usize = 4 * 1024;
 
@@ -65,6 +68,27 @@ pub struct Head {
     pub location: Option<Box<[u8]>>,
     /// Each `Set-Cookie`, if wanted.
     pub set_cookie: Vec<Box<[u8]>>,
+    /// What `Server-Timing` says, if wanted: several fields are joined by commas, as RFC 9110, section 5.3, has it. One
+    /// that does not fit is left out.
+    pub server_timing: Vec<u8>,
+}
+
+impl Head {
+    /// A `Server-Timing` field.
+    fn add_timing(&mut self, value: &[u8]) {
+        let separator: &[u8] = if self.server_timing.is_empty() { b"" } else { b"," };
+        if self.server_timing.len() + separator.len() + value.len() <= MAX_TIMING_BYTES {
+            self.server_timing.extend_from_slice(separator);
+            self.server_timing.extend_from_slice(value);
+        }
+    }
+
+    /// Forgets what was picked out.
+    fn clear(&mut self) {
+        self.location = None;
+        self.set_cookie.clear();
+        self.server_timing.clear();
+    }
 }
 
 /// Parser of one response after another on one connection.
@@ -110,9 +134,8 @@ impl Parser {
         self.pieces.clear();
         self.body = Body::Head;
         self.head.status = 0;
-        if self.wanted.picks() {
-            self.head.location = None;
-            self.head.set_cookie.clear();
+        if self.wanted.picks() || self.wanted.server_timing {
+            self.head.clear();
         }
         if self.wanted.keeps() {
             self.kept.clear(wanted);
@@ -164,6 +187,9 @@ impl Parser {
             {
                 if KEEP && self.wanted.head {
                     self.kept.head(&rest[..length]);
+                }
+                if facts.has_timing && self.wanted.server_timing {
+                    self.pick_timing(&rest[..length]);
                 }
                 at += length;
                 self.begin_body(facts)?;
@@ -258,6 +284,16 @@ impl Parser {
         }
     }
 
+    /// Picks `Server-Timing` out of a head that was recognised: its values differ from response to response.
+    #[inline(never)]
+    fn pick_timing(&mut self, head: &[u8]) {
+        for (name, value) in kept::fields_of(head) {
+            if name.eq_ignore_ascii_case(b"server-timing") {
+                self.head.add_timing(value);
+            }
+        }
+    }
+
     /// Reads the head; the bytes of `bytes` that belong to it once it is whole.
     fn read_head(&mut self, bytes: &[u8], memo: Option<&mut HeadMemo>) -> Result<Option<usize>, Malformed> {
         // Most heads arrive whole: those are parsed where they are, without a copy.
@@ -298,8 +334,7 @@ impl Parser {
         // 101 ends HTTP on this connection; the others below 200 are followed by the real response.
         if facts.status < 200 && facts.status != 101 {
             self.interim += 1;
-            self.head.location = None;
-            self.head.set_cookie.clear();
+            self.head.clear();
             return if self.interim > MAX_INTERIM { Err(Malformed::HeadTooLarge) } else { Ok(()) };
         }
         self.head.status = facts.status;

@@ -76,6 +76,9 @@ pub struct Wanted {
     pub location: bool,
     /// `Set-Cookie`, to keep a session.
     pub set_cookie: bool,
+    /// `Server-Timing`: what the server says of its own time. Of HTTP/1 so many bytes are kept as
+    /// [`http1::MAX_TIMING_BYTES`] says.
+    pub server_timing: bool,
     /// Every header field. HTTP/1 keeps the head's bytes, HTTP/2 hands each field on.
     pub head: bool,
     /// So many bytes of the body proper are kept from its beginning on, without the sizes and line ends of chunks.

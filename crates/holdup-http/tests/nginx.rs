@@ -124,7 +124,10 @@ fn http1_on_one_connection() {
             stream.write_all(&http1::request_bytes(&request, true)).expect("sent");
             let keep = round != 1;
             let body_bytes = if keep { 100_000 } else { 0 };
-            parser.begin(method == "HEAD", Wanted { location: true, set_cookie: true, head: keep, body_bytes });
+            parser.begin(
+                method == "HEAD",
+                Wanted { location: true, set_cookie: true, head: keep, body_bytes, ..Wanted::default() },
+            );
             loop {
                 let count = stream.read(&mut buffer).expect("an answer");
                 assert!(count > 0, "closed in the middle of {path}");

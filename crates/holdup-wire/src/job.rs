@@ -58,8 +58,8 @@ impl<'a> Current<'a> {
 }
 
 impl Job {
-    /// Takes statements in place of those before.
-    pub(crate) fn fill(&mut self, statements: &[Statement]) -> Result<(), Refused> {
+    /// Takes statements in place of those before; `comment` goes before the text of those that are not kept prepared.
+    pub(crate) fn fill(&mut self, statements: &[Statement], comment: &[u8]) -> Result<(), Refused> {
         if statements.is_empty() {
             return Err(Refused::Empty);
         }
@@ -68,13 +68,16 @@ impl Job {
                 return Err(Refused::TooManyParameters);
             }
             let values = statement.parameters.iter().map(|value| value.as_ref().map_or(0, Vec::len) + OVERHEAD_BYTES);
-            if values.sum::<usize>() + statement.text.len() > MAX_STATEMENT_BYTES {
+            if values.sum::<usize>() + statement.text.len() + comment.len() > MAX_STATEMENT_BYTES {
                 return Err(Refused::TooLarge);
             }
         }
         self.clear();
         for statement in statements {
             let (start, first_parameter) = (self.bytes.len(), self.parameters.len());
+            if !statement.is_prepared {
+                self.bytes.extend_from_slice(comment);
+            }
             self.bytes.extend_from_slice(statement.text.as_bytes());
             let text_end = self.bytes.len();
             for value in &statement.parameters {

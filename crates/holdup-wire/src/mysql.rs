@@ -118,8 +118,8 @@ impl Mysql {
         }
     }
 
-    pub(crate) fn execute(&mut self, statements: &[Statement], keep_row: bool) -> Result<(), Refused> {
-        self.job.fill(statements)?;
+    pub(crate) fn execute(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
+        self.job.fill(statements, comment)?;
         self.answer.begin(keep_row);
         self.send();
         Ok(())

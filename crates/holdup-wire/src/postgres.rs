@@ -123,11 +123,11 @@ impl Postgres {
         }
     }
 
-    pub(crate) fn execute(&mut self, statements: &[Statement], keep_row: bool) -> Result<(), Refused> {
+    pub(crate) fn execute(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
         if statements.iter().any(|statement| statement.text.contains('\0')) {
             return Err(Refused::HoldsNul);
         }
-        self.job.fill(statements)?;
+        self.job.fill(statements, comment)?;
         self.answer.begin(keep_row);
         self.send();
         Ok(())

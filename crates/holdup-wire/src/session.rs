@@ -119,10 +119,20 @@ impl Session {
     /// # Errors
     /// They were not taken; nothing is sent.
     pub fn execute(&mut self, statements: &[Statement], keep_row: bool) -> Result<(), Refused> {
+        self.execute_with(statements, keep_row, b"")
+    }
+
+    /// The same with `comment` before the text of those that the server does not keep prepared, such as
+    /// `/*traceparent='…'*/ `: it is another for each request, while what is kept is found again by its text. It is the
+    /// caller's to see that it is a comment.
+    ///
+    /// # Errors
+    /// They were not taken; nothing is sent.
+    pub fn execute_with(&mut self, statements: &[Statement], keep_row: bool, comment: &[u8]) -> Result<(), Refused> {
         if !self.is_ready() {
             return Err(Refused::NotReady);
         }
-        either!(self, speech => speech.execute(statements, keep_row))
+        either!(self, speech => speech.execute(statements, keep_row, comment))
     }
 
     /// Says goodbye. The caller sends the rest of the output and closes the socket; nothing can be executed any more.

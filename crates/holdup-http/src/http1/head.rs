@@ -21,6 +21,8 @@ pub(super) struct Facts {
     coding: Coding,
     /// It has a `Location` or `Set-Cookie`.
     pub has_wanted: bool,
+    /// It has a `Server-Timing`.
+    pub has_timing: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +136,7 @@ fn facts(
     let mut length = None;
     let mut coding = Coding::None;
     let mut encoded = false;
-    let mut has_wanted = false;
+    let (mut has_wanted, mut has_timing) = (false, false);
     let (mut close, mut keep) = (false, version >= 1);
     for header in headers {
         // By length first: most fields are told from those few by it alone.
@@ -157,6 +159,12 @@ fn facts(
                     keep |= token.eq_ignore_ascii_case(b"keep-alive");
                 }
             }
+            13 if header.name.eq_ignore_ascii_case("server-timing") => {
+                has_timing = true;
+                if wanted.server_timing {
+                    head.add_timing(header.value.trim_ascii());
+                }
+            }
             14 if header.name.eq_ignore_ascii_case("content-length") => content_length(header.value, &mut length)?,
             17 if header.name.eq_ignore_ascii_case("transfer-encoding") => {
                 encoded = true;
@@ -168,7 +176,14 @@ fn facts(
     // Both lengths at once, or chunks in a version without them, is what a response is smuggled with: the chunks
     // count, and what comes after on this connection is not trusted (RFC 9112, section 6.1).
     let suspicious = encoded && (length.is_some() || version == 0);
-    Ok(Facts { status, keep_alive: keep && !close && !suspicious && status != 101, length, coding, has_wanted })
+    Ok(Facts {
+        status,
+        keep_alive: keep && !close && !suspicious && status != 101,
+        length,
+        coding,
+        has_wanted,
+        has_timing,
+    })
 }
 
 fn tokens(value: &[u8]) -> impl Iterator<Item = &[u8]> {

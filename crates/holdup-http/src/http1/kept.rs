@@ -60,10 +60,15 @@ impl Kept {
 
     /// The fields of the head that is kept; none if it is not `whole`.
     pub fn fields(&self, whole: bool) -> Fields<'_> {
-        let mut fields = Fields { rest: if whole { &self.head } else { &[] } };
-        fields.line();
-        fields
+        fields_of(if whole { &self.head } else { &[] })
     }
+}
+
+/// The fields of a whole head.
+pub(super) fn fields_of(head: &[u8]) -> Fields<'_> {
+    let mut fields = Fields { rest: head };
+    fields.line();
+    fields
 }
 
 /// Name and value of each field of a head; see [`Parser::fields`](super::Parser::fields).

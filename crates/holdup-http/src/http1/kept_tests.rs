@@ -3,7 +3,7 @@
 
 use super::*;
 
-const HEAD: Wanted = Wanted { location: false, set_cookie: false, head: true, body_bytes: 0 };
+const HEAD: Wanted = Wanted { location: false, set_cookie: false, server_timing: false, head: true, body_bytes: 0 };
 
 fn body(body_bytes: u32) -> Wanted {
     Wanted { body_bytes, ..HEAD }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-const BOTH: Wanted = Wanted { location: true, set_cookie: true, head: false, body_bytes: 0 };
+const BOTH: Wanted = Wanted { location: true, set_cookie: true, server_timing: true, head: false, body_bytes: 0 };
 
 /// Feeds `response` in pieces of `size` bytes: what was used in all, if it ended, and the parser.
 fn feed_as(head_request: bool, response: &[u8], size: usize) -> (Result<Option<usize>, Malformed>, Parser) {
@@ -263,4 +263,34 @@ fn the_largest_head_is_the_same_in_one_piece_and_in_many() {
             assert_eq!(feed_as(false, text.as_bytes(), size).0, expected, "{length} by {size}");
         }
     }
+}
+
+/// `Server-Timing` is picked out of every final head, a recognised one too, however it is cut; and it is bounded.
+#[test]
+fn server_timing_is_picked_out() {
+    let response = |timing: &str| {
+        format!(
+            "HTTP/1.1 103 Early\r\nServer-Timing: early\r\n\r\nHTTP/1.1 200 OK\r\n{timing}Content-Length: 0\r\n\r\n"
+        )
+    };
+    let two = response("Server-Timing: db;dur=1\r\nSERVER-TIMING:  app;dur=2 \r\n");
+    let (_, parser) = feed(&two);
+    assert_eq!(parser.head().server_timing, b"db;dur=1,app;dur=2");
+    let (_, parser) = feed(&response(""));
+    assert_eq!(parser.head().server_timing, b"");
+    let mut memo = HeadMemo::new();
+    let mut parser = Parser::new();
+    let values = ["1", "22", "", "333"];
+    for wanted in [BOTH, Wanted { server_timing: false, ..BOTH }, BOTH] {
+        for value in values {
+            let text = format!("HTTP/1.1 200 OK\r\nserver-timing: db;dur={value}\r\nContent-Length: 0\r\n\r\n");
+            parser.begin(false, wanted);
+            assert_eq!(parser.feed_with(text.as_bytes(), &mut memo), Ok(Progress::Done { used: text.len() }));
+            let expected = if wanted.server_timing { format!("db;dur={value}") } else { String::new() };
+            assert_eq!(parser.head().server_timing, expected.as_bytes());
+        }
+    }
+    let (_, parser) =
+        feed_as(false, response(&format!("Server-Timing: {}\r\n", "a".repeat(1_000)).repeat(5)).as_bytes(), 9_999);
+    assert_eq!(parser.head().server_timing.len(), 2_001);
 }

@@ -126,6 +126,7 @@ fn is_wanted(wanted: Wanted, name: &[u8]) -> bool {
     match name {
         b"location" => wanted.location || wanted.head,
         b"set-cookie" => wanted.set_cookie || wanted.head,
+        b"server-timing" => wanted.server_timing || wanted.head,
         _ => wanted.head && name.first() != Some(&b':'),
     }
 }

@@ -50,11 +50,17 @@ impl Outbox {
         self.put(payload);
     }
 
-    /// Frames laid out for stream 0, sent on `stream`. `first` is put before the payload of the first.
+    /// Frames laid out for stream 0, sent on `stream`. `first` is put before the payload of the first. `mark` is what
+    /// stands at that place of them instead of what was laid out.
     #[inline]
-    pub fn frames(&mut self, laid_out: &[u8], stream: u32, first: Option<u8>) {
+    pub fn frames(&mut self, laid_out: &[u8], stream: u32, first: Option<u8>, mark: Option<(usize, &[u8])>) {
         let mut at = self.bytes.len();
         self.put(laid_out);
+        if let Some((place, mark)) = mark
+            && let Some(place) = self.bytes.get_mut(at + place..at + place + mark.len())
+        {
+            place.copy_from_slice(mark);
+        }
         if let Some(byte) = first {
             self.bytes.insert(at + super::frame::HEADER_BYTES, byte);
             if let Some(header) = header_at(&mut self.bytes, at) {

@@ -140,6 +140,13 @@ impl Session {
     /// sent, if there is no [`Session::room`].
     #[inline]
     pub fn send(&mut self, template: &Template, tag: u32) -> bool {
+        self.send_marked(template, tag, None)
+    }
+
+    /// The same with other bytes at a place of the head's frames, which [`Template::place_of`] found: what is another for
+    /// each request of one template, such as an id.
+    #[inline]
+    pub fn send_marked(&mut self, template: &Template, tag: u32, mark: Option<(usize, &[u8])>) -> bool {
         if self.room() == 0 {
             return false;
         }
@@ -151,9 +158,9 @@ impl Session {
         self.head_sent = true;
         let body = template.body();
         if body.len() <= MAX_PAYLOAD && self.uploads.fits(body.len()) {
-            self.outbox.frames(template.whole(), id, first);
+            self.outbox.frames(template.whole(), id, first, mark);
         } else {
-            self.outbox.frames(template.head(), id, first);
+            self.outbox.frames(template.head(), id, first, mark);
             self.uploads.add(id, body.clone());
             self.uploads.send(&mut self.outbox);
         }

@@ -117,6 +117,16 @@ impl Template {
         other
     }
 
+    /// Where the last field's value that is `value` stands in the frames of the head; none if no field has it, or if it
+    /// goes on in another frame. For [`Session::send_marked`](super::Session::send_marked).
+    #[must_use]
+    pub fn place_of(&self, value: &[u8]) -> Option<usize> {
+        if value.is_empty() {
+            return None;
+        }
+        self.head().windows(value.len()).rposition(|w| w == value)
+    }
+
     /// Lays out the frames: a head that is too large for one goes on in CONTINUATION frames.
     fn lay_out(&mut self) {
         let Self { block, frames, head_bytes, body, .. } = self;

@@ -10,7 +10,7 @@ use crate::http2::frame::{FrameHeader, HEADER_BYTES, flag};
 use crate::http2::hpack::{put_integer, put_string};
 use crate::{Request, Wanted};
 
-const WANTED: Wanted = Wanted { location: true, set_cookie: true, head: false, body_bytes: 0 };
+const WANTED: Wanted = Wanted { location: true, set_cookie: true, server_timing: true, head: false, body_bytes: 0 };
 
 fn config() -> Config {
     Config { max_streams: 10, wanted: WANTED }
@@ -430,4 +430,35 @@ fn room_is_what_both_sides_allow() {
     session.next_stream = LAST_STREAM;
     assert!(session.room() == 1 && session.send(&template(None), 7));
     assert_eq!(session.room(), 0, "no number is left");
+}
+
+/// One template is sent with another value each time, in the first head, which begins with a byte more, and in others.
+#[test]
+fn a_mark_stands_in_its_place() {
+    const PLACE: &str = "00-0000";
+    let large = vec![b'b'; 2 * MAX_PAYLOAD];
+    for body in [None, Some(&b"body"[..]), Some(&large)] {
+        let headers = [("Traced", PLACE), ("x-y", "z")];
+        let request =
+            Request { method: "POST", scheme: "http", authority: "a", path: "/00-0000", headers: &headers, body };
+        let template = Template::new(&request);
+        let at = template.place_of(PLACE.as_bytes()).expect("it is there");
+        assert_eq!(template.place_of(b"nobody"), None);
+        let mut session = Session::new(Config { max_streams: 10, wanted: WANTED });
+        session.allowed_streams = u32::MAX;
+        for (tag, mark) in ["11-1111", "22-2222"].into_iter().enumerate() {
+            let waiting = session.output().len();
+            session.consumed(waiting);
+            assert!(session.send_marked(&template, tag as u32, Some((at, mark.as_bytes()))));
+            let sent = session.output();
+            let length = FrameHeader::read(sent.first_chunk().expect("a frame")).length;
+            let mut fields = Vec::new();
+            crate::http2::hpack::unpack(&sent[HEADER_BYTES..HEADER_BYTES + length], &mut Vec::new(), |name, value| {
+                fields.push([name, b"=", value].concat());
+            })
+            .expect("a good block");
+            assert!(fields.contains(&[b"traced=", mark.as_bytes()].concat()), "{mark}");
+            assert!(fields.contains(&b":path=/00-0000".to_vec()) && fields.contains(&b"x-y=z".to_vec()));
+        }
+    }
 }
