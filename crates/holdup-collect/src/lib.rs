@@ -13,6 +13,7 @@ pub mod process;
 pub mod prometheus;
 mod reading;
 pub mod run;
+pub mod slow;
 pub mod tracepoints;
 pub mod watch;
 

@@ -12,6 +12,7 @@ mod server;
 mod sessions;
 mod statements;
 mod status;
+mod versions;
 
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Coverage, Labels, clock};

@@ -1,16 +1,19 @@
 //! `--watch ADDRESS` -> a collector. The list of schemes is explicit and ordered: a new source is a file
 //! and a line here.
 
+use crate::slow::SlowRequests;
 use crate::{Collector, ProbeError};
 
 /// How a collector is made of the address that was given.
 type Make = fn(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError>;
 
 /// What holds for every source of a run.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Go on with a source that can be read only in part for want of a grant.
     pub partial: bool,
+    /// Where slow requests are put up, for sources that can look closer at one; empty if nobody is to.
+    pub slow: Option<SlowRequests>,
 }
 
 /// Every scheme: what an address begins with, an example, what it is, how it is made.

@@ -40,16 +40,23 @@ enum Message {
     Finish,
 }
 
+/// What looks at rows on their way into a recording. It is called by whoever pushes them, so it has to be quick.
+pub type Tap = Arc<dyn Fn(&Batch) + Send + Sync>;
+
 /// Handle for pushing rows; clone it for each thread.
 #[derive(Clone)]
 pub struct RowSink {
     sender: mpsc::Sender<Message>,
+    tap: Option<Tap>,
 }
 
 impl RowSink {
     /// Takes rows in. Never blocks; rows pushed after the recording has ended are dropped.
     pub fn push(&self, batch: Batch) {
         if !batch.is_empty() {
+            if let Some(tap) = &self.tap {
+                tap(&batch);
+            }
             let _ = self.sender.send(Message::Rows(batch));
         }
     }
@@ -90,12 +97,17 @@ impl Recorder {
                 }
             })
             .map_err(io(dir))?;
-        Ok(Self { dir: dir.to_owned(), sink: RowSink { sender }, writer: Some(writer), trouble })
+        Ok(Self { dir: dir.to_owned(), sink: RowSink { sender, tap: None }, writer: Some(writer), trouble })
     }
 
     /// Where it is.
     pub fn dir(&self) -> &Path {
         &self.dir
+    }
+
+    /// Lets `tap` look at all rows that are pushed through handles taken from now on.
+    pub fn tap(&mut self, tap: Tap) {
+        self.sink.tap = Some(tap);
     }
 
     /// A handle for pushing rows.

@@ -8,6 +8,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use holdup_collect::run as collectors;
+use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{self, Options};
 use holdup_load::engine::{Engine, Outputs};
 use holdup_load::scenario::{RateOf, Scenario, WarmUp};
@@ -43,6 +44,8 @@ pub struct Session<'a> {
     pub dir: &'a Path,
     /// Go on with sources that can be read only in part for want of a grant.
     pub partial: bool,
+    /// From when on a request is slow: sources that can look closer at one that is do; none if they are not to.
+    pub slow: Option<Duration>,
 }
 
 /// A recording that has just been made.
@@ -103,7 +106,8 @@ pub fn record_to(
     progress: &mut Progress,
     stop: &AtomicBool,
 ) -> Result<Recorded, Failure> {
-    let options = Options { partial: session.partial };
+    let slow = session.slow.map(SlowRequests::new);
+    let options = Options { partial: session.partial, slow: slow.clone() };
     let mut sources = session
         .watch
         .iter()
@@ -125,7 +129,10 @@ pub fn record_to(
     manifest.coverage = coverage.iter().flatten().cloned().collect();
     manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
-    let recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
+    let mut recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
+    if let Some(slow) = slow {
+        recorder.tap(Arc::new(move |rows| slow.note(rows)));
+    }
     let running =
         collectors::start(sources, coverage, &recorder.sink(), session.interval).map_err(Failure::unusable)?;
 

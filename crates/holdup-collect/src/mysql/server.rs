@@ -11,6 +11,7 @@ use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder, Row, SslOpts, Value};
 
 use super::address::{Address, Tls};
+use super::versions::Topic;
 
 /// Begins every statement of ours, so that it is known in the server's own records.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -110,11 +111,6 @@ impl Release {
     pub(super) fn is_mariadb(self) -> bool {
         self.flavour == Flavour::MariaDb
     }
-
-    /// Whether `THREAD_POOL_QUEUES.CONNECTION_ID` is always NULL: fixed in 10.5.13 and 10.6.5.
-    pub(super) fn hides_queued_connections(self) -> bool {
-        self.is_mariadb() && matches!(self.version, (10, 5, ..13) | (10, 6, ..5))
-    }
 }
 
 /// A connection that reads only.
@@ -144,10 +140,11 @@ impl Server {
             };
         }
         let mut first = Self::open(address, address.port)?;
-        if !first.release.is_mariadb() {
+        let ask = first.release.has(Topic::ExtraPort);
+        if ask.is_empty() {
             return Ok(first);
         }
-        let told = first.rows("SELECT @@extra_port").ok().and_then(|rows| rows.first().and_then(|row| row.int(0)));
+        let told = first.rows(ask).ok().and_then(|rows| rows.first().and_then(|row| row.int(0)));
         let Some(extra) = told.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) else {
             return Ok(first);
         };
@@ -193,9 +190,11 @@ impl Server {
         let facts = facts.first().ok_or_else(|| Failure::Lost("the server does not say who it is".to_owned()))?;
         server.connection_id = facts.int(0).unwrap_or(0);
         server.release = Release::of(&facts.text(1).unwrap_or_default(), &facts.text(2).unwrap_or_default());
-        // Old servers have neither: then only our own patience limits a statement.
-        let limit = if server.release.is_mariadb() { "max_statement_time = 2" } else { "max_execution_time = 2000" };
-        let _ = server.rows(&format!("SET SESSION {limit}"));
+        // Old servers have none: then only our own patience limits a statement.
+        let limit = server.release.has(Topic::TimeLimit);
+        if !limit.is_empty() {
+            let _ = server.rows(&format!("SET SESSION {limit}"));
+        }
         Ok(server)
     }
 
@@ -257,17 +256,6 @@ mod tests {
     fn releases() {
         let release = Release::of("10.5.10-MariaDB-log", "mariadb.org binary distribution");
         assert_eq!((release.flavour, release.version), (Flavour::MariaDb, (10, 5, 10)));
-        assert!(release.hides_queued_connections());
-        for (version, hides) in [
-            ("10.5.12-MariaDB", true),
-            ("10.5.13-MariaDB", false),
-            ("10.6.4-MariaDB", true),
-            ("10.6.5-MariaDB", false),
-            ("10.11.2-MariaDB", false),
-            ("8.0.4", false),
-        ] {
-            assert_eq!(Release::of(version, "").hides_queued_connections(), hides, "{version}");
-        }
         assert_eq!(Release::of("8.0.36-28", "Percona Server (GPL)").flavour, Flavour::Percona);
     }
 }

@@ -11,6 +11,7 @@ use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use super::Read;
 use super::pool::Queued;
 use super::server::{Columns, Failure, MARKER, Server};
+use super::versions::Topic;
 
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
@@ -21,9 +22,6 @@ const INFO_BYTES: usize = 65_536;
 /// Most rows of idle sessions in a sample. They are counted exactly; of a pool's thousand one is like the other, and writing them
 /// all is a quarter of what watching costs.
 const IDLE_ROWS_MAX: usize = 100;
-
-/// Most pairs of who waits for whom that are fetched: a queue of n on one row has n squared of them.
-const LOCK_PAIRS: u32 = 10_000;
 
 /// Session that waits for a lock -> session that holds it, where known.
 #[derive(Default)]
@@ -47,17 +45,7 @@ pub(super) fn lock_waits(server: &Server) -> Result<(LockWaits, Option<Failure>)
     if waits.is_empty() {
         return Ok((LockWaits::default(), None));
     }
-    let pairs = if !server.release.is_mariadb() && server.release.version.0 >= 8 {
-        format!(
-            "SELECT REQUESTING_ENGINE_TRANSACTION_ID, BLOCKING_ENGINE_TRANSACTION_ID \
-             FROM performance_schema.data_lock_waits LIMIT {LOCK_PAIRS}"
-        )
-    } else {
-        format!(
-            "SELECT requesting_trx_id, blocking_trx_id FROM information_schema.INNODB_LOCK_WAITS LIMIT {LOCK_PAIRS}"
-        )
-    };
-    let pairs = match server.rows(&pairs) {
+    let pairs = match server.rows(server.release.has(Topic::LockWaits)) {
         Ok(pairs) => pairs,
         Err(failure) => return Ok((LockWaits(waits), Some(failure))),
     };

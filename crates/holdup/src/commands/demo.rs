@@ -15,7 +15,7 @@ use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
 use holdup_load::schedule::Schedule;
 use holdup_recording::Recording;
 
-use super::{Output, REPORT, demonstrate, print_json, where_it_is};
+use super::{Output, REPORT, SLOW, demonstrate, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::progress::Progress;
@@ -86,6 +86,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                     interval: INTERVAL,
                     dir: &place,
                     partial: false,
+                    slow: Some(SLOW),
                 };
                 session::record(&session, &mut progress, &stop)
             },

@@ -76,7 +76,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             note: server.note,
         });
     }
-    let options = Options { partial: true };
+    let options = Options { partial: true, ..Options::default() };
     for address in std::iter::once("host").chain(args.watch.iter().map(String::as_str)) {
         // A source that can't be used is an answer here, not an error.
         match watch::collector(address, &options).and_then(|mut c| c.probe()) {

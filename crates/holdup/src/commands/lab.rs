@@ -9,7 +9,7 @@ use holdup_diagnose::verdict::Answer;
 use holdup_load::scenario::Scenario;
 use holdup_recording::Recording;
 
-use super::{Output, REPORT, demonstrate, duration, print_json, where_it_is};
+use super::{Output, REPORT, SLOW, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::lab::{Expect, Lab};
@@ -90,6 +90,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 interval: args.interval.or(lab.interval).unwrap_or(INTERVAL),
                 dir: &place,
                 partial: false,
+                slow: Some(SLOW),
             };
             let recorded = session::record(&session, &mut progress, &stop)?;
             let dead = act.dead();

@@ -77,6 +77,25 @@ struct Sampling {
     /// Go on with sources that can be read only in part for want of a grant
     #[arg(long)]
     partial: bool,
+
+    /// Of a request that took longer the database's own account is read at once: its trace id in the statements; or `off`
+    #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = slow)]
+    slow: Slow,
+}
+
+/// From when on a request is slow, where nobody says otherwise. The same as the default of `--slow`.
+const SLOW: Duration = Duration::from_millis(500);
+
+/// From when on a request is slow; none if nothing is to be read of those that are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Slow(Option<Duration>);
+
+/// Reads a duration, or `off`.
+fn slow(text: &str) -> Result<Slow, String> {
+    if text == "off" {
+        return Ok(Slow(None));
+    }
+    duration(text).map(|threshold| Slow(Some(threshold))).map_err(|why| format!("{why}; or say off"))
 }
 
 /// Reads a duration given on the command line.

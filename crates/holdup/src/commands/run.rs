@@ -157,8 +157,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let is_alone = scenario.watch.is_empty();
     args.http.apply(&mut scenario, is_alone)?;
     if args.check {
+        let options = watch::Options { partial: args.sampling.partial, slow: None };
         for address in &scenario.watch {
-            watch::collector(address, &watch::Options { partial: args.sampling.partial }).map_err(Failure::unusable)?;
+            watch::collector(address, &options).map_err(Failure::unusable)?;
         }
         for line in describe::describe(&scenario) {
             outln!("{line}");
@@ -183,6 +184,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         interval: args.sampling.interval,
         dir: &dir,
         partial: args.sampling.partial,
+        slow: args.sampling.slow.0,
     };
     let recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
     let diagnosis = conclude(&recorded, args.output.json)?;

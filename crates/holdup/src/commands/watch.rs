@@ -45,6 +45,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         interval: args.sampling.interval,
         dir: &dir,
         partial: args.sampling.partial,
+        slow: args.sampling.slow.0,
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
     conclude(&recorded, args.output.json)?;
