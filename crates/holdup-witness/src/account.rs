@@ -15,6 +15,16 @@ pub struct Second {
     pub stolen_ratio: f64,
 }
 
+impl Second {
+    /// Of two CPUs the worse.
+    pub(crate) fn worsen(&mut self, other: &Self) {
+        self.to_ns = self.to_ns.max(other.to_ns);
+        self.late_p99_ms = self.late_p99_ms.max(other.late_p99_ms);
+        self.waited_ratio = self.waited_ratio.max(other.waited_ratio);
+        self.stolen_ratio = self.stolen_ratio.max(other.stolen_ratio);
+    }
+}
+
 /// What counts as a stall, and how much of an attempt may be stalled.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {

@@ -1,19 +1,28 @@
 //! The witness: a thread on each CPU that sleeps a millisecond at a time and notes by how much it wakes late. It judges
 //! nothing.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use crate::account::{Account, Second};
+use crate::account::{Account, Limits, Second};
 
 const TICK_NS: i64 = 1_000_000;
 
 /// Ticks of a second.
 const TICKS: usize = 1_000;
 
+/// Of so many times the share of seconds that disturbs an attempt no good comes any more.
+const HOPELESS: f64 = 2.5;
+
+/// Seconds of all CPUs so far, the worst CPU's of each.
+type Seen = Mutex<Vec<Second>>;
+
 thread_local! {
+    /// What the witness of this thread's attempt has seen.
+    static SEEN: RefCell<Weak<Seen>> = const { RefCell::new(Weak::new()) };
     /// What was seen before this moment of the monotonic clock is no part of this thread's attempt, nanoseconds.
     static FROM_NS: Cell<i64> = const { Cell::new(0) };
 }
@@ -23,10 +32,26 @@ pub fn from_here() {
     FROM_NS.set(monotonic_ns());
 }
 
+/// Whether so much of this thread's attempt was stalled, of which `length` is expected, that it can as well be given up.
+#[must_use]
+pub fn is_hopeless(limits: &Limits, length: Duration) -> bool {
+    let Some(seen) = SEEN.with_borrow(Weak::upgrade) else { return false };
+    let stalled = account(&seen).stalled(limits);
+    stalled as f64 > (HOPELESS * limits.seconds_ratio * length.as_secs_f64()).max(2.0)
+}
+
+/// Of this thread's attempt.
+fn account(seen: &Seen) -> Account {
+    let from = FROM_NS.get();
+    let seconds = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    Account(seconds.iter().filter(|second| second.to_ns >= from).copied().collect())
+}
+
 /// A thread on each CPU, until it is asked.
 pub struct Witness {
     stop: Arc<AtomicBool>,
-    threads: Vec<JoinHandle<Vec<Second>>>,
+    seen: Arc<Seen>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Witness {
@@ -37,44 +62,44 @@ impl Witness {
         let cpus = cpus();
         // Threads that start late saw no stall.
         let ready = Arc::new(Barrier::new(cpus.len() + 1));
+        let seen = Arc::new(Seen::default());
         let threads = cpus.into_iter().map(|cpu| {
-            let (stop, ready) = (Arc::clone(&stop), Arc::clone(&ready));
+            let (stop, ready, seen) = (Arc::clone(&stop), Arc::clone(&ready), Arc::clone(&seen));
             std::thread::spawn(move || {
                 stay_on(cpu);
                 ready.wait();
-                watch(&stop)
+                watch(&stop, &seen);
             })
         });
         let threads = threads.collect();
         ready.wait();
         from_here();
-        Self { threads, stop }
+        SEEN.set(Arc::downgrade(&seen));
+        Self { stop, seen, threads }
     }
 
     /// What it saw of this thread's attempt.
     #[must_use]
     pub fn finish(self) -> Account {
         self.stop.store(true, Ordering::Relaxed);
-        let from = FROM_NS.get();
-        let mut worst: Vec<Second> = Vec::new();
         for thread in self.threads {
-            let seconds: Vec<Second> = thread.join().unwrap_or_default();
-            worst.resize(worst.len().max(seconds.len()), Second::default());
-            for (worst, second) in worst.iter_mut().zip(seconds) {
-                worst.to_ns = worst.to_ns.max(second.to_ns);
-                worst.late_p99_ms = worst.late_p99_ms.max(second.late_p99_ms);
-                worst.waited_ratio = worst.waited_ratio.max(second.waited_ratio);
-                worst.stolen_ratio = worst.stolen_ratio.max(second.stolen_ratio);
-            }
+            let _ = thread.join();
         }
-        worst.retain(|second| second.to_ns >= from);
-        Account(worst)
+        account(&self.seen)
     }
 }
 
-/// Wakes each millisecond, until `stop`.
-fn watch(stop: &AtomicBool) -> Vec<Second> {
-    let (mut seconds, mut late) = (Vec::new(), Vec::with_capacity(TICKS));
+/// Wakes each millisecond, until `stop`, and adds each second to what all have seen.
+fn watch(stop: &AtomicBool, seen: &Seen) {
+    let (mut count, mut late) = (0, Vec::with_capacity(TICKS));
+    let mut add = |second: Second| {
+        let mut seconds = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seconds.len() == count {
+            seconds.push(Second::default());
+        }
+        seconds[count].worsen(&second);
+        count += 1;
+    };
     // The ticks of the second before, for what is left at the end and is none by itself.
     let mut before: Vec<i64> = Vec::with_capacity(TICKS);
     let (mut tick, mut waited, mut stolen) = (monotonic_ns(), waited_ns(), stolen());
@@ -90,7 +115,7 @@ fn watch(stop: &AtomicBool) -> Vec<Second> {
         if late.len() == TICKS {
             let (has_waited, has_stolen) = (waited_ns(), self::stolen());
             before.clone_from(&late);
-            seconds.push(second(&mut late, tick, has_waited - waited, stolen, has_stolen));
+            add(second(&mut late, tick, has_waited - waited, stolen, has_stolen));
             (waited, stolen) = (has_waited, has_stolen);
             late.clear();
         }
@@ -98,13 +123,12 @@ fn watch(stop: &AtomicBool) -> Vec<Second> {
     if !late.is_empty() {
         // Of few ticks the 99th percentile would be the largest, and what was stolen is counted too coarsely: with what was
         // before they are a second, of which only they were not told of yet.
-        let is_long = late.len() > TICKS / 4 || seconds.is_empty();
+        let is_long = late.len() > TICKS / 4 || before.is_empty();
         let taken = if is_long { self::stolen() } else { stolen };
         before.drain(..late.len().min(before.len()));
         before.extend(&late);
-        seconds.push(second(&mut before, tick, waited_ns() - waited, stolen, taken));
+        add(second(&mut before, tick, waited_ns() - waited, stolen, taken));
     }
-    seconds
 }
 
 /// What the ticks of a second, that ended at `to_ns`, come to.

@@ -61,7 +61,12 @@ impl Running {
     }
 
     /// Waits, for `limit` or some minutes.
-    pub fn finish(mut self, limit: Duration) -> Finished {
+    pub fn finish(self, limit: Duration) -> Finished {
+        self.finish_unless(limit, || false).unwrap()
+    }
+
+    /// The same, but it is killed, and leaves nothing behind, once `is_given_up`.
+    pub fn finish_unless(mut self, limit: Duration, is_given_up: impl Fn() -> bool) -> Option<Finished> {
         let limit = limit.max(PATIENCE);
         let deadline = Instant::now() + limit;
         let status = loop {
@@ -69,11 +74,14 @@ impl Running {
                 break status;
             }
             assert!(Instant::now() < deadline, "still running after {limit:?}");
+            if is_given_up() {
+                return None;
+            }
             std::thread::sleep(Duration::from_millis(20));
         };
         let mut texts = self.readers.drain(..).map(|reader| reader.join().unwrap());
         let (stdout, stderr) = (texts.next().unwrap(), texts.next().unwrap());
-        Finished { status, stdout, stderr }
+        Some(Finished { status, stdout, stderr })
     }
 }
 

@@ -7,7 +7,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
-use holdup_witness::{ON_THE_WHOLE, Patience};
+use holdup_witness::{ON_THE_WHOLE, Patience, is_hopeless};
 use serde_json::Value;
 
 use crate::generator::Cgroup;
@@ -17,6 +17,7 @@ use crate::service::Service;
 
 /// Long enough for an answer, not for a narrow one.
 const WITHIN: &str = "40s";
+const LENGTH: Duration = Duration::from_secs(40);
 
 /// So many misses on a quiet machine are one too many. An attempt that the machine disturbed is made again once.
 const TRIES: Patience = Patience { limits: ON_THE_WHOLE, misses: 2, attempts: 3, within: Duration::from_secs(150) };
@@ -39,6 +40,13 @@ fn search(options: &[&str], rates: &str, connections: u32, dir: &Path) -> Search
 impl Searching {
     fn finish(self) -> Finished {
         self.running.finish(Duration::from_secs(90))
+    }
+
+    /// What came of it, unless it is given up because the machine stalls too much.
+    fn try_finish(self) -> Result<Finished, String> {
+        let is_given_up = || is_hopeless(&ON_THE_WHOLE, LENGTH);
+        let done = self.running.finish_unless(Duration::from_secs(90), is_given_up);
+        done.ok_or_else(|| "given up: the machine stalls".to_owned())
     }
 }
 
@@ -69,7 +77,7 @@ fn the_knee_of_a_known_service_is_within_ten_percent() {
         let mut missed = String::new();
         open.clear();
         for ((servers, ms), searching, to) in started {
-            let done = searching.finish();
+            let done = searching.try_finish()?;
             let verdict = done.json();
             let truth = f64::from(servers) / f64::from(ms) * 1e3;
             let is_near = |figure: &str| value(&verdict, figure).is_some_and(|v| (v / truth - 1.0).abs() < 0.1);
@@ -121,7 +129,7 @@ fn what_drops_connections_breaks_and_what_is_faster_than_asked_has_no_knee() {
         let many = ["--servers=100", "--service-time=100ms"];
         let few = search(&many, "20:2000", 10, &to(&format!("few-{attempt}")));
 
-        let (dropping, fast, few) = (dropping.finish(), fast.finish(), few.finish());
+        let (dropping, fast, few) = (dropping.try_finish()?, fast.try_finish()?, few.try_finish()?);
         let mut last = String::new();
         if (dropping.code(), fast.code()) != (Some(0), Some(0)) {
             last +=
