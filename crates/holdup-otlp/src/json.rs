@@ -35,10 +35,7 @@ impl<'a> Json<'a> {
     ///
     /// # Errors
     /// If it is no object, or what `each` says.
-    pub fn object(
-        &mut self,
-        mut each: impl FnMut(&mut Self, &str) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
+    pub fn object(&mut self, mut each: impl FnMut(&mut Self, &str) -> Result<(), Malformed>) -> Result<(), Malformed> {
         if self.null()? {
             return Ok(());
         }
@@ -313,10 +310,42 @@ mod tests {
     #[test]
     fn takes_what_is_json_and_nothing_else() {
         for text in [
-            "{}", "[]", "null", "true", "fals", "-0.5e+3", "01", "1.", ".5", "-", "1e", "1 2", "[1,]", "[,1]", "{\"a\":1,}",
-            "{\"a\" : [1 , {\"b\":null}] }", "{a:1}", "\"\\u00e9\\n\"", "\"\\ud83d\\ude00\"", "\"\\ud83d\"", "\"\\udc00\"",
-            "\"\\ud83d\\u0041\"", "\"\\x\"", "\"\n\"", "\"open", "[1", "{\"a\"", "", " ", "\u{feff}1", "\"\\u00e\"", "nul",
-            "[true,false]", "\"\\u+123\"", "{\"a\":}", "tru e",
+            "{}",
+            "[]",
+            "null",
+            "true",
+            "fals",
+            "-0.5e+3",
+            "01",
+            "1.",
+            ".5",
+            "-",
+            "1e",
+            "1 2",
+            "[1,]",
+            "[,1]",
+            "{\"a\":1,}",
+            "{\"a\" : [1 , {\"b\":null}] }",
+            "{a:1}",
+            "\"\\u00e9\\n\"",
+            "\"\\ud83d\\ude00\"",
+            "\"\\ud83d\"",
+            "\"\\udc00\"",
+            "\"\\ud83d\\u0041\"",
+            "\"\\x\"",
+            "\"\n\"",
+            "\"open",
+            "[1",
+            "{\"a\"",
+            "",
+            " ",
+            "\u{feff}1",
+            "\"\\u00e\"",
+            "nul",
+            "[true,false]",
+            "\"\\u+123\"",
+            "{\"a\":}",
+            "tru e",
         ] {
             assert_eq!(accepts(text), serde_json::from_str::<serde_json::Value>(text).is_ok(), "{text}");
         }

@@ -1,12 +1,46 @@
 //! What apps say of themselves in OpenTelemetry's protocol (OTLP 1.x), as rows: traces -> `spans`, metrics -> `samples`.
 //!
 //! Bytes are walked, and what is not asked for is never built, so that memory is bounded by [`Bounds`] whatever comes in.
-//! A [`Receiver`] speaks the protocol over the network (HTTP/1.1, HTTP/2 and gRPC on each of its ports); [`take_in`] is
+//! A [`Receiver`] speaks the protocol over the network (HTTP/1.1, HTTP/2 and gRPC on each of its ports); an [`Intake`] is
 //! the same without one. It keeps no traces and derives nothing: which spans are of one request is found out when a
 //! recording is read. Logs and profiles are refused.
 
-pub mod json;
-pub mod protobuf;
+mod attributes;
+mod bounds;
+mod grpc;
+mod http;
+mod intake;
+mod json;
+mod metrics;
+mod protobuf;
+mod receiver;
+mod refusal;
+mod sampling;
+mod spans;
+mod traces;
+
+pub use bounds::Bounds;
+pub use intake::{Intake, Taken};
+pub use receiver::Receiver;
+pub use refusal::Refusal;
+
+/// What a body is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Signal {
+    /// `ExportTraceServiceRequest`.
+    Traces,
+    /// `ExportMetricsServiceRequest`.
+    Metrics,
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// Protocol Buffers.
+    Protobuf,
+    /// JSON.
+    Json,
+}
 
 /// Why a body is no message of the protocol, in words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,173 @@
+//! The attributes of a span that are asked for, by their old and their new names. The conventions for databases and HTTP
+//! were renamed when they became stable (2023 HTTP, 2025 databases), and packages of both ages are in use, often in one app.
+//! Whatever is not asked for is dropped where it is read.
+
+use std::borrow::Cow;
+
+/// An attribute's value. Arrays and maps are none that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Text.
+    Text(Cow<'a, str>),
+    /// A whole number.
+    Whole(i64),
+    /// Any other number.
+    Double(f64),
+    /// Yes or no.
+    Flag(bool),
+}
+
+impl Value<'_> {
+    /// As text.
+    pub fn text(&self) -> Cow<'_, str> {
+        match self {
+            Self::Text(text) => Cow::Borrowed(text),
+            Self::Whole(number) => Cow::Owned(number.to_string()),
+            Self::Double(number) => Cow::Owned(number.to_string()),
+            Self::Flag(flag) => Cow::Owned(flag.to_string()),
+        }
+    }
+
+    /// As a number, also where it was sent as text.
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Text(text) => text.parse().ok(),
+            Self::Whole(number) => Some(*number as f64),
+            Self::Double(number) => Some(*number),
+            Self::Flag(_) => None,
+        }
+    }
+}
+
+/// What an attribute is about, whichever name it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// The database management system.
+    DatabaseSystem,
+    /// The statement.
+    Statement,
+    /// The pool that a connection is of.
+    Pool,
+    /// The other side's name.
+    Peer,
+    /// The other side's port.
+    PeerPort,
+    /// The messaging system.
+    Messaging,
+    /// That it is of HTTP.
+    Http,
+    /// That it is of another way to call.
+    Rpc,
+    /// The share of traces that are kept, 0-1.
+    SampledRatio,
+    /// That something chose which traces are kept.
+    Sampler,
+}
+
+const COUNT: usize = Asked::Sampler as usize + 1;
+
+/// What `key` is about, and how much it is preferred to other names of the same: less is better.
+fn asked(key: &str) -> Option<(Asked, u8)> {
+    use Asked as A;
+    Some(match key {
+        "db.system.name" => (A::DatabaseSystem, 0),
+        "db.system" => (A::DatabaseSystem, 1),
+        "db.query.text" => (A::Statement, 0),
+        "db.statement" => (A::Statement, 1),
+        "db.client.connection.pool.name" => (A::Pool, 0),
+        "db.client.connections.pool.name" => (A::Pool, 1),
+        "pool.name" => (A::Pool, 2),
+        "server.address" => (A::Peer, 0),
+        "net.peer.name" => (A::Peer, 1),
+        "net.sock.peer.name" => (A::Peer, 2),
+        "network.peer.address" => (A::Peer, 3),
+        "net.peer.ip" => (A::Peer, 4),
+        "net.sock.peer.addr" => (A::Peer, 5),
+        "peer.service" => (A::Peer, 6),
+        "http.host" => (A::Peer, 7),
+        "server.port" => (A::PeerPort, 0),
+        "net.peer.port" => (A::PeerPort, 1),
+        "network.peer.port" => (A::PeerPort, 2),
+        "net.sock.peer.port" => (A::PeerPort, 3),
+        "messaging.system" => (A::Messaging, 0),
+        "http.request.method" => (A::Http, 0),
+        "http.method" => (A::Http, 1),
+        "url.full" => (A::Http, 2),
+        "http.url" => (A::Http, 3),
+        "rpc.system.name" => (A::Rpc, 0),
+        "rpc.system" => (A::Rpc, 1),
+        "sampling.probability" => (A::SampledRatio, 0),
+        "sampling.ratio" => (A::SampledRatio, 1),
+        "sampler.param" => (A::SampledRatio, 2),
+        "sampler.type" => (A::Sampler, 0),
+        "tailsampling.policy" => (A::Sampler, 1),
+        _ if key.starts_with("sampling.") => (A::Sampler, 2),
+        _ => return None,
+    })
+}
+
+/// What a span says of what is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Attributes<'a> {
+    values: [Option<(u8, Value<'a>)>; COUNT],
+}
+
+impl<'a> Attributes<'a> {
+    /// Whether an attribute of this name is asked for.
+    pub fn wants(key: &str) -> bool {
+        asked(key).is_some()
+    }
+
+    /// Takes an attribute in, if it is asked for and none of a better name was there. Empty text says nothing.
+    pub fn put(&mut self, key: &str, value: Value<'a>) {
+        let Some((what, rank)) = asked(key) else { return };
+        let place = &mut self.values[what as usize];
+        let says_nothing = matches!(&value, Value::Text(text) if text.is_empty());
+        if !says_nothing && place.as_ref().is_none_or(|(known, _)| rank < *known) {
+            *place = Some((rank, value));
+        }
+    }
+
+    /// The value of what is asked.
+    pub fn get(&self, what: Asked) -> Option<&Value<'a>> {
+        self.values[what as usize].as_ref().map(|(_, value)| value)
+    }
+
+    /// The same as text.
+    pub fn text(&self, what: Asked) -> Option<Cow<'_, str>> {
+        self.get(what).map(Value::text)
+    }
+
+    /// Whether it is told.
+    pub fn has(&self, what: Asked) -> bool {
+        self.get(what).is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newer_name_is_preferred_whichever_comes_first() {
+        let text = |text: &'static str| Value::Text(Cow::Borrowed(text));
+        for order in [
+            [("db.system", "mysql"), ("db.system.name", "mariadb")],
+            [("db.system.name", "mariadb"), ("db.system", "mysql")],
+        ] {
+            let mut attributes = Attributes::default();
+            for (key, value) in order {
+                attributes.put(key, text(value));
+            }
+            assert_eq!(attributes.text(Asked::DatabaseSystem).as_deref(), Some("mariadb"));
+        }
+        let mut attributes = Attributes::default();
+        attributes.put("server.address", text(""));
+        attributes.put("net.peer.name", text("db1"));
+        attributes.put("net.peer.port", Value::Whole(3306));
+        attributes.put("enduser.id", text("me"));
+        assert_eq!(attributes.text(Asked::Peer).as_deref(), Some("db1"));
+        assert_eq!(attributes.text(Asked::PeerPort).as_deref(), Some("3306"));
+        assert!(!attributes.has(Asked::Statement) && !Attributes::wants("enduser.id"));
+    }
+}

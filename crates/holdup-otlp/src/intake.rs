@@ -1,0 +1,258 @@
+//! From a body to rows that wait to be recorded, or a refusal. All memory that senders can make it use is counted here:
+//! rows of one body, and rows that wait. A body is taken whole or refused whole, so that it can be sent again; what
+//! in a body is no span or no point is rejected by count, as the protocol has it (partial success).
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::mem::size_of;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use holdup_recording::rows::{Sample, Span};
+use holdup_recording::{Batch, Labels, clock};
+
+use crate::bounds::Bounds;
+use crate::metrics::{self, Totals};
+use crate::protobuf::{put_bytes, put_number};
+use crate::refusal::Refusal;
+use crate::sampling::Sampling;
+use crate::spans::{self, SOURCE};
+use crate::{Encoding, Signal, traces};
+
+/// What an allocation costs beside its bytes.
+const ALLOCATION_BYTES: usize = 16;
+
+/// See the module.
+#[derive(Debug)]
+pub struct Intake {
+    bounds: Bounds,
+    waiting: Mutex<Waiting>,
+    sampling: Mutex<Sampling>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    batch: Batch,
+    bytes: usize,
+    totals: Totals,
+    counts: [Counts; 2],
+    refused_bodies: BTreeMap<u16, u64>,
+    refused_connections: u64,
+}
+
+/// What became of spans, or of data points.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    taken: u64,
+    rejected: u64,
+    refused: u64,
+}
+
+/// What a body was read to be.
+#[derive(Debug, Default)]
+struct Body {
+    spans: Vec<Span>,
+    samples: Vec<Sample>,
+    /// Samples of points that are increments.
+    increments: Vec<Sample>,
+    items: u64,
+    bytes: usize,
+    rejected: u64,
+    why: &'static str,
+}
+
+impl Body {
+    fn reject(&mut self, why: &'static str) {
+        self.rejected += 1;
+        self.why = why;
+    }
+}
+
+/// How much of a body was taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Taken {
+    /// Spans or data points that became rows.
+    pub items: u64,
+    /// Spans or data points that did not.
+    pub rejected: u64,
+    /// Why not the last of those.
+    pub why: &'static str,
+}
+
+impl Taken {
+    /// `ExportTraceServiceResponse` or `ExportMetricsServiceResponse`.
+    pub fn body(&self, signal: Signal, encoding: Encoding) -> Vec<u8> {
+        let mut partial = Vec::new();
+        match encoding {
+            Encoding::Protobuf if self.rejected > 0 => {
+                let mut inner = Vec::new();
+                put_number(&mut inner, 1, self.rejected);
+                put_bytes(&mut inner, 2, self.why.as_bytes());
+                put_bytes(&mut partial, 1, &inner);
+                partial
+            }
+            Encoding::Protobuf => partial,
+            Encoding::Json if self.rejected > 0 => {
+                let what = if signal == Signal::Traces { "rejectedSpans" } else { "rejectedDataPoints" };
+                let Self { rejected, why, .. } = self;
+                format!("{{\"partialSuccess\":{{\"{what}\":\"{rejected}\",\"errorMessage\":\"{why}\"}}}}").into_bytes()
+            }
+            Encoding::Json => b"{}".to_vec(),
+        }
+    }
+}
+
+impl Intake {
+    /// With nothing taken yet.
+    pub fn new(bounds: Bounds) -> Self {
+        Self { bounds, waiting: Mutex::default(), sampling: Mutex::default() }
+    }
+
+    /// Its bounds.
+    pub fn bounds(&self) -> &Bounds {
+        &self.bounds
+    }
+
+    /// Takes a body in, which was sent packed with gzip or not.
+    ///
+    /// # Errors
+    /// Why it is refused; nothing of it is kept then.
+    pub fn take(&self, signal: Signal, encoding: Encoding, is_gzip: bool, body: &[u8]) -> Result<Taken, Refusal> {
+        let unpacked = if is_gzip { Some(self.unpack(body)?) } else { None };
+        let body = self.read(signal, encoding, unpacked.as_deref().unwrap_or(body))?;
+        let mut waiting = lock(&self.waiting);
+        let has_room = waiting.bytes + body.bytes <= self.bounds.queue_bytes_max || waiting.bytes == 0;
+        let counts = &mut waiting.counts[signal as usize];
+        if !has_room {
+            counts.refused += body.items;
+            return Err(Refusal::NoRoom);
+        }
+        counts.taken += body.items;
+        counts.rejected += body.rejected;
+        waiting.bytes += body.bytes;
+        waiting.batch.spans.extend(body.spans);
+        waiting.batch.samples.extend(body.samples);
+        for mut sample in body.increments {
+            if waiting.totals.add(&mut sample) {
+                waiting.batch.samples.push(sample);
+            } else {
+                waiting.counts[signal as usize].rejected += 1;
+            }
+        }
+        Ok(Taken { items: body.items, rejected: body.rejected, why: body.why })
+    }
+
+    /// Inflates at most as much as may be taken: a bomb goes off no further than that.
+    fn unpack(&self, body: &[u8]) -> Result<Vec<u8>, Refusal> {
+        let most = self.bounds.body_bytes_max;
+        let mut unpacked = Vec::new();
+        let mut inflater = flate2::bufread::MultiGzDecoder::new(body).take(most as u64 + 1);
+        inflater.read_to_end(&mut unpacked).map_err(|_| Refusal::NotGzip)?;
+        if unpacked.len() > most { Err(Refusal::TooLargeUnpacked) } else { Ok(unpacked) }
+    }
+
+    fn read(&self, signal: Signal, encoding: Encoding, bytes: &[u8]) -> Result<Body, Refusal> {
+        const TOO_MANY: &str = "more in one body than this receiver takes; send smaller batches";
+        let mut body = Body::default();
+        let most = self.bounds.rows_bytes_max;
+        match signal {
+            Signal::Traces => {
+                let mut sampling = lock(&self.sampling);
+                let now = Instant::now();
+                traces::each_span(encoding, bytes, &mut |service, told| {
+                    if body.bytes > most {
+                        return body.reject(TOO_MANY);
+                    }
+                    match spans::row(service, told) {
+                        Ok(row) => {
+                            sampling.look(service, told, now);
+                            body.items += 1;
+                            body.bytes += span_bytes(&row);
+                            body.spans.push(row);
+                        }
+                        Err(why) => body.reject(why),
+                    }
+                })?;
+            }
+            Signal::Metrics => metrics::each_point(encoding, bytes, &mut |resource, metric, point| {
+                if body.bytes > most {
+                    return body.reject(TOO_MANY);
+                }
+                let into = if metric.is_delta { &mut body.increments } else { &mut body.samples };
+                let before = into.len();
+                match metrics::samples(resource, metric, point, into) {
+                    Ok(()) => {
+                        body.items += 1;
+                        body.bytes += into.iter().skip(before).map(sample_bytes).sum::<usize>();
+                    }
+                    Err(why) => body.reject(why),
+                }
+            })?,
+        }
+        Ok(body)
+    }
+
+    /// Counts a body that was refused.
+    pub fn count_refused(&self, refusal: Refusal) {
+        *lock(&self.waiting).refused_bodies.entry(refusal.http_status()).or_default() += 1;
+    }
+
+    /// Counts a connection that was closed because there were too many.
+    pub fn count_refused_connection(&self) {
+        lock(&self.waiting).refused_connections += 1;
+    }
+
+    /// Everything that waits, and the receiver's own counters.
+    pub fn drain(&self) -> Batch {
+        let events = lock(&self.sampling).events(Instant::now());
+        let mut waiting = lock(&self.waiting);
+        let mut batch = std::mem::take(&mut waiting.batch);
+        waiting.bytes = 0;
+        batch.events.extend(events);
+        let observed_at = clock::now_ns();
+        let mut put = |metric: String, labels: Labels, count: u64| {
+            batch.samples.push(Sample {
+                observed_at,
+                window_ns: 0,
+                source: SOURCE.to_owned(),
+                metric,
+                labels,
+                value: count as f64,
+            });
+        };
+        for (of, counts) in ["spans", "data_points"].into_iter().zip(waiting.counts) {
+            put(format!("otlp_{of}_total"), Labels::none(), counts.taken);
+            put(format!("otlp_rejected_{of}_total"), Labels::none(), counts.rejected);
+            put(format!("otlp_refused_{of}_total"), Labels::none(), counts.refused);
+        }
+        for (status, count) in &waiting.refused_bodies {
+            let labels = Labels::of([("http_response_status_code", status.to_string())]);
+            put("otlp_refused_bodies_total".to_owned(), labels, *count);
+        }
+        put("otlp_refused_connections_total".to_owned(), Labels::none(), waiting.refused_connections);
+        batch
+    }
+}
+
+/// What a row takes, about.
+fn span_bytes(row: &Span) -> usize {
+    let optional = [&row.span_id, &row.parent_id, &row.system, &row.peer, &row.digest, &row.digest_text];
+    let texts = [&row.source, &row.service, &row.trace_id, &row.name, &row.kind, &row.resource, &row.status];
+    let all = texts.into_iter().chain(optional.into_iter().flatten());
+    size_of::<Span>() + all.map(|text| text.len() + ALLOCATION_BYTES).sum::<usize>()
+}
+
+/// What a row takes, about: a map's node has room for eleven pairs.
+fn sample_bytes(row: &Sample) -> usize {
+    let pairs: usize = row.labels.iter().map(|(key, value)| key.len() + value.len() + 2 * ALLOCATION_BYTES).sum();
+    let nodes = row.labels.iter().count().div_ceil(6) * 11 * 2 * size_of::<String>();
+    size_of::<Sample>() + row.metric.len() + row.source.len() + 2 * ALLOCATION_BYTES + pairs + nodes
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+#[path = "intake_tests.rs"]
+mod tests;

@@ -1,0 +1,203 @@
+//! Ports and connections: HTTP/1.1 and HTTP/2 (gRPC's too) on each port, told apart by their first bytes. One thread serves
+//! them all. A connection beyond the bound, one that does not say what it wants in time, and one that is silent for
+//! long are closed; so no number of clients, and none that hangs, costs more than the bounds say.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use holdup_recording::Batch;
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+
+use crate::bounds::Bounds;
+use crate::http::{Shared, answer};
+use crate::intake::Intake;
+
+/// What every HTTP/2 connection begins with, as far as it is needed to know one.
+const HTTP2: &[u8; 4] = b"PRI ";
+
+/// Longest head of a request.
+const HEAD_BYTES_MAX: u32 = 16 << 10;
+
+/// Calls at one time on one HTTP/2 connection.
+const STREAMS_MAX: u32 = 16;
+
+/// Bytes on the way in one HTTP/2 connection that nobody has read yet.
+const WINDOW_BYTES: u32 = 256 << 10;
+
+/// A receiver at work; it ends when this is dropped.
+#[derive(Debug)]
+pub struct Receiver {
+    addresses: Vec<SocketAddr>,
+    shared: Arc<Shared>,
+    stop: watch::Sender<bool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Receiver {
+    /// Listens on all of `addresses`. Whether an address may be other than loopback is for the caller to judge.
+    ///
+    /// # Errors
+    /// The address, and why it can't be had.
+    pub fn start(addresses: &[SocketAddr], bounds: Bounds) -> Result<Self, (SocketAddr, io::Error)> {
+        let mut listeners = Vec::new();
+        for address in addresses {
+            let listener = TcpListener::bind(address).and_then(|listener| {
+                listener.set_nonblocking(true)?;
+                Ok((listener.local_addr()?, listener))
+            });
+            listeners.push(listener.map_err(|error| (*address, error))?);
+        }
+        let shared = Arc::new(Shared {
+            intake: Intake::new(bounds),
+            pending: AtomicUsize::new(0),
+            connections: AtomicUsize::new(0),
+        });
+        let (stop, stopped) = watch::channel(false);
+        let bound = listeners.iter().map(|(address, _)| *address).collect();
+        let of_thread = Arc::clone(&shared);
+        let first = addresses.first().copied().unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], 0)));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| (first, error))?;
+        let thread = std::thread::Builder::new()
+            .name("otlp".to_owned())
+            .spawn(move || runtime.block_on(serve(listeners, of_thread, stopped)))
+            .map_err(|error| (first, error))?;
+        Ok(Self { addresses: bound, shared, stop, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Everything that came since the last time, and counters of the receiver itself.
+    pub fn drain(&self) -> Batch {
+        self.shared.intake.drain()
+    }
+}
+
+impl Drop for Receiver {
+    fn drop(&mut self) {
+        let _ = self.stop.send(true);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+async fn serve(listeners: Vec<(SocketAddr, TcpListener)>, shared: Arc<Shared>, mut stopped: watch::Receiver<bool>) {
+    for (_, listener) in listeners {
+        let shared = Arc::clone(&shared);
+        if let Ok(listener) = tokio::net::TcpListener::from_std(listener) {
+            tokio::spawn(accept(listener, shared));
+        }
+    }
+    let _ = stopped.wait_for(|stop| *stop).await;
+}
+
+async fn accept(listener: tokio::net::TcpListener, shared: Arc<Shared>) {
+    loop {
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let place = Place(Arc::clone(&shared));
+                if shared.connections.fetch_add(1, Ordering::Relaxed) >= shared.intake.bounds().connections_max {
+                    // Its client takes that for a server that is not there at the moment, and tries again.
+                    shared.intake.count_refused_connection();
+                    continue;
+                }
+                tokio::spawn(serve_one(stream, place));
+            }
+            // Out of file descriptors, most likely: trying again at once would only burn CPU.
+            Err(_) => tokio::time::sleep(Duration::from_millis(50)).await,
+        }
+    }
+}
+
+/// One of the connections that may be open; given back when it ends, however it ends.
+struct Place(Arc<Shared>);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn serve_one(stream: TcpStream, place: Place) {
+    let shared = Arc::clone(&place.0);
+    let bounds = *shared.intake.bounds();
+    let Some(is_http2) = is_http2(&stream, bounds.patience).await else { return };
+    let _ = stream.set_nodelay(true);
+    let requests = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&requests);
+    let service = service_fn(move |request| {
+        counted.fetch_add(1, Ordering::Relaxed);
+        answer(request, Arc::clone(&shared))
+    });
+    let io = TokioIo::new(stream);
+    if is_http2 {
+        let connection = http2::Builder::new(TokioExecutor::new())
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS_MAX)
+            .initial_stream_window_size(WINDOW_BYTES)
+            .initial_connection_window_size(WINDOW_BYTES)
+            .max_header_list_size(HEAD_BYTES_MAX)
+            .keep_alive_interval(bounds.idle / 2)
+            .keep_alive_timeout(bounds.patience)
+            .serve_connection(io, service);
+        while_used(connection, &requests, &bounds).await;
+    } else {
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(bounds.patience)
+            .max_buf_size(HEAD_BYTES_MAX as usize)
+            .serve_connection(io, service);
+        while_used(connection, &requests, &bounds).await;
+    }
+}
+
+/// Serves until the connection ends, or nothing has been asked over it for long.
+async fn while_used(connection: impl Future, requests: &AtomicU64, bounds: &Bounds) {
+    let mut connection = std::pin::pin!(connection);
+    let mut answered = 0;
+    let mut patience = bounds.patience;
+    while tokio::time::timeout(patience, &mut connection).await.is_err() {
+        let asked = requests.load(Ordering::Relaxed);
+        if asked == answered {
+            return;
+        }
+        answered = asked;
+        patience = bounds.idle;
+    }
+}
+
+/// Whether HTTP/2 is spoken, by the first bytes; none if they do not come in time.
+async fn is_http2(stream: &TcpStream, patience: Duration) -> Option<bool> {
+    let deadline = Instant::now() + patience;
+    let mut first = [0; HTTP2.len()];
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let count = tokio::time::timeout(left, stream.peek(&mut first)).await.ok()?.ok()?;
+        if count == 0 {
+            return None;
+        }
+        if !HTTP2.starts_with(first.get(..count)?) {
+            return Some(false);
+        }
+        if count == HTTP2.len() {
+            return Some(true);
+        }
+        // What is there already would be seen again at once.
+        tokio::time::sleep(Duration::from_millis(5).min(left)).await;
+        if left.is_zero() {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Why a body is not taken, and how the protocol says so: a status of HTTP or of gRPC, and `google.rpc.Status`. Only what
+//! will pass by itself may be sent again; OTLP's clients know that by 429 with `Retry-After`, and by RESOURCE_EXHAUSTED with
+//! `RetryInfo` (<https://opentelemetry.io/docs/specs/otlp/>).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+
+use crate::protobuf::{put_bytes, put_number};
+use crate::{Encoding, Malformed};
+
+/// Seconds after which a client may try again.
+pub const RETRY_AFTER_SECONDS: u64 = 1;
+
+/// See the module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The body is no message of the protocol.
+    #[error("malformed: {0}")]
+    Malformed(#[from] Malformed),
+    /// It did not come to its end.
+    #[error("the body broke off")]
+    BrokeOff,
+    /// It is too large as it is sent.
+    #[error("the body is larger than this receiver takes; send smaller batches")]
+    TooLarge,
+    /// It is too large once it is unpacked.
+    #[error("the body is larger than this receiver takes once it is unpacked; send smaller batches")]
+    TooLargeUnpacked,
+    /// It says that it is gzip and is not.
+    #[error("the body is not gzip, as it says")]
+    NotGzip,
+    /// Neither protobuf nor JSON.
+    #[error("the content type must be application/x-protobuf or application/json, over HTTP/2 also application/grpc")]
+    ContentType,
+    /// Packed in a way that is not known here.
+    #[error("the body may be packed with gzip, or not at all")]
+    Coding,
+    /// It took too long to come.
+    #[error("the body did not come in time")]
+    TooSlow,
+    /// What was taken before has to be recorded first.
+    #[error("too much waits to be recorded; send it again later")]
+    NoRoom,
+    /// There is nothing at that path.
+    #[error("traces and metrics are taken, at /v1/traces and /v1/metrics, or by the methods Export of their services")]
+    NoSuchPath,
+    /// Only POST is answered.
+    #[error("only POST is answered")]
+    NotPost,
+    /// A gRPC message is packed, and how is not said.
+    #[error("a message is packed, and grpc-encoding does not say how")]
+    NoCoding,
+}
+
+impl Refusal {
+    /// The status of HTTP.
+    pub fn http_status(self) -> u16 {
+        match self {
+            Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::NoCoding => 400,
+            Self::NoSuchPath => 404,
+            Self::NotPost => 405,
+            Self::TooSlow => 408,
+            Self::TooLarge | Self::TooLargeUnpacked => 413,
+            Self::ContentType | Self::Coding => 415,
+            Self::NoRoom => 429,
+        }
+    }
+
+    /// The status of gRPC (<https://grpc.io/docs/guides/status-codes/>).
+    pub fn grpc_status(self) -> u64 {
+        match self {
+            Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::ContentType => 3,
+            Self::TooSlow => 4,
+            Self::TooLarge | Self::TooLargeUnpacked | Self::NoRoom => 8,
+            Self::NoSuchPath | Self::NotPost | Self::Coding => 12,
+            Self::NoCoding => 13,
+        }
+    }
+
+    /// Whether the same body may be taken later.
+    pub fn may_be_sent_again(self) -> bool {
+        self == Self::NoRoom
+    }
+
+    /// `google.rpc.Status`, as the body of an answer.
+    pub fn body(self, encoding: Encoding) -> Vec<u8> {
+        match encoding {
+            Encoding::Protobuf => self.status(),
+            // No text of ours holds what JSON would escape.
+            Encoding::Json => format!("{{\"code\":{},\"message\":\"{self}\"}}", self.grpc_status()).into_bytes(),
+        }
+    }
+
+    /// The same for gRPC's trailer `grpc-status-details-bin`, where it says more than the other trailers: when to try again.
+    pub fn details(self) -> Option<String> {
+        if !self.may_be_sent_again() {
+            return None;
+        }
+        let (mut delay, mut retry, mut any) = (Vec::new(), Vec::new(), Vec::new());
+        put_number(&mut delay, 1, RETRY_AFTER_SECONDS);
+        put_bytes(&mut retry, 1, &delay);
+        put_bytes(&mut any, 1, b"type.googleapis.com/google.rpc.RetryInfo");
+        put_bytes(&mut any, 2, &retry);
+        let mut status = self.status();
+        put_bytes(&mut status, 3, &any);
+        Some(STANDARD_NO_PAD.encode(status))
+    }
+
+    fn status(self) -> Vec<u8> {
+        let mut status = Vec::new();
+        put_number(&mut status, 1, self.grpc_status());
+        put_bytes(&mut status, 2, self.to_string().as_bytes());
+        status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_status_is_well_formed_in_both_encodings() {
+        let refusal = Refusal::Malformed(Malformed("a number is cut off"));
+        let json: serde_json::Value = serde_json::from_slice(&refusal.body(Encoding::Json)).unwrap();
+        assert_eq!(json, serde_json::json!({"code": 3, "message": "malformed: a number is cut off"}));
+        assert_eq!(refusal.body(Encoding::Protobuf), b"\x08\x03\x12\x1emalformed: a number is cut off");
+        assert_eq!(refusal.details(), None);
+    }
+
+    #[test]
+    fn only_want_of_room_passes() {
+        assert!(Refusal::NoRoom.details().is_some() && !Refusal::TooLarge.may_be_sent_again());
+        let all = [Refusal::NoRoom, Refusal::TooLarge, Refusal::Coding, Refusal::NoSuchPath];
+        assert!(all.iter().all(|refusal| {
+            refusal.to_string().bytes().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\' | b'%'))
+        }));
+    }
+}

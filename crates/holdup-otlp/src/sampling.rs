@@ -1,0 +1,234 @@
+//! Whether traces are all there. An app, or a collector on the way, may keep only some: what their spans add up to is then not
+//! what requests waited. Three things tell: what the sampler wrote into `tracestate` (`ot=th:…`, `ot=p:…`), attributes of samplers,
+//! and spans whose parent, which lives in the same process and has ended since, never came. A whole trace that a sampler
+//! dropped leaves nothing to be seen here; that more requests were sent than have a trace is for whoever knows of the requests.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::time::{Duration, Instant};
+
+use holdup_recording::rows::Event;
+use holdup_recording::{Labels, clock};
+
+use crate::attributes::Asked;
+use crate::spans::{SOURCE, Told};
+
+/// How long a parent is waited for: the SDKs send every 5 s, and few requests take longer than the rest of this.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Spans of which the parent is waited for at one time; of more spans only some are looked at.
+const AWAITED_MAX: usize = 8_192;
+
+/// Spans that are remembered, because their children may come after them.
+const SEEN_MAX: usize = 32_768;
+
+/// Parents that have to have been looked for before a missing one says anything.
+const LOOKED_FOR_MIN: u64 = 100;
+
+/// Share of parents (0-1) that may be missing without sampling: spans of requests under way when recording began or ended.
+const MISSING_RATIO_MAX: f64 = 0.05;
+
+/// Most services of which it is said.
+const SERVICES_MAX: usize = 64;
+
+/// What was seen of it.
+#[derive(Debug, Default)]
+pub struct Sampling {
+    said: HashSet<(String, &'static str)>,
+    seen: HashSet<[u8; 8]>,
+    seen_order: VecDeque<[u8; 8]>,
+    awaited: HashMap<[u8; 8], Instant>,
+    awaited_order: VecDeque<([u8; 8], Instant)>,
+    found: u64,
+    missing: u64,
+    events: Vec<Event>,
+}
+
+impl Sampling {
+    /// Looks at one span of `service`, which came at `now`.
+    pub fn look(&mut self, service: &str, told: &Told<'_>, now: Instant) {
+        if let Some(ratio) = told_ratio(told)
+            && ratio < 1.0
+        {
+            let text = format!("`{service}` keeps {} % of its traces", (ratio * 1e4).round() / 100.0);
+            self.say(service, "ratio", text, Some(ratio));
+        } else if told.attributes.has(Asked::Sampler) {
+            self.say(service, "sampler", format!("a sampler chose which traces of `{service}` are kept"), None);
+        }
+        self.look_for_parent(told, now);
+    }
+
+    fn look_for_parent(&mut self, told: &Told<'_>, now: Instant) {
+        let Some(own) = told.span_id else { return };
+        if self.awaited.remove(&own).is_some() {
+            self.found += 1;
+        }
+        if self.seen.insert(own) {
+            self.seen_order.push_back(own);
+            if self.seen_order.len() > SEEN_MAX
+                && let Some(oldest) = self.seen_order.pop_front()
+            {
+                self.seen.remove(&oldest);
+            }
+        }
+        // The parent of a server's span is of another process, which may tell us nothing at all.
+        let is_of_same_process = matches!(told.kind, 0 | 1 | 3 | 4);
+        if let Some(parent) = told.parent_id
+            && is_of_same_process
+            && !self.seen.contains(&parent)
+            && self.awaited_order.len() < AWAITED_MAX
+            && self.awaited.insert(parent, now).is_none()
+        {
+            self.awaited_order.push_back((parent, now));
+        }
+    }
+
+    /// What there is to say by `now`, once.
+    pub fn events(&mut self, now: Instant) -> Vec<Event> {
+        while let Some((parent, since)) = self.awaited_order.front().copied()
+            && now.saturating_duration_since(since) >= PATIENCE
+        {
+            self.awaited_order.pop_front();
+            if self.awaited.remove(&parent).is_some() {
+                self.missing += 1;
+            }
+        }
+        let looked_for = self.found + self.missing;
+        let missing = self.missing as f64 / looked_for.max(1) as f64;
+        if looked_for >= LOOKED_FOR_MIN && missing > MISSING_RATIO_MAX {
+            let text = format!("of {looked_for} spans that others are part of, {} never came", self.missing);
+            self.say("", "parents", text, None);
+        }
+        std::mem::take(&mut self.events)
+    }
+
+    fn say(&mut self, service: &str, what: &'static str, text: String, ratio: Option<f64>) {
+        let is_new = self.said.len() < SERVICES_MAX && self.said.insert((service.to_owned(), what));
+        if !is_new {
+            return;
+        }
+        let mut labels = Labels::of([("source", SOURCE), ("by", what)]);
+        if !service.is_empty() {
+            labels = labels.with("service", service);
+        }
+        if let Some(ratio) = ratio {
+            labels = labels.with("ratio", ratio.to_string());
+        }
+        let (source, kind) = (SOURCE.to_owned(), "sampled".to_owned());
+        self.events.push(Event { observed_at: clock::now_ns(), source, kind, text, labels });
+    }
+}
+
+/// The share of traces (0-1) that are kept, where a span tells it.
+fn told_ratio(told: &Told<'_>) -> Option<f64> {
+    of_trace_state(&told.trace_state).or_else(|| {
+        let ratio = told.attributes.get(Asked::SampledRatio)?.number()?;
+        (0.0..=1.0).contains(&ratio).then_some(ratio)
+    })
+}
+
+/// The share in `tracestate`'s entry of OpenTelemetry: `th` is a threshold of 56 bits as hex digits of which trailing zeros are left
+/// out, below which traces are dropped; `p` is an older one, the share being 2^-p
+/// (<https://opentelemetry.io/docs/specs/otel/trace/tracestate-handling/>).
+fn of_trace_state(state: &str) -> Option<f64> {
+    let own = state.split(',').find_map(|entry| entry.trim().strip_prefix("ot="))?;
+    own.split(';').find_map(|part| match part.trim().split_once(':')? {
+        ("th", digits) if (1..=14).contains(&digits.len()) => {
+            let threshold = u64::from_str_radix(digits, 16).ok()? << (4 * (14 - digits.len()));
+            Some(1.0 - threshold as f64 / (1_u64 << 56) as f64)
+        }
+        ("p", power) => power
+            .parse()
+            .ok()
+            .filter(|power| *power <= 63)
+            .map(|power: i32| if power == 63 { 0.0 } else { 0.5_f64.powi(power) }),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::borrow::Cow;
+
+    use super::*;
+    use crate::attributes::Value;
+
+    fn span(own: u8, parent: Option<u8>, kind: u64) -> Told<'static> {
+        Told { span_id: Some([own; 8]), parent_id: parent.map(|id| [id; 8]), kind, ..Told::default() }
+    }
+
+    #[test]
+    fn ratios_of_trace_states() {
+        for (state, ratio) in [
+            ("ot=th:8", Some(0.5)),
+            ("ot=th:c;rv:6e6d1a75832a2f", Some(0.25)),
+            ("vendor=x, ot=rv:1;th:0", Some(1.0)),
+            ("ot=p:3;r:5", Some(0.125)),
+            ("ot=th:", None),
+            ("ot=th:123456789abcdef", None),
+            ("congo=th:8", None),
+            ("", None),
+        ] {
+            assert_eq!(of_trace_state(state), ratio, "{state}");
+        }
+    }
+
+    #[test]
+    fn it_is_said_once_for_a_service_and_not_of_those_that_keep_all() {
+        let now = Instant::now();
+        let mut sampling = Sampling::default();
+        let sampled = Told { trace_state: Cow::Borrowed("ot=th:e6666666666668"), ..span(1, None, 2) };
+        sampling.look("shop", &sampled, now);
+        sampling.look("shop", &sampled, now);
+        sampling.look("all", &Told { trace_state: Cow::Borrowed("ot=th:0"), ..span(2, None, 2) }, now);
+        let mut tail = span(3, None, 2);
+        tail.attributes.put("sampling.policy", Value::Text(Cow::Borrowed("slow")));
+        sampling.look("cart", &tail, now);
+        let events = sampling.events(now);
+        assert_eq!(events.len(), 2, "{events:?}");
+        assert_eq!(events[0].labels.get("service"), Some("shop"));
+        assert!(
+            events[0].labels.get("ratio").is_some_and(|ratio| ratio.starts_with("0.1") || ratio.starts_with("0.09999"))
+        );
+        assert_eq!((events[1].labels.get("service"), events[1].labels.get("ratio")), (Some("cart"), None));
+        assert!(sampling.events(now).is_empty());
+    }
+
+    #[test]
+    fn parents_that_never_come() {
+        let begun = Instant::now();
+        let later = begun + PATIENCE;
+        let mut whole = Sampling::default();
+        let mut holed = Sampling::default();
+        for n in 0..120 {
+            // Children end first, or are cut loose and end last.
+            for sampling in [&mut whole, &mut holed] {
+                sampling.look("s", &span(n, Some(n + 120), 3), begun);
+            }
+            whole.look("s", &span(n + 120, Some(255), 2), begun);
+            if n % 2 == 0 {
+                holed.look("s", &span(n + 120, Some(255), 2), begun);
+            }
+        }
+        assert!(whole.events(later).is_empty());
+        assert!(holed.events(begun).is_empty(), "they may still come");
+        let said = holed.events(later);
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert_eq!(said[0].labels.get("by"), Some("parents"));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let mut sampling = Sampling::default();
+        let now = Instant::now();
+        for n in 0..200_000_u64 {
+            let told = Told {
+                span_id: Some((2 * n + 1).to_le_bytes()),
+                parent_id: Some((2 * n + 2).to_le_bytes()),
+                ..Told::default()
+            };
+            sampling.look("s", &told, now);
+        }
+        assert!(sampling.seen.len() <= SEEN_MAX && sampling.seen_order.len() <= SEEN_MAX);
+        assert!(sampling.awaited.len() <= AWAITED_MAX && sampling.awaited_order.len() <= AWAITED_MAX);
+    }
+}

@@ -1,0 +1,207 @@
+//! One span as it was told -> a row: which resource its time is a wait for, on whose other side, for which statement. Pure,
+//! and the only place where that is decided; how the span was written down is no matter of this module.
+
+use std::borrow::Cow;
+
+use holdup_recording::rows;
+use holdup_sql::Dialect;
+
+use crate::attributes::{Asked, Attributes};
+use crate::bounds::{DIGEST_TEXT_BYTES_MAX, STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, cut};
+
+/// What every row of this crate has as its source.
+pub const SOURCE: &str = "otlp";
+
+/// Kinds of spans by their number in OTLP.
+pub const KINDS: [&str; 6] = ["internal", "internal", "server", "client", "producer", "consumer"];
+const SERVER: u64 = 2;
+const CLIENT: u64 = 3;
+const PRODUCER: u64 = 4;
+const CONSUMER: u64 = 5;
+
+/// What statuses are by their number in OTLP.
+pub const STATUSES: [&str; 3] = ["unset", "ok", "error"];
+
+/// Systems whose statements are SQL, near enough to tell its values from the rest. Of others (commands of Redis, documents of
+/// MongoDB) a value can't be told, so their text is not kept.
+const SQL: [&str; 16] = [
+    "mysql",
+    "mariadb",
+    "postgresql",
+    "postgres",
+    "sqlite",
+    "mssql",
+    "microsoft.sql_server",
+    "oracle",
+    "oracle.db",
+    "h2",
+    "db2",
+    "ibm.db2",
+    "cockroachdb",
+    "clickhouse",
+    "trino",
+    "other_sql",
+];
+
+/// Systems that are caches.
+const CACHES: [&str; 4] = ["redis", "memcached", "valkey", "keydb"];
+
+/// A span as it was told. Ids are empty where they are missing or of a wrong length.
+#[derive(Clone, Debug, Default)]
+pub struct Told<'a> {
+    /// Id of its trace.
+    pub trace_id: Option<[u8; 16]>,
+    /// Its own id.
+    pub span_id: Option<[u8; 8]>,
+    /// Id of the span it is part of.
+    pub parent_id: Option<[u8; 8]>,
+    /// What systems on the way said (W3C `tracestate`).
+    pub trace_state: Cow<'a, str>,
+    /// Its name.
+    pub name: Cow<'a, str>,
+    /// Its kind's number.
+    pub kind: u64,
+    /// When it began, nanoseconds since the Unix epoch.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Its status' number.
+    pub status: u64,
+    /// Its attributes.
+    pub attributes: Attributes<'a>,
+}
+
+/// The row of a span of `service`.
+///
+/// # Errors
+/// Why it is rejected, in words.
+pub fn row(service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
+    let (Some(trace_id), Some(span_id)) = (told.trace_id, told.span_id) else {
+        return Err("a span without a trace id of 16 bytes and a span id of 8");
+    };
+    let started_at = i64::try_from(told.start_ns).unwrap_or_default();
+    if started_at == 0 || told.end_ns < told.start_ns {
+        return Err("a span without a beginning, or that ends before it");
+    }
+    let resource = resource(told);
+    let system = told.attributes.text(Asked::DatabaseSystem);
+    let digest_text = if resource == "database" { digest_text(system.as_deref(), &told.attributes) } else { None };
+    let host = told.attributes.text(Asked::Peer).filter(|_| resource != "request");
+    let system = match resource {
+        "database" | "cache" | "pool" => system,
+        "queue" => told.attributes.text(Asked::Messaging),
+        "http" | "other" => host.clone(),
+        _ => None,
+    };
+    Ok(rows::Span {
+        started_at,
+        duration_ns: i64::try_from(told.end_ns - told.start_ns).unwrap_or(i64::MAX),
+        source: SOURCE.to_owned(),
+        service: cut(service, TEXT_BYTES_MAX).to_owned(),
+        trace_id: hex(&trace_id),
+        span_id: Some(hex(&span_id)),
+        parent_id: told.parent_id.map(|id| hex(&id)),
+        name: name(resource, &told.name),
+        kind: KINDS.get(told.kind as usize).copied().unwrap_or("internal").to_owned(),
+        resource: resource.to_owned(),
+        system: system.map(|system| cut(&system, TEXT_BYTES_MAX).to_owned()),
+        peer: host.map(|host| peer(&host, told.attributes.text(Asked::PeerPort).as_deref())),
+        digest: digest_text.as_deref().map(holdup_sql::digest_of_text),
+        digest_text: digest_text.map(|text| cut(&text, DIGEST_TEXT_BYTES_MAX).to_owned()),
+        status: STATUSES.get(told.status as usize).copied().unwrap_or("unset").to_owned(),
+        calls: 1,
+    })
+}
+
+/// What its time is a wait for, or `request`.
+fn resource(told: &Told<'_>) -> &'static str {
+    let has = |what| told.attributes.has(what);
+    let is_messaging = has(Asked::Messaging) || matches!(told.kind, PRODUCER | CONSUMER);
+    if told.kind == SERVER {
+        return if has(Asked::Messaging) { "queue" } else { "request" };
+    }
+    if has(Asked::DatabaseSystem) || has(Asked::Statement) || has(Asked::Pool) {
+        let system = told.attributes.text(Asked::DatabaseSystem).unwrap_or_default();
+        if !has(Asked::Statement) && (has(Asked::Pool) || says_checkout(&told.name, true)) {
+            return "pool";
+        }
+        return if CACHES.contains(&&*system) { "cache" } else { "database" };
+    }
+    if is_messaging {
+        return "queue";
+    }
+    if told.kind == CLIENT && (has(Asked::Http) || has(Asked::Rpc)) {
+        return "http";
+    }
+    if says_checkout(&told.name, false) { "pool" } else { "other" }
+}
+
+/// Whether a span of this name is the wait for a connection of a pool. Packages have no common name for it: ours is
+/// `connection_pool.checkout`, JDBC's `…DataSource.getConnection`, node's `pg-pool.connect`, Go's `sql.connector.connect`,
+/// SQLAlchemy's and node's `connect` and `pg.connect` (those only beside attributes of a database: `is_database`).
+fn says_checkout(name: &str, is_database: bool) -> bool {
+    let name = name.to_ascii_lowercase();
+    let plain = [
+        ".getconnection",
+        "connection_pool.checkout",
+        "pool.checkout",
+        "pool.acquire",
+        "pool.connect",
+        "sql.connector.connect",
+    ];
+    let beside = ["connect", "pg.connect", "acquire", "checkout", "acquire connection"];
+    plain.iter().any(|end| name.ends_with(end)) || (is_database && beside.contains(&name.as_str()))
+}
+
+fn digest_text(system: Option<&str>, attributes: &Attributes<'_>) -> Option<String> {
+    let statement = attributes.text(Asked::Statement)?;
+    let is_sql = system.is_none_or(|system| SQL.contains(&system));
+    is_sql.then(|| holdup_sql::digest_text(cut(&statement, STATEMENT_BYTES_MAX), dialect(system)))
+}
+
+fn dialect(_system: Option<&str>) -> Dialect {
+    Dialect::MySql
+}
+
+/// The name as a row may have it. Some packages make a whole statement or a URL of it, and values may be in either.
+fn name(resource: &str, name: &str) -> String {
+    let name = cut(name, STATEMENT_BYTES_MAX);
+    let is_statement = resource == "database" && (name.len() > 64 || name.contains(['\'', '"', '=', '(']));
+    let name = if is_statement {
+        Cow::Owned(holdup_sql::digest_text(name, Dialect::MySql))
+    } else {
+        let path = name.split_once(['?', '#']).map_or(name, |(path, _)| path);
+        without_account(path)
+    };
+    cut(&name, TEXT_BYTES_MAX).to_owned()
+}
+
+/// `scheme://user:password@host` without what stands before the host.
+fn without_account(text: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
+    let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
+    match authority.rfind('@') {
+        Some(at) => Cow::Owned(format!("{scheme}://{}", rest.get(at + 1..).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
+}
+
+fn peer(host: &str, port: Option<&str>) -> String {
+    let host = cut(host, TEXT_BYTES_MAX);
+    match port {
+        Some(port) if host.contains(':') && !host.starts_with('[') => format!("[{host}]:{}", cut(port, 5)),
+        Some(port) => format!("{host}:{}", cut(port, 5)),
+        None => host.to_owned(),
+    }
+}
+
+/// Lower-case hex digits.
+pub fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [u8; 16] = *b"0123456789abcdef";
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits.map(|digit| char::from(DIGITS[usize::from(digit)])).collect()
+}
+
+#[cfg(test)]
+#[path = "spans_tests.rs"]
+mod tests;

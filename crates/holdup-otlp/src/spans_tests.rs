@@ -1,0 +1,195 @@
+//! Spans as packages of several languages and ages tell them, and the rows they become.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::attributes::Value;
+
+fn told<'a>(kind: u64, name: &'a str, attributes: &[(&str, &'a str)]) -> Told<'a> {
+    let mut told = Told {
+        trace_id: Some([0xab; 16]),
+        span_id: Some([1, 2, 3, 4, 5, 6, 7, 0xff]),
+        name: Cow::Borrowed(name),
+        kind,
+        start_ns: 1_700_000_000_000_000_000,
+        end_ns: 1_700_000_000_020_000_000,
+        status: 2,
+        ..Told::default()
+    };
+    for (key, value) in attributes {
+        told.attributes.put(key, Value::Text(Cow::Borrowed(value)));
+    }
+    told
+}
+
+/// Kind, name, attributes; resource, system, peer.
+type Case<'a> = (u64, &'a str, &'a [(&'a str, &'a str)], &'a str, Option<&'a str>, Option<&'a str>);
+
+#[test]
+fn what_a_span_is_time_in() {
+    let cases: &[Case<'_>] = &[
+        (2, "GET /vacancy", &[("http.request.method", "GET"), ("server.address", "me")], "request", None, None),
+        (2, "shop.Cart/Get", &[("rpc.system", "grpc")], "request", None, None),
+        (
+            3,
+            "SELECT shop",
+            &[
+                ("db.system.name", "mariadb"),
+                ("db.query.text", "SELECT 1"),
+                ("server.address", "db1"),
+                ("server.port", "3306"),
+            ],
+            "database",
+            Some("mariadb"),
+            Some("db1:3306"),
+        ),
+        (
+            3,
+            "SELECT",
+            &[
+                ("db.system", "mysql"),
+                ("db.statement", "SELECT 1"),
+                ("net.peer.name", "db1"),
+                ("net.peer.port", "3306"),
+            ],
+            "database",
+            Some("mysql"),
+            Some("db1:3306"),
+        ),
+        (3, "SELECT", &[("db.statement", "SELECT 1")], "database", None, None),
+        // Some packages forget the kind.
+        (
+            0,
+            "query",
+            &[("db.system", "postgresql"), ("server.address", "::1"), ("server.port", "5432")],
+            "database",
+            Some("postgresql"),
+            Some("[::1]:5432"),
+        ),
+        (3, "GET", &[("db.system", "redis"), ("db.statement", "GET user:1")], "cache", Some("redis"), None),
+        (3, "get", &[("db.system.name", "memcached")], "cache", Some("memcached"), None),
+        (
+            3,
+            "GET",
+            &[("http.method", "GET"), ("net.peer.name", "prices"), ("net.peer.port", "80")],
+            "http",
+            Some("prices"),
+            Some("prices:80"),
+        ),
+        (
+            3,
+            "GET",
+            &[("http.request.method", "GET"), ("server.address", "prices")],
+            "http",
+            Some("prices"),
+            Some("prices"),
+        ),
+        (
+            3,
+            "prices.Prices/Get",
+            &[("rpc.system", "grpc"), ("server.address", "prices")],
+            "http",
+            Some("prices"),
+            Some("prices"),
+        ),
+        (
+            4,
+            "orders publish",
+            &[("messaging.system", "kafka"), ("server.address", "k")],
+            "queue",
+            Some("kafka"),
+            Some("k"),
+        ),
+        (5, "orders process", &[], "queue", None, None),
+        (3, "orders receive", &[("messaging.system", "rabbitmq")], "queue", Some("rabbitmq"), None),
+        (1, "connection_pool.checkout", &[("db.client.connection.pool.name", "main")], "pool", None, None),
+        (3, "connect", &[("db.system", "mysql"), ("net.peer.name", "db1")], "pool", Some("mysql"), Some("db1")),
+        (3, "pg-pool.connect", &[("db.system", "postgresql")], "pool", Some("postgresql"), None),
+        (1, "HikariDataSource.getConnection", &[], "pool", None, None),
+        (3, "sql.connector.connect", &[("db.system", "mysql")], "pool", Some("mysql"), None),
+        // A statement is time in the database, whatever its connection's pool is called.
+        (
+            3,
+            "SELECT",
+            &[("db.system", "mysql"), ("db.statement", "SELECT 1"), ("pool.name", "main")],
+            "database",
+            Some("mysql"),
+            None,
+        ),
+        (1, "swimming pool", &[], "other", None, None),
+        (1, "render", &[], "other", None, None),
+        (9, "odd", &[], "other", None, None),
+    ];
+    for (kind, name, attributes, resource, system, peer) in cases {
+        let row = row("shop", &told(*kind, name, attributes)).unwrap();
+        assert_eq!(
+            (row.resource.as_str(), row.system.as_deref(), row.peer.as_deref()),
+            (*resource, *system, *peer),
+            "{name} {attributes:?}"
+        );
+    }
+}
+
+#[test]
+fn a_row_has_what_was_told() {
+    let mut told =
+        told(3, "SELECT shop", &[("db.system", "mariadb"), ("db.statement", "SELECT a FROM t WHERE id = 42")]);
+    told.parent_id = Some([9; 8]);
+    let row = row("shop", &told).unwrap();
+    assert_eq!((row.started_at, row.duration_ns), (1_700_000_000_000_000_000, 20_000_000));
+    assert_eq!(row.trace_id, "abababababababababababababababab");
+    assert_eq!(row.span_id.as_deref(), Some("01020304050607ff"));
+    assert_eq!(row.parent_id.as_deref(), Some("0909090909090909"));
+    assert_eq!(
+        (row.source.as_str(), row.service.as_str(), row.kind.as_str(), row.status.as_str(), row.calls),
+        ("otlp", "shop", "client", "error", 1)
+    );
+    assert_eq!(row.digest_text, Some(holdup_sql::digest_text("SELECT a FROM t WHERE id = 7", Dialect::MySql)));
+    assert_eq!(row.digest, Some(holdup_sql::digest("select a from t where id = 1", Dialect::MySql)));
+}
+
+#[test]
+fn no_value_of_a_statement_or_a_url_is_kept() {
+    let secret = "s3cret";
+    for (kind, name, attributes) in [
+        (3, "SELECT 's3cret'", &[("db.system", "mysql"), ("db.statement", "SELECT 's3cret' /* s3cret */")][..]),
+        (3, "SET", &[("db.system", "redis"), ("db.statement", "SET a s3cret")]),
+        (3, "find", &[("db.system", "mongodb"), ("db.statement", "{\"name\": \"s3cret\"}")]),
+        (3, "GET http://me:s3cret@h/x?token=s3cret", &[("http.method", "GET"), ("http.url", "http://me:s3cret@h/x")]),
+        (2, "GET /x?token=s3cret", &[]),
+    ] {
+        let row = row("shop", &told(kind, name, attributes)).unwrap();
+        assert!(!format!("{row:?}").contains(secret), "{row:?}");
+    }
+}
+
+#[test]
+fn texts_are_bounded() {
+    let long = "x".repeat(1 << 20);
+    let told = told(
+        3,
+        &long,
+        &[("db.system", "mysql"), ("db.statement", &long), ("server.address", &long), ("server.port", &long)],
+    );
+    let row = row(&long, &told).unwrap();
+    let kept = row.service.len()
+        + row.name.len()
+        + row.digest_text.as_deref().map_or(0, str::len)
+        + row.peer.map_or(0, |p| p.len());
+    assert!(kept < 8 << 10, "{kept}");
+}
+
+#[test]
+fn what_is_no_span_is_rejected() {
+    let good = told(2, "x", &[]);
+    assert!(row("", &good).is_ok());
+    for bad in [
+        Told { trace_id: None, ..good.clone() },
+        Told { span_id: None, ..good.clone() },
+        Told { start_ns: 0, ..good.clone() },
+        Told { start_ns: u64::MAX, end_ns: u64::MAX, ..good.clone() },
+        Told { end_ns: good.start_ns - 1, ..good.clone() },
+    ] {
+        assert!(row("", &bad).is_err());
+    }
+}

@@ -1,0 +1,261 @@
+//! Bodies of `/v1/traces` as spans that are told one after the other: `ExportTraceServiceRequest` of OTLP 1.x as protobuf and as
+//! JSON (hex ids). Field numbers are those of `opentelemetry/proto/trace/v1/trace.proto`. Links, events of spans and what
+//! else a span may say are gone past.
+
+use std::borrow::Cow;
+
+use crate::attributes::{Attributes, Value};
+use crate::json::Json;
+use crate::protobuf::{Fields, Wire};
+use crate::spans::Told;
+use crate::{Encoding, Malformed};
+
+const KIND_NAMES: [&str; 6] = [
+    "SPAN_KIND_UNSPECIFIED",
+    "SPAN_KIND_INTERNAL",
+    "SPAN_KIND_SERVER",
+    "SPAN_KIND_CLIENT",
+    "SPAN_KIND_PRODUCER",
+    "SPAN_KIND_CONSUMER",
+];
+const STATUS_NAMES: [&str; 3] = ["STATUS_CODE_UNSET", "STATUS_CODE_OK", "STATUS_CODE_ERROR"];
+
+/// Whoever is told of a span: the service's name, and the span.
+pub type Listener<'l> = &'l mut dyn FnMut(&str, &Told<'_>);
+
+/// Tells `listener` of every span in `body`.
+///
+/// # Errors
+/// If the body is malformed; some of it may have been told.
+pub fn each_span(encoding: Encoding, body: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
+    match encoding {
+        Encoding::Protobuf => Fields(body).each(|number, value| match (number, value) {
+            (1, Wire::Bytes(resource_spans)) => of_resource(resource_spans, listener),
+            _ => Ok(()),
+        }),
+        Encoding::Json => {
+            let text = std::str::from_utf8(body).map_err(|_| Malformed("the JSON is not UTF-8"))?;
+            let mut json = Json::new(text);
+            json.object(|json, key| match key {
+                "resourceSpans" => json.array(|json| of_resource_json(json, listener)),
+                _ => json.skip(),
+            })?;
+            json.end()
+        }
+    }
+}
+
+fn of_resource(bytes: &[u8], listener: Listener<'_>) -> Result<(), Malformed> {
+    // Fields may come in any order, and every span wants to know whose it is: so twice.
+    let mut service = Cow::Borrowed("");
+    Fields(bytes).each(|number, value| match (number, value) {
+        (1, Wire::Bytes(resource)) => Fields(resource).each(|number, value| match (number, value) {
+            (1, Wire::Bytes(attribute)) => {
+                key_value(attribute, |key| key == "service.name", |_, value| service = into_text(value))
+            }
+            _ => Ok(()),
+        }),
+        _ => Ok(()),
+    })?;
+    Fields(bytes).each(|number, value| match (number, value) {
+        (2, Wire::Bytes(scope_spans)) => Fields(scope_spans).each(|number, value| match (number, value) {
+            (2, Wire::Bytes(bytes)) => {
+                listener(&service, &span(bytes)?);
+                Ok(())
+            }
+            _ => Ok(()),
+        }),
+        _ => Ok(()),
+    })
+}
+
+fn span(bytes: &[u8]) -> Result<Told<'_>, Malformed> {
+    let mut told = Told::default();
+    Fields(bytes).each(|number, value| {
+        match number {
+            1 => told.trace_id = id(value),
+            2 => told.span_id = id(value),
+            3 => told.trace_state = value.text(),
+            4 => told.parent_id = id(value),
+            5 => told.name = value.text(),
+            6 => told.kind = value.number(),
+            7 => told.start_ns = value.number(),
+            8 => told.end_ns = value.number(),
+            9 => {
+                let attributes = &mut told.attributes;
+                key_value(value.bytes().unwrap_or_default(), Attributes::wants, |key, value| {
+                    attributes.put(key, value)
+                })?;
+            }
+            15 => Fields(value.bytes().unwrap_or_default()).each(|number, value| {
+                if number == 3 {
+                    told.status = value.number();
+                }
+                Ok(())
+            })?,
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(told)
+}
+
+/// An id of N bytes; none if it is of another length, or all zero, which means that there is none.
+fn id<const N: usize>(value: Wire<'_>) -> Option<[u8; N]> {
+    let id: [u8; N] = value.bytes()?.try_into().ok()?;
+    (id != [0; N]).then_some(id)
+}
+
+/// Reads a `KeyValue` whose key is wanted and whose value is text, a number or yes or no.
+///
+/// # Errors
+/// If it is malformed.
+pub fn key_value<'a>(
+    bytes: &'a [u8],
+    wants: impl Fn(&str) -> bool,
+    mut put: impl FnMut(&str, Value<'a>),
+) -> Result<(), Malformed> {
+    let (mut key, mut value) = (Cow::Borrowed(""), &[][..]);
+    Fields(bytes).each(|number, field| {
+        match number {
+            1 => key = field.text(),
+            2 => value = field.bytes().unwrap_or_default(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    if !wants(&key) {
+        return Ok(());
+    }
+    let mut found = None;
+    Fields(value).each(|number, field| {
+        match number {
+            1 => found = Some(Value::Text(field.text())),
+            2 => found = Some(Value::Flag(field.number() != 0)),
+            3 => found = Some(Value::Whole(field.number() as i64)),
+            4 => found = Some(Value::Double(field.double())),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    if let Some(found) = found {
+        put(&key, found);
+    }
+    Ok(())
+}
+
+/// The text of a value, its own or made.
+pub fn into_text(value: Value<'_>) -> Cow<'_, str> {
+    match value {
+        Value::Text(text) => text,
+        other => Cow::Owned(other.text().into_owned()),
+    }
+}
+
+fn of_resource_json(json: &mut Json<'_>, listener: Listener<'_>) -> Result<(), Malformed> {
+    let mut service = Cow::Borrowed("");
+    let mut scopes = None;
+    json.object(|json, key| match key {
+        "resource" => json.object(|json, key| match key {
+            "attributes" => json
+                .array(|json| key_value_json(json, |key| key == "service.name", |_, value| service = into_text(value))),
+            _ => json.skip(),
+        }),
+        "scopeSpans" => {
+            scopes = Some(json.raw()?);
+            Ok(())
+        }
+        _ => json.skip(),
+    })?;
+    let Some(mut scopes) = scopes else { return Ok(()) };
+    scopes.array(|json| {
+        json.object(|json, key| match key {
+            "spans" => json.array(|json| {
+                listener(&service, &span_json(json)?);
+                Ok(())
+            }),
+            _ => json.skip(),
+        })
+    })
+}
+
+fn span_json<'a>(json: &mut Json<'a>) -> Result<Told<'a>, Malformed> {
+    let mut told = Told::default();
+    json.object(|json, key| {
+        match key {
+            "traceId" => told.trace_id = hex_id(&json.string()?),
+            "spanId" => told.span_id = hex_id(&json.string()?),
+            "parentSpanId" => told.parent_id = hex_id(&json.string()?),
+            "traceState" => told.trace_state = json.string()?,
+            "name" => told.name = json.string()?,
+            "kind" => told.kind = json.one_of(&KIND_NAMES)?,
+            "startTimeUnixNano" => told.start_ns = json.whole()?,
+            "endTimeUnixNano" => told.end_ns = json.whole()?,
+            "attributes" => {
+                let attributes = &mut told.attributes;
+                json.array(|json| key_value_json(json, Attributes::wants, |key, value| attributes.put(key, value)))?;
+            }
+            "status" => json.object(|json, key| match key {
+                "code" => {
+                    told.status = json.one_of(&STATUS_NAMES)?;
+                    Ok(())
+                }
+                _ => json.skip(),
+            })?,
+            _ => json.skip()?,
+        }
+        Ok(())
+    })?;
+    Ok(told)
+}
+
+/// The same as [`key_value`] of JSON.
+///
+/// # Errors
+/// If it is malformed.
+pub fn key_value_json<'a>(
+    json: &mut Json<'a>,
+    wants: impl Fn(&str) -> bool,
+    mut put: impl FnMut(&str, Value<'a>),
+) -> Result<(), Malformed> {
+    let (mut name, mut found) = (Cow::Borrowed(""), None);
+    json.object(|json, key| match key {
+        "key" => {
+            name = json.string()?;
+            Ok(())
+        }
+        "value" => json.object(|json, key| {
+            match key {
+                "stringValue" => found = Some(Value::Text(json.string()?)),
+                "boolValue" => found = Some(Value::Flag(json.boolean()?)),
+                "intValue" => found = Some(Value::Whole(json.whole()?)),
+                "doubleValue" => found = Some(Value::Double(json.double()?)),
+                _ => json.skip()?,
+            }
+            Ok(())
+        }),
+        _ => json.skip(),
+    })?;
+    if let Some(found) = found.filter(|_| wants(&name)) {
+        put(&name, found);
+    }
+    Ok(())
+}
+
+/// An id of so many hex digits, of either case; OTLP's JSON has hex where other JSON of protobuf has base64.
+fn hex_id<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let digits = text.as_bytes();
+    if digits.len() != 2 * N {
+        return None;
+    }
+    let mut id = [0; N];
+    for (byte, pair) in id.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    (id != [0; N]).then_some(id)
+}
+
+#[cfg(test)]
+#[path = "traces_tests.rs"]
+mod tests;
