@@ -1,9 +1,12 @@
 //! A recording laid out for judging: what the client saw, the complaint, and the views of the degraded and
 //! the calm stretch that rules look through.
 
+use std::sync::OnceLock;
+
 use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
+use crate::accounts::{Accounts, Sources};
 use crate::rules::timing;
 use crate::signals::client::is_latency;
 use crate::signals::complaint;
@@ -47,6 +50,9 @@ pub struct Case<'a> {
     pub left_out: Vec<Window>,
     index: Index,
     whole: Window,
+    sources: OnceLock<Sources<'a>>,
+    accounts: OnceLock<Accounts<'a>>,
+    calm_accounts: OnceLock<Option<Accounts<'a>>>,
 }
 
 impl<'a> Case<'a> {
@@ -106,7 +112,31 @@ impl<'a> Case<'a> {
             left_out,
             index,
             whole,
+            sources: OnceLock::new(),
+            accounts: OnceLock::new(),
+            calm_accounts: OnceLock::new(),
         }
+    }
+
+    /// What tells of single requests, found by trace id.
+    pub(crate) fn sources(&self) -> &Sources<'a> {
+        self.sources.get_or_init(|| Sources::of(self.recording))
+    }
+
+    /// The accounts of the requests of the degraded stretch, or of all if nothing is degraded.
+    pub fn accounts(&self) -> &Accounts<'a> {
+        let make = || Accounts::of(self.sources(), &self.slow_requests().unwrap_or_default(), &self.slow());
+        self.accounts.get_or_init(make)
+    }
+
+    /// The accounts of the requests of the calm stretch, if there is one.
+    pub fn calm_accounts(&self) -> Option<&Accounts<'a>> {
+        let make = || {
+            let calm = self.calm()?;
+            let requests = self.requests_in(calm.window).ok()?;
+            Some(Accounts::of(self.sources(), &requests, &calm))
+        };
+        self.calm_accounts.get_or_init(make).as_ref()
     }
 
     /// The degraded stretch until the last of its requests had ended, or all of the recording if nothing is
@@ -142,6 +172,7 @@ impl<'a> Case<'a> {
             calm_mean_ms: 0.0,
             slow_p99_ms: times.quantile(0.99)?,
         });
+        (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
         Some(self)
     }
 

@@ -17,7 +17,7 @@ use crate::signals::validity::{self, Label};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{audit, host_load, indicators};
+use crate::{accounts, audit, host_load, indicators};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -179,6 +179,7 @@ impl Judged {
             host_load: host_load::explain(case),
             indicators: indicators::of(case),
             ledger: ledger(case),
+            accounts: accounts::report::report(case),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
             search,
             load: LoadReport { disturbed: disturbance.text(), ..load },

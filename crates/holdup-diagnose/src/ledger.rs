@@ -6,12 +6,16 @@
 //! of the interval in which it ended: a part that is 90 % of that interval's service time is 90 % of its own.
 //! So the parts of all requests of an interval add up to what was measured. `error_ms` is how far the part
 //! moves if requests that ended near an interval's edge belong beyond it. `residual = response - sum of parts`.
+//!
+//! Where both accounts of most requests of a band are joined by trace id ([`crate::accounts`]) its row is made of those instead,
+//! each exact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Request;
 use serde::{Deserialize, Serialize};
 
+use crate::accounts::Joined;
 use crate::case::Case;
 use crate::rules::timing;
 use crate::signals::client::{client_queue_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms};
@@ -65,6 +69,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
     let parts = measured(case);
     let cpu_ms = app_cpu_ms(case);
+    let joined = Joined::of(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();
     let mut rows = Vec::new();
     for operation in operations {
@@ -83,7 +88,8 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
             let end = until.partition_point(|n| (*n as f64) < (to * all).ceil());
             let slice = &mine[begin..(end + 1).min(mine.len())];
             if !slice.is_empty() {
-                rows.push(row(operation, band, slice, cpu_ms, &parts));
+                let exact = joined.row(operation, band, slice);
+                rows.push(exact.unwrap_or_else(|| row(operation, band, slice, cpu_ms, &parts)));
             }
         }
     }

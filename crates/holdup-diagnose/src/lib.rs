@@ -4,6 +4,7 @@
 //! - [`signals`]: what the raw rows amount to over a window: rates, means, what the client saw, and
 //!   whether there is anything to complain about.
 //! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence.
+//! - [`accounts`]: the app's and the database's account of one and the same request, joined.
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
 //! - [`search`]: what a search for the knee found, in words.
 //! - `judge`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
@@ -11,6 +12,7 @@
 //!   host and servers did, for a comparison.
 //! - [`compare`]: before and after.
 
+pub mod accounts;
 pub mod audit;
 pub mod case;
 pub mod compare;

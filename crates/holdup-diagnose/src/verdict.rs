@@ -7,6 +7,7 @@ pub use holdup_recording::objective::{State, Unit};
 use holdup_recording::{Labels, Manifest, Recording};
 use serde::{Deserialize, Serialize};
 
+pub use crate::accounts::report::{AccountsReport, RequestReport, WaitReport};
 use crate::ledger::LedgerRow;
 pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
@@ -49,6 +50,9 @@ pub struct Diagnosis {
     pub indicators: Vec<Reading>,
     /// Where the milliseconds went.
     pub ledger: Vec<LedgerRow>,
+    /// Both accounts of single requests, joined; none if no request can be followed by a trace id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<AccountsReport>,
     /// What became of each objective, in the scenario's order.
     #[serde(default)]
     pub objectives: Vec<ObjectiveReport>,

@@ -2,7 +2,7 @@
 //! compiled into holdup.
 
 use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
-use holdup_recording::rows::{Request, Sample, Session, Setting, Tables, Thread};
+use holdup_recording::rows::{Request, Sample, Session, Setting, Statement, Tables, Thread};
 use holdup_recording::{Labels, Recording};
 
 use crate::case::Case;
@@ -135,6 +135,61 @@ impl Made {
         self.gauge("mysql://db", "mysql_sessions", &[("true_state", "executing")], count as f64)
     }
 
+    /// Sessions as they are given, read once a second.
+    pub fn session_rows(mut self, rows: Vec<Session>) -> Self {
+        self.recording.tables.sessions.present = true;
+        self.recording.tables.sessions.rows.extend(rows);
+        self.gauge("mysql://db", "mysql_sessions", &[("true_state", "idle")], 0.0)
+    }
+
+    /// A statement's counters by second: calls, milliseconds, rows examined, rows sent, executions without an index.
+    pub fn digest(mut self, text: &str, counts: impl Fn(i64) -> (i64, i64, i64, i64, i64)) -> Self {
+        self.recording.tables.statements.present = true;
+        self.recording.tables.statements.rows.extend((0..=self.seconds).map(|second| {
+            let (calls, ms, rows_examined, rows_sent, no_index) = counts(second);
+            Statement {
+                observed_at: second * S,
+                source: "mysql://db".into(),
+                kind: "digest_total".into(),
+                digest: text.into(),
+                digest_text: text.into(),
+                calls,
+                duration_ns: ms * 1_000_000,
+                rows_examined,
+                rows_sent,
+                no_index,
+                ..Statement::default()
+            }
+        }));
+        self
+    }
+
+    /// As if the recording's table had no such column.
+    pub fn without_column(mut self, table: &str, column: &'static str) -> Self {
+        let tables = &mut self.recording.tables;
+        match table {
+            "requests" => tables.requests.missing.push(column),
+            "sessions" => tables.sessions.missing.push(column),
+            "statements" => tables.statements.missing.push(column),
+            "settings" => tables.settings.missing.push(column),
+            _ => tables.samples.missing.push(column),
+        }
+        self
+    }
+
+    /// Without a setting of any source.
+    pub fn without_setting(mut self, name: &str) -> Self {
+        self.recording.tables.settings.rows.retain(|s| s.name != name);
+        self
+    }
+
+    /// Requests changed one by one, by their number.
+    pub fn each_request(mut self, change: impl Fn(i64, &mut Request)) -> Self {
+        let rows = &mut self.recording.tables.requests.rows;
+        (0..).zip(rows.iter_mut()).for_each(|(number, row)| change(number, row));
+        self
+    }
+
     /// What it all comes to.
     pub fn diagnose(&self) -> Diagnosis {
         crate::diagnose(&self.recording, None)
@@ -170,6 +225,12 @@ impl Made {
             warm_up_ns: Some(0),
             ..LoadFacts::default()
         });
+        self
+    }
+
+    /// Changes tables by hand.
+    pub fn tables(mut self, change: impl FnOnce(&mut Tables)) -> Self {
+        change(&mut self.recording.tables);
         self
     }
 

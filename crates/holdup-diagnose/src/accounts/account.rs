@@ -1,0 +1,149 @@
+//! The account of one request: the client's time, split by what the app and the database's side say of the very same request.
+//!
+//! Durations are trusted, whoever's clock they are by. Instants are only compared within one clock, but for two uses that bear
+//! a second: whether a queue was seen near a call, and the line-up of a request's waits, for which the app's request is shifted
+//! into the client's.
+
+use holdup_recording::rows::Request;
+
+use super::around::Around;
+use super::calls::Call;
+use super::owner::{Amounts, Owner};
+use super::split::{self, Asked};
+use super::waits::{AppAccount, Resource};
+use crate::signals::client::{client_queue_ms, response_ms, send_lag_ms, service_ms};
+
+/// A span's ends are read from a clock of nanoseconds at a cost of some microseconds.
+const SPAN_MS: f64 = 0.02;
+
+/// One request.
+#[derive(Clone, Debug)]
+pub struct Account<'a> {
+    /// The client's account of it.
+    pub request: &'a Request,
+    /// Whether the app told of it.
+    pub has_app: bool,
+    /// Whether the server timed at least one of its statements.
+    pub has_server: bool,
+    /// Whether packets of at least one of its statements were seen.
+    pub has_wire: bool,
+    /// Whether both accounts are there: the app's, or of load on the database the client's, and the database's side of it. A
+    /// request that called no database needs none.
+    pub is_joined: bool,
+    /// Database calls, by whoever counted most.
+    pub calls: u64,
+    /// Who owns what of it.
+    pub amounts: Amounts,
+}
+
+impl Account<'_> {
+    /// Response time, milliseconds.
+    pub fn response_ms(&self) -> f64 {
+        response_ms(self.request)
+    }
+
+    /// What nobody owns, milliseconds; negative if accounts overlap.
+    pub fn unexplained_ms(&self) -> f64 {
+        self.response_ms() - self.amounts.sum()
+    }
+
+    /// Milliseconds with an owner. A database call of which only one side was heard lies between two of them.
+    pub fn assigned_ms(&self) -> f64 {
+        let response_ms = self.response_ms();
+        let known = (self.amounts.sum() - self.amounts.ms(Owner::Database)).min(response_ms);
+        // Parts that come to more than the whole are as wrong as parts that come to less.
+        known - (-self.unexplained_ms()).max(0.0)
+    }
+}
+
+/// How far the app's clock has to be moved for its request to lie within the client's.
+pub(crate) fn shift_ns(request: &Request, app: &AppAccount<'_>) -> i64 {
+    let (Some(sent_at), Some(span)) = (request.sent_at, app.request) else { return 0 };
+    let (earliest, latest) = (sent_at - span.started_at, request.done_at - span.started_at - span.duration_ns);
+    if earliest <= latest { 0.clamp(earliest, latest) } else { (earliest + latest) / 2 }
+}
+
+/// Puts together what there is of `request`.
+pub(crate) fn account<'a>(
+    request: &'a Request,
+    app: Option<&AppAccount<'_>>,
+    calls: &[&Call<'_>],
+    sessions: &[&holdup_recording::rows::Session],
+    around: &Around,
+) -> Account<'a> {
+    let mut amounts = Amounts::default();
+    amounts.add(Owner::ClientQueue, client_queue_ms(request), 0.0);
+    amounts.add(Owner::Connect, request.connect_ns as f64 / 1e6, 0.0);
+    amounts.add(Owner::SendLag, send_lag_ms(request).unwrap_or(0.0), 0.0);
+    let has_server = calls.iter().any(|c| c.execution.is_some());
+    let has_wire = calls.iter().any(|c| c.server.is_some() || c.client.is_some());
+    let mut known = Account {
+        request,
+        has_app: app.is_some(),
+        has_server,
+        has_wire,
+        is_joined: false,
+        calls: calls.len() as u64,
+        amounts,
+    };
+    let Some(service_ms) = service_ms(request) else { return known };
+    let queued = Queued {
+        sampled: sessions.iter().any(|s| s.true_state == "queued"),
+        seen: around.is_queued(request.sent_at.unwrap_or(request.intended_at), request.done_at),
+    };
+    // Of the sampled sessions, how long one that waits for a lock had waited: so long at least.
+    let locked = sessions.iter().filter(|s| s.true_state == "lock_wait").filter_map(|s| s.age_ns).max();
+    let locked_ms = locked.unwrap_or(0) as f64 / 1e6;
+    let split = |asked: Asked| split::split(asked, calls, queued.is_so(), locked_ms, around);
+    let Some(app) = app else {
+        let asked = if around.client_is_app { Asked::whole(service_ms) } else { Asked::unknown() };
+        known.amounts.add_all(&split(asked), 1.0);
+        known.is_joined = around.client_is_app && (has_server || has_wire);
+        return known;
+    };
+    let asked = Asked::by_app(app, calls, shift_ns(request, app));
+    known.calls = known.calls.max(asked.calls);
+    known.is_joined = has_server || has_wire || asked.calls == 0 && around.app_times_database;
+    let waits = [
+        (Owner::PoolWait, Resource::Pool),
+        (Owner::Downstream, Resource::Http),
+        (Owner::Cache, Resource::Cache),
+        (Owner::Queue, Resource::Queue),
+    ];
+    let mut waited_ms = 0.0;
+    for (owner, resource) in waits {
+        let ms = app.waited_ms(resource);
+        known.amounts.add(owner, ms, app.of(resource).count() as f64 * SPAN_MS);
+        waited_ms += ms;
+    }
+    let database = split(asked);
+    // What the driver itself takes of a call is the app's own, and in `database` already.
+    known.amounts.add_all(&database, 1.0);
+    if let Some(app_ms) = app.request_ms() {
+        // A span that outlasts the response (it was logged after it) is no time of the client's.
+        let app_ms = app_ms.min(service_ms);
+        let asked_ms = if asked.calls > 0 { asked.counted_ms } else { database.sum() };
+        let (network, other) = (service_ms - app_ms, app_ms - waited_ms - asked_ms);
+        known.amounts.add(Owner::Network, network.max(0.0), SPAN_MS);
+        // An app that does not time its calls of a database may have waited for it all the while.
+        let is_timed = asked.calls > 0 || around.app_times_database && calls.is_empty();
+        if is_timed || has_wire && calls.iter().all(|c| c.called_ms().or(c.served_ms()).is_some()) {
+            known.amounts.add(Owner::AppOther, other.max(0.0), SPAN_MS);
+        }
+    }
+    known
+}
+
+/// Whether its statements waited in front of the database.
+struct Queued {
+    /// One of its own sessions was seen to.
+    sampled: bool,
+    /// Some were, at the time.
+    seen: bool,
+}
+
+impl Queued {
+    fn is_so(&self) -> bool {
+        self.sampled || self.seen
+    }
+}

@@ -1,0 +1,179 @@
+//! What no single request tells and each one's account needs: when a queue was seen in front of the database, how long a round
+//! trip takes, and how the lock waits that the server booked are spread over its executions.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdup_recording::rows::Statement;
+
+use crate::signals::{Distribution, View, Window};
+
+/// Queues are sampled about once a second: one seen this long before or after a call may have held it.
+const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
+
+/// An execution waits for no lock if it is not slower than the fastest tenth of its kind.
+const UNLOCKED: f64 = 0.1;
+
+/// Gauges that are above zero while statements wait in front of the database's execution.
+const QUEUES: [&str; 2] = ["mysql_thread_pool_queue_length", "mysql_thread_pool_queued_connections"];
+
+/// Of connections whose request nobody has read yet, by the server's port.
+const UNREAD: [(&str, &[(&str, &str)]); 2] =
+    [("tcp_connections_unread", &[("side", "server")]), ("tcp_server_unread_connections", &[])];
+
+/// Facts of a stretch.
+pub(crate) struct Around {
+    /// Instants at which a queue was seen, in order.
+    queued_at: Vec<i64>,
+    /// Round trip between app and database, milliseconds; none if nothing measured it.
+    pub round_trip_ms: Option<f64>,
+    locks: Locks,
+    /// Whether the load is put on the database itself: its client is then the app.
+    pub client_is_app: bool,
+    /// Whether the app times its calls of databases at all.
+    pub app_times_database: bool,
+}
+
+impl Around {
+    /// Looks around in `view`.
+    pub fn of(view: &View<'_>) -> Self {
+        let manifest = &view.recording.manifest;
+        let ports = database_ports(view);
+        let mut queued_at: Vec<i64> = QUEUES.iter().flat_map(|metric| positive(view, metric, &[], None)).collect();
+        for (metric, labels) in UNREAD {
+            // Of a port that is not known to be the database's it may be the app that does not read.
+            queued_at.extend(positive(view, metric, labels, Some(&ports)));
+        }
+        let sessions = view.sessions(&["observed_at", "true_state"]).unwrap_or_default();
+        queued_at.extend(sessions.iter().filter(|s| s.true_state == "queued").map(|s| s.observed_at));
+        queued_at.sort_unstable();
+        queued_at.dedup();
+        let app_times_database = view.recording.tables.spans.rows.iter().any(|s| s.resource == "database");
+        Self {
+            app_times_database,
+            queued_at,
+            round_trip_ms: round_trip_ms(view, &ports),
+            locks: Locks::of(view),
+            client_is_app: manifest
+                .load
+                .as_ref()
+                .is_some_and(|l| !l.protocol.is_empty() && !l.protocol.starts_with("http")),
+        }
+    }
+
+    /// Whether statements were seen to wait in front of the database between these instants, or near them.
+    pub fn is_queued(&self, from: i64, to: i64) -> bool {
+        let first = self.queued_at.partition_point(|at| *at < from - SAMPLING_SLACK_NS);
+        self.queued_at.get(first).is_some_and(|at| *at <= to + SAMPLING_SLACK_NS)
+    }
+
+    /// Milliseconds of an execution that it waited for locks, and how far off they may be.
+    pub fn locked_ms(&self, execution: &Statement) -> (f64, f64) {
+        self.locks.of_execution(execution)
+    }
+}
+
+/// Ports at which a database listens: of the addresses under watch, and of the packets.
+pub(crate) fn database_ports(view: &View<'_>) -> BTreeSet<String> {
+    let tables = &view.recording.tables;
+    let of_packets = tables.exchanges.rows.iter().map(|e| e.server.as_str());
+    let is_database = |s: &&str| s.starts_with("mysql") || s.starts_with("postgres") || s.starts_with("mariadb");
+    let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
+    // Of coverage `mysql://user@host:3306 statement history` the address is the first word.
+    let watched = coverage.chain(view.sources_of("mysql_sessions")).chain(view.sources_of("postgresql_sessions"));
+    let watched = watched.filter(is_database).filter_map(|s| s.split_whitespace().next());
+    let spans = tables.spans.rows.iter().filter(|s| s.resource == "database").filter_map(|s| s.peer.as_deref());
+    let address = |text: &str| {
+        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let text = text.split(['/', '?']).next().unwrap_or(text);
+        text.rsplit_once(':').map(|(_, port)| port.to_owned())
+    };
+    let mut ports: BTreeSet<String> = of_packets.chain(watched).chain(spans).filter_map(address).collect();
+    ports.retain(|port| port.parse::<u16>().is_ok());
+    ports
+}
+
+/// Instants at which a gauge was above zero; with `ports` only at one of them.
+fn positive(view: &View<'_>, metric: &str, labels: &[(&str, &str)], ports: Option<&BTreeSet<String>>) -> Vec<i64> {
+    let series = view.index.series(metric, labels);
+    let is_wanted = |port: Option<&str>| ports.is_none_or(|ports| port.is_some_and(|port| ports.contains(port)));
+    let wanted = series.filter(|((_, labels), _)| is_wanted(labels.get("port")));
+    wanted.flat_map(|(_, samples)| samples.iter().filter(|(_, value)| *value > 0.0).map(|(at, _)| *at)).collect()
+}
+
+/// The mean over the window of the round trips that were measured to the database, by the packets, else by the kernel.
+fn round_trip_ms(view: &View<'_>, ports: &BTreeSet<String>) -> Option<f64> {
+    let mean = |metric: &str, labels: &[(&str, &str)], is_mine: &dyn Fn(&holdup_recording::Labels) -> bool| {
+        let series = view.index.series(metric, labels).filter(|((_, labels), _)| is_mine(labels));
+        let within = series.flat_map(|(_, samples)| samples).filter(|(at, _)| view.window.contains(*at));
+        let (sum, count) = within.fold((0.0, 0.0), |(sum, count), (_, value)| (sum + value, count + 1.0));
+        (count > 0.0).then(|| sum / count * 1e3)
+    };
+    let at_port = |labels: &holdup_recording::Labels| labels.get("port").is_some_and(|port| ports.contains(port));
+    mean("wire_round_trip_seconds", &[], &|_| true)
+        .or_else(|| mean("tcp_round_trip_seconds", &[("stat", "mean"), ("side", "client")], &at_port))
+        .or_else(|| mean("tcp_round_trip_seconds", &[("stat", "mean")], &at_port))
+}
+
+/// How lock waits are spread over executions. The server books them as one total; an execution waits only for as long as it is
+/// slower than its kind is unhindered, and of that time as large a share is locks' as of all executions together.
+struct Locks {
+    /// By digest: what an execution takes unhindered, milliseconds. Only of statements that may wait.
+    unhindered_ms: BTreeMap<String, f64>,
+    /// Share (0-1) of the time above that.
+    ratio: f64,
+}
+
+impl Locks {
+    fn of(view: &View<'_>) -> Self {
+        let none = Self { unhindered_ms: BTreeMap::new(), ratio: 0.0 };
+        let Ok(executions) = view.executions(&["observed_at", "kind", "digest", "duration_ns"]) else { return none };
+        let booked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
+        let sessions = view.sessions(&["observed_at", "true_state", "digest"]).unwrap_or_default();
+        let waiting: Vec<_> = sessions.iter().filter(|s| s.true_state == "lock_wait").collect();
+        let instants = view.session_instants().max(1) as f64;
+        // A wait is booked when it ends; of those that last longer than the window the samples tell (Little's law).
+        let sampled_ms = waiting.len() as f64 / instants * bounded_seconds(view.window, &executions) * 1e3;
+        let locked_ms = booked_ms.max(sampled_ms);
+        if locked_ms <= 0.0 {
+            return none;
+        }
+        let seen: BTreeSet<&str> = waiting.iter().filter_map(|s| s.digest.as_deref()).collect();
+        let mut by_digest: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+        for execution in &executions {
+            by_digest.entry(&execution.digest).or_default().push(execution.duration_ns as f64 / 1e6);
+        }
+        // Where those that wait are known by name, nobody else does.
+        if by_digest.keys().any(|digest| seen.contains(digest)) {
+            by_digest.retain(|digest, _| seen.contains(digest));
+        }
+        let always = View { window: Window { from: i64::MIN, to: i64::MAX }, ..*view };
+        let mut at_any_time: BTreeMap<&str, Vec<(f64, u64)>> = BTreeMap::new();
+        for execution in always.executions(&[]).unwrap_or_default() {
+            at_any_time.entry(&execution.digest).or_default().push((execution.duration_ns as f64 / 1e6, 1));
+        }
+        let mut unhindered_ms = BTreeMap::new();
+        let mut above_ms = 0.0;
+        for (digest, times) in by_digest {
+            let all = Distribution::of(at_any_time.remove(digest).unwrap_or_default());
+            let least = all.quantile(UNLOCKED).unwrap_or(0.0);
+            above_ms += times.iter().map(|ms| (ms - least).max(0.0)).sum::<f64>();
+            unhindered_ms.insert(digest.to_owned(), least);
+        }
+        Self { unhindered_ms, ratio: (locked_ms / f64::max(above_ms, 1e-9)).clamp(0.0, 1.0) }
+    }
+
+    fn of_execution(&self, execution: &Statement) -> (f64, f64) {
+        let took_ms = execution.duration_ns as f64 / 1e6;
+        let told_ms = (execution.lock_ns as f64 / 1e6).clamp(0.0, took_ms);
+        let above_ms = self.unhindered_ms.get(&execution.digest).map_or(0.0, |least| (took_ms - least).max(0.0));
+        let shared_ms = above_ms * self.ratio;
+        if told_ms >= shared_ms { (told_ms, 0.0) } else { (shared_ms, shared_ms * (1.0 - self.ratio)) }
+    }
+}
+
+/// The window's length, or of one without an end that of its executions.
+fn bounded_seconds(window: Window, executions: &[&Statement]) -> f64 {
+    let times = || executions.iter().map(|s| s.observed_at);
+    let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
+    Window { from: window.from.max(first), to: window.to.min(last) }.seconds().max(0.0)
+}

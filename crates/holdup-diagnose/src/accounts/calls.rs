@@ -1,0 +1,253 @@
+//! The database's side: each statement as its server timed it, as the packets on either side of the network say, and what
+//! sampled sessions were at, joined to one call and found by trace id.
+//!
+//! The server's timing and the packets of a statement are joined by the trace id in its text, or by the connection: the
+//! session id of the greeting, or the client's address and port as the server lists it, and the time at which both ended.
+//! Session ids are taken to be unique in a recording: of several servers under watch only the trace id tells.
+
+use std::collections::HashMap;
+
+use holdup_recording::Recording;
+use holdup_recording::rows::{Exchange, Session, Statement};
+
+use super::by_trace::{ByTrace, trace_number};
+
+/// The history's times and the packets' differ by this at most on one machine: the server's timer is mapped to the wall clock
+/// once a read.
+const CLOCKS_NS: i64 = 20_000_000;
+
+/// The clocks of two hosts under one time service differ by less. A packet's two sightings are looked for within it.
+const HOSTS_NS: i64 = 500_000_000;
+
+/// One statement by whatever told of it; at least one of the three did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Call<'a> {
+    /// The server's own timing.
+    pub execution: Option<&'a Statement>,
+    /// The packets, on the server's machine.
+    pub server: Option<&'a Exchange>,
+    /// The packets, on the client's machine.
+    pub client: Option<&'a Exchange>,
+}
+
+fn ms(ns: i64) -> f64 {
+    ns.max(0) as f64 / 1e6
+}
+
+impl Call<'_> {
+    /// When it began, by the nearest clock.
+    pub fn started_at(&self) -> i64 {
+        let of_wire = self.client.or(self.server).map(|e| e.request_at);
+        of_wire.or(self.execution.map(|s| s.observed_at - s.duration_ns)).unwrap_or(0)
+    }
+
+    /// The server's own timing, milliseconds. A statement that is only prepared is parsed and no more.
+    pub fn execution_ms(&self) -> Option<f64> {
+        let prepared = || self.server.or(self.client).filter(|e| e.kind == "prepare").map(|_| 0.0);
+        self.execution.map(|s| ms(s.duration_ns)).or_else(prepared)
+    }
+
+    /// From the request's arrival at the server's machine to the response's end there, milliseconds.
+    pub fn served_ms(&self) -> Option<f64> {
+        self.server.map(|e| ms(e.done_at - e.request_end_at))
+    }
+
+    /// What of it lies before the first byte of the response: no wait for execution is longer.
+    pub fn first_byte_ms(&self) -> Option<f64> {
+        self.server.and_then(|e| Some(ms(e.first_byte_at? - e.request_end_at)))
+    }
+
+    /// From the request's first byte on the client's machine to the response's last, milliseconds; on one machine the server's.
+    pub fn called_ms(&self) -> Option<f64> {
+        let loopback = || self.server.filter(|e| e.side == "loopback");
+        self.client.or_else(loopback).map(|e| ms(e.done_at - e.request_at))
+    }
+
+    /// The longest that any account gives it, milliseconds.
+    pub fn longest_ms(&self) -> f64 {
+        let known = [self.called_ms(), self.served_ms(), self.execution_ms()];
+        known.into_iter().flatten().fold(0.0, f64::max)
+    }
+
+    fn trace(&self) -> Option<u128> {
+        let told = [
+            self.server.and_then(|e| e.trace_id.as_deref()),
+            self.execution.and_then(|s| s.trace_id.as_deref()),
+            self.client.and_then(|e| e.trace_id.as_deref()),
+        ];
+        told.into_iter().flatten().find_map(trace_number)
+    }
+}
+
+/// Every call of a recording, and which belong to which request.
+pub(crate) struct Calls<'a> {
+    calls: Vec<Call<'a>>,
+    /// Trace and place in `calls`, in order of both.
+    by_trace: Vec<(u128, usize)>,
+    sessions: ByTrace<'a, Session>,
+}
+
+impl<'a> Calls<'a> {
+    /// Joins what `recording` has.
+    pub fn of(recording: &'a Recording) -> Self {
+        let tables = &recording.tables;
+        let answered = |e: &&Exchange| matches!(e.outcome.as_str(), "ok" | "error") && e.kind != "login";
+        let (on_client, on_server): (Vec<&Exchange>, Vec<&Exchange>) =
+            tables.exchanges.rows.iter().filter(answered).partition(|e| e.side == "client");
+        let mut clients = Sightings::of(&on_client);
+        let mut executions = Executions::of(recording);
+        let mut calls: Vec<Call<'a>> = Vec::new();
+        for server in on_server {
+            let execution = executions.of_exchange(server);
+            calls.push(Call { execution, server: Some(server), client: clients.of_exchange(server) });
+        }
+        for client in clients.left() {
+            calls.push(Call { execution: executions.of_exchange(client), server: None, client: Some(client) });
+        }
+        calls.extend(executions.left().map(|s| Call { execution: Some(s), ..Call::default() }));
+        calls.sort_by_key(Call::started_at);
+        let traces = calls.iter().enumerate().filter_map(|(i, call)| Some((call.trace()?, i)));
+        let mut by_trace: Vec<(u128, usize)> = traces.collect();
+        by_trace.sort_unstable();
+        let sessions = tables.sessions.rows.iter();
+        let sessions = sessions.map(|s| (s.trace_id.as_deref().and_then(trace_number), s.observed_at, s));
+        Self { calls, by_trace, sessions: ByTrace::of(sessions) }
+    }
+
+    /// The calls of one trace, in order of time.
+    pub fn of_trace(&self, trace: u128) -> Vec<&Call<'a>> {
+        let from = self.by_trace.partition_point(|(t, _)| *t < trace);
+        let mine = self.by_trace[from..].iter().take_while(|(t, _)| *t == trace);
+        mine.filter_map(|(_, i)| self.calls.get(*i)).collect()
+    }
+
+    /// All calls.
+    pub fn all(&self) -> &[Call<'a>] {
+        &self.calls
+    }
+
+    /// Sampled sessions that ran a statement of one trace.
+    pub fn sessions_of(&self, trace: u128) -> impl Iterator<Item = &'a Session> + '_ {
+        self.sessions.get(trace)
+    }
+}
+
+/// Exchanges seen on the client's machine, by connection.
+struct Sightings<'a> {
+    rows: Vec<&'a Exchange>,
+    taken: Vec<bool>,
+    by_connection: HashMap<(&'a str, &'a str), Vec<usize>>,
+}
+
+impl<'a> Sightings<'a> {
+    fn of(rows: &[&'a Exchange]) -> Self {
+        let mut rows = rows.to_vec();
+        rows.sort_by_key(|e| e.request_at);
+        let mut by_connection: HashMap<_, Vec<usize>> = HashMap::new();
+        for (i, row) in rows.iter().enumerate() {
+            by_connection.entry((row.client.as_str(), row.server.as_str())).or_default().push(i);
+        }
+        Self { taken: vec![false; rows.len()], rows, by_connection }
+    }
+
+    /// The other sighting of an exchange that was seen on the server's machine: of the same trace, else the nearest in time.
+    fn of_exchange(&mut self, server: &Exchange) -> Option<&'a Exchange> {
+        let mine = self.by_connection.get(&(server.client.as_str(), server.server.as_str()))?;
+        let from = mine.partition_point(|i| self.rows[*i].request_at < server.request_at - HOSTS_NS);
+        let near =
+            mine[from..].iter().copied().take_while(|i| self.rows[*i].request_at <= server.request_at + HOSTS_NS);
+        let fits = |i: &usize| {
+            let row = self.rows[*i];
+            !self.taken[*i] && row.kind == server.kind && row.trace_id == server.trace_id
+        };
+        let best = near.filter(fits).min_by_key(|i| (self.rows[*i].request_at - server.request_at).abs())?;
+        self.taken[best] = true;
+        Some(self.rows[best])
+    }
+
+    fn left(&self) -> impl Iterator<Item = &'a Exchange> + use<'a> {
+        let left: Vec<&'a Exchange> =
+            self.rows.iter().zip(&self.taken).filter(|(_, t)| !**t).map(|(e, _)| *e).collect();
+        left.into_iter()
+    }
+}
+
+/// Executions by trace and by session, each joined to one exchange at most.
+struct Executions<'a> {
+    rows: Vec<&'a Statement>,
+    taken: Vec<bool>,
+    by_trace: HashMap<u128, Vec<usize>>,
+    /// In order of their end.
+    by_session: HashMap<i64, Vec<usize>>,
+    /// The session that an address was seen to be, and when.
+    by_address: HashMap<&'a str, Vec<(i64, i64)>>,
+}
+
+impl<'a> Executions<'a> {
+    fn of(recording: &'a Recording) -> Self {
+        let tables = &recording.tables;
+        let mut rows: Vec<&Statement> = tables.statements.rows.iter().filter(|s| s.kind == "execution").collect();
+        rows.sort_by_key(|s| s.observed_at);
+        let mut by_trace: HashMap<u128, Vec<usize>> = HashMap::new();
+        let mut by_session: HashMap<i64, Vec<usize>> = HashMap::new();
+        for (i, row) in rows.iter().enumerate() {
+            if let Some(trace) = row.trace_id.as_deref().and_then(trace_number) {
+                by_trace.entry(trace).or_default().push(i);
+            }
+            if let Some(session) = row.session_id {
+                by_session.entry(session).or_default().push(i);
+            }
+        }
+        let mut by_address: HashMap<&str, Vec<(i64, i64)>> = HashMap::new();
+        if !tables.exchanges.rows.is_empty() {
+            for row in &tables.sessions.rows {
+                let Some(client) = row.client.as_deref() else { continue };
+                by_address.entry(client).or_default().push((row.observed_at, row.session_id));
+            }
+        }
+        Self { taken: vec![false; rows.len()], rows, by_trace, by_session, by_address }
+    }
+
+    /// The session of a connection: by its greeting, or as the server listed its address nearest in time.
+    fn session_of(&self, exchange: &Exchange) -> Option<i64> {
+        let listed = || {
+            let seen = self.by_address.get(exchange.client.as_str())?;
+            seen.iter().min_by_key(|(at, _)| (at - exchange.request_at).abs()).map(|(_, id)| *id)
+        };
+        exchange.session_id.or_else(listed)
+    }
+
+    /// The execution that an exchange asked for.
+    fn of_exchange(&mut self, exchange: &Exchange) -> Option<&'a Statement> {
+        if exchange.kind == "prepare" {
+            return None;
+        }
+        let distance = |i: &usize| (self.rows[*i].observed_at - exchange.done_at).abs();
+        // No statement runs for longer than its client waits.
+        let fits = |i: &usize| {
+            !self.taken[*i] && self.rows[*i].duration_ns <= exchange.done_at - exchange.request_at + CLOCKS_NS / 10
+        };
+        let trace = exchange.trace_id.as_deref().and_then(trace_number);
+        let of_trace = trace.and_then(|t| self.by_trace.get(&t));
+        let of_trace = of_trace.and_then(|mine| mine.iter().copied().filter(fits).min_by_key(distance));
+        let of_session = || {
+            let mine = self.by_session.get(&self.session_of(exchange)?)?;
+            let from = mine.partition_point(|i| self.rows[*i].observed_at < exchange.request_at - CLOCKS_NS);
+            let near = mine[from..].iter().copied();
+            let near = near.take_while(|i| self.rows[*i].observed_at <= exchange.done_at + CLOCKS_NS);
+            near.filter(fits).min_by_key(distance)
+        };
+        let best = of_trace.or_else(of_session)?;
+        self.taken[best] = true;
+        Some(self.rows[best])
+    }
+
+    fn left(&self) -> impl Iterator<Item = &'a Statement> + use<'a> {
+        let left: Vec<&'a Statement> =
+            self.rows.iter().zip(&self.taken).filter(|(_, t)| !**t).map(|(s, _)| *s).collect();
+        left.into_iter()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! The join of a server's timing, packets and sessions.
+
+use holdup_recording::manifest::{Host, Manifest};
+use holdup_recording::rows::Tables;
+
+use super::*;
+
+const MS: i64 = 1_000_000;
+
+fn recording(tables: Tables) -> Recording {
+    let manifest = Manifest::starting("made", 0, Host::default());
+    Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None }
+}
+
+fn exchange(side: &str, client: &str, from_ms: i64, to_ms: i64) -> Exchange {
+    Exchange {
+        side: side.into(),
+        client: client.into(),
+        kind: "query".into(),
+        request_at: from_ms * MS,
+        request_end_at: from_ms * MS,
+        first_byte_at: Some(to_ms * MS),
+        done_at: to_ms * MS,
+        outcome: "ok".into(),
+        ..Exchange::default()
+    }
+}
+
+fn execution(session: i64, end_ms: i64, ms: i64) -> Statement {
+    Statement {
+        observed_at: end_ms * MS,
+        kind: "execution".into(),
+        session_id: Some(session),
+        duration_ns: ms * MS,
+        calls: 1,
+        ..Statement::default()
+    }
+}
+
+#[test]
+fn packets_find_the_servers_timing_by_address_and_time() {
+    let mut tables = Tables::default();
+    tables.exchanges.rows =
+        vec![exchange("server", "10.0.0.1:5000", 100, 600), exchange("server", "10.0.0.1:5000", 700, 710)];
+    let session = |at_ms: i64, id| Session {
+        observed_at: at_ms * MS,
+        session_id: id,
+        client: Some("10.0.0.1:5000".into()),
+        ..Session::default()
+    };
+    // The port was another session's long ago.
+    tables.sessions.rows = vec![session(-90_000, 3), session(500, 7)];
+    tables.statements.rows =
+        vec![execution(7, 601, 2), execution(7, 709, 4), execution(3, 600, 5), execution(7, 3000, 1)];
+    let recording = recording(tables);
+    let calls = Calls::of(&recording);
+    let joined: Vec<(f64, f64)> =
+        calls.all().iter().filter_map(|c| Some((c.served_ms()?, c.execution_ms()?))).collect();
+    assert_eq!(joined, [(500.0, 2.0), (10.0, 4.0)]);
+    assert_eq!(calls.all().len(), 4, "what has no packets is a call, too");
+}
+
+#[test]
+fn an_execution_lends_its_trace_to_packets_that_hide_theirs() {
+    let trace = "0000000000000000000000000000002a";
+    let mut tables = Tables::default();
+    let opaque = Exchange { kind: "opaque".into(), session_id: Some(7), ..exchange("server", "a:1", 100, 600) };
+    tables.exchanges.rows = vec![opaque];
+    tables.statements.rows = vec![Statement { trace_id: Some(trace.into()), ..execution(7, 600, 2) }];
+    let recording = recording(tables);
+    let calls = Calls::of(&recording);
+    let mine = calls.of_trace(42);
+    assert_eq!((mine.len(), mine[0].served_ms()), (1, Some(500.0)));
+    assert!(calls.of_trace(41).is_empty());
+}
+
+#[test]
+fn both_sightings_of_a_packet_are_one_call() {
+    let mut tables = Tables::default();
+    tables.exchanges.rows = vec![
+        exchange("server", "a:1", 120, 130),
+        exchange("client", "a:1", 100, 150),
+        exchange("client", "b:1", 100, 150),
+    ];
+    let recording = recording(tables);
+    let calls = Calls::of(&recording);
+    let both: Vec<_> = calls.all().iter().filter(|c| c.server.is_some()).collect();
+    assert_eq!(both.iter().map(|c| (c.called_ms(), c.served_ms())).collect::<Vec<_>>(), [(Some(50.0), Some(10.0))]);
+    assert_eq!(calls.all().len(), 2);
+}
+
+#[test]
+fn what_was_not_captured_whole_is_not_relied_on() {
+    let mut tables = Tables::default();
+    let lost = Exchange { outcome: "lost".into(), ..exchange("server", "a:1", 100, 600) };
+    let login = Exchange { kind: "login".into(), ..exchange("server", "a:1", 0, 90) };
+    tables.exchanges.rows = vec![lost, login];
+    assert!(Calls::of(&recording(tables)).all().is_empty());
+}

@@ -1,0 +1,55 @@
+//! Which traces an app keeps: all, a share decided before anything is known of them (at the head), or only those that turned out
+//! slow (at the tail). The last must never be taken for the whole.
+
+use holdup_recording::Recording;
+
+use super::Account;
+
+/// Fewer requests tell nothing of a share.
+const LEAST: usize = 20;
+/// Slow requests are kept this many times as often as fast ones if the tail decides.
+const TAIL: f64 = 2.0;
+/// From this share on all are kept, and a few were lost.
+const ALL: f64 = 0.9;
+
+/// Which traces were kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kept {
+    /// Share (0-1) of all requests that the app told of.
+    pub ratio: f64,
+    /// The same of the slowest tenth.
+    pub slow_ratio: f64,
+    /// What that means, if it matters.
+    pub text: Option<String>,
+}
+
+impl Kept {
+    /// Of the accounts of a stretch, and what the recording says of its traces.
+    pub(crate) fn of(accounts: &[Account<'_>], recording: &Recording) -> Self {
+        let mut by_time: Vec<&Account<'_>> = accounts.iter().collect();
+        by_time.sort_by(|a, b| b.response_ms().total_cmp(&a.response_ms()));
+        let (slow, others) = by_time.split_at(by_time.len().div_ceil(10));
+        let share = |of: &[&Account<'_>]| {
+            let count = |a: &&Account<'_>| a.request.count() as f64;
+            of.iter().filter(|a| a.has_app).map(count).sum::<f64>() / of.iter().map(count).sum::<f64>().max(1.0)
+        };
+        let (ratio, slow_ratio, others_ratio) = (share(&by_time), share(slow), share(others));
+        let told = recording.tables.events.rows.iter().any(|e| e.kind == "sampled");
+        let percent = crate::rules::percent;
+        let text = match () {
+            () if ratio == 0.0 || accounts.len() < LEAST => None,
+            () if slow_ratio >= TAIL * others_ratio => Some(format!(
+                "the app's traces are of {} of the slowest tenth and of {} of the others: they were kept for being slow, and say nothing of the others",
+                percent(slow_ratio),
+                percent(others_ratio)
+            )),
+            () if ratio < ALL => Some(format!(
+                "the app's traces are of {} of the requests, slow or not: they were chosen before anything was known of them",
+                percent(ratio)
+            )),
+            () if told => Some("some of the app's traces say that others were left out".to_owned()),
+            () => None,
+        };
+        Self { ratio, slow_ratio, text }
+    }
+}

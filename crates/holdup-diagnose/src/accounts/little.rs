@@ -1,0 +1,87 @@
+//! Little's law as a check: milliseconds a request times requests a second is how many wait at any moment. Where somebody counted
+//! those that wait, both have to agree.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Accounts, Owner, mean};
+use crate::rules;
+use crate::signals::View;
+use crate::verdict::round;
+
+/// Both ways to count may differ by so much: samples are few, and of one second in which most waited there may be none.
+const AGREES: f64 = 2.0;
+/// Fewer that wait than this on average are neither.
+const FEW: f64 = 0.5;
+
+/// One part of the ledger held against a count.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Check {
+    /// Part of the ledger.
+    pub part: String,
+    /// Mean of all joined requests, milliseconds.
+    pub ms: f64,
+    /// Requests a second.
+    pub rate_per_second: f64,
+    /// How many wait at any moment by these two.
+    pub expected: f64,
+    /// How many were counted on average.
+    pub sampled: f64,
+    /// Whether both agree.
+    pub agrees: bool,
+    /// In words.
+    pub text: String,
+}
+
+/// What counts those that wait: part, gauge, labels, and what they are called.
+const COUNTED: [(Owner, &str, &[(&str, &str)], &str); 4] = [
+    (Owner::PoolWait, "db_client_connection_pending_requests", &[], "requests that waited for a pooled connection"),
+    (Owner::AdmissionQueue, "mysql_thread_pool_queue_length", &[], "statements in the thread pool's queue"),
+    (Owner::LockWait, "mysql_sessions", &[("true_state", "lock_wait")], "sessions that waited for a lock"),
+    (Owner::LockWait, "postgresql_sessions", &[("true_state", "lock_wait")], "sessions that waited for a lock"),
+];
+
+/// The checks there can be of a stretch.
+pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
+    let joined = || accounts.all.iter().filter(|a| a.is_joined);
+    let times = || accounts.all.iter().map(|a| a.request.intended_at);
+    let (Some(first), Some(last)) = (times().min(), accounts.all.iter().map(|a| a.request.done_at).max()) else {
+        return Vec::new();
+    };
+    // Joined ones are taken for all: a mean over them, and the rate of all.
+    let requests: u64 = accounts.all.iter().map(|a| a.request.count()).sum();
+    let rate = requests as f64 / ((last - first) as f64 / 1e9).max(1e-9);
+    if accounts.joined_ratio() < super::SPEAKS {
+        return Vec::new();
+    }
+    let check = |(owner, metric, labels, name): (Owner, &str, &[(&str, &str)], &str)| {
+        let sampled = view.gauge(metric, labels, "").ok()?.mean;
+        let ms = mean(joined(), |a| a.amounts.ms(owner));
+        let expected = ms / 1e3 * rate;
+        let (less, more) = (expected.min(sampled), expected.max(sampled));
+        if more < FEW {
+            return None;
+        }
+        let agrees = more <= AGREES * less || more - less < FEW;
+        let both = format!(
+            "{} a request at {rate:.0}/s make {expected:.1} {name} at any moment, and {sampled:.1} were counted",
+            rules::ms(ms)
+        );
+        let text = match () {
+            () if agrees => both,
+            () if sampled > expected => format!("{both}: others wait there, too, or the requests' own share is larger"),
+            () => format!("{both}: most of that time is not spent there"),
+        };
+        let part = owner.name().to_owned();
+        let (ms, rate_per_second) = (round(ms, 3), round(rate, 1));
+        Some(Check {
+            part,
+            ms,
+            rate_per_second,
+            expected: round(expected, 2),
+            sampled: round(sampled, 2),
+            agrees,
+            text,
+        })
+    };
+    COUNTED.into_iter().filter_map(check).collect()
+}

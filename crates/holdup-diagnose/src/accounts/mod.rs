@@ -1,0 +1,147 @@
+//! Two accounts of one request: what the app says it waited for and what the database's side says it did, joined by trace id,
+//! request by request. What they leave between them is a number then, not a suspicion.
+//!
+//! - `by_trace`, `waits`, `calls`: the rows of one request, the app's account, the database's.
+//! - `split`, [`account`]: both held against each other, and the client's account around them.
+//! - `around`: what only the stretch as a whole tells, such as a queue's length.
+//! - `kept`: whether the traces that were kept are all, some, or only the slow ones.
+//! - `little`: the amounts against sampled counts, by Little's law.
+//! - `bands`: the ledger's rows from joined requests.
+//! - [`report`]: all of it as the verdict shows it.
+//!
+//! It does not judge: that is the rules'. Requests without a trace id, or whose trace nobody told of, have an account with the
+//! client's part alone; [`crate::ledger`] then takes the means of sampling intervals.
+
+pub mod account;
+mod around;
+mod bands;
+mod by_trace;
+mod calls;
+mod kept;
+mod little;
+pub mod owner;
+pub mod report;
+mod split;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod waits;
+
+use holdup_recording::Recording;
+use holdup_recording::rows::{Request, Span};
+
+pub use account::Account;
+use around::Around;
+pub(crate) use around::database_ports;
+pub(crate) use bands::Joined;
+use by_trace::{ByTrace, trace_number};
+pub(crate) use calls::{Call, Calls};
+pub use kept::Kept;
+pub use owner::{Amounts, Owner};
+pub(crate) use waits::Resource;
+use waits::{AppAccount, account_of};
+
+use crate::signals::View;
+use crate::signals::client::{is_latency, response_ms};
+
+/// Everything that tells of single requests, found by trace id.
+pub(crate) struct Sources<'a> {
+    spans: ByTrace<'a, Span>,
+    calls: Calls<'a>,
+}
+
+impl<'a> Sources<'a> {
+    /// Of a recording. What was recorded without its trace ids is nobody's.
+    pub fn of(recording: &'a Recording) -> Self {
+        let needed = &["trace_id", "resource", "started_at", "duration_ns"];
+        let spans = recording.tables.spans.with_columns(needed).unwrap_or_default();
+        let spans = spans.iter().map(|s| (trace_number(&s.trace_id), s.started_at, s));
+        Self { spans: ByTrace::of(spans), calls: Calls::of(recording) }
+    }
+
+    /// Calls of the database, whoever's.
+    pub fn calls(&self) -> &Calls<'a> {
+        &self.calls
+    }
+
+    /// The app's account of one trace.
+    pub fn app(&self, trace: u128) -> Option<AppAccount<'a>> {
+        account_of(self.spans.get(trace))
+    }
+
+    fn account(&self, request: &'a Request, around: &Around) -> Account<'a> {
+        let Some(trace) = trace_of(request) else { return account::account(request, None, &[], &[], around) };
+        let sessions: Vec<_> = self.calls.sessions_of(trace).collect();
+        account::account(request, self.app(trace).as_ref(), &self.calls.of_trace(trace), &sessions, around)
+    }
+}
+
+/// The trace of a request.
+pub(crate) fn trace_of(request: &Request) -> Option<u128> {
+    request.trace_id.as_deref().and_then(trace_number)
+}
+
+/// The accounts of the requests of one stretch.
+pub struct Accounts<'a> {
+    /// One for each request with a response time, in the order of rows.
+    pub all: Vec<Account<'a>>,
+    /// Which traces the app's account kept.
+    pub kept: Kept,
+    /// Which sources told of any of them, in words.
+    pub sources: Vec<&'static str>,
+}
+
+impl<'a> Accounts<'a> {
+    /// The accounts of `requests`, seen through `view`.
+    pub(crate) fn of(sources: &Sources<'a>, requests: &[&'a Request], view: &View<'_>) -> Self {
+        let around = Around::of(view);
+        let with_time = requests.iter().copied().filter(|r| is_latency(r));
+        let all: Vec<Account<'a>> = with_time.map(|request| sources.account(request, &around)).collect();
+        let told: [(&'static str, fn(&Account<'_>) -> bool); 3] = [
+            ("the app's spans", |a| a.has_app),
+            ("the server's own timing", |a| a.has_server),
+            ("the packets", |a| a.has_wire),
+        ];
+        let named = told.iter().filter(|(_, has)| all.iter().any(has)).map(|(name, _)| *name).collect();
+        Self { kept: Kept::of(&all, view.recording), all, sources: named }
+    }
+
+    /// Share (0-1) of the requests that are joined; 0 of none.
+    pub fn joined_ratio(&self) -> f64 {
+        ratio(self.all.iter().filter(|a| a.is_joined), &self.all)
+    }
+
+    /// Mean milliseconds that `owner` has of a joined request; none if too few are joined to speak for the stretch.
+    pub fn mean_ms(&self, owner: Owner) -> Option<f64> {
+        (self.joined_ratio() >= SPEAKS).then(|| mean(self.all.iter().filter(|a| a.is_joined), |a| a.amounts.ms(owner)))
+    }
+
+    /// The slow ones, slowest first: those that took at least `from_ms`.
+    pub fn slow(&self, from_ms: f64) -> Vec<&Account<'a>> {
+        let mut slow: Vec<&Account<'a>> = self.all.iter().filter(|a| response_ms(a.request) >= from_ms).collect();
+        slow.sort_by(|a, b| b.response_ms().total_cmp(&a.response_ms()));
+        slow
+    }
+}
+
+/// From this share (0-1) of joined requests on they speak for all.
+pub(crate) const SPEAKS: f64 = 0.5;
+
+/// Requests that `some` stand for as a share of those that `all` stand for.
+fn ratio<'x, 'a: 'x>(some: impl Iterator<Item = &'x Account<'a>>, all: &[Account<'a>]) -> f64 {
+    let count = |a: &Account<'_>| a.request.count() as f64;
+    some.map(count).sum::<f64>() / all.iter().map(count).sum::<f64>().max(1.0)
+}
+
+/// Mean of `value` over the requests that `accounts` stand for; 0 of none.
+pub(crate) fn mean<'x, 'a: 'x>(
+    accounts: impl Iterator<Item = &'x Account<'a>>,
+    value: impl Fn(&Account<'a>) -> f64,
+) -> f64 {
+    let (sum, count) = accounts.fold((0.0, 0.0), |(sum, count), a| {
+        let n = a.request.count() as f64;
+        (sum + value(a) * n, count + n)
+    });
+    if count > 0.0 { sum / count } else { 0.0 }
+}

@@ -1,0 +1,141 @@
+//! The database's part of one request, split: network, admission queue, locks, execution; and what of it is the app's driver's.
+//!
+//! With packets of the server's side the split is exact: what the call takes beyond what the server's machine had it is the
+//! network's, and what the machine had it beyond execution is the wait for admission. Without them the time between the app's
+//! account and the server's is a round trip, as far as one was measured; the rest is the queue's if a queue was seen in front of
+//! execution at the time, and else nobody's.
+
+use super::around::Around;
+use super::calls::Call;
+use super::owner::{Amounts, Owner};
+use super::waits::{AppAccount, Resource, Wait};
+
+/// The server's timer and its rounding, a call.
+const TIMER_MS: f64 = 0.01;
+/// A packet is stamped by the kernel so near to when it passed.
+const PACKET_MS: f64 = 0.05;
+
+/// The time for which the database was asked, as the asking side says.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Calls; 0 if nobody counted them.
+    pub calls: u64,
+    /// Counted time of all calls, milliseconds.
+    pub counted_ms: f64,
+    /// What the calls took that the database's side told of, too, milliseconds.
+    covered_ms: f64,
+    /// Share (0-1) of the time that calls took that is counted: less than all where they overlap.
+    counted_ratio: f64,
+    /// Whether the asking side timed them at all.
+    is_timed: bool,
+}
+
+impl Asked {
+    /// The load is put on the database itself: the request is the call.
+    pub fn whole(ms: f64) -> Self {
+        Self { calls: 1, counted_ms: ms, covered_ms: ms, counted_ratio: 1.0, is_timed: true }
+    }
+
+    /// Nobody on the asking side told.
+    pub fn unknown() -> Self {
+        Self { calls: 0, counted_ms: 0.0, covered_ms: 0.0, counted_ratio: 1.0, is_timed: false }
+    }
+
+    /// By the app's account; `shift_ns` brings its clock to the client's.
+    pub fn by_app(app: &AppAccount<'_>, calls: &[&Call<'_>], shift_ns: i64) -> Self {
+        let waits: Vec<&Wait<'_>> = app.of(Resource::Database).collect();
+        if waits.is_empty() {
+            return Self::unknown();
+        }
+        let count: u64 = waits.iter().map(|w| w.span.calls.max(1).unsigned_abs()).sum();
+        let counted_ms: f64 = waits.iter().map(|w| w.counted_ms).sum();
+        let took_ms: f64 = waits.iter().map(|w| w.ms).sum();
+        let told = calls.len() as u64;
+        let covered_ms = match () {
+            () if told >= count => took_ms,
+            () if waits.iter().any(|w| w.is_sum) => took_ms * told as f64 / count as f64,
+            () => covered_ms(&waits, calls, shift_ns),
+        };
+        let counted_ratio = if took_ms > 0.0 { counted_ms / took_ms } else { 1.0 };
+        Self { calls: count, counted_ms, covered_ms, counted_ratio, is_timed: true }
+    }
+}
+
+/// The time of the waits that `calls` tell of: the longest call is the nearest wait that is long enough for it.
+fn covered_ms(waits: &[&Wait<'_>], calls: &[&Call<'_>], shift_ns: i64) -> f64 {
+    let mut left = waits.to_vec();
+    let mut calls = calls.to_vec();
+    calls.sort_by(|a, b| b.longest_ms().total_cmp(&a.longest_ms()));
+    let mut covered_ms = 0.0;
+    for call in calls {
+        let fits = |w: &Wait<'_>| w.ms + PACKET_MS >= call.longest_ms();
+        let distance = |w: &Wait<'_>| (w.span.started_at + shift_ns - call.started_at()).abs();
+        let nearest = (0..left.len()).filter(|i| fits(left[*i])).min_by_key(|i| distance(left[*i]));
+        if let Some(i) = nearest {
+            covered_ms += left.swap_remove(i).ms;
+        }
+    }
+    covered_ms
+}
+
+/// Splits what was asked. `queued` says whether a queue was seen at the time, `locked_ms` for how long at least one of its sessions
+/// was seen to wait for a lock.
+pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: f64, around: &Around) -> Amounts {
+    let mut inside = Amounts::default();
+    let mut executions_ms = 0.0;
+    for call in calls {
+        let (execution_ms, served_ms) = (call.execution_ms(), call.served_ms());
+        match (execution_ms, served_ms) {
+            (Some(executed), Some(served)) => {
+                let executed = executed.min(served);
+                let admission = (served - executed).min(call.first_byte_ms().unwrap_or(served));
+                inside.add(Owner::AdmissionQueue, admission, PACKET_MS + TIMER_MS);
+                inside.add(Owner::Execution, served - admission, TIMER_MS);
+                executions_ms += served - admission;
+            }
+            (Some(executed), None) => {
+                inside.add(Owner::Execution, executed, TIMER_MS);
+                executions_ms += executed;
+            }
+            (None, Some(served)) => inside.add(Owner::Database, served, PACKET_MS),
+            (None, None) => inside.add(Owner::Database, call.called_ms().unwrap_or(0.0), PACKET_MS),
+        }
+    }
+    let locks = calls.iter().filter_map(|c| c.execution).map(|s| around.locked_ms(s));
+    let (locked, error) = locks.fold((0.0, 0.0), |(ms, error), lock| (ms + lock.0, error + lock.1));
+    let locked = locked.max(locked_ms).min(executions_ms);
+    inside.add(Owner::Execution, -locked, error);
+    inside.add(Owner::LockWait, locked, error);
+
+    let called_ms: Option<f64> = calls.iter().map(|c| c.called_ms()).sum();
+    let called_ms = called_ms.filter(|_| !calls.is_empty());
+    let timed_ms = if asked.is_timed { asked.covered_ms } else { called_ms.unwrap_or_else(|| inside.sum()) };
+    // No call takes longer inside than outside: what is more was run beside the calls that the app told of.
+    let fit = if inside.sum() > timed_ms && asked.is_timed { timed_ms / inside.sum().max(1e-9) } else { 1.0 };
+    let mut amounts = Amounts::default();
+    amounts.add_all(&inside, fit);
+    let driver_ms = called_ms.filter(|_| asked.is_timed).map_or(0.0, |called| (timed_ms - called).max(0.0));
+    amounts.add(Owner::AppOther, driver_ms, PACKET_MS);
+    let between_ms = (timed_ms - driver_ms - inside.sum() * fit).max(0.0);
+    if calls.is_empty() {
+        amounts.add(Owner::Database, between_ms, 0.0);
+    } else {
+        let trips = calls.len().max(asked.calls as usize) as f64;
+        let trips_ms = around.round_trip_ms.map_or(0.0, |ms| ms * trips).min(between_ms);
+        if calls.iter().all(|c| c.served_ms().is_some()) {
+            let error = if called_ms.is_some() { PACKET_MS } else { between_ms - trips_ms };
+            amounts.add(Owner::DatabaseNetwork, between_ms, error);
+        } else {
+            amounts.add(Owner::DatabaseNetwork, trips_ms, 0.0);
+            let owner = queued.then_some(Owner::AdmissionQueue);
+            if let Some(owner) = owner {
+                amounts.add(owner, between_ms - trips_ms, trips_ms + TIMER_MS * trips);
+            }
+        }
+    }
+    let mut counted = Amounts::default();
+    counted.add_all(&amounts, asked.counted_ratio);
+    // Of calls that the database's side said nothing of there is one account.
+    counted.add(Owner::Database, (asked.counted_ms - asked.covered_ms * asked.counted_ratio).max(0.0), 0.0);
+    counted
+}

@@ -1,0 +1,233 @@
+//! The app's account of one request: how long it had it, and what it waited for meanwhile.
+//!
+//! Only the outermost wait counts: a driver's span below an ORM's, and all that a neighbour says of its own work, are time within
+//! it. Where waits overlap, each gets an equal share of the time they have in common, so that together they are the time in
+//! which the app waited for anything, and never more. Sums of waits out of a log or a response's head have no place in time;
+//! they are taken as they are, and cut in proportion if they come to more than the request.
+
+use std::collections::HashMap;
+
+use holdup_recording::rows::Span;
+
+/// So far up a span's parents are followed.
+const DEPTH_MAX: usize = 64;
+
+/// Of a trace with more spans than this only the longest are looked at.
+const SPANS_MAX: usize = 4096;
+
+/// What the app can wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resource {
+    Database,
+    Pool,
+    Http,
+    Cache,
+    Queue,
+}
+
+impl Resource {
+    fn of(name: &str) -> Option<Self> {
+        Some(match name {
+            "database" => Self::Database,
+            "pool" => Self::Pool,
+            "http" => Self::Http,
+            "cache" => Self::Cache,
+            "queue" => Self::Queue,
+            _ => return None,
+        })
+    }
+}
+
+/// One wait of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wait<'a> {
+    pub resource: Resource,
+    pub span: &'a Span,
+    /// How long it took, milliseconds.
+    pub ms: f64,
+    /// What of it is counted, milliseconds: less where others overlap.
+    pub counted_ms: f64,
+    /// Whether it is a sum of several waits, without a place in time.
+    pub is_sum: bool,
+}
+
+/// What the app says of one request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AppAccount<'a> {
+    /// The whole of it as the app sees it; none if it did not say.
+    pub request: Option<&'a Span>,
+    pub waits: Vec<Wait<'a>>,
+}
+
+impl AppAccount<'_> {
+    /// How long the app had the request, milliseconds.
+    pub fn request_ms(&self) -> Option<f64> {
+        self.request.map(|span| span.duration_ns as f64 / 1e6)
+    }
+
+    /// Counted milliseconds of waits for `resource`.
+    pub fn waited_ms(&self, resource: Resource) -> f64 {
+        self.of(resource).map(|wait| wait.counted_ms).sum()
+    }
+
+    /// The waits for `resource`.
+    pub fn of(&self, resource: Resource) -> impl Iterator<Item = &Wait<'_>> {
+        self.waits.iter().filter(move |wait| wait.resource == resource)
+    }
+}
+
+/// Where a span comes from. Two sources that tell of the same request must not be added up.
+fn rank(source: &str) -> u8 {
+    match source {
+        "otlp" => 0,
+        "server_timing" => 2,
+        _ => 1,
+    }
+}
+
+/// The account that the spans of one trace are; none without one. Of several sources the most exact is taken.
+pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<AppAccount<'a>> {
+    let mut spans: Vec<&Span> = spans.collect();
+    // A trace in which the app's own request is told beats one with a few waits.
+    let best = spans.iter().map(|s| (s.resource != "request", rank(&s.source))).min()?.1;
+    spans.retain(|s| rank(&s.source) == best);
+    if spans.len() > SPANS_MAX {
+        spans.select_nth_unstable_by_key(SPANS_MAX, |s| std::cmp::Reverse(s.duration_ns));
+        spans.truncate(SPANS_MAX);
+    }
+    let by_id: HashMap<&str, &Span> = spans.iter().filter_map(|s| Some((s.span_id.as_deref()?, *s))).collect();
+    let parent = |span: &Span| span.parent_id.as_deref().and_then(|id| by_id.get(id)).copied();
+    let outer = |span: &'a Span| {
+        // A circle of parents is somebody's mistake: it ends here, too.
+        let mut above = Vec::new();
+        let mut at = parent(span);
+        while let Some(next) = at.filter(|next| above.len() < DEPTH_MAX && !std::ptr::eq(*next, span)) {
+            above.push(next);
+            at = parent(next);
+        }
+        above
+    };
+    let requests = spans.iter().copied().filter(|s| s.resource == "request");
+    // The outermost is the longest: a neighbour's, or a handler's below a gateway, lies within it.
+    let request = requests.max_by_key(|s| s.duration_ns);
+    let mut waits = Vec::new();
+    for span in spans {
+        let Some(resource) = Resource::of(&span.resource) else { continue };
+        let above = outer(span);
+        let is_inner = above.iter().any(|s| Resource::of(&s.resource).is_some());
+        let is_orphan = above.last().map_or(span.parent_id.is_some(), |top| top.parent_id.is_some());
+        // Its parents were lost or were never kept: whether it is the app's own wait only its service can tell.
+        let is_foreign = is_orphan
+            && request.is_some_and(|r| r.service != span.service && !above.iter().any(|s| s.span_id == r.span_id));
+        if !is_inner && !is_foreign {
+            let ms = span.duration_ns as f64 / 1e6;
+            waits.push(Wait { resource, span, ms, counted_ms: ms, is_sum: span.span_id.is_none() });
+        }
+    }
+    waits.sort_by_key(|wait| wait.span.started_at);
+    share_overlaps(&mut waits);
+    let whole = request.map_or(f64::MAX, |r| r.duration_ns as f64 / 1e6);
+    let counted: f64 = waits.iter().map(|wait| wait.counted_ms).sum();
+    if counted > whole {
+        waits.iter_mut().for_each(|wait| wait.counted_ms *= whole / counted);
+    }
+    Some(AppAccount { request, waits })
+}
+
+/// Gives each wait an equal share of the time that several have in common.
+fn share_overlaps(waits: &mut [Wait<'_>]) {
+    let mut ends: Vec<(i64, bool, usize)> = Vec::new();
+    for (i, wait) in waits.iter_mut().enumerate().filter(|(_, wait)| !wait.is_sum) {
+        wait.counted_ms = 0.0;
+        ends.push((wait.span.started_at, true, i));
+        ends.push((wait.span.started_at + wait.span.duration_ns, false, i));
+    }
+    ends.sort_unstable();
+    let mut open: Vec<usize> = Vec::new();
+    let mut last = 0;
+    for (at, opens, i) in ends {
+        for &j in &open {
+            waits[j].counted_ms += (at - last) as f64 / 1e6 / open.len() as f64;
+        }
+        last = at;
+        if opens {
+            open.push(i);
+        } else {
+            open.retain(|j| *j != i);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(id: &str, parent: Option<&str>, resource: &str, from_ms: i64, ms: i64) -> Span {
+        Span {
+            started_at: from_ms * 1_000_000,
+            duration_ns: ms * 1_000_000,
+            source: "otlp".into(),
+            service: "shop".into(),
+            span_id: Some(id.into()),
+            parent_id: parent.map(str::to_owned),
+            resource: resource.into(),
+            ..Span::default()
+        }
+    }
+
+    #[test]
+    fn waits_that_overlap_are_counted_once() {
+        let spans = [
+            span("r", None, "request", 0, 100),
+            span("a", Some("r"), "database", 10, 40),
+            span("b", Some("r"), "http", 30, 40),
+            // Below the first: the driver's own.
+            span("c", Some("a"), "database", 12, 30),
+        ];
+        let account = account_of(spans.iter()).unwrap();
+        assert_eq!(account.request_ms(), Some(100.0));
+        // 10-30 alone, 30-50 together, 50-70 alone.
+        assert_eq!((account.waited_ms(Resource::Database), account.waited_ms(Resource::Http)), (30.0, 30.0));
+        assert_eq!(account.of(Resource::Database).map(|w| w.ms).collect::<Vec<_>>(), [40.0]);
+    }
+
+    #[test]
+    fn a_neighbours_own_waits_are_not_the_apps() {
+        let mut spans = vec![
+            span("r", None, "request", 0, 100),
+            span("h", Some("r"), "http", 10, 50),
+            span("n", Some("h"), "request", 11, 48),
+            span("d", Some("n"), "database", 12, 40),
+        ];
+        spans[2].service = "stock".into();
+        spans[3].service = "stock".into();
+        let account = account_of(spans.iter()).unwrap();
+        assert_eq!((account.waited_ms(Resource::Http), account.waited_ms(Resource::Database)), (50.0, 0.0));
+        // The same where what links them was not kept.
+        spans.remove(1);
+        spans.remove(1);
+        assert_eq!(account_of(spans.iter()).unwrap().waits.len(), 0);
+    }
+
+    #[test]
+    fn a_sum_has_no_place_and_the_more_exact_source_is_taken() {
+        let sum = |resource: &str, ms| Span {
+            source: "server_timing".into(),
+            span_id: None,
+            calls: 3,
+            ..span("", None, resource, 0, ms)
+        };
+        let mut spans = vec![sum("request", 50), sum("database", 40), sum("http", 40)];
+        let account = account_of(spans.iter()).unwrap();
+        assert_eq!((account.waited_ms(Resource::Database), account.waited_ms(Resource::Http)), (25.0, 25.0));
+        spans.extend([span("r", None, "request", 0, 60), span("a", Some("r"), "database", 5, 44)]);
+        let account = account_of(spans.iter()).unwrap();
+        assert_eq!((account.request_ms(), account.waited_ms(Resource::Database)), (Some(60.0), 44.0));
+    }
+
+    #[test]
+    fn parents_in_a_circle_end() {
+        let spans = [span("a", Some("b"), "other", 0, 9), span("b", Some("a"), "database", 0, 9)];
+        assert_eq!(account_of(spans.iter()).unwrap().waits.len(), 1);
+    }
+}
