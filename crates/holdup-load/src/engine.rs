@@ -22,7 +22,9 @@ mod refusals;
 mod run;
 pub mod search;
 pub mod target;
+mod timing;
 pub mod tls;
+mod trace;
 mod visits;
 
 use std::collections::BTreeMap;

@@ -86,6 +86,8 @@ pub struct Scenario {
     pub http: Http,
     /// How the load is made.
     pub generator: Generator,
+    /// Whether each request carries a trace id of its own.
+    pub trace: bool,
     /// The text it was read from, if any.
     pub text: Option<String>,
 }
@@ -168,6 +170,7 @@ impl Scenario {
             start_at: None,
             http: Http::default(),
             generator: Generator::default(),
+            trace: true,
             text: None,
         }
     }

@@ -10,6 +10,7 @@ use holdup_recording::writer::RowSink;
 use super::lanes::{InFlight, NEVER};
 use super::outcome::Outcome;
 use super::plan::Plan;
+use super::{timing, trace};
 use crate::stats::{Latencies, count};
 
 /// Share of the rows that are kept for failures, which are rare and telling.
@@ -124,6 +125,8 @@ struct Entry {
     first_byte: i64,
     bytes: u64,
     at: i64,
+    trace: u128,
+    timing: Option<Box<[u8]>>,
 }
 
 /// See the module.
@@ -161,6 +164,11 @@ impl Books {
         }
     }
 
+    /// Whether rows are written at all.
+    pub fn has_rows(&self) -> bool {
+        self.rows.is_some()
+    }
+
     /// The wall clock less the monotonic one at the start.
     pub fn set_unix_offset(&mut self, offset: i64) {
         self.unix_offset = offset;
@@ -172,7 +180,7 @@ impl Books {
     }
 
     /// Notes a request that ended at `at`. `had_lane` is false for one that never got that far.
-    pub fn enter(&mut self, request: &InFlight, outcome: Outcome, at: i64, had_lane: bool) {
+    pub fn enter(&mut self, request: &mut InFlight, outcome: Outcome, at: i64, had_lane: bool) {
         self.noted.push(Entry {
             operation: request.operation,
             phase: request.phase,
@@ -185,6 +193,8 @@ impl Books {
             first_byte: request.first_byte,
             bytes: request.bytes,
             at,
+            trace: request.trace,
+            timing: request.timing.take(),
         });
     }
 
@@ -233,9 +243,13 @@ impl Books {
             status: (request.status > 0).then_some(i32::from(request.status)),
             response_bytes: request.bytes as i64,
             connect_ns: request.connect,
-            trace_id: None,
+            trace_id: trace::text(request.trace),
             weight,
         });
+        if let (Some(said), Some(trace_id)) = (&request.timing, trace::text(request.trace)) {
+            let is_well = outcome == Outcome::Ok;
+            self.batch.spans.extend(timing::spans(said, &trace_id, unix(request.sent), is_well));
+        }
     }
 
     /// Hands rows over.

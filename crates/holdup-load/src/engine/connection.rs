@@ -22,6 +22,7 @@ use super::outcome::Outcome;
 use super::plan::Form;
 use super::refusals::Refusals;
 use super::tls::Tls;
+use super::trace::Mark;
 use crate::scenario::HttpVersion;
 use crate::sys;
 
@@ -97,6 +98,18 @@ pub struct Desk<'a> {
     pub memos: &'a mut [http1::HeadMemo],
     /// What a database said when it refused.
     pub refusals: &'a mut Refusals,
+}
+
+/// A request on its way out.
+pub struct Going<'a> {
+    /// Its bytes.
+    pub form: &'a Form,
+    /// What is put into them.
+    pub mark: Option<&'a Mark>,
+    /// `HEAD` is answered without a body.
+    pub is_head: bool,
+    /// What of the response is looked at.
+    pub wanted: Wanted,
 }
 
 enum Speech {
@@ -315,25 +328,29 @@ impl Connection {
     ///
     /// # Errors
     /// How the connection broke.
-    pub fn start(&mut self, lane: u32, form: &Form, is_head: bool, wanted: Wanted) -> Result<(), Outcome> {
+    pub fn start(&mut self, lane: u32, what: &Going<'_>, scratch: &mut Vec<u8>) -> Result<(), Outcome> {
+        let Going { form, mark, is_head, wanted } = *what;
         match (&mut self.speech, form) {
-            (Speech::Http1(parser), Form::Http1(bytes)) => {
+            (Speech::Http1(parser), Form::Http1(bytes, _)) => {
                 parser.begin(is_head, wanted);
                 self.written = 0;
                 self.is_written = false;
                 self.is_asked = true;
                 self.is_answering = false;
-                self.write(bytes)
+                self.write(bytes, mark, scratch)
             }
             (Speech::Http2(session), Form::Http2(template)) => {
-                if session.send(template, lane) {
+                if session.send_marked(template, lane, mark.map(|mark| (mark.at, mark.text()))) {
                     Ok(())
                 } else {
                     Err(Outcome::StreamReset)
                 }
             }
             (Speech::Sql(talk), Form::Sql(statements, keeps)) => {
-                talk.session.execute(statements, *keeps).map_err(|_| Outcome::StatementFailed)?;
+                let comment = mark.map(Mark::comment);
+                let comment = comment.as_ref().map_or(&[][..], |comment| comment);
+                let taken = talk.session.execute_with(statements, *keeps, comment);
+                taken.map_err(|_| Outcome::StatementFailed)?;
                 self.is_asked = true;
                 self.flush_session()
             }

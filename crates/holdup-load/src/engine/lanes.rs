@@ -51,6 +51,12 @@ pub struct InFlight {
     pub session: u32,
     /// Its number, unique in the whole run.
     pub number: u64,
+    /// Its trace id, 0 before it is sent or if it has none.
+    pub trace: u128,
+    /// How often it was given to a connection.
+    pub sendings: u32,
+    /// What the server says of its own time.
+    pub timing: Option<Box<[u8]>>,
     /// What is kept of an HTTP/2 response, or of a statement's result, for checks and captures.
     pub kept: Option<Box<Kept>>,
 }
@@ -249,6 +255,9 @@ impl InFlight {
             instead: None,
             session: NOBODY,
             number: 0,
+            trace: 0,
+            sendings: 0,
+            timing: None,
             kept: None,
         }
     }

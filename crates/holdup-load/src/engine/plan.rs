@@ -13,6 +13,7 @@ use holdup_wire::Statement;
 use super::redirect::Origin;
 use super::refusals::Refusals;
 use super::tls::Tls;
+use super::trace::{self, Traced};
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
 
@@ -30,6 +31,8 @@ pub struct Prepared {
     pub has_body: bool,
     /// Its bytes.
     pub form: Form,
+    /// Where its trace id comes from.
+    pub traced: Traced,
     /// Header fields and body of a session's request where its bytes do not show them: HTTP/2.
     given: Option<Box<Parts>>,
 }
@@ -38,18 +41,32 @@ pub struct Prepared {
 type Parts = (Vec<(String, String)>, Option<Vec<u8>>);
 
 impl Prepared {
+    /// Nothing to send yet.
+    pub fn blank(operation: u32) -> Self {
+        Self {
+            operation,
+            is_head: false,
+            method: String::new(),
+            path: String::new(),
+            has_body: false,
+            form: Form::Http1(Vec::new(), 0),
+            traced: Traced::No,
+            given: None,
+        }
+    }
+
     /// Header fields that were asked for, and the body.
     fn parts(&self) -> Parts {
         match &self.form {
-            Form::Http1(bytes) => {
-                let end = bytes.windows(4).position(|w| w == b"\r\n\r\n").map_or(bytes.len(), |at| at + 4);
-                let head = String::from_utf8_lossy(&bytes[..end]);
+            Form::Http1(bytes, end) => {
+                let head = String::from_utf8_lossy(&bytes[..*end]);
                 let fields = head.lines().skip(1).filter_map(|line| line.split_once(": "));
-                let own = fields.filter(|(name, _)| {
+                let own = fields.filter(|(name, value)| {
                     !["host", "content-length", "cookie"].contains(&name.to_ascii_lowercase().as_str())
+                        && *value != trace::PLACE
                 });
                 let own = own.map(|(name, value)| (name.to_owned(), value.to_owned()));
-                (own.collect(), self.has_body.then(|| bytes[end..].to_vec()))
+                (own.collect(), self.has_body.then(|| bytes[*end..].to_vec()))
             }
             Form::Http2(_) | Form::Sql(..) => self.given.as_deref().cloned().unwrap_or_default(),
         }
@@ -58,8 +75,8 @@ impl Prepared {
 
 /// The bytes of a request in its protocol.
 pub enum Form {
-    /// Head and body.
-    Http1(Vec<u8>),
+    /// Head and body, and how many bytes the head has.
+    Http1(Vec<u8>, usize),
     /// Frames but for the stream's number.
     Http2(http2::Template),
     /// Statements, and whether their first rows are to be kept.
@@ -96,6 +113,8 @@ pub struct Plan<'a> {
     pub origin: Origin,
     /// What is sent with every request beside what the operation says.
     extra: Vec<(String, String)>,
+    /// The high half of all trace ids, if requests carry any.
+    pub trace: Option<u64>,
 }
 
 impl<'a> Plan<'a> {
@@ -111,6 +130,10 @@ impl<'a> Plan<'a> {
         let mut extra = Vec::new();
         if scenario.http.compression {
             extra.push(("accept-encoding".to_owned(), "gzip, deflate, br, zstd".to_owned()));
+        }
+        let trace = scenario.trace.then(trace::run_id);
+        if trace.is_some() {
+            extra.push((trace::FIELD.to_owned(), trace::PLACE.to_owned()));
         }
         let replayed = match &scenario.load {
             Load::Open(schedule) => schedule.replay().filter(|replay| !replay.requests.is_empty()),
@@ -131,6 +154,7 @@ impl<'a> Plan<'a> {
             address: RwLock::new(address),
             origin: Origin { tls: scenario.target.tls, authority: scenario.target.authority() },
             extra,
+            trace,
         };
         plan.requests = match (&scenario.sessions, replayed) {
             (Some(sessions), _) => sessions.script.requests.iter().map(|asked| plan.fixed(asked)).collect(),
@@ -157,17 +181,8 @@ impl<'a> Plan<'a> {
 
     /// Lays out a session's request if all of them are the same; else there is nothing to send yet.
     fn fixed(&self, asked: &Asked) -> Prepared {
-        let blank = || Prepared {
-            operation: asked.operation,
-            is_head: false,
-            method: String::new(),
-            path: String::new(),
-            has_body: false,
-            form: Form::Http1(Vec::new()),
-            given: None,
-        };
         if !asked.form.is_constant() {
-            return blank();
+            return Prepared::blank(asked.operation);
         }
         let holdup_script::program::Form::Http { method, path, headers, .. } = &asked.form else {
             return self.put_statements(asked, fill::constant_statements(&asked.form));
@@ -204,16 +219,10 @@ impl<'a> Plan<'a> {
             is_prepared: s.is_prepared,
             parameters: s.parameters.into_iter().map(bound).collect(),
         });
-        Prepared {
-            operation: asked.operation,
-            is_head: false,
-            method: String::new(),
-            path: String::new(),
-            has_body: false,
-            // Columns and rows are looked at by captures and checks alone.
-            form: Form::Sql(statements.collect(), !(asked.captures.is_empty() && asked.checks.is_empty())),
-            given: None,
-        }
+        // Columns and rows are looked at by captures and checks alone.
+        let form = Form::Sql(statements.collect(), !(asked.captures.is_empty() && asked.checks.is_empty()));
+        let traced = if self.trace.is_some() { Traced::of(&form) } else { Traced::No };
+        Prepared { form, traced, ..Prepared::blank(asked.operation) }
     }
 
     fn put(
@@ -226,17 +235,39 @@ impl<'a> Plan<'a> {
     ) -> Prepared {
         let given = |name: &str| headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
         let all = headers.iter().chain(self.extra.iter().filter(|(name, _)| !given(name)));
-        let all: Vec<_> = all.map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        let mut all: Vec<_> = all.map(|(name, value)| (name.as_str(), value.as_str())).collect();
         let scheme = if self.origin.tls { "https" } else { "http" };
-        let request = Request { method, scheme, authority: &self.origin.authority, path, headers: &all, body };
-        let form = match self.scenario.http.version {
-            HttpVersion::Http1 => Form::Http1(http1::request_bytes(&request, true)),
-            HttpVersion::Http2 => Form::Http2(http2::Template::new(&request)),
+        let form = |all: &[(&str, &str)]| {
+            let request = Request { method, scheme, authority: &self.origin.authority, path, headers: all, body };
+            match self.scenario.http.version {
+                HttpVersion::Http1 => {
+                    let bytes = http1::request_bytes(&request, true);
+                    let head = bytes.len() - body.map_or(0, <[u8]>::len);
+                    Form::Http1(bytes, head)
+                }
+                HttpVersion::Http2 => Form::Http2(http2::Template::new(&request)),
+            }
+        };
+        let own = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(trace::FIELD));
+        let (form, traced) = match (own, self.trace) {
+            (Some((_, value)), _) => (form(&all), Traced::given(value)),
+            (None, None) => (form(&all), Traced::No),
+            (None, Some(_)) => {
+                let laid_out = form(&all);
+                match Traced::of(&laid_out) {
+                    // A head of many kilobytes, cut into frames just there.
+                    Traced::No => {
+                        all.retain(|(name, _)| *name != trace::FIELD);
+                        (form(&all), Traced::No)
+                    }
+                    traced => (laid_out, traced),
+                }
+            }
         };
         let keeps = self.visits.is_some() && matches!(form, Form::Http2(_));
         let given = keeps.then(|| Box::new((headers.to_vec(), body.map(<[u8]>::to_vec))));
         let (method, path, has_body) = (method.to_owned(), path.to_owned(), body.is_some());
-        Prepared { operation, is_head: method == "HEAD", method, path, has_body, form, given }
+        Prepared { operation, is_head: method == "HEAD", method, path, has_body, form, traced, given }
     }
 
     /// Lays out a request of an operation, with its header fields, and its body unless that is to be left out.
@@ -268,10 +299,13 @@ impl<'a> Plan<'a> {
     /// `request` with a `Cookie` header.
     pub fn with_cookies(request: &Prepared, cookies: &str) -> Prepared {
         let form = match &request.form {
-            Form::Http1(bytes) => {
-                let head = bytes.windows(4).position(|w| w == b"\r\n\r\n").map_or(bytes.len(), |at| at + 2);
-                Form::Http1([&bytes[..head], b"Cookie: ", cookies.as_bytes(), b"\r\n", &bytes[head..]].concat())
+            Form::Http1(bytes, end) => {
+                let (head, rest) = bytes.split_at(end.saturating_sub(2));
+                let with = [head, b"Cookie: ", cookies.as_bytes(), b"\r\n", rest].concat();
+                let end = end + with.len() - bytes.len();
+                Form::Http1(with, end)
             }
+            // What is added comes after the trace id, which stays where it is: frames are cut as before.
             Form::Http2(template) => Form::Http2(template.with_extra(&[("cookie", cookies)])),
             Form::Sql(statements, keeps) => Form::Sql(statements.clone(), *keeps),
         };

@@ -25,6 +25,7 @@ use super::gather::{Counters, Report};
 use super::lanes::Lanes;
 use super::plan::Plan;
 use super::refusals::Refusals;
+use super::trace::TraceIds;
 use super::visits::{NOBODY, Visits};
 use crate::scenario::{HttpVersion, RateOf};
 use crate::schedule::Share;
@@ -116,7 +117,10 @@ pub struct Loop<'a> {
     /// The last response head of each operation, which the next is likely to equal.
     memos: Vec<HeadMemo>,
     refusals: Refusals,
+    trace_ids: TraceIds,
     buffer: Vec<u8>,
+    /// What a request is put together in that is not sent as it was laid out.
+    scratch: Vec<u8>,
     started: i64,
     slice_from: i64,
     busy_ns: i64,
@@ -150,6 +154,7 @@ impl<'a> Loop<'a> {
             wanted: Wanted {
                 location: scenario.http.redirects > 0,
                 set_cookie: scenario.http.cookies,
+                server_timing: plan.trace.is_some() && books.has_rows(),
                 // HTTP/2 hands fields on for a whole connection, not for one request.
                 head: is_http2 && plan.visits.as_ref().is_some_and(|(s, _)| s.requests.iter().any(|r| r.needs.head)),
                 ..Wanted::default()
@@ -171,7 +176,9 @@ impl<'a> Loop<'a> {
             set_cookies: Vec::new(),
             memos: plan.operations.iter().map(|_| HeadMemo::new()).collect(),
             refusals: Refusals::new(),
+            trace_ids: TraceIds::new(plan.trace.unwrap_or(0), share),
             buffer: vec![0; READ_BUFFER],
+            scratch: Vec::new(),
             started: 0,
             slice_from: 0,
             busy_ns: 0,

@@ -14,7 +14,7 @@ use crate::model::Load;
 use crate::yaml::{Map, Node, YamlError};
 
 /// Keys of a scenario.
-const KEYS: [&str; 18] = [
+const KEYS: [&str; 19] = [
     "name",
     "include",
     "seed",
@@ -33,6 +33,7 @@ const KEYS: [&str; 18] = [
     "feeders",
     "thresholds",
     "watch",
+    "trace",
 ];
 
 impl Scenario {
@@ -127,6 +128,7 @@ impl Scenario {
                 open_all: http::flag(load_map.get("open_all"))?,
                 ..Generator::default()
             },
+            trace: map.get("trace").map_or(Ok(true), |node| http::flag(Some(node)))?,
             text: Some(recorded),
         })
     }

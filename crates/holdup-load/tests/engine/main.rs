@@ -23,3 +23,4 @@ mod servers;
 mod sessions;
 mod shards;
 mod sql;
+mod trace;

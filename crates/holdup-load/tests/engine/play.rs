@@ -11,7 +11,7 @@ use holdup_load::model::Load;
 use holdup_load::scenario::{RateOf, Scenario, Sessions};
 use holdup_load::stats::{Live, Second};
 use holdup_recording::manifest::Host;
-use holdup_recording::rows::Request;
+use holdup_recording::rows::{Request, Span};
 use holdup_recording::{Manifest, Recorder, Recording, RunState};
 
 /// What came of a run.
@@ -23,6 +23,8 @@ pub struct Played {
     pub seconds: Vec<Second>,
     /// Request rows in the order of their recording.
     pub rows: Vec<Request>,
+    /// What servers said of their own time.
+    pub spans: Vec<Span>,
     /// From the start to the last answer, as the caller sees it.
     pub took: Duration,
 }
@@ -66,9 +68,10 @@ pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
     let summary = engine.run(outputs, &stop).unwrap_or_else(|e| panic!("{e}"));
     let took = begun.elapsed();
     recorder.finish(manifest, RunState::Complete).unwrap();
-    let rows = Recording::open(&dir).unwrap().tables.requests.rows;
+    let tables = Recording::open(&dir).unwrap().tables;
+    let (rows, spans) = (tables.requests.rows, tables.spans.rows);
     let against = format!("{} by {}", scenario.target.url(), scenario.http.version.name());
-    let played = Played { against, summary, seconds: seconds.iter().collect(), rows, took };
+    let played = Played { against, summary, seconds: seconds.iter().collect(), rows, spans, took };
     played.check(scenario);
     played
 }

@@ -55,6 +55,10 @@ pub struct HttpArgs {
     #[arg(long)]
     insecure: bool,
 
+    /// Send no trace ids: else each request carries a `traceparent` of its own, each statement one in a comment
+    #[arg(long)]
+    no_trace: bool,
+
     #[command(flatten)]
     generator: GeneratorArgs,
 }
@@ -141,6 +145,7 @@ impl HttpArgs {
                 "--streams: HTTP/1.1 has one request at a time on a connection; add --http 2".to_owned(),
             ));
         }
+        scenario.trace &= !self.no_trace;
         let given = &self.generator;
         let generator = &mut scenario.generator;
         generator.pace = given.pace.unwrap_or(generator.pace);

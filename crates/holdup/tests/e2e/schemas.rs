@@ -25,7 +25,7 @@ const GOOD: [&str; 28] = [
     "target: http://h\nload: {rate: 5, duration: 1s, of: sessions}\nsteps: {get: /}\n",
     "target: http://h\nload: {users: 5, iterations: 7, ramp_up: 2s}\nsteps: [{options: '/${uuid()}'}, {think: 1s..2s}, {think: ~1s}, {pace: 2s}, {think: 1.5s}]\n",
     "target: http://h\nload: {users: [{users: 10, for: 20s}, {name: more, ramp: {from: 10, to: 50}, for: 1m}, {users: 0, for: 1s}]}\nsteps: [get: /]\n",
-    "target: http://h\nload: {search: knee}\nsteps: [get: /]\n",
+    "target: http://h\nload: {search: knee}\ntrace: false\nsteps: [get: /]\n",
     "target: http://h\nload: {search: {from: 5, most: 1000, within: 2m, objective: p99 < 500ms, errors: 2%, resolution: 5%}, connections: 9}\noperations: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nvars: {a: 'x${b}', b: 1}\nheaders: {Accept: text/plain}\nsessions: [{name: one, weight: 3, steps: [get: '/${a}']}, {steps: [{post: /, json: {a: [1, '${a}', null]}}]}]\n",
     "target: http://h\nload: {rate: 5, duration: 1s}\nsteps: [{post: /a, form: {a: 1, b: '${uuid()}'}, capture: {t: json /t, n: {json: '/a/*', pick: count, default: 0}, e: {regex: 'a(b)', default: null}}, check: [status == 200, 'size < 5'], on_failure: go_on}, {get: '${t}'}]\n",
@@ -37,7 +37,7 @@ const GOOD: [&str; 28] = [
     "target: postgres://u@h/shop\nload: {users: 2, duration: 1s}\nsteps: [{query: 'SELECT a FROM b WHERE c = ?', params: 5, capture: {a: column a, n: rows}, check: rows > 0}, {think: 1s}, {query: 'SELECT ${a}', prepared: true}]\n",
 ];
 
-const BAD: [&str; 76] = [
+const BAD: [&str; 77] = [
     "load: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: 127.0.0.1:80\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: ftp://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
@@ -105,6 +105,7 @@ const BAD: [&str; 76] = [
     "target: http://h\nload: {users: 5, duration: 1s, of: sessions}\nsteps: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s, iterations: 5}\nsteps: [get: /]\n",
     "target: http://h\nload: {rate: 5, duration: 1s, of: visits}\nsteps: [get: /]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\ntrace: some\nsteps: [get: /]\n",
     "target: http://h\nload: {search: peak}\nsteps: [get: /]\n",
     "target: http://h\nload: {search: knee, duration: 1m}\nsteps: [get: /]\n",
     "target: http://h\nload: {search: {objective: mean < 5ms}}\nsteps: [get: /]\n",

@@ -6,21 +6,22 @@ use std::os::fd::OwnedFd;
 
 use super::{Connection, Speech, Stage};
 use crate::engine::outcome::Outcome;
+use crate::engine::trace::Mark;
 use crate::sys;
 
 /// Bytes given to TLS at once. What it can't pass on it keeps, so that it is given no more while the socket is full.
 const TLS_PIECE: usize = 64 * 1024;
 
 impl Connection {
-    /// Writes as much of an HTTP/1 request as goes.
+    /// Writes as much of an HTTP/1 request as goes, with `mark` in its place; `scratch` is what it is put together in.
     ///
     /// # Errors
     /// How the connection broke.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Outcome> {
+    pub fn write(&mut self, bytes: &[u8], mark: Option<&Mark>, scratch: &mut Vec<u8>) -> Result<(), Outcome> {
         if self.tls.is_some() {
             while self.push_out()? {
                 let Some(tls) = &mut self.tls else { return Ok(()) };
-                let left = &bytes[self.written.min(bytes.len())..];
+                let left = Mark::piece(mark, bytes, self.written, scratch);
                 if left.is_empty() {
                     self.is_written = true;
                     return Ok(());
@@ -33,7 +34,7 @@ impl Connection {
         }
         let Some(socket) = &self.socket else { return Ok(()) };
         while self.written < bytes.len() {
-            match sys::send(socket, &bytes[self.written..]) {
+            match sys::send(socket, Mark::piece(mark, bytes, self.written, scratch)) {
                 Ok(count) => self.written += count,
                 Err(e) => return self.unwritten(&e),
             }

@@ -6,7 +6,7 @@ use holdup_wire::{Error, Event};
 use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
 use crate::engine::lanes::{InFlight, NEVER};
 use crate::engine::outcome::Outcome;
-use crate::engine::refusals;
+use crate::engine::{refusals, timing};
 
 impl Connection {
     /// Hands bytes of the protocol to its parser.
@@ -126,6 +126,9 @@ pub(super) fn finish_http1(
     if head.location.is_some() {
         request.location.clone_from(&head.location);
     }
+    if !head.server_timing.is_empty() {
+        request.timing = Some(head.server_timing.as_slice().into());
+    }
     if let Some(cookies) = set_cookies {
         cookies.extend(head.set_cookie.iter().map(|c| (lane, c.clone())));
     }
@@ -168,6 +171,9 @@ fn take_http2(
         let request = if again == Again::No { lanes.answered(tag, at) } else { lanes.get_mut(tag) };
         let Some(request) = request else { return };
         let mut end = |outcome| ended.push(Ended { lane: tag, outcome, at, again });
+        if let http2::Event::Header { name: b"server-timing", value, .. } = &event {
+            timing::keep(&mut request.timing, value);
+        }
         if let (Some(kept), http2::Event::Header { name, value, .. }) = (&mut request.kept, &event) {
             kept.fields.push(((*name).into(), Some((*value).into())));
         }

@@ -167,7 +167,7 @@ impl Loop<'_> {
     fn give_up_next(&mut self, outcome: Outcome, now: i64) {
         if let Some(request) = self.take_next() {
             let (session, index) = (request.session, request.request);
-            self.books.enter(&InFlight { ready: now, ..request }, outcome, now, false);
+            self.books.enter(&mut InFlight { ready: now, ..request }, outcome, now, false);
             if session != NOBODY && outcome != Outcome::Unfinished {
                 self.answered(session, index, false, now);
             }
@@ -178,7 +178,7 @@ impl Loop<'_> {
     pub(super) fn abandon(&mut self) {
         let now = monotonic_ns();
         for lane in 0..self.lanes.count() as u32 {
-            if let Some(request) = self.lanes.get(lane) {
+            if let Some(request) = self.lanes.get_mut(lane) {
                 self.books.enter(request, Outcome::Unfinished, now, true);
                 self.lanes.end(lane, now);
             }

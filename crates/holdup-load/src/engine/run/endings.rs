@@ -60,7 +60,7 @@ impl Loop<'_> {
 
     /// Writes down how the request of a lane ended. Its session goes on, and its lane is free.
     pub(super) fn close_book(&mut self, lane: u32, outcome: Outcome, at: i64) {
-        let Some(request) = self.lanes.get(lane) else { return };
+        let Some(request) = self.lanes.get_mut(lane) else { return };
         let (session, index) = (request.session, request.request);
         self.books.enter(request, outcome, at, true);
         self.lanes.end(lane, at);
@@ -85,6 +85,7 @@ impl Loop<'_> {
             request.hops += 1;
             request.status = 0;
             request.is_resent = false;
+            request.timing = None;
             if let Some(kept) = &mut request.kept {
                 kept.restart();
             }

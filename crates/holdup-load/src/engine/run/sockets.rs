@@ -6,10 +6,11 @@ use holdup_http::Wanted;
 
 use super::Loop;
 use crate::engine::LOOKED_AT_BYTES;
-use crate::engine::connection::{Desk, Received, Stage};
+use crate::engine::connection::{Desk, Going, Received, Stage};
 use crate::engine::lanes::NEVER;
 use crate::engine::outcome::Outcome;
 use crate::engine::plan::{Form, Prepared};
+use crate::engine::trace::{Mark, Traced};
 use crate::engine::visits::NOBODY;
 use crate::sys::{Ready, monotonic_ns};
 
@@ -27,6 +28,15 @@ impl Loop<'_> {
             request.sent = now;
         }
         let prepared: &Prepared = request.instead.as_deref().unwrap_or(&self.plan.requests[request.request as usize]);
+        match prepared.traced {
+            Traced::No => {}
+            Traced::Given(id) => request.trace = id,
+            // Redirected or sent again, it keeps its id.
+            Traced::At(_) | Traced::InStatements if request.trace == 0 => request.trace = self.trace_ids.next(),
+            Traced::At(_) | Traced::InStatements => {}
+        }
+        request.sendings += 1;
+        let mark = Mark::new(prepared, request.trace, request.sendings);
         let connection = &mut self.connections[index as usize];
         let wanted = match &self.visits {
             Some(visits) if request.session != NOBODY => {
@@ -36,7 +46,8 @@ impl Loop<'_> {
             }
             _ => self.wanted,
         };
-        if let Err(outcome) = connection.start(lane, &prepared.form, prepared.is_head, wanted) {
+        let going = Going { form: &prepared.form, mark: mark.as_ref(), is_head: prepared.is_head, wanted };
+        if let Err(outcome) = connection.start(lane, &going, &mut self.scratch) {
             return self.retire(index, outcome);
         }
         if self.is_http2 && self.unflushed.last() != Some(&index) {
@@ -120,8 +131,12 @@ impl Loop<'_> {
             (Stage::Closed | Stage::Connecting(_), _) => Ok(()),
             (Stage::Open, Some(request)) if request.sent != NEVER => {
                 let own = &self.plan.requests[request.request as usize];
-                match &request.instead.as_deref().unwrap_or(own).form {
-                    Form::Http1(bytes) => connection.write(bytes),
+                let prepared = request.instead.as_deref().unwrap_or(own);
+                match &prepared.form {
+                    Form::Http1(bytes, _) => {
+                        let mark = Mark::new(prepared, request.trace, request.sendings);
+                        connection.write(bytes, mark.as_ref(), &mut self.scratch)
+                    }
                     Form::Http2(_) | Form::Sql(..) => connection.flush_session(),
                 }
             }

@@ -168,9 +168,9 @@ impl Loop<'_> {
 
     /// A failure without a request is written down as one that was never sent.
     fn failed_alone(&mut self, failed: Failed, operation: u32, at: i64, phase: u32) {
-        let request = InFlight::new(0, operation, phase, at, at);
+        let mut request = InFlight::new(0, operation, phase, at, at);
         let outcome = self.outcome_of(failed);
-        self.books.enter(&request, outcome, at, false);
+        self.books.enter(&mut request, outcome, at, false);
     }
 
     /// Fills in a session's request; none if that failed, which is written down.
@@ -230,7 +230,7 @@ impl Loop<'_> {
             }
             Err(failed) => {
                 let outcome = self.outcome_of(failed);
-                self.books.enter(&request, outcome, due, false);
+                self.books.enter(&mut request, outcome, due, false);
                 self.answered(id, index, false, due);
                 None
             }

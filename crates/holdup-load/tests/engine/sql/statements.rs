@@ -1,9 +1,12 @@
 //! What is executed is what the scenario says, and what comes back is what is checked and captured.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
+
+use holdup_sql::Dialect;
 
 use super::{Database, at, connections, count, read, run};
 use crate::play::play;
@@ -16,6 +19,7 @@ pub fn all<D: Database + Sync>(server: &D) {
     checks(server);
     transactions(server);
     pools(server);
+    traced(server);
     large(server);
 }
 
@@ -224,6 +228,29 @@ fn pools<D: Database + Sync>(server: &D) {
         });
         assert_eq!(most, 4, "{load}");
     }
+}
+
+/// A statement that is sent as text leads with the id that its row has; one that is kept prepared is found by its text, and has none.
+fn traced<D: Database>(server: &D) {
+    let mut boss = server.boss();
+    boss.query("CREATE TABLE traced (q varchar(500))").done();
+    let own = "SELECT INFO FROM information_schema.PROCESSLIST WHERE ID = CONNECTION_ID()";
+    let query = format!("INSERT INTO traced {}", text::<D>(own, "SELECT current_query()"));
+    let operations =
+        format!("operations: [{{name: sent, query: \"{query}\"}}, {{name: kept, query: \"{query}\", prepared: true}}]");
+    let played =
+        run(server, &format!("load: {{rate: 50, duration: 400ms, connections: 3, timeout: 30s}}\n{operations}"));
+    played.all("ok");
+    let all = text::<D>("GROUP_CONCAT(q SEPARATOR '\\n')", "string_agg(q, chr(10))");
+    let all = boss.value(&format!("SELECT {all} FROM traced"));
+    let dialect = if D::IS_MYSQL { Dialect::MySql } else { Dialect::PostgreSql };
+    let seen: BTreeSet<String> = all.lines().filter_map(|q| holdup_sql::trace_id(q, dialect)).collect();
+    let rows = |operation: &str| -> BTreeSet<String> {
+        played.rows.iter().filter(|r| r.operation == operation).filter_map(|r| r.trace_id.clone()).collect()
+    };
+    assert_eq!((rows("sent").len(), rows("kept").len(), all.lines().count()), (10, 0, 20), "{all}");
+    assert_eq!(rows("sent"), seen, "{all}");
+    boss.query("DROP TABLE traced").done();
 }
 
 /// Where the gigabyte comes from, in the process of its own that measures it.

@@ -1,0 +1,246 @@
+//! Trace ids: every request carries a `traceparent` of its own (W3C Trace Context, level 1), so that what the app and the
+//! database say of it can be found. Requests' bytes are laid out ahead with a place of fixed width, and it is filled in
+//! as they are sent: no request is laid out anew for it, and nothing is drawn at random per request.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use holdup_http::http2::Template;
+
+use super::plan::{Form, Prepared};
+use crate::schedule::Share;
+
+/// The header field.
+pub const FIELD: &str = "traceparent";
+
+/// Bytes of its value: version, trace id, span id and flags.
+pub const LENGTH: usize = 55;
+
+/// What stands in its place until it is sent. Zeros are not allowed as ids, so that nobody has sent that.
+pub const PLACE: &str = "00-00000000000000000000000000000000-0000000000000000-01";
+
+/// What a statement's comment has around it.
+const COMMENT: [&[u8]; 2] = [b"/*traceparent='", b"'*/ "];
+
+/// Bytes of a statement's comment.
+const COMMENT_LENGTH: usize = LENGTH + COMMENT[0].len() + COMMENT[1].len();
+
+/// Where a request's trace id comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Traced {
+    /// It carries none.
+    No,
+    /// It is put at this place of the request's bytes, or of the frames of its head.
+    At(usize),
+    /// It leads the text of its statements.
+    InStatements,
+    /// The scenario gave it: this one, or 0 if that is none.
+    Given(u128),
+}
+
+impl Traced {
+    /// The place in `form`, if there is one.
+    pub fn of(form: &Form) -> Self {
+        let at = match form {
+            // It is among the last fields of the head.
+            Form::Http1(bytes, head) => {
+                let mut windows = bytes[..*head].windows(LENGTH);
+                windows.rposition(|w| w == PLACE.as_bytes())
+            }
+            Form::Http2(template) => Template::place_of(template, PLACE.as_bytes()),
+            Form::Sql(statements, _) if statements.iter().any(|s| !s.is_prepared) => return Self::InStatements,
+            Form::Sql(..) => None,
+        };
+        at.map_or(Self::No, Self::At)
+    }
+
+    /// That of a header field as the scenario gives it.
+    pub fn given(value: &str) -> Self {
+        let mut parts = value.trim().split('-');
+        let id = parts.nth(1).filter(|id| id.len() == 32 && id.bytes().all(|b| b.is_ascii_hexdigit()));
+        Self::Given(id.and_then(|id| u128::from_str_radix(id, 16).ok()).unwrap_or(0))
+    }
+}
+
+/// Gives each request of one loop an id that no other has.
+pub struct TraceIds {
+    high: u64,
+    next: u64,
+    step: u64,
+}
+
+impl TraceIds {
+    /// Of the loop with this share of the load. `high` is the run's, from [`run_id`].
+    pub fn new(high: u64, share: Share) -> Self {
+        // From 1 on, because 0 stays 0 when it is mixed.
+        Self { high, next: u64::from(share.index) + 1, step: u64::from(share.of) }
+    }
+
+    /// The next one.
+    pub fn next(&mut self) -> u128 {
+        let number = self.next;
+        self.next = self.next.wrapping_add(self.step);
+        // Samplers take the low half for random: numbers as they are would all be kept, or none.
+        u128::from(self.high) << 64 | u128::from(mix(number))
+    }
+}
+
+/// The high half of all trace ids of a run. Each process has another, so that shards never meet. The seed of the
+/// standard library's hash is the kernel's randomness.
+pub fn run_id() -> u64 {
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    hasher.write_i64(holdup_recording::clock::now_ns());
+    hasher.finish().max(1)
+}
+
+/// A one-to-one mapping of 64 bits that leaves no order (the finalizer of SplitMix64; Steele, Lea and Flood 2014).
+fn mix(number: u64) -> u64 {
+    let x = (number ^ number >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let x = (x ^ x >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ x >> 31
+}
+
+/// As it stands in tables; none for 0.
+pub fn text(id: u128) -> Option<String> {
+    (id != 0).then(|| format!("{id:032x}"))
+}
+
+/// What is put into a request as it is sent.
+pub struct Mark {
+    /// Where.
+    pub at: usize,
+    text: [u8; LENGTH],
+}
+
+impl Mark {
+    /// Of the `sending`-th time that `prepared` is sent with this id: a request sent again, or on to where it was
+    /// redirected, is another span of the same trace.
+    pub fn new(prepared: &Prepared, id: u128, sending: u32) -> Option<Self> {
+        let at = match prepared.traced {
+            Traced::No | Traced::Given(_) => return None,
+            Traced::At(at) => at,
+            Traced::InStatements => 0,
+        };
+        let span = mix((id as u64).wrapping_add(u64::from(sending).wrapping_mul(0x9E37_79B9_7F4A_7C15))).max(1);
+        let mut text = [0; LENGTH];
+        text.copy_from_slice(PLACE.as_bytes());
+        put_hex(&mut text[3..19], (id >> 64) as u64);
+        put_hex(&mut text[19..35], id as u64);
+        put_hex(&mut text[36..52], span);
+        Some(Self { at, text })
+    }
+
+    /// The value of the header field.
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// What leads a statement.
+    pub fn comment(&self) -> [u8; COMMENT_LENGTH] {
+        let mut comment = [0; COMMENT_LENGTH];
+        let (begin, end) = (COMMENT[0].len(), COMMENT[0].len() + LENGTH);
+        comment[..begin].copy_from_slice(COMMENT[0]);
+        comment[begin..end].copy_from_slice(&self.text);
+        comment[end..].copy_from_slice(COMMENT[1]);
+        comment
+    }
+
+    /// What of `bytes` is to be sent from `from` on: their rest, or if the mark is in it a piece of it, in `scratch`.
+    pub fn piece<'a>(mark: Option<&Self>, bytes: &'a [u8], from: usize, scratch: &'a mut Vec<u8>) -> &'a [u8] {
+        let Some(mark) = mark.filter(|mark| from < mark.at + LENGTH) else { return &bytes[from.min(bytes.len())..] };
+        let (begin, end) = (mark.at.max(from), mark.at + LENGTH);
+        scratch.clear();
+        scratch.extend_from_slice(&bytes[from..bytes.len().min(end.max(from + PIECE))]);
+        if let Some(place) = scratch.get_mut(begin - from..end - from) {
+            place.copy_from_slice(&mark.text[begin - mark.at..]);
+        }
+        scratch
+    }
+}
+
+/// Bytes that are copied to put a mark in; what comes after them is sent from where it lies.
+const PIECE: usize = 16 * 1024;
+
+fn put_hex(place: &mut [u8], number: u64) {
+    for (i, digit) in place.iter_mut().rev().enumerate() {
+        *digit = b"0123456789abcdef"[(number >> (4 * i)) as usize & 15];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn prepared(traced: Traced) -> Prepared {
+        let mut prepared = Prepared::blank(0);
+        prepared.traced = traced;
+        prepared
+    }
+
+    #[test]
+    fn ids_of_all_loops_and_sendings_differ() {
+        let (mut ids, mut spans) = (BTreeSet::new(), BTreeSet::new());
+        let high = run_id();
+        for index in 0..3 {
+            let mut own = TraceIds::new(high, Share { index, of: 3 });
+            for _ in 0..1_000 {
+                let id = own.next();
+                assert!((id >> 64) as u64 == high && id as u64 != 0);
+                assert!(ids.insert(id));
+                for sending in 0..3 {
+                    let mark = Mark::new(&prepared(Traced::At(0)), id, sending).unwrap();
+                    let text = std::str::from_utf8(mark.text()).unwrap().to_owned();
+                    let parts: Vec<&str> = text.split('-').collect();
+                    assert_eq!((parts[0], parts[1].len(), parts[2].len(), parts[3]), ("00", 32, 16, "01"));
+                    assert_eq!(Some(parts[1]), super::text(id).as_deref());
+                    assert_eq!(Traced::given(&text), Traced::Given(id));
+                    assert!(spans.insert(parts[2].to_owned()));
+                }
+            }
+        }
+        assert_ne!(run_id(), run_id());
+        // About half of them would be kept by a sampler that keeps half.
+        let kept = ids.iter().filter(|id| **id as u64 >> 63 == 0).count();
+        assert!((1_200..1_800).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn what_is_no_id_is_none() {
+        for text in ["", "00", "00-abc-1-01", "00-+0000000000000000000000000000001-1-01", PLACE] {
+            assert_eq!(Traced::given(text), Traced::Given(0), "{text}");
+        }
+        assert_eq!(text(0), None);
+    }
+
+    /// However the socket cuts it, the same bytes go out, and what was laid out stays as it is.
+    #[test]
+    fn a_mark_is_put_into_every_piece() {
+        for rest in [0, 10, 3 * PIECE] {
+            let laid_out = [b"GET / x: ", PLACE.as_bytes(), &vec![b'z'; rest]].concat();
+            let mark = Mark::new(&prepared(Traced::At(9)), 0xabc, 0).unwrap();
+            let whole = [b"GET / x: ", mark.text(), &vec![b'z'; rest]].concat();
+            for step in [1, 7, 64, usize::MAX] {
+                let (mut sent, mut scratch) = (Vec::new(), Vec::new());
+                while sent.len() < laid_out.len() {
+                    let piece = Mark::piece(Some(&mark), &laid_out, sent.len(), &mut scratch);
+                    let took = piece.len().min(if sent.len() < 200 { step } else { usize::MAX });
+                    assert!(took > 0);
+                    let piece = piece[..took].to_vec();
+                    sent.extend(piece);
+                }
+                assert_eq!(sent, whole, "{rest} by {step}");
+            }
+        }
+        assert!(Mark::new(&prepared(Traced::No), 1, 0).is_none());
+        assert!(Mark::new(&prepared(Traced::Given(5)), 1, 0).is_none());
+        let comment = Mark::new(&prepared(Traced::InStatements), 0xabc, 0).unwrap().comment();
+        let comment = String::from_utf8_lossy(&comment).into_owned();
+        assert_eq!(
+            holdup_sql::trace_id(&comment, holdup_sql::Dialect::MySql).as_deref(),
+            super::text(0xabc).as_deref(),
+            "{comment}"
+        );
+    }
+}
