@@ -14,7 +14,7 @@ const ARGUMENTS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
 /// Compiles everything and runs nothing.
 pub fn all(root: &Path) -> Result<()> {
-    run(linted(cargo(root, &["test", "--workspace", "--no-run", "--quiet"])))
+    run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--no-run", "--quiet"])))
 }
 
 /// `cargo` with crates of the workspace compiled by clippy.

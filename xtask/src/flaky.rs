@@ -24,7 +24,10 @@ const MOST: usize = 10;
 /// If a test failed and did not pass alone, or something else went wrong than a test.
 pub fn tests(root: &Path, clock: &Clock) -> Result<Vec<String>> {
     let mut seen = Seen::default();
-    let is_well = watched(clock.told(linted(cargo(root, &["test", "--workspace", "--no-fail-fast"]))), &mut seen)?;
+    let is_well = watched(
+        clock.told(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--no-fail-fast"]))),
+        &mut seen,
+    )?;
     let mut said: Vec<String> = seen.undecided;
     if is_well {
         return Ok(said);
@@ -62,7 +65,7 @@ pub fn tests(root: &Path, clock: &Clock) -> Result<Vec<String>> {
 fn passes_alone(root: &Path, clock: &Clock, target: &Target, test: &str, said: &mut Vec<String>) -> Result<bool> {
     println!("== again, alone: {test}");
     // Of the whole workspace, as before: for one package alone its dependencies might have other features, and be built again.
-    let mut arguments = vec!["test", "--workspace"];
+    let mut arguments = vec!["test", "--profile=ci", "--workspace"];
     arguments.extend(target.kind());
     arguments.extend(["--", "--exact", test]);
     let mut seen = Seen::default();
