@@ -5,25 +5,36 @@
 //! with short limits, every statement marked and left out of what is recorded. It writes nothing and switches nothing on.
 
 mod address;
+mod capture;
+mod execution;
 mod history;
+mod holders;
+mod innodb;
 mod pool;
 mod probe;
+pub mod processes;
+mod replication;
 mod server;
 mod sessions;
 mod statements;
 mod status;
+mod taken;
 mod versions;
 
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Coverage, Labels, clock};
 
 use self::address::Address;
+use self::capture::Capture;
 use self::history::Executions;
+use self::innodb::Backlog;
 use self::pool::Queued;
 use self::probe::Parts;
-use self::server::{Failure, Server};
-use self::sessions::LockWaits;
+use self::replication::Replication;
+use self::server::{Failure, Own, Server};
+use self::sessions::{LockWaits, Texts};
 use self::statements::Statements;
+use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -32,17 +43,28 @@ use crate::{Collector, ProbeError, ReadError};
 /// # Errors
 /// If the address is not understood, or a file or variable it names is not there.
 pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let address = Address::parse(address)?;
-    Ok(Box::new(MySql {
-        source: address.source(),
-        address,
-        partial: options.partial,
-        server: None,
-        parts: Parts::default(),
-        statements: Statements::default(),
-        executions: Executions::default(),
-        uptime_s: None,
-    }))
+    Ok(Box::new(MySql::of(address, options)?))
+}
+
+impl MySql {
+    fn of(address: &str, options: &Options) -> Result<Self, ProbeError> {
+        let address = Address::parse(address)?;
+        Ok(Self {
+            source: address.source(),
+            address,
+            partial: options.partial,
+            server: None,
+            parts: Parts::default(),
+            statements: Statements::default(),
+            executions: Executions::default(),
+            uptime_s: None,
+            backlog: Backlog::default(),
+            replication: Replication::default(),
+            slow: options.slow.clone(),
+            capture: None,
+            own: Own::default(),
+        })
+    }
 }
 
 struct MySql {
@@ -55,6 +77,13 @@ struct MySql {
     statements: Statements,
     executions: Executions,
     uptime_s: Option<f64>,
+    backlog: Backlog,
+    replication: Replication,
+    slow: Option<SlowRequests>,
+    /// Waits for slow requests, once it samples.
+    capture: Option<Capture>,
+    /// What all our connections run.
+    own: Own,
 }
 
 impl Collector for MySql {
@@ -63,7 +92,7 @@ impl Collector for MySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let server = Server::connect(&self.address).map_err(|failure| self.unusable(failure))?;
+        let server = Server::connect_sharing(&self.address, &self.own).map_err(|failure| self.unusable(failure))?;
         let found = probe::find(&server, &self.source).map_err(|failure| self.unusable(failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
@@ -83,6 +112,12 @@ impl Collector for MySql {
         let server = self.connected()?;
         let mut parts = Reads::default();
         parts.note("settings", status::settings(&server, &self.source, batch));
+        // They are read at the end too: what was put off is fetched now.
+        if let Some(history) = self.parts.history
+            && !parts.lost
+        {
+            parts.note("statement history", self.executions.sample(&server, history, true, &self.source, batch));
+        }
         self.finish(server, parts)
     }
 
@@ -90,41 +125,29 @@ impl Collector for MySql {
         let server = self.connected()?;
         let (parts, source) = (self.parts, self.source.as_str());
         let mut reads = Reads::default();
-        // The queue and the sessions are read back to back: they are joined.
-        let locks = if parts.locks {
-            reads.note("lock waits", sessions::lock_waits(&server)).map(|(waits, failure)| {
-                reads.note("lock holders", failure.map_or(Ok(()), Err));
-                waits
-            })
-        } else {
-            Some(LockWaits::default())
-        };
-        let queued = if parts.pool && !reads.lost {
-            reads.note("thread pool queue", pool::queues(&server, source, batch))
-        } else {
-            Some(Queued::new())
-        };
-        // Without the one or the other a session's true state can't be told, and without the right to see others' it
-        // would look as if nobody else was there: no row is better than a wrong one.
-        if let Some((locks, queued)) = locks.zip(queued)
-            && parts.sessions
-            && !reads.lost
-        {
-            reads.note("sessions", sessions::sample(&server, source, &queued, &locks, batch));
-        }
+        let _ = who(&server, source, parts, &mut reads, batch);
         if parts.pool && !reads.lost {
             reads.note("thread pool", pool::sample(&server, source, batch));
         }
-        if !reads.lost {
-            reads.note("status", status::sample(&server, source, &mut self.uptime_s, batch));
+        if !reads.lost
+            && let Some(status) = reads.note("status", status::sample(&server, source, &mut self.uptime_s, batch))
+        {
+            let backlog = self.backlog.sample(&server, source, &status, parts.process, batch);
+            reads.note("InnoDB", backlog);
+        }
+        if parts.replication && !reads.lost {
+            reads.note("replication", self.replication.sample(&server, source, batch));
         }
         if let Some(history) = parts.history
             && !reads.lost
         {
-            reads.note("statement history", self.executions.sample(&server, history, source, batch));
+            reads.note("statement history", self.executions.sample(&server, history, false, source, batch));
         }
         if parts.digests && !reads.lost {
             reads.note("statement digests", self.statements.digests(&server, source, batch));
+        }
+        if let Some(trouble) = self.captured(batch) {
+            reads.failures.push(trouble);
         }
         self.finish(server, reads)
     }
@@ -137,7 +160,7 @@ impl MySql {
             return Ok(server);
         }
         let reconnect = || {
-            let server = Server::connect(&self.address)?;
+            let server = Server::connect_sharing(&self.address, &self.own)?;
             let parts = probe::find(&server, &self.source)?.parts;
             Ok((server, parts))
         };
@@ -148,6 +171,23 @@ impl MySql {
         self.statements.forget();
         self.executions.forget();
         Ok(server)
+    }
+
+    /// What was caught of slow requests; starts to wait for them, if that is wanted and can be. Returns why it can't.
+    fn captured(&mut self, batch: &mut Batch) -> Option<String> {
+        if let Some(capture) = &self.capture {
+            batch.append(capture.take());
+            return None;
+        }
+        let (slow, places) = self.slow.as_ref().zip(self.parts.places)?;
+        let started = Capture::start(&self.address, &self.source, slow, places, &self.executions.taken, &self.own);
+        match started {
+            Ok(capture) => {
+                self.capture = Some(capture);
+                None
+            }
+            Err(error) => Some(format!("slow requests: {error}")),
+        }
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
@@ -180,6 +220,37 @@ impl MySql {
         };
         ProbeError::Unreachable { source_name, why: format!("{failure}{way_out}") }
     }
+}
+
+/// All sessions with what they truly do, and the thread pool's queue. Returns what they run, literals and all; nothing if they could
+/// not be read.
+fn who(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
+    // The queue and the sessions are read back to back: they are joined.
+    let locks = if parts.locks {
+        reads.note("lock waits", sessions::lock_waits(server)).map(|(waits, failure)| {
+            reads.note("lock holders", failure.map_or(Ok(()), Err));
+            waits
+        })
+    } else {
+        Some(LockWaits::default())
+    };
+    let queued = if parts.pool && !reads.lost {
+        reads.note("thread pool queue", pool::queues(server, source, batch))
+    } else {
+        Some(Queued::new())
+    };
+    // Without the one or the other a session's true state can't be told, and without the right to see others' it
+    // would look as if nobody else was there: no row is better than a wrong one.
+    if let Some((locks, queued)) = locks.zip(queued)
+        && parts.sessions
+        && !reads.lost
+    {
+        let (texts, failure) =
+            reads.note("sessions", sessions::sample(server, source, &queued, &locks, parts.holders, batch))?;
+        reads.note("lock holders", failure.map_or(Ok(()), Err));
+        return Some(texts);
+    }
+    None
 }
 
 /// How the parts of one sample went.

@@ -1,16 +1,17 @@
 //! Single executions, from the history the server keeps of them: its own timing of each, the connection, the trace id.
 //! Texts go out as digest texts only. What it can't do: see executions that the server has already overwritten; it says so.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
-use holdup_recording::rows::{Event, Statement};
+use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels};
-use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
-use mysql::Row;
 
 use super::Read;
+use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
 use super::probe::History;
-use super::server::{Columns, Failure, MARKER, Server};
+use super::server::{Columns, Failure, Server};
+use super::taken::Taken;
 
 /// Most executions that are read at once, about. Of more a sample is taken, so that a busy server doesn't make
 /// watching it costly.
@@ -19,53 +20,59 @@ pub(super) const MOST: i64 = 2_000;
 /// Executions that ended so long before the last read are looked for again: an ended one enters the history a little late.
 const OVERLAP_NS: i64 = 200_000_000;
 
-/// Not a step of a stored program, whose time is in its caller's, not the preparation of one that is run later.
-const STATEMENTS: &str =
-    "SQL_TEXT IS NOT NULL AND EVENT_NAME NOT LIKE 'statement/sp/%' AND EVENT_NAME <> 'statement/com/Prepare'";
+/// A long history is read less often than once a sample: reading takes the server some 4 us a row it keeps, new or not
+/// (measured on MariaDB 10.11), and may take this share of one core.
+const SHARE: u32 = 50;
+
+/// Longest pause between two reads.
+const PAUSE_MAX: Duration = Duration::from_secs(5);
+
+/// Reads whose time counts: the shortest of them, because a stalled machine says nothing of a read's cost.
+const COUNTED: usize = 3;
 
 /// What is remembered between reads of one connection.
 #[derive(Default)]
 pub(super) struct Executions {
+    /// Shared with who reads the same history because of a slow request.
+    pub(super) taken: Taken,
     /// Our own instrumented thread.
     own_thread: Option<i64>,
     /// The server's statement timer at the first and at the last read, nanoseconds.
     first_and_last_ns: Option<(i64, i64)>,
-    /// Executions already taken that the next read will see again: thread, event.
-    seen: HashSet<(i64, i64)>,
     /// Instrumented thread -> connection.
     connections: HashMap<i64, i64>,
     /// What the last event said of executions being left out.
     said: Option<String>,
-}
-
-/// Where the server's statement timer stands against our clock.
-struct Timer {
-    /// It, when it was read.
-    now_ns: i64,
-    /// To be added to it for nanoseconds since the epoch.
-    offset_ns: i64,
-    /// The offset is right within this.
-    error_ns: i64,
+    /// How long the last reads took, and when the last one was.
+    took: Vec<Duration>,
+    read_at: Option<Instant>,
 }
 
 impl Executions {
-    /// Executions that ended since the last read; the first read only takes the time.
+    /// Executions that ended since the last read; the first read only takes the time. Unless `at_once`, a read that is costly
+    /// for the server is put off, not left out: the next one has what this one would have had.
     pub(super) fn sample(
         &mut self,
         server: &Server,
         history: History,
+        at_once: bool,
         source: &str,
         batch: &mut Batch,
     ) -> Result<(), Failure> {
+        if !at_once && self.read_at.is_some_and(|at| at.elapsed() < self.pause()) {
+            return Ok(());
+        }
+        let begun = Instant::now();
         let mut read = Read::begin(source);
-        let own_thread = self.own_thread(server)?;
-        let timer = timer(server, own_thread)?;
+        let own_thread = match self.own_thread {
+            Some(thread) => thread,
+            None => *self.own_thread.insert(execution::own_thread(server)?),
+        };
+        let timer = execution::timer(server, own_thread)?;
         let Some((first_ns, last_ns)) = self.first_and_last_ns else {
             self.first_and_last_ns = Some((timer.now_ns, timer.now_ns));
             return Ok(());
         };
-        // Picoseconds since the server's start exceed 63 bits after 106 days.
-        let picoseconds = |ns: i64| i128::from(ns.max(0)) * 1_000;
         let (table, after) = (history.table, picoseconds(last_ns));
         let counts = server.rows(&format!(
             "SELECT MAX(holdup.n), SUM(holdup.n) FROM (SELECT COUNT(*) AS n FROM performance_schema.{table} \
@@ -74,38 +81,23 @@ impl Executions {
         let count = |index| counts.first().and_then(|row| row.int(index)).unwrap_or(0);
         let (most_of_one, all) = (count(0), count(1));
         let every = all / MOST + 1;
-        // Hashed, so that a session that runs its statements in turns isn't seen in every other turn only.
-        let sampled = if every > 1 {
-            format!(" AND CRC32(CONCAT(THREAD_ID, '-', EVENT_ID)) % {every} = 0")
-        } else {
-            String::new()
-        };
         let rows = server.rows(&format!(
-            "SELECT THREAD_ID, EVENT_ID, TIMER_END DIV 1000, TIMER_WAIT DIV 1000, LOCK_TIME DIV 1000, ROWS_EXAMINED, ROWS_SENT, \
-             ERRORS, CURRENT_SCHEMA, DIGEST_TEXT, SQL_TEXT FROM performance_schema.{table} WHERE TIMER_END > {} \
-             AND THREAD_ID <> {own_thread} AND {STATEMENTS}{sampled}",
-            picoseconds((last_ns - OVERLAP_NS).max(first_ns))
+            "SELECT {COLUMNS} FROM performance_schema.{table} WHERE TIMER_END > {} \
+             AND THREAD_ID <> {own_thread} AND {STATEMENTS}{}",
+            picoseconds((last_ns - OVERLAP_NS).max(first_ns)),
+            sampled(every, "EVENT_ID")
         ))?;
         read.end();
+        self.took.truncate(COUNTED - 1);
+        self.took.insert(0, begun.elapsed());
+        self.read_at = Some(Instant::now());
         self.first_and_last_ns = Some((first_ns, timer.now_ns));
-        let before = std::mem::take(&mut self.seen);
-        let mut fresh = Vec::new();
-        for row in &rows {
-            let (Some(thread), Some(event), Some(end_ns)) = (row.int(0), row.int(1), row.int(2)) else { continue };
-            if end_ns > timer.now_ns - OVERLAP_NS {
-                self.seen.insert((thread, event));
-            }
-            if !before.contains(&(thread, event)) {
-                fresh.push((thread, end_ns, row));
-            }
+        let is_fresh = |execution: &Execution| self.taken.take(execution.thread, execution.event, execution.end_ns);
+        let fresh: Vec<Execution> = rows.iter().filter_map(Execution::of).filter(is_fresh).collect();
+        if fresh.iter().any(|execution| !self.connections.contains_key(&execution.thread)) {
+            self.connections = execution::connections(server)?;
         }
-        if fresh.iter().any(|(thread, _, _)| !self.connections.contains_key(thread)) {
-            self.connections = connections(server)?;
-        }
-        for (thread, end_ns, row) in fresh {
-            let session = self.connections.get(&thread).copied();
-            batch.statements.extend(execution(source, session, end_ns + timer.offset_ns, row));
-        }
+        batch.statements.extend(fresh.iter().map(|execution| execution.row(source, &self.connections, timer)));
         let kept = i64::try_from(history.size).unwrap_or(i64::MAX);
         let newest = if history.per_connection { most_of_one } else { all };
         // Rows that are written while we read are not shown: a few may lack of a history that is all new.
@@ -118,19 +110,31 @@ impl Executions {
             batch.samples.push(read.sample(metric, Labels::none(), value));
         }
         self.say_what_is_left_out(history, overrun, every, &read, batch);
+        self.stages(server, history, every, &fresh, timer, source, batch)
+    }
+
+    /// The steps of those executions, of the same sample.
+    #[expect(clippy::too_many_arguments, reason = "the end of one read, of whose every result it needs something")]
+    fn stages(
+        &self,
+        server: &Server,
+        history: History,
+        every: i64,
+        fresh: &[Execution],
+        timer: Timer,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
+        let Some(table) = history.stages else { return Ok(()) };
+        let chosen = sampled(every, "NESTING_EVENT_ID");
+        batch.stages.extend(execution::stages(server, source, (table, &chosen), fresh, &self.connections, timer)?);
         Ok(())
     }
 
-    fn own_thread(&mut self, server: &Server) -> Result<i64, Failure> {
-        if let Some(thread) = self.own_thread {
-            return Ok(thread);
-        }
-        let rows =
-            server.rows("SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()")?;
-        let thread = rows.first().and_then(|row| row.int(0));
-        self.own_thread = thread;
-        thread
-            .ok_or_else(|| Failure::Server(0, "performance_schema.threads does not list our own connection".to_owned()))
+    /// How long to wait between two reads.
+    fn pause(&self) -> Duration {
+        let shortest = self.took.iter().min().filter(|_| self.took.len() == COUNTED);
+        shortest.map_or(Duration::ZERO, |took| (*took * SHARE).min(PAUSE_MAX))
     }
 
     /// An event whenever it changes what is left out.
@@ -165,58 +169,30 @@ impl Executions {
 
     /// Forgets what belongs to a connection that is lost: the server may have restarted, its timer and ids with it.
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        self.taken.forget();
+        *self = Self { taken: self.taken.clone(), ..Self::default() };
     }
 }
 
-/// Reads the server's statement timer.
-///
-/// Of the statement that reads it the server tells when it began and what the time is now. The beginning is after our sending it,
-/// now is before our having the answer: what the server spent in between cancels out of the error.
-fn timer(server: &Server, own_thread: i64) -> Result<Timer, Failure> {
-    let mut read = Read::begin("");
-    let rows = server.rows(&format!(
-        "SELECT TIMER_START DIV 1000, TIMER_END DIV 1000 FROM performance_schema.events_statements_current \
-         WHERE THREAD_ID = {own_thread} ORDER BY EVENT_ID LIMIT 1"
-    ))?;
-    read.end();
-    let row = rows.first();
-    let Some(start_ns) = row.and_then(|row| row.int(0)) else {
-        return Err(Failure::Server(0, "the server's statement timer could not be read".to_owned()));
-    };
-    let now_ns = row.and_then(|row| row.int(1)).unwrap_or(start_ns).max(start_ns);
-    let (least, most) = (read.begun_at - start_ns, read.ended_at - now_ns);
-    Ok(Timer { now_ns, offset_ns: least + (most - least) / 2, error_ns: (most - least).abs() / 2 })
+/// One of `every` executions, whose event is in `column`. Hashed, so that a session that runs its statements in turns isn't seen
+/// in every other turn only.
+fn sampled(every: i64, column: &str) -> String {
+    if every > 1 { format!(" AND CRC32(CONCAT(THREAD_ID, '-', {column})) % {every} = 0") } else { String::new() }
 }
 
-/// The row of one execution, unless it is ours.
-fn execution(source: &str, session_id: Option<i64>, at: i64, row: &Row) -> Option<Statement> {
-    let sql = row.text(10).filter(|sql| !sql.starts_with(MARKER))?;
-    // The server's text of the shape is whole where its copy of the statement is cut.
-    let shape = row.text(9).filter(|text| !text.is_empty());
-    let text = digest_text(shape.as_ref().unwrap_or(&sql), Dialect::MySql);
-    let number = |index| row.int(index).unwrap_or(0);
-    Some(Statement {
-        observed_at: at,
-        source: source.to_owned(),
-        kind: "execution".to_owned(),
-        session_id,
-        digest: digest_of_text(&text),
-        digest_text: text,
-        database: row.text(8),
-        calls: 1,
-        duration_ns: number(3),
-        lock_ns: number(4),
-        rows_examined: number(5),
-        rows_sent: number(6),
-        errors: number(7),
-        trace_id: trace_id(&sql, Dialect::MySql),
-        ..Statement::default()
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn connections(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
-    let rows = server
-        .rows("SELECT THREAD_ID, PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL")?;
-    Ok(rows.iter().filter_map(|row| row.int(0).zip(row.int(1))).collect())
+    #[test]
+    fn a_costly_history_is_read_less_often_and_a_stall_is_not_its_cost() {
+        let took = |times: &[u64]| Executions {
+            took: times.iter().copied().map(Duration::from_millis).collect(),
+            ..Executions::default()
+        };
+        assert_eq!(took(&[900, 900]).pause(), Duration::ZERO, "too few to know");
+        assert_eq!(took(&[900, 1, 900]).pause(), Duration::from_millis(50));
+        assert_eq!(took(&[40, 45, 50]).pause(), Duration::from_secs(2));
+        assert_eq!(took(&[400, 450, 500]).pause(), PAUSE_MAX);
+    }
 }

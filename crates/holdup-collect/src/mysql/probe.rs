@@ -3,8 +3,11 @@
 
 use holdup_recording::{Coverage, CoverageState};
 
+use super::capture::Places;
 use super::history::MOST;
 use super::server::{Columns, Failure, Flavour, Server};
+use super::sessions::Holders;
+use super::versions::Topic;
 
 /// Where executions are kept by the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,10 +18,12 @@ pub(super) struct History {
     pub(super) size: usize,
     /// Whether `size` is of each connection.
     pub(super) per_connection: bool,
+    /// The table of the executions' steps, where they are on.
+    pub(super) stages: Option<&'static str>,
 }
 
 /// What can be read.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Parts {
     /// Whether sessions other than our own are shown.
     pub(super) sessions: bool,
@@ -26,6 +31,14 @@ pub(super) struct Parts {
     pub(super) locks: bool,
     pub(super) digests: bool,
     pub(super) history: Option<History>,
+    /// Whether the account has PROCESS.
+    pub(super) process: bool,
+    /// What can be told of sessions that are in the way of others.
+    pub(super) holders: Holders,
+    /// Where statements of slow requests are looked for.
+    pub(super) places: Option<Places>,
+    /// Whether the state of replication may be read.
+    pub(super) replication: bool,
 }
 
 /// What was found out.
@@ -74,7 +87,8 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
     }
     let missing = (!lacks.is_empty()).then(|| (format!("account {account}: {}", lacks.join("; ")), grants.join(" ")));
 
-    let mut parts = Parts { sessions: has_process, locks: locks == Access::Granted, ..Parts::default() };
+    let mut parts =
+        Parts { sessions: has_process, process: has_process, locks: locks == Access::Granted, ..Parts::default() };
     let pool = pool(server, source, has_process.then_some(()).ok_or(process_grant), &mut parts);
     let schema = match schema {
         _ if !schema_on => Err((
@@ -88,7 +102,7 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
             Err((format!("performance_schema can't be read: {words}"), format!("run {upgrade} on the server")))
         }
     };
-    let (digests, history) = match schema {
+    let of_schema = match schema {
         Err((why, enable)) => {
             let absent = |part| Coverage {
                 state: CoverageState::Absent,
@@ -96,16 +110,22 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
                 enable: Some(enable.clone()),
                 ..entry(source, part)
             };
-            (absent(DIGESTS), absent(HISTORY))
+            vec![absent(DIGESTS), absent(HISTORY), absent(STAGES), absent(METADATA_LOCKS)]
         }
         Ok(()) => statements(server, source, &mut parts)?,
     };
-    Ok(Found { parts, coverage: vec![own, pool, digests, history], missing })
+    let mut coverage = vec![own, pool];
+    coverage.extend(of_schema);
+    coverage.extend(replication(server, source, &account, &mut parts)?);
+    Ok(Found { parts, coverage, missing })
 }
 
 const POOL: &str = " thread pool";
 const DIGESTS: &str = " statement digests";
 const HISTORY: &str = " statement history";
+const STAGES: &str = " statement stages";
+const METADATA_LOCKS: &str = " metadata locks";
+const REPLICATION: &str = " replication";
 
 fn entry(source: &str, part: &str) -> Coverage {
     Coverage {
@@ -177,7 +197,7 @@ fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut 
             own,
         );
     }
-    if release.version < (10, 5, 0) {
+    if release.has(Topic::QueuedConnections).is_empty() {
         return absent(
             format!(
                 "MariaDB {major}.{minor} has a thread pool but does not show its queue: sessions that wait in it are recorded as idle"
@@ -207,8 +227,29 @@ fn pool(server: &Server, source: &str, process: Result<(), String>, parts: &mut 
     own
 }
 
-/// Entries of digests and history, where performance_schema may be read.
-fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<(Coverage, Coverage), Failure> {
+/// Whether replication may be read; an entry only if it may not, and there is some.
+fn replication(server: &Server, source: &str, account: &str, parts: &mut Parts) -> Result<Option<Coverage>, Failure> {
+    let way = access(server, server.release.has(Topic::ReplicaStatus))?;
+    parts.replication = way == Access::Granted;
+    // A replica has threads for it in its list, which who has PROCESS sees.
+    let is_replica = |row: &mysql::Row| {
+        let state = row.text(6).unwrap_or_default().to_ascii_lowercase();
+        row.text(1).is_some_and(|user| user == "system user")
+            && ["master", "relay log", "source", "replica"].iter().any(|word| state.contains(word))
+    };
+    if parts.replication || !parts.process || !server.rows("SHOW FULL PROCESSLIST")?.iter().any(is_replica) {
+        return Ok(None);
+    }
+    Ok(Some(Coverage {
+        state: CoverageState::Absent,
+        why: Some("the account may not see how far this replica is behind".to_owned()),
+        enable: Some(format!("GRANT {} ON *.* TO {account};", server.release.has(Topic::ReplicaPrivilege))),
+        ..entry(source, REPLICATION)
+    }))
+}
+
+/// Entries of digests, history, stages and metadata locks, where performance_schema may be read.
+fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Vec<Coverage>, Failure> {
     let enable =
         |names: &str| format!("UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' WHERE NAME IN ({names});");
     let on: Vec<String> = server
@@ -225,6 +266,9 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<(Cover
         digests.enable = Some(enable("'global_instrumentation', 'thread_instrumentation', 'statements_digest'"));
     }
     let needed = ["global_instrumentation", "thread_instrumentation", "events_statements_current"];
+    parts.holders.statements = needed.into_iter().all(is_on);
+    let ((stages, steps), metadata) = (stages(server, source, &is_on)?, metadata_locks(server, source)?);
+    parts.holders.metadata = metadata.as_ref().is_some_and(|entry| entry.state == CoverageState::Complete);
     let all = "'global_instrumentation', 'thread_instrumentation', 'events_statements_current', 'events_statements_history_long'";
     let size = |name| variable(server, name).and_then(|size| size.parse().ok()).unwrap_or(0);
     if !needed.into_iter().all(is_on)
@@ -237,17 +281,76 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<(Cover
         history.enable = Some(enable(all));
     } else if is_on("events_statements_history_long") {
         let size = size("performance_schema_events_statements_history_long_size");
-        parts.history = Some(History { table: "events_statements_history_long", size, per_connection: false });
+        parts.history =
+            Some(History { table: "events_statements_history_long", size, per_connection: false, stages: steps });
         history.why = Some(format!(
             "the server keeps the last {size} executions: of more than that, or more than {MOST}, between two reads a sample is read, which is then said"
         ));
     } else {
         let size = size("performance_schema_events_statements_history_size");
-        parts.history = Some(History { table: "events_statements_history", size, per_connection: true });
+        parts.history = Some(History { table: "events_statements_history", size, per_connection: true, stages: steps });
         history.state = CoverageState::Partial;
         history.why =
             Some(format!("the server keeps the last {size} executions of each connection, and none once it is closed"));
         history.enable = Some(enable("'events_statements_history_long'"));
     }
-    Ok((digests, history))
+    parts.places = parts.history.map(|history| {
+        // Ten rows a connection are read in a fraction of the time that ten thousand take.
+        let both = is_on("events_statements_history") && !history.per_connection;
+        let first = if both { "events_statements_history" } else { history.table };
+        Places { first, then: both.then_some(history.table), stages: steps }
+    });
+    Ok([digests, history, stages].into_iter().chain(metadata).collect())
+}
+
+/// The entry of the steps of statements, and the table that has them.
+fn stages(
+    server: &Server,
+    source: &str,
+    is_on: &dyn Fn(&str) -> bool,
+) -> Result<(Coverage, Option<&'static str>), Failure> {
+    let table = ["events_stages_history_long", "events_stages_history"].into_iter().find(|name| is_on(name));
+    let instruments = server.rows(
+        "SELECT COUNT(*) FROM performance_schema.setup_instruments \
+         WHERE NAME LIKE 'stage/sql/%' AND ENABLED = 'YES' AND TIMED = 'YES'",
+    )?;
+    let is_timed = instruments.first().and_then(|row| row.int(0)).is_some_and(|count| count > 0);
+    if let Some(table) = table.filter(|_| is_timed && is_on("events_stages_current")) {
+        return Ok((entry(source, STAGES), Some(table)));
+    }
+    let own = Coverage {
+        state: CoverageState::Absent,
+        why: Some("stages are off: a slow statement is not split by step".to_owned()),
+        enable: Some(
+            "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES', TIMED = 'YES' WHERE NAME LIKE 'stage/sql/%'; \
+             UPDATE performance_schema.setup_consumers SET ENABLED = 'YES' \
+             WHERE NAME IN ('events_stages_current', 'events_stages_history_long');"
+                .to_owned(),
+        ),
+        ..entry(source, STAGES)
+    };
+    Ok((own, None))
+}
+
+/// The entry of metadata locks, for servers that have a table of them.
+fn metadata_locks(server: &Server, source: &str) -> Result<Option<Coverage>, Failure> {
+    if server.release.has(Topic::MetadataLocks).is_empty() {
+        return Ok(None);
+    }
+    let rows = server.rows(
+        "SELECT COUNT(*) FROM performance_schema.setup_instruments \
+         WHERE NAME = 'wait/lock/metadata/sql/mdl' AND ENABLED = 'YES'",
+    )?;
+    if rows.first().and_then(|row| row.int(0)) == Some(1) {
+        return Ok(Some(entry(source, METADATA_LOCKS)));
+    }
+    Ok(Some(Coverage {
+        state: CoverageState::Absent,
+        why: Some("metadata locks are not instrumented: who waits for one is seen, who holds it is not".to_owned()),
+        enable: Some(
+            "UPDATE performance_schema.setup_instruments SET ENABLED = 'YES' WHERE NAME = 'wait/lock/metadata/sql/mdl';"
+                .to_owned(),
+        ),
+        ..entry(source, METADATA_LOCKS)
+    }))
 }

@@ -4,6 +4,7 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::error::Error as _;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use holdup_sql::{Dialect, digest};
@@ -113,11 +114,20 @@ impl Release {
     }
 }
 
+/// Digests of what we have run, to be left out of the server's records. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Own(Arc<Mutex<HashSet<String>>>);
+
+impl Own {
+    fn digests(&self) -> MutexGuard<'_, HashSet<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// A connection that reads only.
 pub(super) struct Server {
     conn: RefCell<Conn>,
-    /// Digests of what we have run, to be left out of the server's records.
-    own: RefCell<HashSet<String>>,
+    own: Own,
     pub(super) release: Release,
     pub(super) connection_id: i64,
     /// The port that was used in the end.
@@ -129,17 +139,18 @@ pub(super) struct Server {
 impl Server {
     /// Connects to the extra port if one is known; else to the port, asks for the extra port and goes there. If the extra
     /// port does not let us in the port has to do.
-    pub(super) fn connect(address: &Address) -> Result<Self, Failure> {
+    /// `own` is shared by all connections of ours to the server.
+    pub(super) fn connect_sharing(address: &Address, own: &Own) -> Result<Self, Failure> {
         if let Some(extra) = address.extra_port {
-            return match Self::open(address, extra) {
+            return match Self::open(address, extra, own) {
                 Err(failure) if !failure.is_login() => {
                     let detour = Some((extra, failure.to_string()));
-                    Self::open(address, address.port).map(|server| Self { detour, ..server }).map_err(|_| failure)
+                    Self::open(address, address.port, own).map(|server| Self { detour, ..server }).map_err(|_| failure)
                 }
                 opened => opened,
             };
         }
-        let mut first = Self::open(address, address.port)?;
+        let mut first = Self::open(address, address.port, own)?;
         let ask = first.release.has(Topic::ExtraPort);
         if ask.is_empty() {
             return Ok(first);
@@ -148,11 +159,8 @@ impl Server {
         let Some(extra) = told.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) else {
             return Ok(first);
         };
-        match Self::open(address, extra) {
-            Ok(second) => {
-                second.own.borrow_mut().extend(first.own.take());
-                Ok(second)
-            }
+        match Self::open(address, extra, own) {
+            Ok(second) => Ok(second),
             Err(failure) => {
                 first.detour = Some((extra, failure.to_string()));
                 Ok(first)
@@ -160,7 +168,7 @@ impl Server {
         }
     }
 
-    fn open(address: &Address, port: u16) -> Result<Self, Failure> {
+    fn open(address: &Address, port: u16, own: &Own) -> Result<Self, Failure> {
         let options = OptsBuilder::new()
             .ip_or_hostname(Some(address.host.clone()))
             .tcp_port(port)
@@ -184,7 +192,7 @@ impl Server {
         let conn = Conn::new(options)?;
         let release = Release { flavour: Flavour::MySql, version: (0, 0, 0) };
         let mut server =
-            Self { conn: RefCell::new(conn), own: RefCell::default(), release, connection_id: 0, port, detour: None };
+            Self { conn: RefCell::new(conn), own: own.clone(), release, connection_id: 0, port, detour: None };
         server.rows("SET SESSION TRANSACTION READ ONLY")?;
         let facts = server.rows("SELECT CONNECTION_ID(), @@version, @@version_comment")?;
         let facts = facts.first().ok_or_else(|| Failure::Lost("the server does not say who it is".to_owned()))?;
@@ -200,13 +208,13 @@ impl Server {
 
     /// Runs one statement of ours.
     pub(super) fn rows(&self, sql: &str) -> Result<Vec<Row>, Failure> {
-        self.own.borrow_mut().insert(digest(sql, Dialect::MySql));
+        self.own.digests().insert(digest(sql, Dialect::MySql));
         Ok(self.conn.borrow_mut().query(format!("{MARKER} {sql}"))?)
     }
 
     /// Whether a statement of this digest is one of ours.
     pub(super) fn is_own(&self, digest: &str) -> bool {
-        self.own.borrow().contains(digest)
+        self.own.digests().contains(digest)
     }
 }
 

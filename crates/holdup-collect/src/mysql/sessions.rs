@@ -2,16 +2,17 @@
 //! waits in the thread pool's queue; joined with the queue it says `queued`, joined with InnoDB's lock waits, for whom it waits.
 //! The lists are read one after another within milliseconds, not at one instant.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Labels};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+use mysql::Row;
 
-use super::Read;
 use super::pool::Queued;
 use super::server::{Columns, Failure, MARKER, Server};
 use super::versions::Topic;
+use super::{Read, holders};
 
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
@@ -63,19 +64,36 @@ pub(super) fn lock_waits(server: &Server) -> Result<(LockWaits, Option<Failure>)
     Ok((LockWaits(waits), None))
 }
 
-/// All sessions but ours and the server's own, and their number by command and true state.
+/// What is looked up of sessions that are in the way.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Holders {
+    /// Those of metadata locks.
+    pub(super) metadata: bool,
+    /// What they ran last.
+    pub(super) statements: bool,
+}
+
+/// Sessions and the texts of what they run, which go nowhere by themselves.
+pub(super) type Texts = HashMap<i64, String>;
+
+/// All sessions but ours and the server's own, and their number by command and true state. Returns what they run, literals and all,
+/// and why it is not known of somebody who is in the way, if so.
 pub(super) fn sample(
     server: &Server,
     source: &str,
     queued: &Queued,
     locks: &LockWaits,
+    holders: Holders,
     batch: &mut Batch,
-) -> Result<(), Failure> {
+) -> Result<(Texts, Option<Failure>), Failure> {
     let mut read = Read::begin(source);
     // Not `information_schema.PROCESSLIST`, though it tells milliseconds: MariaDB answers it from a temporary table on disk,
     // which would be one more in the queue when those are the trouble, and would write to the system under watch.
     let rows = server.rows("SHOW FULL PROCESSLIST")?;
     read.end();
+    let (blocked, last, failure) = in_the_way(server, &rows, locks, holders);
+    let is_holder: BTreeSet<i64> = blocked.values().copied().collect();
+    let mut texts = Texts::new();
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     let mut idle = 0;
     for row in &rows {
@@ -90,7 +108,9 @@ pub(super) fn sample(
         let true_state = true_state(&command, state.as_deref(), queued.contains_key(&id), locks.0.contains_key(&id));
         *counts.entry((command.clone(), true_state)).or_default() += 1.0;
         // One that holds what others wait for is the one to see, idle or not.
-        if true_state == "idle" && !locks.0.values().any(|holder| *holder == Some(id)) {
+        // What one that holds a lock has run last says what it is about.
+        let info = info.or_else(|| last.get(&id).map(|text| cut(text.clone())));
+        if true_state == "idle" && !is_holder.contains(&id) {
             idle += 1;
             if idle > IDLE_ROWS_MAX {
                 continue;
@@ -109,11 +129,12 @@ pub(super) fn sample(
             true_state: true_state.to_owned(),
             queued_ns: queued.get(&id).copied().filter(|_| true_state == "queued"),
             age_ns: row.float(5).map(|seconds| (seconds * 1e9) as i64),
-            blocked_by: locks.0.get(&id).copied().flatten().filter(|_| true_state == "lock_wait"),
+            blocked_by: blocked.get(&id).copied().filter(|_| true_state == "lock_wait"),
             digest: text.as_deref().map(digest_of_text),
             digest_text: text,
             trace_id: info.as_deref().and_then(|info| trace_id(info, Dialect::MySql)),
         });
+        texts.extend(info.map(|info| (id, info)));
     }
     // So that a server without a session to show is told from one whose sessions were not read.
     counts.entry(("Sleep".to_owned(), "idle")).or_default();
@@ -121,7 +142,38 @@ pub(super) fn sample(
         let labels = Labels::of([("command", command.as_str()), ("true_state", true_state)]);
         batch.samples.push(read.sample("mysql_sessions", labels, count));
     }
-    Ok(())
+    Ok((texts, failure))
+}
+
+/// Who waits -> who is in the way, what those ran last that run nothing, and why that could not be read, if so.
+fn in_the_way(
+    server: &Server,
+    rows: &[Row],
+    locks: &LockWaits,
+    holders: Holders,
+) -> (HashMap<i64, i64>, Texts, Option<Failure>) {
+    let mut blocked: HashMap<i64, i64> =
+        locks.0.iter().filter_map(|(waiter, holder)| Some((*waiter, (*holder)?))).collect();
+    let waits_for_metadata =
+        |row: &Row| row.text(6).is_some_and(|state| is_lock_state(&state) && state.ends_with("metadata lock"));
+    let mut failure = None;
+    if holders.metadata && rows.iter().any(waits_for_metadata) {
+        match holders::of_metadata(server) {
+            Ok(found) => found.into_iter().for_each(|(waiter, holder)| {
+                blocked.entry(waiter).or_insert(holder);
+            }),
+            Err(found) => failure = Some(found),
+        }
+    }
+    if !holders.statements || failure.as_ref().is_some_and(|failure| !matches!(failure, Failure::Server(..))) {
+        return (blocked, Texts::new(), failure);
+    }
+    let in_the_way: BTreeSet<i64> = blocked.values().copied().collect();
+    let runs_nothing = |id: &i64| rows.iter().any(|row| row.int(0) == Some(*id) && row.text(7).is_none());
+    match holders::last_statements(server, &in_the_way.into_iter().filter(runs_nothing).collect()) {
+        Ok(last) => (blocked, last, failure),
+        Err(found) => (blocked, Texts::new(), failure.or(Some(found))),
+    }
 }
 
 /// The beginning of a statement.

@@ -39,7 +39,8 @@ impl Statements {
         let mut read = Read::begin(source);
         let rows = server.rows(&format!(
             "SELECT SCHEMA_NAME, DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT DIV 1000, SUM_LOCK_TIME DIV 1000, SUM_ROWS_EXAMINED, \
-             SUM_ROWS_SENT, SUM_ERRORS FROM performance_schema.events_statements_summary_by_digest \
+             SUM_ROWS_SENT, SUM_ERRORS, SUM_ROWS_AFFECTED, SUM_NO_INDEX_USED + SUM_NO_GOOD_INDEX_USED, SUM_CREATED_TMP_TABLES, \
+             SUM_CREATED_TMP_DISK_TABLES FROM performance_schema.events_statements_summary_by_digest \
              ORDER BY SUM_TIMER_WAIT DESC LIMIT {DIGESTS}"
         ))?;
         read.end();
@@ -60,11 +61,6 @@ impl Statements {
                 digest,
                 digest_text: text,
                 database: row.text(0),
-                calls: 0,
-                duration_ns: 0,
-                lock_ns: 0,
-                rows_examined: 0,
-                rows_sent: 0,
                 ..Statement::default()
             });
             total.calls += number(2);
@@ -73,6 +69,10 @@ impl Statements {
             total.rows_examined = total.rows_examined.saturating_add(number(5));
             total.rows_sent = total.rows_sent.saturating_add(number(6));
             total.errors += number(7);
+            total.rows_affected = total.rows_affected.saturating_add(number(8));
+            total.no_index += number(9);
+            total.temporary_tables += number(10);
+            total.temporary_disk_tables += number(11);
         }
         batch.statements.extend(totals.into_values());
         Ok(())

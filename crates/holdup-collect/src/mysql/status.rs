@@ -1,11 +1,14 @@
 //! What the server counts (`SHOW GLOBAL STATUS`) and what is set (`SHOW GLOBAL VARIABLES`), whole. Which of it matters is
 //! for those who read the recording.
 
+use std::collections::HashMap;
+
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
 use super::Read;
 use super::server::{Columns, Failure, Server};
+use super::versions::Topic;
 
 /// Parts of names of variables that may hold a secret.
 const SECRET: &[&str] = &[
@@ -29,16 +32,18 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name <> ''";
 /// Statement for the settings.
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name <> ''";
 
-/// All numeric counters as samples named `mysql_global_status_<name>`, and an event if the server has restarted.
+/// All numeric counters as samples named `mysql_global_status_<name>`, and an event if the server has restarted. They are
+/// returned as well, by lower-case name.
 pub(super) fn sample(
     server: &Server,
     source: &str,
     uptime_s: &mut Option<f64>,
     batch: &mut Batch,
-) -> Result<(), Failure> {
+) -> Result<HashMap<String, f64>, Failure> {
     let mut read = Read::begin(source);
     let rows = server.rows(STATUS)?;
     read.end();
+    let mut values = HashMap::new();
     for row in &rows {
         let (Some(name), Some(value)) = (row.text(0), row.float(1)) else { continue };
         let name = name.to_ascii_lowercase();
@@ -55,8 +60,18 @@ pub(super) fn sample(
             *uptime_s = Some(value);
         }
         batch.samples.push(read.sample(&format!("mysql_global_status_{name}"), Labels::none(), value));
+        // The pool's threads, of servers that show nothing else of it too.
+        if server.release.has(Topic::PoolThreads) == "yes" {
+            let metric = match name.as_str() {
+                "threadpool_threads" => Some("mysql_thread_pool_threads"),
+                "threadpool_idle_threads" => Some("mysql_thread_pool_idle_threads"),
+                _ => None,
+            };
+            batch.samples.extend(metric.map(|metric| read.sample(metric, Labels::none(), value)));
+        }
+        values.insert(name, value);
     }
-    Ok(())
+    Ok(values)
 }
 
 /// All global variables, those left out that may hold a secret.

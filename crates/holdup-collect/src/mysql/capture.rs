@@ -1,0 +1,293 @@
+//! The server's account of a slow request, read when the request has just ended and before its statements are overwritten:
+//! a thread and a connection of its own wait on the board of slow requests and look their trace ids up in the history.
+//! The ordinary read is not waited for and takes no execution twice.
+//!
+//! What it costs the server is bounded: a look takes the server some microseconds a row of its history, and after each there is
+//! a pause of [`SHARE`] times as long.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdup_recording::rows::Event;
+use holdup_recording::{Batch, Labels, clock};
+
+use super::address::Address;
+use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
+use super::server::{Failure, Own, Server};
+use super::taken::{REMEMBERED_NS, Taken};
+use crate::slow::{Reader, SlowRequest, SlowRequests};
+
+/// Most trace ids that are looked up at once: each is one more comparison a row.
+const IDS_MAX: usize = 16;
+
+/// Numbers of ids that statements are made for, so that the server's table of digests gets three shapes and not sixteen.
+const IDS_STEPS: [usize; 3] = [1, 4, IDS_MAX];
+
+/// After a look that took so long nothing is looked up for so many times as long: at most 2 % of one core.
+const SHARE: u32 = 50;
+
+/// Shortest and longest pause between two looks. A stalled machine makes a look seem costly, so there is a longest.
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(4));
+
+/// How often it looks whether it is to end.
+const WAIT: Duration = Duration::from_millis(100);
+
+/// A request of which nothing was found is looked for again: a statement may still run when its request was given up.
+const TRIES: u32 = 3;
+
+/// Clocks of who reports a request and of the server may differ by this; within it a statement counts as the request's.
+const SLACK_NS: i64 = 50_000_000;
+
+/// Most executions of one look that are read of those connections.
+const ROWS_MAX: u32 = 2_000;
+
+/// Where the server keeps executions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Places {
+    /// The table to look in first.
+    pub(super) first: &'static str,
+    /// A longer one, for requests of which the first has nothing any more.
+    pub(super) then: Option<&'static str>,
+    /// The table of steps, where they are on.
+    pub(super) stages: Option<&'static str>,
+}
+
+/// The thread that waits for slow requests; it ends when this is dropped.
+pub(super) struct Capture {
+    end: Arc<AtomicBool>,
+    caught: Arc<Mutex<Batch>>,
+}
+
+impl Capture {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If there can't be a thread.
+    pub(super) fn start(
+        address: &Address,
+        source: &str,
+        board: &SlowRequests,
+        places: Places,
+        taken: &Taken,
+        own: &Own,
+    ) -> std::io::Result<Self> {
+        let (end, caught) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Batch::default())));
+        let mut look = Look {
+            address: address.clone(),
+            source: source.to_owned(),
+            places,
+            taken: taken.clone(),
+            own: own.clone(),
+            server: None,
+            reader: board.reader(),
+            end: Arc::clone(&end),
+            caught: Arc::clone(&caught),
+        };
+        std::thread::Builder::new().name("collect captured".to_owned()).spawn(move || look.run())?;
+        Ok(Self { end, caught })
+    }
+
+    /// What was caught since it was asked last.
+    pub(super) fn take(&self) -> Batch {
+        std::mem::take(&mut self.caught.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        self.end.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Look {
+    address: Address,
+    source: String,
+    places: Places,
+    taken: Taken,
+    own: Own,
+    /// The connection and its own instrumented thread.
+    server: Option<(Server, i64)>,
+    reader: Reader,
+    end: Arc<AtomicBool>,
+    caught: Arc<Mutex<Batch>>,
+}
+
+/// A slow request that is looked for.
+struct Wanted {
+    slow: SlowRequest,
+    tries: u32,
+    /// Nothing of it was in the first place.
+    is_late: bool,
+}
+
+impl Look {
+    fn run(&mut self) {
+        let mut wanted: Vec<Wanted> = Vec::new();
+        let mut next = Instant::now();
+        while !self.end.load(Ordering::Relaxed) {
+            let rest = next.saturating_duration_since(Instant::now());
+            if !rest.is_zero() {
+                std::thread::sleep(rest.min(WAIT));
+                continue;
+            }
+            let room = IDS_MAX - wanted.len();
+            // New ones are waited for only where there is nothing to look for again.
+            let patience = if wanted.is_empty() { WAIT } else { Duration::ZERO };
+            let fresh = self.reader.wait(patience, room);
+            wanted.extend(fresh.into_iter().map(|slow| Wanted { slow, tries: 0, is_late: false }));
+            if wanted.is_empty() {
+                continue;
+            }
+            let begun = Instant::now();
+            match self.look(&mut wanted) {
+                Ok(batch) => self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch),
+                Err(failure) => {
+                    if !matches!(failure, Failure::Server(..)) {
+                        self.server = None;
+                    }
+                    wanted.iter_mut().for_each(|wanted| wanted.tries += 1);
+                    wanted.retain(|wanted| wanted.tries < TRIES);
+                }
+            }
+            next = Instant::now() + (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
+        }
+    }
+
+    /// Looks for `wanted` once; those that are done with are taken out.
+    fn look(&mut self, wanted: &mut Vec<Wanted>) -> Result<Batch, Failure> {
+        if self.server.is_none() {
+            let server = Server::connect_sharing(&self.address, &self.own)?;
+            let thread = execution::own_thread(&server)?;
+            self.server = Some((server, thread));
+        }
+        let Some((server, own_thread)) = &self.server else { return Ok(Batch::default()) };
+        let timer = execution::timer(server, *own_thread)?;
+        let table = self.places.then.filter(|_| wanted.iter().all(|w| w.is_late)).unwrap_or(self.places.first);
+        let found = find(server, table, *own_thread, timer, wanted)?;
+        let mut batch = Batch::default();
+        let mut executions = Vec::new();
+        for one in wanted.iter_mut() {
+            one.tries += 1;
+            let of_it = belonging(&found, &one.slow, timer);
+            if of_it.is_empty() {
+                one.is_late = true;
+                if one.tries >= TRIES {
+                    batch.events.push(self.event(
+                        &one.slow,
+                        0,
+                        "its statements carry no such trace id, or were overwritten",
+                    ));
+                }
+                continue;
+            }
+            one.tries = TRIES;
+            let fresh: Vec<Execution> =
+                of_it.iter().filter(|e| self.taken.take(e.thread, e.event, e.end_ns)).map(|e| (*e).clone()).collect();
+            let why = format!("took {} ms", (one.slow.ended_at - one.slow.begun_at) / 1_000_000);
+            batch.events.push(self.event(&one.slow, of_it.len(), &why));
+            executions.extend(fresh);
+        }
+        wanted.retain(|one| one.tries < TRIES);
+        if executions.is_empty() {
+            return Ok(batch);
+        }
+        let connections = execution::connections(server)?;
+        batch.statements.extend(executions.iter().map(|e| e.row(&self.source, &connections, timer)));
+        if let Some(stages) = self.places.stages {
+            let threads: BTreeSet<String> = executions.iter().map(|e| e.thread.to_string()).collect();
+            let chosen = format!(" AND THREAD_ID IN ({})", threads.into_iter().collect::<Vec<_>>().join(", "));
+            let steps = execution::stages(server, &self.source, (stages, &chosen), &executions, &connections, timer)?;
+            batch.stages.extend(steps);
+        }
+        Ok(batch)
+    }
+
+    fn event(&self, slow: &SlowRequest, statements: usize, why: &str) -> Event {
+        Event {
+            observed_at: clock::now_ns(),
+            source: self.source.clone(),
+            kind: "captured".to_owned(),
+            text: format!("{statements} statements of the slow request {}: {why}", slow.trace_id),
+            labels: Labels::of([
+                ("trace_id", slow.trace_id.as_str()),
+                ("statements", statements.to_string().as_str()),
+                ("why", why),
+            ]),
+        }
+    }
+}
+
+/// Executions of all connections that ran a statement with one of the trace ids, since the first of those requests began.
+fn find(
+    server: &Server,
+    table: &str,
+    own_thread: i64,
+    timer: Timer,
+    wanted: &[Wanted],
+) -> Result<Vec<Execution>, Failure> {
+    let began_at = wanted.iter().map(|one| one.slow.begun_at).min().unwrap_or_default();
+    // What has ended longer ago may have been taken by the ordinary read and be forgotten since.
+    let after = (began_at - SLACK_NS - timer.offset_ns).max(timer.now_ns - REMEMBERED_NS);
+    let ids: Vec<&str> = wanted.iter().map(|one| one.slow.trace_id.as_str()).collect();
+    let read = |condition: &str| -> Result<Vec<Execution>, Failure> {
+        let rows = server.rows(&format!(
+            "SELECT {COLUMNS} FROM performance_schema.{table} WHERE TIMER_END > {} AND THREAD_ID <> {own_thread} \
+             AND {STATEMENTS}{condition} LIMIT {ROWS_MAX}",
+            picoseconds(after)
+        ))?;
+        Ok(rows.iter().filter_map(Execution::of).collect())
+    };
+    let of_ids = read(&has_any(&ids))?;
+    let threads: BTreeSet<String> = of_ids.iter().map(|execution| execution.thread.to_string()).collect();
+    if threads.is_empty() {
+        return Ok(Vec::new());
+    }
+    let threads = threads.into_iter().collect::<Vec<_>>().join(", ");
+    let mut all: BTreeMap<(i64, i64), Execution> = BTreeMap::new();
+    for execution in of_ids.into_iter().chain(read(&format!(" AND THREAD_ID IN ({threads})"))?) {
+        all.insert((execution.thread, execution.event), execution);
+    }
+    Ok(all.into_values().collect())
+}
+
+/// The condition that a statement's text holds one of `ids`, which are hex digits only; filled up to one of a few numbers.
+fn has_any(ids: &[&str]) -> String {
+    let filled = IDS_STEPS.into_iter().find(|step| *step >= ids.len()).unwrap_or(IDS_MAX);
+    let last = ids.last().copied();
+    let conditions: Vec<String> =
+        ids.iter().copied().chain(last).cycle().take(filled).map(|id| format!("SQL_TEXT LIKE '%{id}%'")).collect();
+    format!(" AND ({})", conditions.join(" OR "))
+}
+
+/// What is of that request: what says so, and what the same connection ran meanwhile without saying whose it is.
+fn belonging<'a>(found: &'a [Execution], slow: &SlowRequest, timer: Timer) -> Vec<&'a Execution> {
+    let is_named = |execution: &&Execution| execution.trace_id() == Some(slow.trace_id.as_str());
+    let threads: BTreeSet<i64> = found.iter().filter(is_named).map(|execution| execution.thread).collect();
+    let from = slow.begun_at - SLACK_NS - timer.offset_ns;
+    let to = slow.ended_at + SLACK_NS - timer.offset_ns;
+    let is_meanwhile = |execution: &Execution| {
+        threads.contains(&execution.thread)
+            && execution.trace_id().is_none()
+            && execution.begin_ns() >= from
+            && execution.end_ns <= to
+    };
+    found.iter().filter(|execution| is_named(execution) || is_meanwhile(execution)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_shapes_of_statements() {
+        let ids = ["a", "b", "c", "d", "e"];
+        assert_eq!(has_any(&ids[..1]), " AND (SQL_TEXT LIKE '%a%')");
+        let count = |n: usize| has_any(&ids[..n]).matches("LIKE").count();
+        assert_eq!((count(2), count(4), count(5)), (4, 4, 16));
+        for id in ids {
+            assert!(has_any(&ids).contains(&format!("'%{id}%'")), "{id} is looked for");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! One execution as the server keeps it in its tables of statement events -> a row; and where the server's statement timer
+//! stands against our clock. Which executions are looked for, and when, is for [`history`](super::history) and
+//! [`capture`](super::capture).
+
+use std::collections::HashMap;
+
+use holdup_recording::rows::{Stage, Statement};
+use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+use mysql::Row;
+
+use super::Read;
+use super::server::{Columns, Failure, MARKER, Server};
+
+/// Columns that [`Execution::of`] reads, in order. Both `NO_INDEX` flags say that a table was read without a (good) index.
+pub(super) const COLUMNS: &str = "THREAD_ID, EVENT_ID, TIMER_END DIV 1000, TIMER_WAIT DIV 1000, LOCK_TIME DIV 1000, \
+     ROWS_EXAMINED, ROWS_SENT, ERRORS, CURRENT_SCHEMA, DIGEST_TEXT, SQL_TEXT, ROWS_AFFECTED, \
+     NO_INDEX_USED OR NO_GOOD_INDEX_USED, CREATED_TMP_TABLES, CREATED_TMP_DISK_TABLES";
+
+/// Not a step of a stored program, whose time is in its caller's, not the preparation of one that is run later.
+pub(super) const STATEMENTS: &str =
+    "SQL_TEXT IS NOT NULL AND EVENT_NAME NOT LIKE 'statement/sp/%' AND EVENT_NAME <> 'statement/com/Prepare'";
+
+/// Most stages that are read at once.
+const STAGES_MAX: u32 = 10_000;
+
+/// Where the server's statement timer stands against our clock.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timer {
+    /// It, when it was read, nanoseconds.
+    pub(super) now_ns: i64,
+    /// To be added to it for nanoseconds since the epoch.
+    pub(super) offset_ns: i64,
+    /// The offset is right within this.
+    pub(super) error_ns: i64,
+}
+
+/// Reads the server's statement timer.
+///
+/// Of the statement that reads it the server tells when it began and what the time is now. The beginning is after our sending it,
+/// now is before our having the answer: what the server spent in between cancels out of the error.
+pub(super) fn timer(server: &Server, own_thread: i64) -> Result<Timer, Failure> {
+    let mut read = Read::begin("");
+    let rows = server.rows(&format!(
+        "SELECT TIMER_START DIV 1000, TIMER_END DIV 1000 FROM performance_schema.events_statements_current \
+         WHERE THREAD_ID = {own_thread} ORDER BY EVENT_ID LIMIT 1"
+    ))?;
+    read.end();
+    let row = rows.first();
+    let Some(start_ns) = row.and_then(|row| row.int(0)) else {
+        return Err(Failure::Server(0, "the server's statement timer could not be read".to_owned()));
+    };
+    let now_ns = row.and_then(|row| row.int(1)).unwrap_or(start_ns).max(start_ns);
+    let (least, most) = (read.begun_at - start_ns, read.ended_at - now_ns);
+    Ok(Timer { now_ns, offset_ns: least + (most - least) / 2, error_ns: (most - least).abs() / 2 })
+}
+
+/// Our own instrumented thread.
+pub(super) fn own_thread(server: &Server) -> Result<i64, Failure> {
+    let rows =
+        server.rows("SELECT THREAD_ID FROM performance_schema.threads WHERE PROCESSLIST_ID = CONNECTION_ID()")?;
+    rows.first()
+        .and_then(|row| row.int(0))
+        .ok_or_else(|| Failure::Server(0, "performance_schema.threads does not list our own connection".to_owned()))
+}
+
+/// Instrumented thread -> connection.
+pub(super) fn connections(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
+    let rows = server
+        .rows("SELECT THREAD_ID, PROCESSLIST_ID FROM performance_schema.threads WHERE PROCESSLIST_ID IS NOT NULL")?;
+    Ok(rows.iter().filter_map(|row| row.int(0).zip(row.int(1))).collect())
+}
+
+/// Nanoseconds of the server's timer as it counts them in its tables. Picoseconds since its start exceed 63 bits after 106 days.
+pub(super) fn picoseconds(ns: i64) -> i128 {
+    i128::from(ns.max(0)) * 1_000
+}
+
+/// One execution that has ended.
+#[derive(Clone, Debug)]
+pub(super) struct Execution {
+    /// The instrumented thread.
+    pub(super) thread: i64,
+    /// Its event.
+    pub(super) event: i64,
+    /// When it ended, by the server's timer, nanoseconds.
+    pub(super) end_ns: i64,
+    /// The row, without the connection's id, its time by the server's timer.
+    row: Statement,
+}
+
+impl Execution {
+    /// From [`COLUMNS`]; none of one that is ours, or that has not ended.
+    pub(super) fn of(row: &Row) -> Option<Self> {
+        let (thread, event, end_ns) = (row.int(0)?, row.int(1)?, row.int(2)?);
+        let sql = row.text(10).filter(|sql| !sql.starts_with(MARKER))?;
+        // The server's text of the shape is whole where its copy of the statement is cut.
+        let shape = row.text(9).filter(|text| !text.is_empty());
+        let text = digest_text(shape.as_ref().unwrap_or(&sql), Dialect::MySql);
+        let number = |index| row.int(index).unwrap_or(0);
+        let statement = Statement {
+            kind: "execution".to_owned(),
+            digest: digest_of_text(&text),
+            digest_text: text,
+            database: row.text(8),
+            calls: 1,
+            duration_ns: number(3),
+            lock_ns: number(4),
+            rows_examined: number(5),
+            rows_sent: number(6),
+            errors: number(7),
+            rows_affected: number(11),
+            no_index: number(12),
+            temporary_tables: number(13),
+            temporary_disk_tables: number(14),
+            trace_id: trace_id(&sql, Dialect::MySql),
+            ..Statement::default()
+        };
+        Some(Self { thread, event, end_ns, row: statement })
+    }
+
+    /// When it began, by the server's timer, nanoseconds.
+    pub(super) fn begin_ns(&self) -> i64 {
+        self.end_ns - self.row.duration_ns
+    }
+
+    /// The trace id in its text.
+    pub(super) fn trace_id(&self) -> Option<&str> {
+        self.row.trace_id.as_deref()
+    }
+
+    /// The row, of this connection, with the time by our clock.
+    pub(super) fn row(&self, source: &str, connections: &HashMap<i64, i64>, timer: Timer) -> Statement {
+        Statement {
+            observed_at: self.end_ns + timer.offset_ns,
+            source: source.to_owned(),
+            session_id: connections.get(&self.thread).copied(),
+            ..self.row.clone()
+        }
+    }
+}
+
+/// The steps of `executions`, out of this table of the server's; `chosen` narrows it down further (` AND …`).
+pub(super) fn stages(
+    server: &Server,
+    source: &str,
+    (table, chosen): (&str, &str),
+    executions: &[Execution],
+    connections: &HashMap<i64, i64>,
+    timer: Timer,
+) -> Result<Vec<Stage>, Failure> {
+    let Some(from_ns) = executions.iter().map(Execution::begin_ns).min() else { return Ok(Vec::new()) };
+    let by_event: HashMap<(i64, i64), &Execution> =
+        executions.iter().map(|execution| ((execution.thread, execution.event), execution)).collect();
+    let rows = server.rows(&format!(
+        "SELECT THREAD_ID, NESTING_EVENT_ID, EVENT_NAME, TIMER_END DIV 1000, TIMER_WAIT DIV 1000 \
+         FROM performance_schema.{table} WHERE TIMER_END > {}{chosen} AND NESTING_EVENT_TYPE = 'STATEMENT' LIMIT {STAGES_MAX}",
+        picoseconds(from_ns)
+    ))?;
+    let stage = |row: &Row| {
+        let execution = by_event.get(&(row.int(0)?, row.int(1)?))?;
+        Some(Stage {
+            observed_at: row.int(3)? + timer.offset_ns,
+            source: source.to_owned(),
+            session_id: connections.get(&execution.thread).copied(),
+            digest: execution.row.digest.clone(),
+            stage: row.text(2)?,
+            duration_ns: row.int(4)?,
+            trace_id: execution.row.trace_id.clone(),
+        })
+    };
+    Ok(rows.iter().filter_map(stage).collect())
+}

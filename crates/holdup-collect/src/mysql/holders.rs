@@ -1,0 +1,40 @@
+//! Who stands in the way, and with what: holders of metadata locks, and the last statement of a session that holds a lock while
+//! it runs none. Row locks are in [`sessions`](super::sessions).
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::server::{Columns, Failure, Server};
+use super::versions::Topic;
+
+/// Most holders whose statement is looked up.
+const HOLDERS_MAX: usize = 100;
+
+/// Session that waits for a metadata lock -> one that holds it. Of several that hold it one that does not itself wait.
+pub(super) fn of_metadata(server: &Server) -> Result<HashMap<i64, i64>, Failure> {
+    let rows = server.rows(server.release.has(Topic::MetadataLocks))?;
+    let pairs: Vec<(i64, i64)> = rows.iter().filter_map(|row| row.int(0).zip(row.int(1))).collect();
+    let waiting: BTreeSet<i64> = pairs.iter().map(|(waiter, _)| *waiter).collect();
+    let mut holders = HashMap::new();
+    for (waiter, holder) in pairs {
+        let known = holders.entry(waiter).or_insert(holder);
+        if waiting.contains(known) {
+            *known = holder;
+        }
+    }
+    Ok(holders)
+}
+
+/// Session -> the text of the statement that it runs, or ran last.
+pub(super) fn last_statements(server: &Server, sessions: &BTreeSet<i64>) -> Result<HashMap<i64, String>, Failure> {
+    if sessions.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let ids: Vec<String> = sessions.iter().take(HOLDERS_MAX).map(ToString::to_string).collect();
+    let rows = server.rows(&format!(
+        "SELECT holdup_t.PROCESSLIST_ID, holdup_s.SQL_TEXT FROM performance_schema.threads AS holdup_t \
+         JOIN performance_schema.events_statements_current AS holdup_s ON holdup_s.THREAD_ID = holdup_t.THREAD_ID \
+         WHERE holdup_t.PROCESSLIST_ID IN ({}) AND holdup_s.SQL_TEXT IS NOT NULL ORDER BY holdup_s.EVENT_ID",
+        ids.join(", ")
+    ))?;
+    Ok(rows.iter().filter_map(|row| row.int(0).zip(row.text(1))).collect())
+}

@@ -1,0 +1,103 @@
+//! InnoDB's backlog: how much it has yet to purge and to write, and how much room is left. Where a status variable tells, it
+//! is in the counters already and is only given its one name here; the rest is asked for.
+
+use std::collections::HashMap;
+
+use holdup_recording::{Batch, Labels};
+
+use super::Read;
+use super::server::{Columns, Failure, Server};
+use super::versions::Topic;
+
+/// `SHOW ENGINE INNODB STATUS` lists all transactions: it is read at every so manieth sample only.
+const SPARSE: u64 = 5;
+
+/// What is remembered between reads.
+#[derive(Default)]
+pub(super) struct Backlog {
+    reads: u64,
+    /// Size of the redo log, bytes. Empty before it was asked for; it can be changed while the server runs, but is not often.
+    capacity: Option<f64>,
+}
+
+impl Backlog {
+    /// Puts in history list, checkpoint age and log capacity. `status` are the server's counters by lower-case name; `has_process`
+    /// whether the account may read what needs PROCESS.
+    pub(super) fn sample(
+        &mut self,
+        server: &Server,
+        source: &str,
+        status: &HashMap<String, f64>,
+        has_process: bool,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
+        self.reads += 1;
+        let mut read = Read::begin(source);
+        let (mut history, mut age) = (status.get("innodb_history_list_length").copied(), age(server, status));
+        let statement = server.release.has(Topic::HistoryList);
+        if history.is_none() && !statement.is_empty() && has_process {
+            history = server.rows(statement)?.first().and_then(|row| row.float(0));
+        }
+        if age.is_none()
+            && server.release.has(Topic::CheckpointAge).is_empty()
+            && has_process
+            && self.reads % SPARSE == 1
+        {
+            let text =
+                server.rows("SHOW ENGINE INNODB STATUS")?.first().and_then(|row| row.text(2)).unwrap_or_default();
+            age = age_of_text(&text);
+        }
+        if self.capacity.is_none() || self.reads % SPARSE == 1 {
+            let rows = server.rows(&format!("SELECT {}", server.release.has(Topic::LogCapacity)))?;
+            self.capacity = rows.first().and_then(|row| row.float(0));
+        }
+        read.end();
+        for (metric, value) in [
+            ("mysql_innodb_history_list_length", history),
+            ("mysql_innodb_checkpoint_age_bytes", age),
+            ("mysql_innodb_log_capacity_bytes", self.capacity),
+        ] {
+            batch.samples.extend(value.map(|value| read.sample(metric, Labels::none(), value)));
+        }
+        Ok(())
+    }
+}
+
+/// How far the newest change is ahead of the checkpoint, of status variables.
+fn age(server: &Server, status: &HashMap<String, f64>) -> Option<f64> {
+    let value = |name: &str| status.get(&format!("innodb_{name}")).copied();
+    match server.release.has(Topic::CheckpointAge).split_once('-') {
+        Some((newest, checkpoint)) => Some((value(newest)? - value(checkpoint)?).max(0.0)),
+        None => value(server.release.has(Topic::CheckpointAge)),
+    }
+}
+
+/// The same out of `SHOW ENGINE INNODB STATUS`.
+fn age_of_text(text: &str) -> Option<f64> {
+    let after = |label: &str| {
+        let line = text.lines().find_map(|line| line.trim().strip_prefix(label))?;
+        // Of old servers as two halves of 32 bits.
+        let mut numbers = line.split_whitespace().map(str::parse::<u64>);
+        let first = numbers.next()?.ok()?;
+        Some(numbers.next().and_then(Result::ok).map_or(first, |low| (first << 32) | low))
+    };
+    let newest = after("Log sequence number")?;
+    let checkpoint = after("Last checkpoint at")?;
+    Some(newest.saturating_sub(checkpoint) as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_age_is_found_in_the_text_of_old_servers() {
+        let text = "---\nLOG\n---\nLog sequence number 1626007\nLog flushed up to   1626007\n\
+                    Pages flushed up to 1626007\nLast checkpoint at  1600000\n0 pending log writes\n";
+        assert_eq!(age_of_text(text), Some(26007.0));
+        let eight = "Log sequence number          19611482\nLog buffer assigned up to    19611482\n\
+                     Last checkpoint at           19611482\n";
+        assert_eq!(age_of_text(eight), Some(0.0));
+        assert_eq!(age_of_text("LOG\nnothing of that"), None);
+    }
+}

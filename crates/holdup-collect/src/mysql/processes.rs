@@ -1,0 +1,107 @@
+//! The true process list: sessions with what they really do, now, and what they wait in. For looking at; nothing is recorded
+//! and nothing is read that costs the server more than a process list does.
+
+use holdup_recording::rows::{Sample, Session};
+use holdup_recording::{Batch, clock};
+
+use super::server::Flavour;
+use super::{MySql, Reads, pool, status, who};
+use crate::watch::Options;
+use crate::{Collector as _, ProbeError, ReadError};
+
+/// A server that is looked at.
+pub struct Processes(MySql);
+
+/// One session.
+#[derive(Clone, Debug)]
+pub struct Process {
+    /// As it would be recorded: without literals.
+    pub session: Session,
+    /// What it runs as it was sent, literals and all; of one that only holds a lock, what it ran last.
+    pub statement: Option<String>,
+}
+
+/// What was so at one moment.
+#[derive(Clone, Debug)]
+pub struct Look {
+    /// When, nanoseconds since 1970.
+    pub at: i64,
+    /// All sessions that do something or are in somebody's way, and some of the idle ones.
+    pub processes: Vec<Process>,
+    /// Sessions by true state, the thread pool, the server's counters, replication.
+    pub samples: Vec<Sample>,
+}
+
+impl Processes {
+    /// Connects to the server at `address`, e.g. `mysql://user@127.0.0.1:3306`. Returns notes too: what can't be shown, and what
+    /// would show it.
+    ///
+    /// # Errors
+    /// If it can't be reached, or the account may not see other sessions: the error says which grant it needs.
+    pub fn open(address: &str) -> Result<(Self, Vec<String>), ProbeError> {
+        let mut mysql = MySql::of(address, &Options { partial: true, slow: None })?;
+        let coverage = mysql.probe()?;
+        if !mysql.parts.process {
+            let own = coverage.into_iter().next();
+            let (why, grant) = own.map(|own| (own.why, own.enable)).unwrap_or_default();
+            return Err(ProbeError::Denied {
+                source_name: mysql.source(),
+                why: format!("{}; run: {}", why.unwrap_or_default(), grant.unwrap_or_default()),
+            });
+        }
+        let matters = |source: &str| source.ends_with(" thread pool") || source.ends_with(" replication");
+        let notes = coverage.into_iter().filter(|part| matters(&part.source) || part.source == mysql.source);
+        let notes = notes.filter_map(|part| {
+            let enable = part.enable.map(|enable| format!("; {enable}"));
+            Some(format!("{}{}", part.why?, enable.unwrap_or_default()))
+        });
+        let notes: Vec<String> = notes.collect();
+        Ok((Self(mysql), notes))
+    }
+
+    /// Name of the server in tables, e.g. `mysql://127.0.0.1:3306`.
+    pub fn source(&self) -> &str {
+        &self.0.source
+    }
+
+    /// Its kind and version, e.g. `MariaDB 10.11.6`; empty while there is no connection.
+    pub fn release(&self) -> String {
+        let Some(server) = &self.0.server else { return String::new() };
+        let name = match server.release.flavour {
+            Flavour::MariaDb => "MariaDB",
+            Flavour::MySql => "MySQL",
+            Flavour::Percona => "Percona Server",
+        };
+        let (major, minor, patch) = server.release.version;
+        format!("{name} {major}.{minor}.{patch}")
+    }
+
+    /// Looks once.
+    ///
+    /// # Errors
+    /// If the sessions could not be read. The next look connects anew where it has to.
+    pub fn look(&mut self) -> Result<Look, ReadError> {
+        let server = self.0.connected()?;
+        let (parts, mut reads, mut batch) = (self.0.parts, Reads::default(), Batch::default());
+        let source = self.0.source.clone();
+        let texts = who(&server, &source, parts, &mut reads, &mut batch);
+        if parts.pool && !reads.lost {
+            reads.note("thread pool", pool::sample(&server, &source, &mut batch));
+        }
+        if !reads.lost {
+            reads.note("status", status::sample(&server, &source, &mut self.0.uptime_s, &mut batch));
+        }
+        if parts.replication && !reads.lost {
+            reads.note("replication", self.0.replication.sample(&server, &source, &mut batch));
+        }
+        let failed = self.0.finish(server, reads);
+        let Some(mut texts) = texts else {
+            return Err(failed.err().unwrap_or_else(|| ReadError("the sessions could not be read".to_owned())));
+        };
+        let processes = batch.sessions.into_iter().map(|session| {
+            let statement = texts.remove(&session.session_id);
+            Process { session, statement }
+        });
+        Ok(Look { at: clock::now_ns(), processes: processes.collect(), samples: batch.samples })
+    }
+}

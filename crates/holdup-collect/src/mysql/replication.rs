@@ -1,0 +1,64 @@
+//! How far a replica is behind, and whether its threads run; a row a channel. A server that replicates from nobody has
+//! nothing to tell. What it can't do: see how far others are behind this server.
+
+use holdup_recording::rows::Event;
+use holdup_recording::{Batch, Labels};
+use mysql::Row;
+
+use super::Read;
+use super::server::{Columns, Failure, Server};
+use super::versions::Topic;
+
+/// What is remembered between reads.
+#[derive(Default)]
+pub(super) struct Replication {
+    /// The last error that was told.
+    said: Option<String>,
+}
+
+impl Replication {
+    /// Lag and state of every channel.
+    pub(super) fn sample(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+        let mut read = Read::begin(source);
+        let rows = server.rows(server.release.has(Topic::ReplicaStatus))?;
+        read.end();
+        for row in &rows {
+            let column = |names: &[&str]| named(row, names);
+            let channel = column(&["Connection_name", "Channel_Name"]).unwrap_or_default();
+            let labels = Labels::of([("channel", channel.as_str())]);
+            let lag = column(&["Seconds_Behind_Source", "Seconds_Behind_Master"]).and_then(|lag| lag.parse().ok());
+            let runs = |names: &[&str]| column(names).map(|state| f64::from(u8::from(state == "Yes")));
+            for (metric, value) in [
+                ("mysql_replica_lag_seconds", lag),
+                ("mysql_replica_io_running", runs(&["Replica_IO_Running", "Slave_IO_Running"])),
+                ("mysql_replica_sql_running", runs(&["Replica_SQL_Running", "Slave_SQL_Running"])),
+            ] {
+                batch.samples.extend(value.map(|value| read.sample(metric, labels.clone(), value)));
+            }
+            let state = column(&["Replica_SQL_Running_State", "Slave_SQL_Running_State"]).unwrap_or_default();
+            // The number alone: its words may hold the values of a row.
+            let error = column(&["Last_SQL_Errno"]).filter(|number| number != "0");
+            let text = error
+                .map(|number| format!("replication of channel {channel:?} has ended with error {number} ({state})"));
+            if let Some(text) = text.clone().filter(|text| self.said.as_ref() != Some(text)) {
+                batch.events.push(Event {
+                    observed_at: read.at(),
+                    source: source.to_owned(),
+                    kind: "error".to_owned(),
+                    text,
+                    labels: labels.clone(),
+                });
+            }
+            self.said = text;
+        }
+        Ok(())
+    }
+}
+
+/// The first of these columns that is there and not NULL.
+fn named(row: &Row, names: &[&str]) -> Option<String> {
+    names.iter().find_map(|name| {
+        let index = row.columns_ref().iter().position(|column| column.name_str().eq_ignore_ascii_case(name))?;
+        row.text(index)
+    })
+}
