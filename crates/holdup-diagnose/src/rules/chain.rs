@@ -4,12 +4,16 @@
 //! - *What is asked of a disk fills it*: a demand (temporary tables, readahead, a working set that does not fit, …) takes the
 //!   disk to its ceiling, the ceiling makes the queue, and the queue puts threads to uninterruptible sleep.
 //! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short; *needless work fills the CPUs*.
+//! - *Who holds a lock waits for something itself*: for its commit, for a full CPU, for rows read without an index. Those who wait
+//!   for the lock then wait for that.
+//! - *A thread of the pool is held longer, so statements queue for one*: long statements fill the pool.
+//! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
-use super::{Found, Rule, load_generator_limit, timing};
+use super::{Found, Rule, load_generator_limit, lock_contention, timing};
 use crate::case::Case;
 use crate::signals::client::{client_queue_ms, mean_over};
 use crate::verdict::Role;
@@ -27,6 +31,23 @@ const DEMANDS: &[&str] = &[
     "working_set_exceeds_memory",
     "atime_updates",
     "memory_pressure",
+    "flush_storm",
+    "missing_index",
+];
+
+/// What makes statements long by itself, so that locks, threads of a pool and connections are held longer.
+const LONG_STATEMENTS: &[&str] = &[
+    "missing_index",
+    "flush_storm",
+    "commit_log_bound",
+    "disk_saturated",
+    "iops_ceiling",
+    "cpu_saturated",
+    "cpu_throttled",
+    "on_disk_temporary_tables",
+    "working_set_exceeds_memory",
+    "memory_pressure",
+    "table_cache_small",
 ];
 
 /// One way in which a cause brings about another.
@@ -48,7 +69,7 @@ const MECHANISMS: &[Mechanism] = &[
     // is work of the CPU: where statements do mostly that, most of what CPUs are short of goes with it.
     Mechanism {
         consequence: "cpu_saturated",
-        causes: &[&["cpu_throttled"], &["table_cache_small"]],
+        causes: &[&["cpu_throttled"], &["table_cache_small", "missing_index"]],
         magnitude: its_own,
         is_added: false,
     },
@@ -65,6 +86,34 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
+    // A flush waits behind what else is asked of the disk; pages that have to be written are asked of it as well.
+    Mechanism {
+        consequence: "commit_log_bound",
+        causes: &[&["disk_saturated", "iops_ceiling"], &["flush_storm"]],
+        magnitude: its_own,
+        is_added: false,
+    },
+    // Those who wait for a lock stand in front of the same time of who holds it.
+    Mechanism {
+        consequence: "lock_contention",
+        causes: &[LONG_STATEMENTS],
+        magnitude: |_, case| lock_contention::held_ms(case),
+        is_added: true,
+    },
+    // A thread of the pool is held for as long as its statement takes, waits for locks included.
+    Mechanism {
+        consequence: "thread_pool_queue",
+        causes: &[&["lock_contention"], LONG_STATEMENTS],
+        magnitude: |_, case| executed_ms(case),
+        is_added: true,
+    },
+    // More are open at once where each is used for longer; what refuses them is their number.
+    Mechanism {
+        consequence: "connection_limit",
+        causes: &[&["thread_pool_queue", "lock_contention"], LONG_STATEMENTS],
+        magnitude: |_, case| Some(case.excess_ms()),
+        is_added: false,
+    },
     Mechanism {
         consequence: "connection_pool_exhausted",
         causes: &[&[]],
@@ -75,6 +124,13 @@ const MECHANISMS: &[Mechanism] = &[
 
 fn its_own(consequence: &Found, _: &Case<'_>) -> Option<f64> {
     Some(consequence.explains_ms)
+}
+
+/// How long the server executed statements for a request of the degraded stretch, milliseconds, all statements together.
+fn executed_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let seconds: f64 = view.executed(&[]).ok()?.iter().map(|of| of.seconds).sum();
+    Some(seconds / case.completed_in(view.window).ok()?.max(1.0) * 1e3)
 }
 
 /// Whether `cause` lies outside of the service.

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
+use holdup_recording::rows::Session;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, thousands, timing};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::signals::{Missing, View};
+use crate::signals::{Blockers, Holder, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
@@ -16,13 +17,13 @@ pub const RULE: Rule = Rule {
         title: "Statements wait for locks",
         what: "A transaction holds a row or table lock that others need. They wait until it commits or rolls back.",
         hurts: "Everything that touches the hot row runs one after another, however idle the machine is.",
-        needs: "Sampled sessions with their true state and blockers, and the server's lock-wait counters; or at least the app's own timing of its statements, which bounds every wait inside the database.",
+        needs: "Sampled sessions with their true state and blockers (MySQL, MariaDB, PostgreSQL), and the server's lock-wait counters; or at least the app's own timing of its statements, which bounds every wait inside the database.",
         predicts: "Sessions are in lock wait, the server's lock-wait time grows by about what requests are too slow by, CPU and disk are idle.",
         clears: "No session waits for a lock, or all time spent in the database is a small share of the delay.",
         looks_like: "A thread-pool queue (sessions show Sleep, not a lock wait), a connection pool (the wait is before the statement).",
         fix: "Shorten the transaction that holds the lock, commit before calling others, spread the hot row, order updates alike.",
         prove: "The same load again: no session in lock wait, lock-wait time per request near zero.",
-        references: "MariaDB documentation: InnoDB Lock Modes, INNODB_LOCK_WAITS; MySQL Reference Manual: InnoDB Locking.",
+        references: "MariaDB documentation: InnoDB Lock Modes, INNODB_LOCK_WAITS; MySQL Reference Manual: InnoDB Locking; PostgreSQL documentation: pg_blocking_pids, lock_timeout, idle_in_transaction_session_timeout.",
     },
     judge,
 };
@@ -53,7 +54,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let sessions = view.sessions(&["observed_at", "source", "true_state", "blocked_by", "digest_text"])?;
     let instants = view.session_instants().max(1) as f64;
-    let waiting: Vec<_> = sessions.iter().filter(|s| s.true_state == "lock_wait").collect();
+    let waiting: Vec<&Session> = sessions.iter().copied().filter(|s| s.true_state == "lock_wait").collect();
     let mean_waiting = waiting.len() as f64 / instants;
     let completed = case.completed_in(view.window)?.max(1.0);
     // Little's law: waiters = rate x wait.
@@ -73,9 +74,10 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     if waiting.is_empty() {
-        let questions = view.gauge("mysql_global_status_threads_connected", &[], "--watch mysql://USER@HOST:PORT")?;
+        let counted = ["mysql_global_status_threads_connected", "mysql_sessions", "postgresql_sessions"];
+        let counted = counted.iter().find_map(|metric| view.gauge(metric, &[], "").ok());
         let text = format!("in {instants:.0} samples no session waited for a lock");
-        evidence.push(questions.evidence("0 waiting", "several, if locks were the cause", text));
+        evidence.extend(counted.map(|c| c.evidence("0 waiting", "several, if locks were the cause", text)));
     } else {
         evidence.insert(
             0,
@@ -97,62 +99,236 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if booked.is_ok_and(|(ms, _)| case.share(ms) >= MATTERS) {
         weights.push(0.7);
     }
-    if let Some(holder) = holder(&view)? {
-        evidence.push(holder);
+    let mut fixes = Vec::new();
+    if let Ok(blockers) = view.blockers()
+        && let Some(first) = blockers.holders.first()
+    {
+        evidence.push(holder_evidence(&view, &blockers, first));
+        evidence.extend(most_waiters(&view, &waiting));
         weights.push(0.6);
+        fixes.push(shorten(first));
+    } else {
+        fixes.push(Fix {
+            text: "Shorten the transaction that holds the lock: commit before waiting for anything else.".to_owned(),
+            command: None,
+            keep: None,
+            risk: None,
+        });
     }
+    fixes.push(bound(waiting.first().map_or("", |s| s.source.as_str())));
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
         weights,
-        fixes: vec![
-            Fix {
-                text: "Shorten the transaction that holds the lock: commit before waiting for anything else."
-                    .to_owned(),
-                command: None,
-                keep: None,
-                risk: None,
-            },
-            Fix {
-                text: "Bound the wait, so that waiters fail fast instead of piling up.".to_owned(),
-                command: Some("SET GLOBAL innodb_lock_wait_timeout = 5;".to_owned()),
-                keep: None,
-                risk: Some(
-                    "Statements that wait longer fail with error 1205; the app must retry. New sessions only."
-                        .to_owned(),
-                ),
-            },
-        ],
+        fixes,
         prove: "Run the same scenario again: no session in lock wait, and the lock wait leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
 }
 
-/// The session that most waiters name as their blocker.
-fn holder(view: &View<'_>) -> Result<Option<Evidence>, Missing> {
-    let sessions = view.sessions(&["observed_at", "true_state", "blocked_by", "digest_text"])?;
-    let mut blockers: BTreeMap<i64, usize> = BTreeMap::new();
-    let mut waiters: BTreeMap<&str, usize> = BTreeMap::new();
-    for session in sessions.iter().filter(|s| s.true_state == "lock_wait") {
-        if let Some(blocker) = session.blocked_by {
-            *blockers.entry(blocker).or_default() += 1;
-        }
-        if let Some(text) = session.digest_text.as_deref() {
-            *waiters.entry(text).or_default() += 1;
-        }
-    }
-    let Some((blocker, count)) = blockers.into_iter().max_by_key(|(_, n)| *n) else { return Ok(None) };
-    let statement = waiters.into_iter().max_by_key(|(_, n)| *n).map_or("", |(text, _)| text);
-    Ok(Some(Evidence::new(
+/// Who holds what most wait for: the session, its statement, for how long, and what it does meanwhile.
+fn holder_evidence(view: &View<'_>, blockers: &Blockers, first: &Holder) -> Evidence {
+    let who = match (&first.user, &first.client) {
+        (Some(user), Some(client)) => format!(" ({user} from {client})"),
+        (Some(user), None) => format!(" ({user})"),
+        _ => String::new(),
+    };
+    let held = if first.held_seconds >= 1.0 {
+        format!(", for up to {:.0} s at a time", first.held_seconds)
+    } else {
+        String::new()
+    };
+    let does = match first.did.first() {
+        Some((state, share)) => format!("; in {} of those it was {state}", percent(*share)),
+        None => String::new(),
+    };
+    let statement = match first.statement.as_str() {
+        "" => "; its statement is not known".to_owned(),
+        text if first.is_idle() => format!("; the last that it ran: {text}"),
+        text => format!("; it ran: {text}"),
+    };
+    let chain = if blockers.longest_chain > 2 {
+        format!("; up to {} sessions waited in a row", blockers.longest_chain)
+    } else {
+        String::new()
+    };
+    let others = match blockers.holders.len() - 1 {
+        0 => String::new(),
+        n => format!("; {n} other sessions held as well"),
+    };
+    let id = first.session_id;
+    Evidence::new(
         "sessions",
         "blocked_by",
         Labels::of([("true_state", "lock_wait")]),
         view.window,
-        format!("session {blocker}"),
+        format!("session {id}"),
         "nobody",
         format!(
-            "session {blocker} was named as the blocker {} times; most of those it blocked ran: {statement}",
-            thousands(count as f64)
+            "session {id}{who} held what {:.1} others waited for on average, in {} of the samples{held}{does}{statement}{chain}{others}",
+            first.behind,
+            percent(first.instants_ratio)
         ),
-    )))
+    )
+}
+
+/// The statement that most waiters ran.
+fn most_waiters(view: &View<'_>, waiting: &[&Session]) -> Option<Evidence> {
+    let mut by_text: BTreeMap<&str, usize> = BTreeMap::new();
+    for text in waiting.iter().filter_map(|s| s.digest_text.as_deref()) {
+        *by_text.entry(text).or_default() += 1;
+    }
+    let (statement, count) = by_text.into_iter().max_by_key(|(_, n)| *n)?;
+    let share = percent(count as f64 / waiting.len().max(1) as f64);
+    let labels = Labels::of([("true_state", "lock_wait"), ("digest_text", statement)]);
+    let text = format!("{share} of those that waited ran: {statement}");
+    Some(Evidence::new("sessions", "digest_text", labels, view.window, share, "", text))
+}
+
+/// What to do about the transaction that holds.
+fn shorten(first: &Holder) -> Fix {
+    let statement = match first.statement.as_str() {
+        "" => String::new(),
+        text => format!(" with {text}"),
+    };
+    let is_postgresql = first.source.starts_with("postgres");
+    if first.is_idle() {
+        let (command, keep) = if is_postgresql {
+            (
+                format!("SELECT pg_terminate_backend({});", first.session_id),
+                "idle_in_transaction_session_timeout = '5s' in postgresql.conf, or per role",
+            )
+        } else {
+            (
+                format!("KILL {};", first.session_id),
+                "idle_write_transaction_timeout=5 below [mysqld] (MariaDB 10.3 and later); in the app a transaction that commits before it calls others",
+            )
+        };
+        return Fix {
+            text: format!(
+                "Commit at once: the transaction{statement} is left open while its session does nothing. For now end that session."
+            ),
+            command: Some(command),
+            keep: Some(keep.to_owned()),
+            risk: Some("What the transaction has changed is rolled back, and its app gets an error.".to_owned()),
+        };
+    }
+    Fix {
+        text: format!(
+            "Make the transaction{statement} shorter: the locking statement last, nothing else waited for before its commit."
+        ),
+        command: None,
+        keep: None,
+        risk: None,
+    }
+}
+
+/// Waiters that fail fast instead of piling up.
+fn bound(source: &str) -> Fix {
+    let text = "Bound the wait, so that waiters fail fast instead of piling up.".to_owned();
+    if source.starts_with("postgres") {
+        return Fix {
+            text,
+            command: Some("ALTER SYSTEM SET lock_timeout = '5s'; SELECT pg_reload_conf();".to_owned()),
+            keep: None,
+            risk: Some(
+                "Statements that wait longer fail with SQLSTATE 55P03, maintenance as well; the app must retry."
+                    .to_owned(),
+            ),
+        };
+    }
+    Fix {
+        text,
+        command: Some("SET GLOBAL innodb_lock_wait_timeout = 5;".to_owned()),
+        keep: None,
+        risk: Some(
+            "Statements that wait longer fail with error 1205; the app must retry. New sessions only.".to_owned(),
+        ),
+    }
+}
+
+/// Milliseconds per request for which locks that others wait for are held: holders on average over the rate at which requests
+/// end (Little's law). Who makes up most of that is why they are held. None where it is not known who holds them.
+pub(super) fn held_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let mean = view.blockers().ok()?.mean;
+    let completed = case.completed_in(view.window).ok()?.max(1.0);
+    (mean > 0.0).then(|| mean / (completed / view.window.seconds()) * 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// A session of `source` at a second.
+    fn session(source: &str, second: i64, id: i64, true_state: &str, blocked_by: Option<i64>) -> Session {
+        Session {
+            observed_at: second * 1_000_000_000,
+            source: source.into(),
+            session_id: id,
+            user: Some("batch".into()),
+            client: Some("10.0.0.7:4711".into()),
+            true_state: true_state.into(),
+            digest_text: Some(
+                if id == 7 { "SELECT views FROM day FOR UPDATE" } else { "UPDATE day SET views = ?" }.into(),
+            ),
+            blocked_by,
+            ..Session::default()
+        }
+    }
+
+    /// 50 requests of 400 ms a second; session 7 holds what `waiters` wait for, one behind the other.
+    fn server(source: &str, waiters: i64, holder: &str) -> Made {
+        let rows = (0..=12).flat_map(|s| {
+            let waits = (0..waiters)
+                .map(move |i| session(source, s, 100 + i, "lock_wait", Some(if i == 0 { 7 } else { 99 + i })));
+            std::iter::once(session(source, s, 7, holder, None)).chain(waits).collect::<Vec<_>>()
+        });
+        Made::new(12).requests(50, 400).session_rows(rows.collect()).gauge(
+            source,
+            "mysql_global_status_threads_connected",
+            &[],
+            20.0,
+        )
+    }
+
+    #[test]
+    fn the_holder_is_named_with_its_statement_and_how_long() {
+        let made = server("mysql://db", 18, "idle");
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert!((found.explains_ms - 360.0).abs() < 40.0, "{}", found.explains_ms);
+        let text = found.evidence.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join("\n");
+        for part in [
+            "session 7 (batch from 10.0.0.7:4711) held what 18.0 others waited for",
+            "in 100 % of those it was idle",
+            "the last that it ran: SELECT views FROM day FOR UPDATE",
+            "up to 19 sessions waited in a row",
+            "ran: UPDATE day SET views = ?",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(found.fixes[0].command.as_deref(), Some("KILL 7;"));
+        // One holder at a time, 50 requests a second: each holds it for 20 ms.
+        assert!((made.with(|case| held_ms(case).unwrap()) - 20.0).abs() < 2.0);
+    }
+
+    #[test]
+    fn postgresql_has_its_own_commands() {
+        let made = server("postgresql://db", 18, "idle_in_transaction");
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert_eq!(found.fixes[0].command.as_deref(), Some("SELECT pg_terminate_backend(7);"));
+        assert!(found.fixes[1].command.as_deref().is_some_and(|c| c.contains("lock_timeout")));
+    }
+
+    #[test]
+    fn few_waiters_clear_it_and_no_sessions_leave_it_open() {
+        assert_eq!(server("mysql://db", 0, "executing").explains(&RULE), Some(0.0));
+        assert_eq!(server("mysql://db", 1, "executing").explains(&RULE), Some(0.0));
+        let made = server("mysql://db", 18, "idle");
+        assert_eq!(made.clone().without("mysql_sessions").explains(&RULE), None);
+        for column in ["true_state", "blocked_by", "observed_at"] {
+            assert_eq!(made.clone().without_column("sessions", column).explains(&RULE), None, "{column}");
+        }
+    }
 }

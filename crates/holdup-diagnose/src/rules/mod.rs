@@ -8,15 +8,21 @@
 
 pub mod atime_updates;
 mod chain;
+pub mod commit_log_bound;
+pub mod connection_limit;
 pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
 pub mod cpu_throttled;
 pub mod disk_saturated;
 pub mod file_descriptor_limit;
+pub mod flush_storm;
 pub mod iops_ceiling;
 pub mod load_generator_limit;
 pub mod lock_contention;
 pub mod memory_pressure;
+pub mod missing_index;
+pub mod network_bandwidth;
+pub mod network_loss;
 pub mod on_disk_temporary_tables;
 pub mod out_of_memory_kill;
 pub mod readahead_too_large;
@@ -38,11 +44,17 @@ pub const ALL: &[&Rule] = &[
     &workload_spike::RULE,
     &out_of_memory_kill::RULE,
     &file_descriptor_limit::RULE,
+    &network_loss::RULE,
+    &network_bandwidth::RULE,
     &connection_pool_exhausted::RULE,
+    &connection_limit::RULE,
     &thread_pool_queue::RULE,
+    &missing_index::RULE,
     &lock_contention::RULE,
     &table_cache_small::RULE,
     &on_disk_temporary_tables::RULE,
+    &commit_log_bound::RULE,
+    &flush_storm::RULE,
     &cpu_throttled::RULE,
     &cpu_saturated::RULE,
     &memory_pressure::RULE,

@@ -1,7 +1,9 @@
 //! What raw rows amount to. Derived when a recording is read, never stored.
 
+pub mod blockers;
 pub mod client;
 pub mod complaint;
+pub mod database;
 pub mod disk_waits;
 pub mod disks;
 pub mod distribution;
@@ -24,8 +26,10 @@ pub mod validity;
 pub mod view;
 pub mod warm_up;
 
+pub use blockers::{Blockers, Holder};
 pub use client::ClientView;
 pub use complaint::Complaint;
+pub use database::Executed;
 pub use disks::{Disk, Disks, Transfers};
 pub use distribution::Distribution;
 pub use memory::Memory;

@@ -339,8 +339,8 @@ impl<'a> View<'a> {
 
     /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.
     pub fn session_instants(&self) -> usize {
-        let series = self.index.series("mysql_sessions", &[]);
-        let instants: BTreeSet<i64> = series.flat_map(|(_, series)| series.iter().map(|(at, _)| *at)).collect();
+        let of = |metric| self.index.series(metric, &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
+        let instants: BTreeSet<i64> = ["mysql_sessions", "postgresql_sessions"].into_iter().flat_map(of).collect();
         instants.into_iter().filter(|at| self.window.contains(*at)).count()
     }
 

@@ -1,0 +1,335 @@
+//! Statements wait at their commit until the log is on the disk.
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use crate::case::Case;
+use crate::signals::database::DATABASE;
+use crate::signals::{Disk, Missing, SessionGroup, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "commit_log_bound",
+    doc: Doc {
+        title: "Commits wait for the log to be written",
+        what: "A transaction is committed once its log is on the disk: a flush of the log file, and of the binary log beside it. Many that commit at once share a flush (group commit); each waits for the one under way and for its own.",
+        hurts: "The disk's time for a flush is a floor below every transaction, and locks are held through it, whatever the disk's throughput is. The queue of the disk may be empty all along.",
+        needs: "Sampled sessions of the database (--watch mysql://… or postgresql://…) and its settings of durability; for the amount per flush the host's disk counters (--watch host).",
+        predicts: "Sessions are in commit (\"Commit\", \"waiting for handler commit\", \"query end\", \"Waiting for prior transaction to commit\", a COMMIT that starts; PostgreSQL: LWLock:WALWrite, IO:WALSync) for most of what requests are too slow by; flushes follow one another without a pause, each as long as a commit takes.",
+        clears: "Few sessions are in commit; or commits do not wait for a flush by the settings; or a flush takes so little that no commit can have waited for it.",
+        looks_like: "A disk with a queue (disk_saturated: reads and writes wait, too; then this follows from it). A backup that holds the commit lock (\"Waiting for commit lock\": a lock). Semi-synchronous replication (\"Waiting for semi-sync ACK\": the replica).",
+        fix: "Fewer commits (several rows each), a disk with a protected write cache for the log; or, where a second of transactions may be lost, a log that is flushed once a second.",
+        prove: "The same load again: next to no session in commit, and flushes have pauses.",
+        references: "MySQL Reference Manual: innodb_flush_log_at_trx_commit, sync_binlog, General Thread States (query end, waiting for handler commit); MariaDB documentation: Group Commit for the Binary Log; PostgreSQL documentation: synchronous_commit, commit_delay, Wait Events; Linux: Documentation/admin-guide/iostats.rst (flush requests).",
+    },
+    judge,
+};
+
+/// The servers' own words for a session in commit, in small letters. MySQL 5.6 and 5.7 commit what has no transaction of its own
+/// in `query end`, 8.0 in `waiting for handler commit`, MariaDB in `Commit`; with a binary log MariaDB's followers wait for their
+/// leader. PostgreSQL: the lock of who writes the log, and the flush itself.
+const STATES: &[&str] = &[
+    "commit",
+    "commit implicit",
+    "committing",
+    "query end",
+    "waiting for handler commit",
+    "waiting for prior transaction to commit",
+    "waiting for prior transaction to start commit before starting next transaction",
+    "lwlock:walwrite",
+    "lwlock:walwritelock",
+    "io:walsync",
+    "io:walwrite",
+    "io:wal_sync",
+    "io:wal_write",
+];
+
+/// Most operations of the disk that a commit waits for: the flush under way and its own, each with the data and the file system's
+/// journal in front of it, for the log, the binary log and the log again.
+const OPERATIONS: f64 = 2.0 * 3.0;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => timing::clear_by_bound(case, "commits included").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let busy = view.busy_sessions()?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let is_commit = |g: &&SessionGroup| {
+        let state = g.state.to_lowercase();
+        let statement = g.statement.trim_start().to_uppercase();
+        g.true_state != "queued" && (STATES.contains(&state.as_str()) || statement.starts_with("COMMIT"))
+    };
+    let committing: Vec<&SessionGroup> = busy.groups.iter().filter(is_commit).collect();
+    let mean = committing.iter().map(|g| g.mean).fold(0.0, |sum, m| sum + m);
+    // Little's law: sessions in commit = rate x time in it.
+    let explains_ms = mean / (completed / view.window.seconds()) * 1e3;
+    let counted = seen(&view, &committing, mean, explains_ms)?;
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![counted]));
+    }
+    let durable = durability(&view)?;
+    if !durable.waits {
+        return Ok(Outcome::Cleared(vec![durable.evidence, counted]));
+    }
+    let disk = log_disk(&view);
+    let flush = disk.as_ref().and_then(|disk| flushes(&view, disk));
+    let mut evidence = vec![counted, durable.evidence];
+    let mut weights = vec![0.75];
+    if let Some(flush) = flush {
+        let per_commit = explains_ms / commits_each(&view, completed).max(1e-9);
+        let most = OPERATIONS * flush.each_ms;
+        evidence.push(flush.evidence);
+        // What a cgroup's limit holds back never gets to the device that counts.
+        let held_back = view.throttles().ok().and_then(|t| t.into_iter().next()).is_some_and(|t| t.is_reached());
+        if most < MATTERS * per_commit && !held_back {
+            return Ok(Outcome::Cleared(evidence));
+        }
+        weights.push(0.7 * flush.busy_ratio.min(1.0));
+    }
+    evidence.extend(grouped(&view));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(&view, durable.is_postgresql),
+        prove: format!("Run the same scenario again: of the {mean:.1} sessions in commit next to none are left."),
+        role: Role::Root,
+    }))
+}
+
+fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f64) -> Result<Evidence, Missing> {
+    let Some(most) = committing.first() else {
+        let counted = ["mysql_sessions", "postgresql_sessions"].iter().find_map(|m| view.gauge(m, &[], DATABASE).ok());
+        let counted = counted.ok_or_else(|| Missing::new("samples of all database sessions", DATABASE))?;
+        return Ok(counted.evidence(
+            "0 in commit",
+            "most of them, if the log were the cause",
+            "no session was seen in commit",
+        ));
+    };
+    let labels = [("true_state", most.true_state.as_str()), ("state", most.state.as_str())];
+    let labels = holdup_recording::Labels::of(labels.into_iter().filter(|(_, value)| !value.is_empty()));
+    let text = format!(
+        "{mean:.1} sessions on average were in commit, {} per request; most in \"{}\" with: {}",
+        ms(explains_ms),
+        most.state,
+        if most.statement.is_empty() { "(no statement shown)" } else { &most.statement }
+    );
+    Ok(Evidence::new("sessions", "state", labels, view.window, format!("{mean:.1} on average"), "none or few", text))
+}
+
+/// Whether commits wait for a flush, by the settings.
+struct Durability {
+    waits: bool,
+    is_postgresql: bool,
+    evidence: Evidence,
+}
+
+fn durability(view: &View<'_>) -> Result<Durability, Missing> {
+    if let Ok(commit) = view.setting("synchronous_commit", "") {
+        let fsync = view.setting("fsync", "").unwrap_or("on");
+        let waits = commit != "off" && fsync != "off";
+        let text =
+            format!("synchronous_commit is {commit}, fsync is {fsync}: a commit {} its log", waits_or_not(waits));
+        let evidence = view.variable_evidence("synchronous_commit", "", text);
+        return Ok(Durability { waits, is_postgresql: true, evidence });
+    }
+    let at_commit = view.setting("innodb_flush_log_at_trx_commit", DATABASE)?;
+    let is_on = |value: &str| matches!(value.to_ascii_uppercase().as_str(), "ON" | "1");
+    let has_binlog = view.setting("log_bin", "").is_ok_and(is_on);
+    let sync_binlog = view.setting_number("sync_binlog").unwrap_or(0.0);
+    // MariaDB's 3 flushes twice. 0 and 2 flush once a second, whoever commits.
+    let waits = matches!(at_commit, "1" | "3") || has_binlog && sync_binlog > 0.0;
+    let binlog = if has_binlog { format!(", sync_binlog {sync_binlog:.0}") } else { String::new() };
+    let text =
+        format!("innodb_flush_log_at_trx_commit is {at_commit}{binlog}: a commit {} its log", waits_or_not(waits));
+    let evidence = view.variable_evidence("innodb_flush_log_at_trx_commit", "", text);
+    Ok(Durability { waits, is_postgresql: false, evidence })
+}
+
+fn waits_or_not(waits: bool) -> &'static str {
+    if waits { "waits for the flush of" } else { "does not wait for the flush of" }
+}
+
+/// The disk below the server's log, where that is known; else the one that was flushed most.
+fn log_disk(view: &View<'_>) -> Option<Disk> {
+    let disks = view.disks().ok()?;
+    let folder = ["innodb_log_group_home_dir", "datadir", "data_directory"]
+        .iter()
+        .filter_map(|name| view.setting(name, "").ok())
+        .find(|path| path.starts_with('/'));
+    let device = folder.and_then(|f| view.mount_of(f)).map(|m| view.whole_device(&m.device));
+    let flushes =
+        |d: &Disk| view.counter("system_disk_flushes_total", &[("device", &d.device)], "").map_or(0.0, |c| c.delta);
+    let named = device.and_then(|device| disks.named(&device).cloned());
+    named.or_else(|| disks.tops().max_by(|a, b| flushes(a).total_cmp(&flushes(b))).cloned())
+}
+
+struct Flushes {
+    /// Milliseconds of a flush with one write in front of it.
+    each_ms: f64,
+    /// Share (0-1) of the time in which one was under way, if they follow one another.
+    busy_ratio: f64,
+    evidence: Evidence,
+}
+
+fn flushes(view: &View<'_>, disk: &Disk) -> Option<Flushes> {
+    let labels = [("device", disk.device.as_str())];
+    let count = view.counter("system_disk_flushes_total", &labels, "").ok()?;
+    let time = view.counter("system_disk_flush_time_seconds_total", &labels, "").ok()?;
+    let flush_ms = if count.delta > 0.0 { time.delta / count.delta * 1e3 } else { 0.0 };
+    let each_ms = flush_ms + disk.write.await_ms();
+    // A disk without a volatile cache is sent no flush: then its writes are all there is.
+    let busy_ratio = time.rate().max(disk.utilization).min(1.0);
+    let text = format!(
+        "{} did {:.0} flushes a second of {} each, behind writes of {}: it was at it for {} of the time, with {:.1} operations in the queue",
+        disk.name(),
+        count.rate(),
+        ms(flush_ms),
+        ms(disk.write.await_ms()),
+        percent(busy_ratio),
+        disk.queue
+    );
+    let evidence = time.evidence(ms(each_ms), "well below 1 ms, with a protected write cache", text);
+    Some(Flushes { each_ms, busy_ratio, evidence })
+}
+
+/// Commits of a request; 1 where the server does not count them.
+fn commits_each(view: &View<'_>, completed: f64) -> f64 {
+    // A statement that is a transaction of its own is no Com_commit.
+    let changes = ["com_insert", "com_update", "com_delete", "com_replace"];
+    let own: f64 = changes.iter().filter_map(|name| view.status(name).ok()).map(|c| c.delta).sum();
+    let said = view.status("com_commit").map_or(0.0, |c| c.delta);
+    let commits = if said > 0.0 { said } else { own };
+    if commits > 0.0 { commits / completed } else { 1.0 }
+}
+
+/// How many transactions shared a flush, as far as the server counts that.
+fn grouped(view: &View<'_>) -> Option<Evidence> {
+    if let (Ok(commits), Ok(groups)) = (view.status("binlog_commits"), view.status("binlog_group_commits"))
+        && groups.delta > 0.0
+    {
+        let ratio = commits.delta / groups.delta;
+        let text = format!(
+            "{ratio:.1} transactions were committed together on average (binary log): {:.0} groups a second",
+            groups.rate()
+        );
+        return Some(groups.evidence(format!("{ratio:.1} a group"), "many, where many commit at once", text));
+    }
+    let fsyncs = view.status("innodb_os_log_fsyncs").ok()?;
+    let changes = ["com_commit", "com_insert", "com_update", "com_delete"];
+    let commits: f64 = changes.iter().filter_map(|name| view.status(name).ok()).map(|c| c.delta).sum();
+    (fsyncs.delta > 0.0).then(|| {
+        let text = format!(
+            "the log was flushed {:.0} times a second, {:.2} times a statement that changes or commits",
+            fsyncs.rate(),
+            fsyncs.delta / commits.max(1.0)
+        );
+        fsyncs.evidence(
+            format!("{:.0} a second", fsyncs.rate()),
+            "far fewer than commits, where many commit at once",
+            text,
+        )
+    })
+}
+
+fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
+    let plain = |text: &str| Fix { text: text.to_owned(), command: None, keep: None, risk: None };
+    let mut fixes = vec![
+        plain("Commit less often: several rows or steps in one transaction, no statement on its own in a loop."),
+        plain(
+            "Put the log on a disk whose write cache is protected from a loss of power: there a flush takes microseconds.",
+        ),
+    ];
+    if is_postgresql {
+        fixes.push(Fix {
+            text: "Where the last fraction of a second may be lost, do not wait for the log: for the transactions of that role, or for all.".to_owned(),
+            command: Some("ALTER SYSTEM SET synchronous_commit = off; SELECT pg_reload_conf();".to_owned()),
+            keep: None,
+            risk: Some("After a crash up to three times wal_writer_delay (0.6 s) of committed transactions are gone; nothing is corrupt.".to_owned()),
+        });
+        return fixes;
+    }
+    let sync_binlog = view.setting_number("sync_binlog").unwrap_or(0.0) > 0.0;
+    let also = if sync_binlog { " SET GLOBAL sync_binlog = 0;" } else { "" };
+    fixes.push(Fix {
+        text: "Where the last second may be lost, let the log be flushed once a second.".to_owned(),
+        command: Some(format!("SET GLOBAL innodb_flush_log_at_trx_commit = 2;{also}")),
+        keep: Some("innodb_flush_log_at_trx_commit=2 below [mysqld] in the option file.".to_owned()),
+        risk: Some("After a crash of the machine about a second of committed transactions is gone, and a replica or binary log may know of more than the server does.".to_owned()),
+    });
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const DB: &str = "mysql://db";
+    const NONE: (f64, f64, f64) = (0.0, 0.0, 0.0);
+
+    /// 50 requests of 400 ms a second, `count` sessions in `state`, a disk whose flushes take `flush_ms`.
+    fn server(count: i64, state: &str, flush_ms: f64) -> Made {
+        let labels = [("device", "vda")];
+        Made::new(12)
+            .requests(50, 400)
+            .sessions(count, state)
+            .setting(DB, "innodb_flush_log_at_trx_commit", "1")
+            .setting(DB, "log_bin", "OFF")
+            .counter(DB, "mysql_global_status_com_update", &[], 50.0)
+            .disk("vda", NONE, (20.0, 4096.0, 0.2))
+            .counter("host", "system_disk_flushes_total", &labels, 8.0)
+            .counter("host", "system_disk_flush_time_seconds_total", &labels, 8.0 * flush_ms / 1e3)
+    }
+
+    #[test]
+    fn sessions_in_commit_behind_slow_flushes_are_its_doing() {
+        for state in ["Commit", "waiting for handler commit", "query end", "Waiting for prior transaction to commit"] {
+            let made = server(15, state, 120.0);
+            assert!((made.explains(&RULE).unwrap() - 300.0).abs() < 30.0, "{state}");
+        }
+        let diagnosis = server(15, "Commit", 120.0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("commit_log_bound"));
+        let text = diagnosis.findings[0].evidence.iter().map(|e| e.text.as_str()).collect::<Vec<_>>().join("\n");
+        assert!(text.contains("8 flushes a second of 120 ms") && text.contains("waits for the flush"), "{text}");
+    }
+
+    #[test]
+    fn other_states_quick_flushes_and_lazy_logs_clear_it() {
+        assert_eq!(server(15, "Updating", 120.0).explains(&RULE), Some(0.0));
+        assert_eq!(server(15, "Waiting for commit lock", 120.0).explains(&RULE), Some(0.0));
+        assert_eq!(server(15, "Commit", 0.1).explains(&RULE), Some(0.0));
+        let lazy = server(15, "Commit", 120.0).setting(DB, "innodb_flush_log_at_trx_commit", "2");
+        assert_eq!(lazy.explains(&RULE), Some(0.0));
+        let binlog = lazy.setting(DB, "log_bin", "ON").setting(DB, "sync_binlog", "1");
+        assert!(binlog.explains(&RULE).unwrap() > 250.0);
+    }
+
+    #[test]
+    fn postgresql_says_it_by_its_wait_events() {
+        let made = |commit: &str| {
+            Made::new(12).requests(50, 400).sessions(15, "IO:WALSync").setting(
+                "postgresql://db",
+                "synchronous_commit",
+                commit,
+            )
+        };
+        assert!(made("on").explains(&RULE).unwrap() > 250.0);
+        assert_eq!(made("off").explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        let made = server(15, "Commit", 120.0);
+        assert_eq!(made.clone().without("mysql_sessions").explains(&RULE), None);
+        for column in ["state", "true_state", "observed_at"] {
+            assert_eq!(made.clone().without_column("sessions", column).explains(&RULE), None, "{column}");
+        }
+        assert_eq!(made.without_setting("innodb_flush_log_at_trx_commit").explains(&RULE), None);
+    }
+}

@@ -1,0 +1,404 @@
+//! New connections are refused because the database has as many as it may have, in all or of one user.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Labels;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use crate::case::Case;
+use crate::signals::database::DATABASE;
+use crate::signals::{Counter, Gauge, Missing, View, Window, processes};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "connection_limit",
+    doc: Doc {
+        title: "The database has as many connections as it may have",
+        what: "The server accepts max_connections of them (PostgreSQL: less those reserved for superusers), or a user has reached a limit of its own. Each further one is refused at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
+        hurts: "Requests that need a new connection fail, or wait for one of those that the app has, while the server has little to do.",
+        needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); of requests which failed and when, and for waits the app's pool metrics.",
+        predicts: "Connections stand at the limit, Connection_errors_max_connections grows, and requests fail while it does; or the app's pool stays below its own maximum with requests waiting.",
+        clears: "Connections stay below the limit and none was refused; or some were, and next to none of the failed requests was under way then.",
+        looks_like: "The app's own pool (its maximum is reached, the server's is not); file descriptors (the server does not even accept); a full accept queue (connecting takes long and is not refused).",
+        fix: "Fewer connections first: smaller pools, a pooler such as ProxySQL or PgBouncer, idle ones closed; then a higher limit, with memory and file descriptors for it.",
+        prove: "The same load again: no connection refused, and connections stay clear of the limit.",
+        references: "MySQL Reference Manual: Too many connections, Server Status Variables (Connection_errors_max_connections); MariaDB documentation: max_connections, max_user_connections; PostgreSQL documentation: Connections and Authentication (max_connections, superuser_reserved_connections).",
+    },
+    judge,
+};
+
+const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
+
+/// What was so at a sample was so for this long before and after it, nanoseconds.
+const REACH_NS: i64 = 1_000_000_000;
+
+/// Rows of idle sessions in a sample at most: with more the sessions of one user are not all there.
+const IDLE_ROWS: f64 = 100.0;
+
+/// A limit beside what was there.
+struct Limit {
+    /// `max_connections`, or `max_user_connections of NAME`.
+    name: String,
+    /// The setting's own name.
+    setting: &'static str,
+    /// Connections that may be had.
+    most: f64,
+    /// Connections at most at one instant.
+    had: f64,
+    /// Points at what was counted.
+    connected: Evidence,
+    /// Connections refused, where the server counts them.
+    refused: Option<Counter>,
+    /// When it was reached.
+    reached: Vec<Window>,
+    is_postgresql: bool,
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let limits =
+        if view.sources_of("postgresql_sessions").is_empty() { mysql(&view)? } else { vec![postgresql(&view)?] };
+    let mut cleared = Vec::new();
+    for limit in limits {
+        match of_limit(case, &view, &limit)? {
+            Outcome::Cleared(evidence) => cleared.extend(evidence),
+            found => return Ok(found),
+        }
+    }
+    Ok(Outcome::Cleared(cleared))
+}
+
+fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
+    let connected = view.status_level("threads_connected")?;
+    let refused = view.status("connection_errors_max_connections")?;
+    let most = view.setting_number("max_connections")?;
+    let mut reached = at_or_above(view, "mysql_global_status_threads_connected", most);
+    let refusals = view.growths(|_| true, "mysql_global_status_connection_errors_max_connections", &[]);
+    reached.extend(refusals.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
+    let text =
+        format!("{} connections at most, of {} that max_connections allows", thousands(connected.max), thousands(most));
+    let mut limits = vec![Limit {
+        name: "max_connections".to_owned(),
+        setting: "max_connections",
+        most,
+        had: connected.max,
+        connected: connected.evidence(of(&connected, most), format!("below {}", thousands(most)), text),
+        refused: Some(refused),
+        reached,
+        is_postgresql: false,
+    }];
+    // 0 is no limit.
+    if let Ok(of_user) = view.setting_number("max_user_connections")
+        && of_user > 0.0
+    {
+        limits.push(of_one_user(view, of_user)?);
+    }
+    Ok(limits)
+}
+
+/// The user that has most sessions at an instant beside the limit that each has.
+fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
+    let sessions = view.sessions(&["observed_at", "source", "user"])?;
+    let mut counts: BTreeMap<(&str, i64), f64> = BTreeMap::new();
+    for session in &sessions {
+        *counts.entry((session.user.as_deref().unwrap_or_default(), session.observed_at)).or_default() += 1.0;
+    }
+    let idle = view.gauge("mysql_sessions", &[("true_state", "idle")], DATABASE)?;
+    let (user, had) = counts.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or(("", 0.0), |((user, _), n)| (user, *n));
+    if had < most && idle.max > IDLE_ROWS {
+        return Err(Missing::new(
+            format!("all sessions of one user: {} were idle, of which {IDLE_ROWS:.0} were recorded", idle.max),
+            "SELECT user, COUNT(*) FROM information_schema.PROCESSLIST GROUP BY user",
+        ));
+    }
+    let at = |at: i64| Window { from: at - REACH_NS, to: at + REACH_NS };
+    let reached = counts.iter().filter(|((u, _), n)| *u == user && **n >= most).map(|((_, t), _)| at(*t)).collect();
+    let text = format!(
+        "{user} had {} sessions at most, of {} that max_user_connections allows",
+        thousands(had),
+        thousands(most)
+    );
+    let labels = Labels::of(if sessions.is_empty() { None } else { Some(("user", user)) });
+    let observed = format!("{} of {}", thousands(had), thousands(most));
+    let connected = if sessions.is_empty() {
+        idle.evidence(observed, "", text)
+    } else {
+        Evidence::new("sessions", "user", labels, view.window, observed, format!("below {}", thousands(most)), text)
+    };
+    let name = format!("max_user_connections of {user}");
+    Ok(Limit {
+        name,
+        setting: "max_user_connections",
+        most,
+        had,
+        connected,
+        refused: None,
+        reached,
+        is_postgresql: false,
+    })
+}
+
+fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
+    let number = |name: &str| view.setting(name, POSTGRESQL).ok().and_then(|v| v.parse::<f64>().ok());
+    let all =
+        number("max_connections").ok_or_else(|| Missing::new("setting max_connections as a number", POSTGRESQL))?;
+    let reserved =
+        number("superuser_reserved_connections").unwrap_or(3.0) + number("reserved_connections").unwrap_or(0.0);
+    let most = all - reserved;
+    let connected = view.gauge("postgresql_sessions", &[], POSTGRESQL)?;
+    let text = format!(
+        "{} sessions at most, of {} that max_connections leaves beside {reserved:.0} reserved ones",
+        thousands(connected.max),
+        thousands(most)
+    );
+    Ok(Limit {
+        name: "max_connections".to_owned(),
+        setting: "max_connections",
+        most,
+        had: connected.max,
+        connected: connected.evidence(of(&connected, most), format!("below {}", thousands(most)), text),
+        refused: None,
+        reached: at_or_above(view, "postgresql_sessions", most),
+        is_postgresql: true,
+    })
+}
+
+fn of(connected: &Gauge, most: f64) -> String {
+    format!("{} of {}", thousands(connected.max), thousands(most))
+}
+
+/// When all series of gauge `metric` together were at `most` or above.
+fn at_or_above(view: &View<'_>, metric: &str, most: f64) -> Vec<Window> {
+    let mut sums: BTreeMap<(&str, i64), f64> = BTreeMap::new();
+    for ((source, _), series) in view.index.series(metric, &[]) {
+        for (at, value) in series.iter().filter(|(at, _)| view.window.contains(*at)) {
+            *sums.entry((source, *at)).or_default() += value;
+        }
+    }
+    let at = sums.into_iter().filter(|(_, sum)| *sum >= most);
+    at.map(|((_, at), _)| Window { from: at - REACH_NS, to: at + REACH_NS }).collect()
+}
+
+fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, Missing> {
+    let mut evidence = vec![limit.connected.clone()];
+    let refused = limit.refused.as_ref();
+    evidence.extend(refused.map(|refused| {
+        let text = format!("{} connections were refused for it", thousands(refused.delta));
+        refused.evidence(thousands(refused.delta), "0", text)
+    }));
+    if limit.reached.is_empty() {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let mut failed = processes::failed_share(case, &limit.reached)?;
+    if let Some(refused) = refused {
+        // A failed request needs at least one connection that was refused.
+        let rows = case.slow_requests()?;
+        let bad: u64 = rows.iter().filter(|r| crate::signals::client::failed(r)).map(|r| r.count()).sum();
+        failed = failed.min(refused.delta / (bad as f64).max(1.0));
+    }
+    let waited = waited(case, view);
+    if failed < MATTERS && case.share(waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    if failed > 0.0 {
+        evidence.push(Evidence::new(
+            "requests",
+            "outcome",
+            Labels::none(),
+            case.complaint.as_ref().map_or(view.window, |c| c.slow),
+            percent(failed),
+            "requests fail at other times as well, if this were not why",
+            format!("{} of the failed requests were under way while the limit was reached, with a refused connection for each", percent(failed)),
+        ));
+    }
+    evidence.push(view.variable_evidence(
+        limit.setting,
+        "more than are needed at once",
+        format!("{} is {}", limit.name, thousands(limit.most)),
+    ));
+    let explains_ms = waited.as_ref().map_or(0.0, |w| w.0);
+    evidence.extend(waited.map(|w| w.1));
+    let found = Found {
+        explains_ms,
+        evidence,
+        weights: vec![if refused.is_some_and(|r| r.delta > 0.0) { 0.85 } else { 0.5 }, 0.8 * failed, 0.4],
+        fixes: fixes(view, limit),
+        prove: format!("Run the same scenario again: connections stay below {}, and none is refused.", limit.name),
+        role: Role::Root,
+    };
+    Ok(Outcome::Fails(found, failed))
+}
+
+/// Milliseconds a request waited for a connection of a pool that was not full itself: it could not get more of the server.
+fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
+    let wait = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS).ok()?;
+    let most = view.gauge("db_client_connection_max", &[], timing::APP_METRICS).ok()?;
+    let open = view.gauge("db_client_connection_count", &[], timing::APP_METRICS).ok()?;
+    let per_request = wait.ms * wait.count / case.completed_in(view.window).ok()?.max(1.0);
+    (per_request > 0.0 && open.max < most.mean).then(|| {
+        let text = format!(
+            "a request waited {} for a connection of a pool that had {:.0} of the {:.0} it may have",
+            ms(per_request),
+            open.max,
+            most.mean
+        );
+        (per_request, wait.evidence(ms(per_request), "near 0 ms", text))
+    })
+}
+
+fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
+    let refused = limit.refused.as_ref().map_or(0.0, |r| r.rate().ceil());
+    // Half as many again, and as many as were refused in a second.
+    let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
+    let idle = ["mysql_sessions", "postgresql_sessions"]
+        .iter()
+        .find_map(|metric| view.gauge(metric, &[("true_state", "idle")], "").ok());
+    let idle_share = idle.filter(|i| i.mean > 0.5 * limit.had).map(|i| i.mean);
+    let mut fixes = Vec::new();
+    if let Some(idle) = idle_share {
+        fixes.push(Fix {
+            text: format!(
+                "Make the apps' pools smaller, or put a pooler between: {idle:.0} of {:.0} connections did nothing, on average.",
+                limit.had
+            ),
+            command: None,
+            keep: None,
+            risk: Some("A pool that is too small makes its requests wait instead.".to_owned()),
+        });
+    }
+    let text = format!("Let the server have {} connections, instead of {}.", thousands(enough), thousands(limit.most));
+    if limit.is_postgresql {
+        fixes.push(Fix {
+            text,
+            command: Some(format!("ALTER SYSTEM SET max_connections = {enough:.0};")),
+            keep: None,
+            risk: Some(
+                "Takes effect with a restart. Each backend takes some 5 to 10 MB, and work_mem for each sort on top."
+                    .to_owned(),
+            ),
+        });
+        return fixes;
+    }
+    let files = view.setting_number("open_files_limit").unwrap_or(0.0);
+    let lack = if files > 0.0 && files < enough + 500.0 {
+        format!(" open_files_limit is {}: raise that first (LimitNOFILE= of the server's unit).", thousands(files))
+    } else {
+        String::new()
+    };
+    fixes.push(Fix {
+        text: text + &lack,
+        command: Some(format!("SET GLOBAL {} = {enough:.0};", limit.setting)),
+        keep: Some(format!("{}={enough:.0} below [mysqld] in the option file.", limit.setting)),
+        risk: Some("Takes effect at once. Each connection has a thread with its stack (256 KB to 1 MB) and the buffers of its statements; more of them at work at once may make all slower.".to_owned()),
+    });
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const DB: &str = "mysql://db";
+
+    /// 50 requests of 20 ms a second, of which every second one fails; `connected` of 20 connections, `refused` a second.
+    fn server(connected: f64, refused: f64) -> Made {
+        Made::new(12)
+            .requests(50, 20)
+            .each_request(|n, r| r.outcome = if n % 2 == 0 { "ok" } else { "http_status" }.into())
+            .gauge(DB, "mysql_global_status_threads_connected", &[], connected)
+            .counter(DB, "mysql_global_status_connection_errors_max_connections", &[], refused)
+            .setting(DB, "max_connections", "20")
+            .setting(DB, "max_user_connections", "0")
+    }
+
+    fn failed(made: &Made) -> Option<f64> {
+        match made.judge(&RULE) {
+            Ok(Outcome::Fails(_, failed)) => Some(failed),
+            Ok(_) => Some(0.0),
+            Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn refused_connections_are_why_requests_fail() {
+        let made = server(20.0, 30.0);
+        assert!(failed(&made).unwrap() > 0.95);
+        let diagnosis = made.diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("connection_limit"), "{diagnosis:#?}");
+        let fix = &diagnosis.findings[0].fixes.last().unwrap();
+        assert_eq!(fix.command.as_deref(), Some("SET GLOBAL max_connections = 100;"));
+    }
+
+    #[test]
+    fn failures_of_others_clear_it() {
+        // Room, nothing refused.
+        assert_eq!(failed(&server(12.0, 0.0)), Some(0.0));
+        // At the limit, with one connection refused in a thousand failures.
+        assert_eq!(failed(&server(20.0, 0.1)), Some(0.0));
+    }
+
+    #[test]
+    fn a_pool_that_cannot_grow_makes_its_requests_wait() {
+        let app = "prometheus:http://app";
+        let made = Made::new(12)
+            .requests(50, 400)
+            .gauge(DB, "mysql_global_status_threads_connected", &[], 20.0)
+            .counter(DB, "mysql_global_status_connection_errors_max_connections", &[], 5.0)
+            .setting(DB, "max_connections", "20")
+            .counter(app, "db_client_connection_wait_time_seconds_sum", &[], 15.0)
+            .counter(app, "db_client_connection_wait_time_seconds_count", &[], 50.0)
+            .gauge(app, "db_client_connection_max", &[], 40.0)
+            .gauge(app, "db_client_connection_count", &[("state", "used")], 19.0);
+        assert!((made.explains(&RULE).unwrap() - 300.0).abs() < 30.0);
+        assert_eq!(
+            made.gauge(app, "db_client_connection_count", &[("state", "idle")], 21.0).explains(&RULE),
+            Some(0.0)
+        );
+    }
+
+    #[test]
+    fn one_users_limit_and_postgresqls_reserved_ones_count() {
+        let sessions = |user: &str| {
+            let user = user.to_owned();
+            (0..=12 * 5).map(move |i| holdup_recording::rows::Session {
+                observed_at: i / 5 * 1_000_000_000,
+                source: DB.into(),
+                session_id: i % 5,
+                user: Some(user.clone()),
+                true_state: "executing".into(),
+                ..Default::default()
+            })
+        };
+        let made = server(12.0, 0.0).setting(DB, "max_user_connections", "5").session_rows(sessions("shop").collect());
+        assert!(failed(&made).unwrap() > 0.95);
+        assert_eq!(
+            failed(
+                &server(12.0, 0.0).setting(DB, "max_user_connections", "9").session_rows(sessions("shop").collect())
+            ),
+            Some(0.0)
+        );
+
+        let pg = |count| {
+            Made::new(12)
+                .requests(50, 20)
+                .each_request(|n, r| r.outcome = if n % 2 == 0 { "ok" } else { "http_status" }.into())
+                .gauge("postgresql://db", "postgresql_sessions", &[("true_state", "idle")], count)
+                .setting("postgresql://db", "max_connections", "20")
+                .setting("postgresql://db", "superuser_reserved_connections", "3")
+        };
+        assert!(failed(&pg(17.0)).unwrap() > 0.95);
+        assert_eq!(failed(&pg(15.0)), Some(0.0));
+        assert_eq!(failed(&pg(17.0).without_setting("max_connections")), None);
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        for metric in ["mysql_global_status_threads_connected", "mysql_global_status_connection_errors_max_connections"]
+        {
+            assert_eq!(failed(&server(20.0, 30.0).without(metric)), None, "{metric}");
+        }
+        assert_eq!(failed(&server(20.0, 30.0).without_setting("max_connections")), None);
+    }
+}

@@ -1,0 +1,348 @@
+//! The database stops to write out changed pages, because its log or its buffer pool is full of them.
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, timing};
+use crate::case::Case;
+use crate::signals::database::DATABASE;
+use crate::signals::{Gauge, Growth, Missing, View, Window};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "flush_storm",
+    doc: Doc {
+        title: "The database stops to write out changed pages",
+        what: "Each change stands in the redo log until its page has been written. Near the log's capacity InnoDB lets no change begin until pages are written, as many as it can at once; without a free page in the buffer pool it does the same.",
+        hurts: "Completions fall to nothing for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
+        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), and sampled sessions.",
+        predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; pages are written as much as ever or more while the log grows less; sessions pile up in executing.",
+        clears: "The age stays clear of the capacity and nobody waited for a free page; or sessions do not pile up when it is near; or the log grows as fast then as at other times.",
+        looks_like: "A slow disk (then the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
+        fix: "A larger redo log; writing earlier and more evenly (innodb_io_capacity, innodb_max_dirty_pages_pct_lwm); a larger buffer pool, where free pages are short.",
+        prove: "The same load again: the age stays below three quarters of the capacity, and completions do not stop.",
+        references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size).",
+    },
+    judge,
+};
+
+/// Share (0-1) of the log's capacity from which on InnoDB writes pages as fast as it can, whatever innodb_io_capacity says: the point
+/// of asynchronous flushing is at six to seven eighths of the greatest age, which is nine tenths of the files or all of them.
+const NEAR: f64 = 0.75;
+
+/// Changes have to go on this much slower (0-1) at those instants than at others.
+const SLOWER: f64 = 0.8;
+
+/// A sample says what was so for this long before and after, nanoseconds.
+const REACH_NS: i64 = 500_000_000;
+
+/// Share (0-1) of the time from which on there are no other instants to compare with.
+const ALWAYS: f64 = 0.9;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => timing::clear_by_bound(case, "writing out pages included").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+/// The age of the checkpoint beside the log's capacity, bytes.
+struct Age {
+    metric: &'static str,
+    age: Gauge,
+    capacity: f64,
+}
+
+fn age(view: &View<'_>) -> Result<Age, Missing> {
+    let ages = ["mysql_innodb_checkpoint_age_bytes", "mysql_global_status_innodb_checkpoint_age"];
+    let found = ages.into_iter().find_map(|metric| Some((metric, view.gauge(metric, &[], DATABASE).ok()?)));
+    let (metric, age) = found.ok_or_else(|| Missing::new("samples of mysql_innodb_checkpoint_age_bytes", DATABASE))?;
+    let level = |metric: &str| view.gauge(metric, &[], DATABASE).ok().map(|g| g.max).filter(|v| *v > 0.0);
+    let number = |name: &str| view.setting_number(name).ok().filter(|v| *v > 0.0);
+    let capacity = level("mysql_innodb_log_capacity_bytes")
+        .or_else(|| level("mysql_global_status_innodb_checkpoint_max_age"))
+        .or_else(|| number("innodb_redo_log_capacity"))
+        .or_else(|| Some(number("innodb_log_file_size")? * number("innodb_log_files_in_group").unwrap_or(1.0)))
+        .ok_or_else(|| Missing::new("the redo log's capacity", DATABASE))?;
+    Ok(Age { metric, age, capacity })
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let age = age(&view)?;
+    let wait_free = view.status("innodb_buffer_pool_wait_free")?;
+    view.status("innodb_buffer_pool_pages_flushed")?;
+    let near = near(&view, &age);
+    let waits = waits_for_pages(&view);
+    let filled = age.age.evidence(
+        format!("{} at most", percent(age.age.max / age.capacity)),
+        format!("below {}", percent(NEAR)),
+        format!(
+            "the changes that only the log has were up to {} of the {} it holds, and near that in {} of the samples",
+            bytes(age.age.max),
+            bytes(age.capacity),
+            percent(near.len() as f64 / age.age.count.max(1) as f64)
+        ),
+    );
+    let free = wait_free.evidence(
+        thousands(wait_free.delta),
+        "0",
+        format!("{} times a statement waited for a free page of the buffer pool", thousands(wait_free.delta)),
+    );
+    let storms: Vec<Window> = near.into_iter().chain(waits).collect();
+    if storms.is_empty() {
+        return Ok(Outcome::Cleared(vec![filled, free]));
+    }
+    let sessions = pile_up(case, &view, &storms)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    // Little's law: sessions that stand = rate x time that they stand.
+    let explains_ms = sessions.more * sessions.ratio / (completed / view.window.seconds()) * 1e3;
+    let piled = sessions.evidence(&view, explains_ms);
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![filled, free].into_iter().chain(piled).collect()));
+    }
+    let mut evidence = vec![filled, free];
+    evidence.extend(piled);
+    let mut weights = vec![0.6];
+    match against_others(&view, &storms) {
+        Some((true, told)) => {
+            evidence.push(told);
+            weights.push(0.75);
+        }
+        Some((false, told)) => return Ok(Outcome::Cleared(vec![told].into_iter().chain(evidence).collect())),
+        None => {}
+    }
+    if wait_free.delta > 0.0 {
+        weights.push(0.4);
+    }
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(&view, &age, wait_free.delta > 0.0),
+        prove: format!("Run the same scenario again: {} stays below three quarters of the capacity.", age.metric),
+        role: Role::Root,
+    }))
+}
+
+/// When the age was near the capacity.
+fn near(view: &View<'_>, age: &Age) -> Vec<Window> {
+    let series = view.index.series(age.metric, &[]).flat_map(|(_, series)| series);
+    let near = series.filter(|(at, value)| view.window.contains(*at) && *value >= NEAR * age.capacity);
+    near.map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }).collect()
+}
+
+/// When somebody waited for a free page.
+fn waits_for_pages(view: &View<'_>) -> Vec<Window> {
+    let growths = view.growths(|_| true, "mysql_global_status_innodb_buffer_pool_wait_free", &[]);
+    growths.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window).collect()
+}
+
+/// Sessions that executed at instants of storms beside those at others.
+struct PileUp {
+    /// Share (0-1) of the instants that were in a storm.
+    ratio: f64,
+    /// Sessions executing then, on average.
+    then: f64,
+    /// More of them than at other instants, on average.
+    more: f64,
+}
+
+impl PileUp {
+    fn evidence(&self, view: &View<'_>, explains_ms: f64) -> Option<Evidence> {
+        let counted = view.gauge("mysql_sessions", &[], DATABASE).ok()?;
+        let text = format!(
+            "{:.1} sessions executed on average in the {} of the time in which pages had to be written first, {:.1} more than at other times: {} per request",
+            self.then,
+            percent(self.ratio),
+            self.more,
+            ms(explains_ms)
+        );
+        Some(counted.evidence(format!("{:.1} more", self.more), "as many as at other times", text))
+    }
+}
+
+fn pile_up(case: &Case<'_>, view: &View<'_>, storms: &[Window]) -> Result<PileUp, Missing> {
+    let count = |view: &View<'_>, is_in: &dyn Fn(i64) -> bool| -> Result<(f64, f64), Missing> {
+        let rows = view.sessions(&["observed_at", "true_state"])?;
+        let series = view.index.series("mysql_sessions", &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
+        let instants: std::collections::BTreeSet<i64> =
+            series.filter(|at| view.window.contains(*at) && is_in(*at)).collect();
+        let sessions = rows.iter().filter(|s| s.true_state == "executing" && is_in(s.observed_at)).count() as f64;
+        Ok((sessions, instants.len() as f64))
+    };
+    let in_storm = |at: i64| storms.iter().any(|w| w.contains(at));
+    let (then, instants) = count(view, &in_storm)?;
+    let (other, others) = count(view, &|at| !in_storm(at))?;
+    let ratio = instants / (instants + others).max(1.0);
+    let then = then / instants.max(1.0);
+    // Where it never ends, the calm stretch says how many there are without it.
+    let usual = match case.calm().filter(|_| ratio >= ALWAYS) {
+        Some(calm) => count(&calm, &|_| true).map(|(sessions, instants)| sessions / instants.max(1.0)).unwrap_or(0.0),
+        None if others > 0.0 => other / others,
+        None => 0.0,
+    };
+    Ok(PileUp { ratio, then, more: (then - usual).max(0.0) })
+}
+
+/// Whether changes went on slower in storms than at other times while as many pages were written; none if there were no others.
+fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
+    let rate = |metric: &str, wanted: bool| -> Option<f64> {
+        let growths = view.growths(|_| true, metric, &[]);
+        let middle = |g: &Growth| g.window.from + (g.window.to - g.window.from) / 2;
+        let of: Vec<&Growth> =
+            growths.iter().filter(|g| storms.iter().any(|w| w.contains(middle(g))) == wanted).collect();
+        let seconds: f64 = of.iter().map(|g| g.window.seconds()).sum();
+        (seconds > 0.0).then(|| of.iter().map(|g| g.delta).sum::<f64>() / seconds)
+    };
+    const LOG: [&str; 3] = [
+        "mysql_global_status_innodb_os_log_written",
+        "mysql_global_status_innodb_lsn_current",
+        "mysql_global_status_innodb_rows_updated",
+    ];
+    let log = LOG.into_iter().find(|metric| rate(metric, true).is_some())?;
+    let (then, else_) = (rate(log, true)?, rate(log, false)?);
+    let flushed = "mysql_global_status_innodb_buffer_pool_pages_flushed";
+    let (pages_then, pages_else) = (rate(flushed, true)?, rate(flushed, false)?);
+    let counter = view.counter(flushed, &[], DATABASE).ok()?;
+    let text = format!(
+        "in those stretches {:.0} pages a second were written, {:.0} at other times, while {} grew by {} a second instead of {}",
+        pages_then,
+        pages_else,
+        log.trim_start_matches("mysql_global_status_"),
+        thousands(then),
+        thousands(else_)
+    );
+    let is_so = then <= SLOWER * else_ && pages_then >= SLOWER * pages_else && pages_then > 0.0;
+    Some((is_so, counter.evidence(format!("{pages_then:.0} pages a second"), "fewer changes, fewer pages", text)))
+}
+
+fn fixes(view: &View<'_>, age: &Age, no_free_page: bool) -> Vec<Fix> {
+    // Four times as much, in whole powers of two: the age then stays below a half of what stops it now.
+    let bigger = 2_f64.powf((4.0 * age.capacity).log2().ceil());
+    let (setting, command) = if view.setting_number("innodb_redo_log_capacity").is_ok() {
+        ("innodb_redo_log_capacity", Some(format!("SET GLOBAL innodb_redo_log_capacity = {bigger:.0};")))
+    } else {
+        // MariaDB 10.9 and later takes it while it runs; MySQL before 8.0.30 and older MariaDB with a restart.
+        let is_live = view.setting("version", "").is_ok_and(is_live_in);
+        ("innodb_log_file_size", is_live.then(|| format!("SET GLOBAL innodb_log_file_size = {bigger:.0};")))
+    };
+    let files = view.setting_number("innodb_log_files_in_group").unwrap_or(1.0).max(1.0);
+    let each = if setting == "innodb_log_file_size" { bigger / files } else { bigger };
+    let mut fixes = vec![Fix {
+        text: format!(
+            "Give the redo log {} instead of {}: pages are then written when there is time for it.",
+            bytes(bigger),
+            bytes(age.capacity)
+        ),
+        command,
+        keep: Some(format!(
+            "{setting}={each:.0} below [mysqld] in the option file; where it can't be set live, with a restart."
+        )),
+        risk: Some("Takes so much disk. Recovery after a crash reads more log, and takes longer.".to_owned()),
+    }];
+    if let Ok(io) = view.setting_number("innodb_io_capacity") {
+        fixes.push(Fix {
+            text: format!("Let pages be written earlier: innodb_io_capacity is {io:.0} a second."),
+            command: Some(format!("SET GLOBAL innodb_io_capacity_max = {:.0}; SET GLOBAL innodb_io_capacity = {:.0};", 4.0 * io, 2.0 * io)),
+            keep: Some("both below [mysqld] in the option file.".to_owned()),
+            risk: Some("More writes all the time, pages that change again soon among them: not beyond what the disk does beside its reads.".to_owned()),
+        });
+    }
+    if no_free_page {
+        fixes.push(Fix {
+            text: "Give the buffer pool more memory, or let more pages be kept free (innodb_lru_scan_depth)."
+                .to_owned(),
+            command: None,
+            keep: None,
+            risk: None,
+        });
+    }
+    fixes
+}
+
+/// Whether this server can change the size of its log while it runs.
+fn is_live_in(version: &str) -> bool {
+    let mut parts = version.split(['.', '-']).map_while(|p| p.parse::<u32>().ok());
+    let number = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    version.contains("MariaDB") && number >= (10, 9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+    use holdup_recording::rows::Session;
+
+    const DB: &str = "mysql://db";
+
+    /// 50 requests of 400 ms a second. In every second half of four seconds the age is `high` of 100 MB, `piled` sessions execute
+    /// and the log grows by `log` a second; else 20 MB, 2 sessions and 10 MB.
+    fn server(high: f64, piled: i64, log: f64) -> Made {
+        let storm = |s: i64| s % 4 >= 2;
+        let rows = (0..=16).flat_map(|s| {
+            (0..if storm(s) { piled } else { 2 }).map(move |i| Session {
+                observed_at: s * 1_000_000_000,
+                source: DB.into(),
+                session_id: i,
+                true_state: "executing".into(),
+                state: Some("Updating".into()),
+                ..Session::default()
+            })
+        });
+        let grown = move |s: i64| (1..=s).map(|t| if storm(t) { log } else { 10e6 }).sum::<f64>();
+        Made::new(16)
+            .requests(50, 400)
+            .session_rows(rows.collect())
+            .counted(DB, "mysql_innodb_checkpoint_age_bytes", &[], move |s| if storm(s) { high } else { 20e6 })
+            .gauge(DB, "mysql_innodb_log_capacity_bytes", &[], 100e6)
+            .counter(DB, "mysql_global_status_innodb_buffer_pool_wait_free", &[], 0.0)
+            .counter(DB, "mysql_global_status_innodb_buffer_pool_pages_flushed", &[], 500.0)
+            .counted(DB, "mysql_global_status_innodb_os_log_written", &[], grown)
+    }
+
+    #[test]
+    fn changes_that_stop_while_pages_are_written_near_the_logs_end_are_its_doing() {
+        let made = server(95e6, 32, 1e6);
+        // 30 sessions more in half of the time, at 50 requests a second.
+        assert!((made.explains(&RULE).unwrap() - 300.0).abs() < 50.0, "{:?}", made.explains(&RULE));
+        let diagnosis = made.setting(DB, "innodb_redo_log_capacity", "104857600").diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("flush_storm"));
+        let fix = &diagnosis.findings[0].fixes[0];
+        assert_eq!(fix.command.as_deref(), Some("SET GLOBAL innodb_redo_log_capacity = 536870912;"));
+    }
+
+    #[test]
+    fn a_log_with_room_a_burst_and_a_pile_up_at_other_times_clear_it() {
+        assert_eq!(server(60e6, 32, 1e6).explains(&RULE), Some(0.0), "room");
+        assert_eq!(server(95e6, 32, 30e6).explains(&RULE), Some(0.0), "the log grows faster: a burst");
+        assert_eq!(server(95e6, 2, 1e6).explains(&RULE), Some(0.0), "nobody stands");
+    }
+
+    #[test]
+    fn waits_for_free_pages_count_too() {
+        let made = server(20e6, 32, 1e6).without("mysql_global_status_innodb_buffer_pool_wait_free");
+        let waits = made.counted(DB, "mysql_global_status_innodb_buffer_pool_wait_free", &[], |s| {
+            (s / 4 * 40 + (s % 4 - 2).max(0) * 20) as f64
+        });
+        assert!(waits.explains(&RULE).unwrap() > 150.0);
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        for metric in [
+            "mysql_innodb_checkpoint_age_bytes",
+            "mysql_innodb_log_capacity_bytes",
+            "mysql_global_status_innodb_buffer_pool_wait_free",
+            "mysql_global_status_innodb_buffer_pool_pages_flushed",
+            "mysql_sessions",
+        ] {
+            assert_eq!(server(95e6, 32, 1e6).without(metric).explains(&RULE), None, "{metric}");
+        }
+        assert_eq!(server(95e6, 32, 1e6).without_column("sessions", "true_state").explains(&RULE), None);
+    }
+
+    #[test]
+    fn which_servers_change_their_log_live() {
+        assert!(is_live_in("10.11.6-MariaDB-log") && is_live_in("11.4.2-MariaDB"));
+        assert!(!is_live_in("10.6.1-MariaDB") && !is_live_in("8.0.20"));
+    }
+}

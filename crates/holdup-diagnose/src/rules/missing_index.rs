@@ -1,0 +1,324 @@
+//! A statement of the requests goes through many rows for each one that it needs, without an index.
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use crate::case::Case;
+use crate::signals::latency::Origin;
+use crate::signals::{Executed, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "missing_index",
+    doc: Doc {
+        title: "A statement reads whole tables for want of an index",
+        what: "No index fits what the statement asks for, so the server goes through every row of a table, each time.",
+        hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size the CPUs are full with it, and everything else waits.",
+        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); how many requests there were.",
+        predicts: "A statement that requests run examines many rows for each that it sends or changes, uses no index most times, and its execution is most of what requests are too slow by. CPU per request is up, requests are not.",
+        clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows a request when all was well.",
+        looks_like: "A spike (the same rows a request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
+        fix: "Look at its plan (EXPLAIN), then add the index that its conditions need.",
+        prove: "The same load again: rows examined a call near rows sent, the statement's time a fraction of what it was.",
+        references: "MySQL Reference Manual: Optimizing SELECT Statements, EXPLAIN Output Format, Performance Schema Statement Summary Tables (SUM_NO_INDEX_USED, SUM_ROWS_EXAMINED); MariaDB documentation: Building the best INDEX for a given SELECT.",
+    },
+    judge,
+};
+
+/// Fewer rows than this an execution are read faster than an index would be worth: about 0.1 to 0.5 ms of CPU.
+const ROWS: f64 = 1_000.0;
+
+/// Rows examined for each that is sent or changed, from which on an index would spare most of them.
+const EXAMINED_PER_USED: f64 = 20.0;
+
+/// Share (0-1) of the executions that have to be without an index.
+const WITHOUT: f64 = 0.5;
+
+/// As many executions as this for each request of an operation (of each statement, where only the database is known), and they
+/// are its own; a report beside them runs far more rarely.
+const PER_REQUEST: f64 = 0.5;
+const PER_STATEMENT: f64 = 0.1;
+
+/// Rows a request have to be up by this factor against the calm stretch, if there is one: data grow slowly, and load varies.
+const ROSE: f64 = 1.5;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => timing::clear_by_bound(case, "reading rows without an index included").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+const COLUMNS: &[&str] = &["digest_text", "rows_examined", "rows_sent", "no_index", "lock_ns"];
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let executed = view.executed(COLUMNS)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let own_ms = |of: &Executed| (of.seconds - of.lock_seconds).max(0.0) / completed * 1e3;
+    let mut suspects: Vec<&Executed> = executed.iter().filter(|of| reads_too_much(of)).collect();
+    suspects.sort_by(|a, b| own_ms(b).total_cmp(&own_ms(a)));
+    let Some(of) = suspects.iter().copied().find(|of| is_of_requests(case, &view, of, completed)) else {
+        return Ok(Outcome::Cleared(vec![worst(&view, suspects.first().copied(), &executed, completed)]));
+    };
+    let explains_ms = own_ms(of);
+    let seen = view.digest_evidence(
+        of,
+        "rows_examined",
+        format!("{} a call", thousands(of.examined_each())),
+        format!("about the {} that it sends or changes", thousands(of.rows_used / of.calls)),
+        format!(
+            "a call examined {} rows to send or change {:.1}, {} of the calls without an index: {}",
+            thousands(of.examined_each()),
+            of.rows_used / of.calls,
+            percent(of.no_index / of.calls),
+            of.text
+        ),
+    );
+    let took = view.digest_evidence(
+        of,
+        "duration_ns",
+        format!("{} a request", ms(explains_ms)),
+        "a small part of the delay, with an index",
+        format!(
+            "it ran {:.2} times a request, {} each by the server's own timing: {} of a request",
+            of.calls / completed,
+            ms(of.seconds / of.calls * 1e3),
+            ms(explains_ms)
+        ),
+    );
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![took, seen]));
+    }
+    let mut evidence = vec![seen, took];
+    let mut weights = vec![0.7, 0.6 * of.no_index / of.calls];
+    if let Some((rose, told)) = against_calm(case, of, completed) {
+        evidence.push(told);
+        if rose < ROSE {
+            return Ok(Outcome::Cleared(evidence));
+        }
+        weights.push(0.7);
+    }
+    evidence.extend(cpu(&view, completed));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(of),
+        prove: format!(
+            "Run the same scenario again: of {} rows examined a call next to none are left.",
+            thousands(of.examined_each())
+        ),
+        role: Role::Root,
+    }))
+}
+
+/// Whether an index would spare most of the rows that it reads. Without a condition all rows are what it asks for.
+fn reads_too_much(of: &Executed) -> bool {
+    let text = of.text.to_uppercase();
+    let has_condition = [" WHERE ", " JOIN ", " ON ", " LIMIT "].iter().any(|word| text.contains(word));
+    has_condition
+        && of.examined_each() >= ROWS
+        && of.rows_examined >= EXAMINED_PER_USED * of.rows_used.max(of.calls)
+        && of.no_index >= WITHOUT * of.calls
+}
+
+/// Whether it runs as often as requests of an operation do that take at least as long.
+fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
+    let each_ms = of.seconds / of.calls * 1e3;
+    match case.origin {
+        Origin::Client => {
+            let rows = case.slow_requests().unwrap_or_default();
+            case.operations.iter().any(|operation| {
+                let (mut count, mut sum_ms) = (0.0, 0.0);
+                for row in rows.iter().filter(|r| r.operation == operation.name) {
+                    count += row.count() as f64;
+                    sum_ms += crate::signals::client::response_ms(row) * row.count() as f64;
+                }
+                count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
+            })
+        }
+        Origin::AppMetrics => of.calls >= PER_REQUEST * completed,
+        Origin::DatabaseSessions => view.status("questions").is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta),
+    }
+}
+
+/// What comes nearest, to clear by.
+fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[Executed], completed: f64) -> Evidence {
+    if let Some(of) = suspect {
+        let text = format!(
+            "what reads most without an index ran {:.3} times a request: it is none of the requests' statements: {}",
+            of.calls / completed,
+            of.text
+        );
+        return view.digest_evidence(of, "calls", format!("{:.3} a request", of.calls / completed), "", text);
+    }
+    let rows = executed.iter().map(|of| of.rows_examined).fold(0.0, |sum, n| sum + n);
+    let first = executed.first();
+    let text = format!(
+        "all statements together examined {} rows a request, and none of them many for few without an index",
+        thousands(rows / completed)
+    );
+    match first {
+        Some(of) => {
+            view.digest_evidence(of, "rows_examined", format!("{} a request", thousands(rows / completed)), "", text)
+        }
+        None => {
+            let labels = holdup_recording::Labels::of([("kind", "digest_total")]);
+            Evidence::new("statements", "calls", labels, view.window, "0", "", "no statement ended meanwhile")
+        }
+    }
+}
+
+/// By which factor rows examined a request rose against the calm stretch, if there is one.
+fn against_calm(case: &Case<'_>, of: &Executed, completed: f64) -> Option<(f64, Evidence)> {
+    let calm = case.calm()?;
+    let before = calm.executed(COLUMNS).ok()?;
+    let served = case.completed_in(calm.window).ok().filter(|n| *n > 0.0)?;
+    let was = before
+        .iter()
+        .find(|b| b.digest == of.digest && b.database == of.database)
+        .map_or(0.0, |b| b.rows_examined / served);
+    let is = of.rows_examined / completed;
+    let text = format!("it examined {} rows a request, against {} in the calm stretch", thousands(is), thousands(was));
+    let told = calm_evidence(case, of, format!("{} a request", thousands(is)), thousands(was), text);
+    Some((is / was.max(1.0), told))
+}
+
+fn calm_evidence(case: &Case<'_>, of: &Executed, observed: String, expected: String, text: String) -> Evidence {
+    case.slow().digest_evidence(of, "rows_examined", observed, expected, text)
+}
+
+/// CPU of a request, where processes or the host say it.
+fn cpu(view: &View<'_>, completed: f64) -> Option<Evidence> {
+    let cpu = view.counter("process_cpu_time_seconds_total", &[], "").ok()?;
+    let each = cpu.delta / completed * 1e3;
+    Some(cpu.evidence(
+        format!("{} a request", ms(each)),
+        "",
+        format!("the watched processes used {} of CPU a request", ms(each)),
+    ))
+}
+
+fn fixes(of: &Executed) -> Vec<Fix> {
+    let database = of.database.as_deref().map_or_else(String::new, |d| format!("USE `{d}`; "));
+    let tables = tables(&of.text);
+    let table = tables.first().map_or("the table", String::as_str);
+    let columns = columns(&of.text);
+    let mut fixes = vec![Fix {
+        text: format!(
+            "See which table it reads whole (type ALL) with which condition: {table} in \"{}\". Put values for the ?.",
+            of.text
+        ),
+        command: Some(format!("{database}EXPLAIN {};", of.text.trim_end_matches(';'))),
+        keep: None,
+        risk: None,
+    }];
+    if !columns.is_empty() {
+        let name = format!("holdup_{}", columns.join("_"));
+        let list = columns.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", ");
+        fixes.push(Fix {
+            text: format!("If the plan says so, add an index on what it compares: {}.", columns.join(", ")),
+            command: Some(format!("{database}ALTER TABLE `{table}` ADD INDEX `{name}` ({list}), ALGORITHM=INPLACE, LOCK=NONE;")),
+            keep: None,
+            risk: Some("Reads the whole table once and takes disk space; every change of a row keeps it up from then on. Conditions with LIKE '%…' or functions of a column are not helped by it.".to_owned()),
+        });
+    }
+    fixes
+}
+
+/// Words of a statement, punctuation apart, quotes off names.
+fn words(text: &str) -> Vec<String> {
+    let apart: String =
+        text.chars().map(|c| if "(),=<>!;".contains(c) { format!(" {c} ") } else { c.to_string() }).collect();
+    apart.split_whitespace().map(|w| w.replace('`', "")).collect()
+}
+
+/// Tables it names, without their schema.
+fn tables(text: &str) -> Vec<String> {
+    let words = words(text);
+    let is_before = |w: &str| matches!(w.to_uppercase().as_str(), "FROM" | "JOIN" | "UPDATE" | "INTO");
+    let pairs = words.windows(2).filter(|pair| is_before(&pair[0]) && pair[1] != "(");
+    pairs.map(|pair| pair[1].rsplit('.').next().unwrap_or_default().to_owned()).collect()
+}
+
+/// Columns that its first condition compares with a value, at most three; of one table, where several are joined, unless named.
+fn columns(text: &str) -> Vec<String> {
+    let words = words(text);
+    let Some(at) = words.iter().position(|w| w.eq_ignore_ascii_case("where")) else { return Vec::new() };
+    let mut found: Vec<String> = Vec::new();
+    for pair in words[at + 1..].windows(2) {
+        if ["GROUP", "ORDER", "LIMIT", "HAVING", "UNION"].iter().any(|w| pair[0].eq_ignore_ascii_case(w)) {
+            break;
+        }
+        let compares = matches!(pair[1].to_uppercase().as_str(), "=" | "<" | ">" | "IN" | "BETWEEN" | "LIKE");
+        let name = pair[0].rsplit('.').next().unwrap_or_default();
+        let is_name = name.starts_with(|c: char| c.is_alphabetic() || c == '_') && !name.eq_ignore_ascii_case("not");
+        if compares && is_name && !found.iter().any(|f| f == name) && found.len() < 3 {
+            found.push(name.to_owned());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
+
+    /// 50 requests of 400 ms a second; a statement of `each_ms` that examines `examined` rows for `sent`, `calls` a second.
+    fn server(calls: i64, each_ms: i64, examined: i64, sent: i64, no_index: bool) -> Made {
+        Made::new(12).requests(50, 400).digest(TEXT, move |s| {
+            let n = calls * s;
+            (n, n * each_ms, n * examined, n * sent, if no_index { n } else { 0 })
+        })
+    }
+
+    #[test]
+    fn a_statement_of_every_request_that_reads_a_table_is_named_with_its_index() {
+        let made = server(50, 350, 200_000, 3, true);
+        assert!((made.explains(&RULE).unwrap() - 350.0).abs() < 30.0);
+        let diagnosis = made.diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("missing_index"));
+        let fixes = &diagnosis.findings[0].fixes;
+        assert!(
+            fixes[0].command.as_deref().is_some_and(|c| c.starts_with("EXPLAIN SELECT id, total FROM shop.orders"))
+        );
+        let index = fixes[1].command.as_deref().unwrap();
+        assert!(index.contains("ALTER TABLE `orders` ADD INDEX") && index.contains("(`customer`, `state`)"), "{index}");
+    }
+
+    #[test]
+    fn indexes_reports_and_what_is_quick_are_cleared() {
+        assert_eq!(server(50, 350, 200_000, 3, false).explains(&RULE), Some(0.0), "it uses an index");
+        assert_eq!(server(50, 350, 200, 3, true).explains(&RULE), Some(0.0), "few rows");
+        assert_eq!(server(50, 350, 200_000, 100_000, true).explains(&RULE), Some(0.0), "all of them are sent");
+        assert_eq!(server(1, 350, 2_000_000, 1, true).explains(&RULE), Some(0.0), "a report beside the requests");
+        assert_eq!(server(50, 2, 2_000, 3, true).explains(&RULE), Some(0.0), "it takes 2 ms");
+        let whole = Made::new(12)
+            .requests(50, 400)
+            .digest("SELECT COUNT(*) FROM orders", |s| (50 * s, 17_500 * s, 10_000_000 * s, 50 * s, 50 * s));
+        assert_eq!(whole.explains(&RULE), Some(0.0), "no index helps it");
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        let made = server(50, 350, 200_000, 3, true);
+        for column in ["rows_examined", "rows_sent", "no_index", "calls", "duration_ns", "digest_text"] {
+            assert_eq!(made.clone().without_column("statements", column).explains(&RULE), None, "{column}");
+        }
+        assert_eq!(made.without_column("requests", "done_at").explains(&RULE), None);
+    }
+
+    #[test]
+    fn names_of_tables_and_columns() {
+        assert_eq!(tables("SELECT a FROM `s` . `t`"), ["s"]);
+        assert_eq!(tables("UPDATE t SET a = ? WHERE b = ?"), ["t"]);
+        assert_eq!(
+            columns("UPDATE t SET a = ? WHERE b = ? AND NOT c >= ? OR t.d LIKE ? GROUP BY e = ?"),
+            ["b", "c", "d"]
+        );
+        assert_eq!(columns("SELECT a FROM t LIMIT ?"), [""; 0]);
+    }
+}

@@ -1,0 +1,367 @@
+//! An interface carries as many bytes a second as it may, and what is to be sent waits in front of it.
+
+use holdup_recording::Labels;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
+use crate::case::Case;
+use crate::signals::client::mean_over;
+use crate::signals::plateau::inner;
+use crate::signals::{Missing, Plateau, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "network_bandwidth",
+    doc: Doc {
+        title: "The network's bandwidth is used up",
+        what: "An interface, a shaper in front of it, or the path behind it, carries only so many bytes a second, in each direction. What is to be sent beyond that waits in a queue: of the interface (qdisc), or in the sockets of who sends.",
+        hurts: "Responses trickle: their first byte comes soon and their last one late, large ones most of all. Server and client are idle meanwhile.",
+        needs: "The host's interfaces, in bytes a second, with speed and queue where the kernel tells (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data.",
+        predicts: "Bytes a second of one direction stay at one level, at the speed or the shaper's rate where that is known, while bytes are queued or unacknowledged all the time; the time from first to last byte is what requests are too slow by.",
+        clears: "Bytes a second follow the load, or stay well below the known speed, with nothing queued; or what is queued, and the time from first to last byte, is a small share of the delay.",
+        looks_like: "A steady load is level too, with no queue. A server that makes its response slowly (the first byte is late, or it comes in pieces, with nothing queued). Lost packets (timers end; network_loss).",
+        fix: "Fewer bytes: compress, send less, cache nearer to the client; then more bandwidth, or a higher limit of the shaper.",
+        prove: "The same load again: bytes a second follow the load, and nothing is queued at the interface.",
+        references: "B. Gregg, Systems Performance, 2nd ed., ch. 10; tc(8), tc-tbf(8); Linux: Documentation/networking/statistics.rst, include/uapi/linux/gen_stats.h (gnet_stats_queue).",
+    },
+    judge,
+};
+
+const HOST: &str = "--watch host";
+
+/// Fewer bytes a request than one small packet are none of the requests' own.
+const LEAST_BYTES: f64 = 64.0;
+
+/// Share (0-1) of the speed from which on a link is full: headers and gaps between frames take the rest.
+const FULL: f64 = 0.9;
+
+/// Share (0-1) of the samples in which something has to be queued.
+const QUEUED_THROUGH: f64 = 0.6;
+
+/// One direction of an interface.
+struct Way {
+    device: String,
+    direction: &'static str,
+    level: Plateau,
+    /// Bytes a second that it may carry, where that is known.
+    limit: Option<(f64, &'static str)>,
+    /// Bytes in its queue on average, and the share (0-1) of the samples with any.
+    backlog: Option<(f64, f64)>,
+}
+
+impl Way {
+    /// Milliseconds that a byte stands in the queue: Little's law.
+    fn queue_ms(&self) -> f64 {
+        self.backlog.map_or(0.0, |(bytes, _)| bytes / self.level.level.max(1.0) * 1e3)
+    }
+
+    /// Whether it carries all it may, as far as that can be told.
+    fn is_full(&self) -> bool {
+        match self.limit {
+            Some((limit, _)) => self.level.level >= FULL * limit,
+            None => self.level.is_flat(),
+        }
+    }
+
+    fn evidence(&self, view: &View<'_>) -> Result<Evidence, Missing> {
+        let labels = [("device", self.device.as_str()), ("direction", self.direction)];
+        let counter = view.counter("system_network_io_bytes_total", &labels, HOST)?;
+        let limit = match self.limit {
+            Some((limit, what)) => format!("; {what} is {}/s", bytes(limit)),
+            None => "; its limit is not known".to_owned(),
+        };
+        let text = format!(
+            "{} {}s {}/s, within 8 % in {} of {} intervals{limit}",
+            self.device,
+            self.direction,
+            bytes(self.level.level),
+            percent(self.level.at_level_ratio),
+            self.level.intervals
+        );
+        Ok(counter.evidence(format!("{}/s", bytes(self.level.level)), "as much as is to be sent", text))
+    }
+
+    fn queue_evidence(&self, view: &View<'_>) -> Option<Evidence> {
+        let (mean, ratio) = self.backlog?;
+        let labels = [("device", self.device.as_str())];
+        let backlog = view.gauge("system_network_qdisc_backlog_bytes", &labels, HOST).ok()?;
+        let text = format!(
+            "{} stood in the queue of {} on average, in {} of the samples: {} for each byte that is sent",
+            bytes(mean),
+            self.device,
+            percent(ratio),
+            ms(self.queue_ms())
+        );
+        Some(backlog.evidence(bytes(mean), "0", text))
+    }
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let all = view.counter("system_network_io_bytes_total", &[], HOST)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let ways = ways(&view, completed)?;
+    let transfer = transfer(case)?;
+    let unsent = unacked(&view);
+    let Some(fullest) = ways.iter().filter(|w| w.is_full()).max_by(|a, b| rank(a).total_cmp(&rank(b))) else {
+        let text = match ways.iter().max_by(|a, b| a.level.level.total_cmp(&b.level.level)) {
+            Some(way) => {
+                return Ok(Outcome::Cleared(
+                    [way.evidence(&view)?].into_iter().chain(way.queue_evidence(&view)).collect(),
+                ));
+            }
+            None => format!(
+                "interfaces carried {} a request: none of it is the requests', or it stays within this host",
+                bytes(all.delta / completed)
+            ),
+        };
+        return Ok(Outcome::Cleared(vec![all.evidence(
+            bytes(all.delta / completed),
+            "much, if it were the cause",
+            text,
+        )]));
+    };
+    // A request and its response pass once each: what is queued delays one of them.
+    let explains_ms = fullest.queue_ms().max(transfer.as_ref().map_or(0.0, |t| t.0));
+    let mut evidence = vec![fullest.evidence(&view)?];
+    evidence.extend(fullest.queue_evidence(&view));
+    let (transfer_ms, told) = transfer.map_or((None, None), |(ms, told)| (Some(ms), Some(told)));
+    evidence.extend(told);
+    let is_queued = fullest.backlog.is_some_and(|(_, ratio)| ratio >= QUEUED_THROUGH)
+        || unsent.as_ref().is_some_and(|(ratio, _)| *ratio >= QUEUED_THROUGH);
+    let knows_queue = fullest.backlog.is_some() || unsent.is_some();
+    evidence.extend(unsent.map(|u| u.1));
+    if case.share(explains_ms) < MATTERS {
+        if transfer_ms.is_none() && !knows_queue {
+            return Err(Missing::new(
+                "what is queued in front of the interfaces (system_network_qdisc_backlog_bytes), or the client's times of first and last byte",
+                "--watch host of a newer holdup, on the machine that sends; or put the load on with holdup run",
+            ));
+        }
+        return Ok(Outcome::Cleared(evidence));
+    }
+    if knows_queue && !is_queued {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    if !knows_queue && fullest.limit.is_none() {
+        // As level as a steady load is.
+        return Err(Missing::new(
+            "what is queued in front of the interfaces (system_network_qdisc_backlog_bytes) or unacknowledged in sockets",
+            "--watch host of a newer holdup, on the machine that sends",
+        ));
+    }
+    let at_limit = fullest.limit.is_some();
+    let weights = vec![
+        if at_limit { 0.8 } else { 0.5 },
+        if is_queued { 0.7 } else { 0.0 },
+        if transfer_ms.is_some_and(|ms| case.share(ms) >= MATTERS) { 0.6 } else { 0.0 },
+    ];
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(fullest, all.delta / completed),
+        prove: format!(
+            "Run the same scenario again: bytes a second of {} follow the load, and its queue is empty.",
+            fullest.device
+        ),
+        role: Role::Root,
+    }))
+}
+
+/// What waits in front of it counts first, then how much it carries.
+fn rank(way: &Way) -> f64 {
+    way.queue_ms() + way.level.level / 1e12
+}
+
+/// Every direction of every interface that carries the requests.
+fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
+    const METRIC: &str = "system_network_io_bytes_total";
+    let mut ways = Vec::new();
+    for device in view.label_values(METRIC, "device") {
+        let of_device = [("device", device.as_str())];
+        let number =
+            |fact: &str| view.setting(&format!("net.{device}.{fact}"), HOST).ok().and_then(|v| v.parse::<f64>().ok());
+        let shaper = number("shaper_bytes_per_second").filter(|v| *v > 0.0).map(|v| (v, "its shaper's rate"));
+        let speed = number("speed_bits_per_second").filter(|v| *v > 0.0).map(|v| (v / 8.0, "its speed"));
+        // Within a host there is no limit but one that was made.
+        if device == "lo" && shaper.is_none() {
+            continue;
+        }
+        for direction in ["receive", "transmit"] {
+            let labels = [("device", device.as_str()), ("direction", direction)];
+            let carried = view.counter(METRIC, &labels, HOST)?;
+            if carried.delta < LEAST_BYTES * completed {
+                continue;
+            }
+            let growths = view.growths(|_| true, METRIC, &labels);
+            let rates: Vec<f64> = inner(&growths).iter().map(|g| g.rate()).collect();
+            let Some(level) = Plateau::of(&rates) else {
+                return Err(Missing::new(
+                    "at least ten samples of the interfaces while requests were slow",
+                    "a longer run, or a shorter --interval",
+                ));
+            };
+            // A queue stands in front of what is sent.
+            let is_sent = direction == "transmit";
+            let backlog = view.gauge("system_network_qdisc_backlog_bytes", &of_device, HOST).ok().filter(|_| is_sent);
+            let shaper = shaper.filter(|_| is_sent);
+            ways.push(Way {
+                device: device.clone(),
+                direction,
+                level,
+                limit: shaper.or(speed),
+                backlog: backlog.map(|b| (b.mean, b.positive_ratio)),
+            });
+        }
+    }
+    Ok(ways)
+}
+
+/// By how much longer than in the calm stretch, or than the quickest, requests took from first to last byte, milliseconds; none
+/// where nobody saw it.
+///
+/// # Errors
+/// If the client's rows lack the column.
+fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
+    let requests = &case.recording.tables.requests;
+    if requests.rows.is_empty() {
+        return Ok(None);
+    }
+    requests.with_columns(&["first_byte_at"]).map_err(|what| Missing::new(what, "put the load on with holdup run"))?;
+    let rows = case.slow_requests()?;
+    let took = |r: &holdup_recording::rows::Request| Some((r.done_at - r.first_byte_at?).max(0) as f64 / 1e6);
+    let Some(mean) = mean_over(rows.iter().copied(), took) else { return Ok(None) };
+    let calm = case.complaint.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
+    let usual = calm
+        .and_then(|rows| mean_over(rows, took))
+        .or_else(|| crate::signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
+        .unwrap_or(0.0);
+    let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
+    let window = case.complaint.as_ref().map_or(case.whole(), |c| c.slow);
+    let text = format!(
+        "a response of {} took {} from its first to its last byte, and {} when there was room",
+        bytes(each),
+        ms(mean),
+        ms(usual)
+    );
+    let evidence = Evidence::new("requests", "first_byte_at", Labels::none(), window, ms(mean), ms(usual), text);
+    Ok(Some(((mean - usual).max(0.0), evidence)))
+}
+
+/// Share (0-1) of the samples in which sockets had data that nobody has acknowledged.
+fn unacked(view: &View<'_>) -> Option<(f64, Evidence)> {
+    let gauge = view.gauge("tcp_unacked_segments", &[], HOST).ok()?;
+    let text = format!(
+        "{:.1} segments were on their way, or in front of it, on average, and in {} of the samples any",
+        gauge.mean,
+        percent(gauge.positive_ratio)
+    );
+    Some((gauge.positive_ratio, gauge.evidence(format!("{:.1} segments", gauge.mean), "few, now and then", text)))
+}
+
+fn fixes(way: &Way, each: f64) -> Vec<Fix> {
+    let device = &way.device;
+    let mut fixes = vec![Fix {
+        text: format!(
+            "Fewer bytes: interfaces carry {} a request. Compress responses (gzip, zstd), leave out what nobody reads, cache.",
+            bytes(each)
+        ),
+        command: None,
+        keep: None,
+        risk: Some("Compressing takes CPU: about 20 to 50 ms for each MB.".to_owned()),
+    }];
+    if way.limit.is_some_and(|(_, what)| what.contains("shaper")) {
+        fixes.push(Fix {
+            text: format!("Raise the rate of the shaper on {device}, to begin with to twice what it is."),
+            command: Some(format!(
+                "tc qdisc change dev {device} root tbf rate {:.0}bit burst 256kb latency 50ms",
+                way.level.level * 16.0
+            )),
+            keep: Some("the same rate where the shaper is made.".to_owned()),
+            risk: Some(
+                "It may stand there for a reason: a smaller link behind it, whose own queue is then the long one."
+                    .to_owned(),
+            ),
+        });
+    } else {
+        fixes.push(Fix {
+            text: format!(
+                "More bandwidth than the {}/s of {device}: a larger instance or link, or several hosts.",
+                bytes(way.level.level)
+            ),
+            command: None,
+            keep: None,
+            risk: None,
+        });
+    }
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// 50 requests of 400 ms a second whose bytes trickle for `transfer_ms`; eth0 sends 12.5 MB a second and queues `backlog` bytes.
+    fn host(transfer_ms: i64, backlog: f64) -> Made {
+        let labels = |direction| [("device", "eth0"), ("direction", direction)];
+        Made::new(14)
+            .requests(50, 400)
+            .each_request(move |n, r| {
+                r.response_bytes = 250_000;
+                r.first_byte_at = Some(r.done_at - if n % 10 == 0 { 1 } else { transfer_ms } * 1_000_000);
+            })
+            .counter("host", "system_network_io_bytes_total", &labels("transmit"), 12.5e6)
+            .counter("host", "system_network_io_bytes_total", &labels("receive"), 1e5)
+            .gauge("host", "system_network_qdisc_backlog_bytes", &[("device", "eth0")], backlog)
+    }
+
+    #[test]
+    fn a_full_link_with_a_queue_is_named_by_its_speed_or_shaper() {
+        let made = host(300, 2.5e6).setting("host", "net.eth0.speed_bits_per_second", "100000000");
+        assert!((made.explains(&RULE).unwrap() - 270.0).abs() < 30.0);
+        let diagnosis = made.diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("network_bandwidth"));
+        // Without a known limit the level and the queue say so; 2.5 MB at 12.5 MB/s are 200 ms.
+        assert!((host(0, 2.5e6).explains(&RULE).unwrap() - 200.0).abs() < 10.0);
+        let shaped = host(300, 2.5e6).setting("host", "net.eth0.shaper_bytes_per_second", "12500000");
+        let Ok(Outcome::Found(found)) = shaped.judge(&RULE) else { panic!("not found") };
+        assert!(
+            found.fixes[1].command.as_deref().is_some_and(|c| c.contains("rate 200000000bit")),
+            "{:?}",
+            found.fixes
+        );
+    }
+
+    #[test]
+    fn room_an_empty_queue_and_a_first_byte_that_is_late_clear_it() {
+        let fast = host(300, 0.0).setting("host", "net.eth0.speed_bits_per_second", "1000000000");
+        assert_eq!(fast.explains(&RULE), Some(0.0), "a tenth of its speed");
+        assert_eq!(host(300, 0.0).explains(&RULE), Some(0.0), "level, with nothing queued: a steady load");
+        assert_eq!(host(1, 1e5).explains(&RULE), Some(0.0), "8 ms of queue");
+    }
+
+    #[test]
+    fn what_stays_within_the_host_has_no_limit_but_a_shaper() {
+        let lo = [("device", "lo"), ("direction", "transmit")];
+        let back = [("device", "lo"), ("direction", "receive")];
+        let made = Made::new(14)
+            .requests(50, 400)
+            .counter("host", "system_network_io_bytes_total", &lo, 12.5e6)
+            .counter("host", "system_network_io_bytes_total", &back, 12.5e6)
+            .gauge("host", "system_network_qdisc_backlog_bytes", &[("device", "lo")], 2.5e6);
+        assert_eq!(made.explains(&RULE), Some(0.0));
+        let shaped = made.setting("host", "net.lo.shaper_bytes_per_second", "12500000");
+        assert!(shaped.explains(&RULE).unwrap() > 150.0);
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        let made = host(300, 2.5e6);
+        for metric in ["system_network_io_bytes_total", "system_network_qdisc_backlog_bytes"] {
+            assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+        }
+        assert_eq!(made.without_column("requests", "first_byte_at").explains(&RULE), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! Packets are lost, and who sent them waits 200 ms or more before it sends them again.
+
+use holdup_recording::Labels;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands};
+use crate::case::Case;
+use crate::signals::client::service_ms;
+use crate::signals::{Counter, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "network_loss",
+    doc: Doc {
+        title: "Packets are lost, and their senders wait to send them again",
+        what: "A segment, or what acknowledges it, got lost. Where nothing that follows tells so, TCP sends it again when a timer ends: 200 ms at the least, a second for a connection's first segment, twice as long each further time.",
+        hurts: "A request that takes a millisecond takes 201 or 1,001, while both sides are idle and neither counts an error.",
+        needs: "The host's TCP counters (--watch host): segments sent again, and timers that ended (TCPTimeouts). With requests of the client the rule sees whether delays lie at multiples of the timer.",
+        predicts: "Timers that ended, times what they wait, are what requests are too slow by; response times lie in two heaps, with next to nothing between the quick ones and 200 ms.",
+        clears: "Segments sent again, each as a timer of 200 ms, amount to a small share of the delay; or hardly a request was slow by as much as one timer.",
+        looks_like: "A full accept queue (a SYN is dropped by the listener and sent again after 1 s: then listen drops are counted as well). A queue of 200 ms (times lie in one wide heap). Delayed acknowledgements of 40 ms (nothing is sent again).",
+        fix: "Find where they are lost: the interface's errors and drops, the path (mtr), a full queue or a policer, conntrack.",
+        prove: "The same load again: tcp_retransmission_timeouts_total stands still, and the second heap is gone.",
+        references: "RFC 6298 (retransmission timer), RFC 8985 (tail loss probes); Linux: Documentation/networking/snmp_counter.rst (TcpRetransSegs, TcpExtTCPTimeouts, TcpExtTCPSynRetrans), include/net/tcp.h (TCP_RTO_MIN, TCP_TIMEOUT_INIT).",
+    },
+    judge,
+};
+
+const HOST: &str = "--watch host";
+
+/// The shortest timer of a segment and the first of a connection's first segment, milliseconds (TCP_RTO_MIN, TCP_TIMEOUT_INIT).
+const TIMER_MS: f64 = 200.0;
+const SYN_TIMER_MS: f64 = 1_000.0;
+
+/// A request that is slower than the median by this much may have waited for a timer, milliseconds: timers end by the tick, and the
+/// median has waits of its own.
+const DELAYED_MS: f64 = 180.0;
+
+/// Beginning of what lies between the two heaps, milliseconds above the median.
+const BETWEEN_MS: f64 = 60.0;
+
+/// Requests between the heaps as a share (0-1) of the delayed ones, from which on it is one wide heap.
+const WIDE: f64 = 0.5;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let again = view.counter("tcp_retransmitted_segments_total", &[], HOST)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let on_wire = view.counter("wire_retransmitted_segments_total", &[], "").ok();
+    let seen = again.delta.max(on_wire.as_ref().map_or(0.0, |c| c.delta));
+    let most_ms = seen * TIMER_MS / completed;
+    let sent = view.counter("tcp_sent_segments_total", &[], HOST).ok().filter(|c| c.delta > 0.0);
+    let of_sent = sent.map_or_else(String::new, |s| format!(" of {}", thousands(s.delta)));
+    let counted = again.evidence(
+        format!("{} a request at most", ms(most_ms)),
+        "near 0 ms",
+        format!(
+            "{} segments{of_sent} were sent again: had each waited for a timer of 200 ms, {} a request",
+            thousands(again.delta),
+            ms(most_ms)
+        ),
+    );
+    // A timer of a connection's first segment is longer: it is told apart below.
+    let first = view.counter("tcp_syn_retransmits_total", &[], HOST).ok();
+    let first_ms = first.as_ref().map_or(0.0, |c| c.delta * SYN_TIMER_MS / completed);
+    if case.share(most_ms + first_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![counted]));
+    }
+    let timers = view.counter("tcp_retransmission_timeouts_total", &[], HOST)?;
+    let waited = Waited::of(&view, &timers, first.as_ref());
+    let heaps = Heaps::of(case);
+    let mut explains_ms = waited.ms / completed;
+    if let Some(heaps) = &heaps {
+        // No more than what requests were late by that were late by a timer.
+        explains_ms = explains_ms.min(heaps.late_ms / completed);
+    }
+    let mut evidence = vec![timers.evidence(
+        format!("{} a request", ms(explains_ms)),
+        "near 0 ms",
+        format!(
+            "{} timers ended without an acknowledgement{}: {} a request, at 200 ms each and 1 s for a connection's first",
+            thousands(timers.delta),
+            waited.text,
+            ms(waited.ms / completed)
+        ),
+    )];
+    evidence.push(counted);
+    evidence.extend(heaps.as_ref().map(|h| h.evidence(&view, case)));
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let mut weights = vec![0.6];
+    match &heaps {
+        Some(heaps) if heaps.is_one() => return Ok(Outcome::Cleared(evidence)),
+        Some(_) => weights.push(0.75),
+        None => {}
+    }
+    evidence.extend(dropped(&view));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(&view),
+        prove: "Run the same scenario again: tcp_retransmission_timeouts_total stands still, and no request is late by 200 ms."
+            .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// What senders waited for timers.
+struct Waited {
+    /// Milliseconds in all.
+    ms: f64,
+    /// What else is known of the timers.
+    text: String,
+}
+
+impl Waited {
+    fn of(view: &View<'_>, timers: &Counter, first: Option<&Counter>) -> Self {
+        let first = first.map_or(0.0, |c| c.delta).min(timers.delta);
+        // What a listener drops for want of a place is sent again, too, and not lost.
+        let listeners = view.counter("tcp_listen_drops_total", &[], HOST).map_or(0.0, |c| c.delta).min(first);
+        let others = timers.delta - first;
+        let text = if first > 0.0 {
+            let full = if listeners > 0.0 {
+                format!(", {} of which a full listener had dropped", thousands(listeners))
+            } else {
+                String::new()
+            };
+            format!(" ({} of connections' first segments{full})", thousands(first))
+        } else {
+            String::new()
+        };
+        Self { ms: others * TIMER_MS + (first - listeners) * SYN_TIMER_MS, text }
+    }
+}
+
+/// How response times lie about the median.
+struct Heaps {
+    median_ms: f64,
+    /// Requests that were late by a timer or more.
+    late: f64,
+    /// By how much they all were late, milliseconds.
+    late_ms: f64,
+    /// Requests that lie between.
+    between: f64,
+}
+
+impl Heaps {
+    fn of(case: &Case<'_>) -> Option<Self> {
+        let rows = case.slow_requests().ok()?;
+        let times: Vec<(f64, f64)> = rows.iter().filter_map(|r| Some((service_ms(r)?, r.count() as f64))).collect();
+        let median_ms = crate::signals::client::distribution(rows.iter().copied(), service_ms).quantile(0.5)?;
+        let over = |(time, _): &&(f64, f64)| time - median_ms >= DELAYED_MS;
+        let is_between = |(time, _): &&(f64, f64)| (BETWEEN_MS..DELAYED_MS).contains(&(time - median_ms));
+        Some(Self {
+            median_ms,
+            late: times.iter().filter(over).map(|(_, n)| n).sum(),
+            late_ms: times.iter().filter(over).map(|(time, n)| (time - median_ms) * n).sum(),
+            between: times.iter().filter(is_between).map(|(_, n)| n).sum(),
+        })
+    }
+
+    /// Whether it is one wide heap.
+    fn is_one(&self) -> bool {
+        self.between > WIDE * self.late
+    }
+
+    fn evidence(&self, view: &View<'_>, case: &Case<'_>) -> Evidence {
+        let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
+        let share = percent(self.between / self.late.max(1.0));
+        let text = format!(
+            "{} requests were slower than the median of {} by 180 ms or more, and for each hundred of them {:.0} lie between",
+            thousands(self.late),
+            ms(self.median_ms),
+            100.0 * self.between / self.late.max(1.0)
+        );
+        Evidence::new("requests", "done_at", Labels::none(), window, share, "most, if they waited in a queue", text)
+    }
+}
+
+/// Packets that an interface of this host dropped or found broken.
+fn dropped(view: &View<'_>) -> Option<Evidence> {
+    let metrics = ["system_network_dropped_total", "system_network_errors_total", "system_network_qdisc_dropped_total"];
+    let counters = metrics.iter().filter_map(|m| view.counter(m, &[], HOST).ok());
+    let most = counters.filter(|c| c.delta > 0.0).max_by(|a, b| a.delta.total_cmp(&b.delta))?;
+    let text = format!("{} packets were dropped, or broken, at this host's own interfaces", thousands(most.delta));
+    Some(most.evidence(thousands(most.delta), "0", text))
+}
+
+fn fixes(view: &View<'_>) -> Vec<Fix> {
+    let here = dropped(view).is_some();
+    let text = if here {
+        "Some are lost at this host's own interfaces: see which queue or cable (drops of the qdisc, errors of the interface)."
+    } else {
+        "None are lost at this host's own interfaces: look at the other end, and at the way between (mtr shows the hop)."
+    };
+    let command = if here {
+        "tc -s qdisc show; ip -s -s link show"
+    } else {
+        "mtr --tcp --report ADDRESS; ss -ti state established"
+    };
+    vec![
+        Fix { text: text.to_owned(), command: Some(command.to_owned()), keep: None, risk: None },
+        Fix {
+            text: "A limit on packets or bandwidth that drops instead of queueing (a policer, a cloud instance's allowance, conntrack's table) looks like this: look at its counters.".to_owned(),
+            command: Some("ethtool -S DEVICE | grep -iE 'drop|exceed|allowance'; conntrack -S".to_owned()),
+            keep: None,
+            risk: None,
+        },
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// 100 requests a second of 5 ms, of which every fourth takes `late_ms` more; `timers` a second end.
+    fn host(timers: f64, late_ms: i64) -> Made {
+        Made::new(12)
+            .requests(100, 5)
+            .each_request(|n, r| r.done_at += if n % 4 == 0 { late_ms * 1_000_000 } else { 0 })
+            .counter("host", "tcp_sent_segments_total", &[], 1_000.0)
+            .counter("host", "tcp_retransmitted_segments_total", &[], timers)
+            .counter("host", "tcp_retransmission_timeouts_total", &[], timers)
+            .counter("host", "tcp_syn_retransmits_total", &[], 0.0)
+            .counter("host", "tcp_listen_drops_total", &[], 0.0)
+    }
+
+    #[test]
+    fn timers_that_end_account_for_the_second_heap() {
+        let made = host(25.0, 205);
+        assert!((made.explains(&RULE).unwrap() - 50.0).abs() < 3.0, "{:?}", made.explains(&RULE));
+        assert_eq!(made.diagnose().culprit.as_deref(), Some("network_loss"));
+    }
+
+    #[test]
+    fn few_timers_others_timers_and_one_wide_heap_clear_it() {
+        assert_eq!(host(0.2, 205).explains(&RULE), Some(0.0), "few");
+        assert_eq!(host(25.0, 100).explains(&RULE), Some(0.0), "timers of others: nobody was late by as much");
+        let wide = host(25.0, 0).each_request(|n, r| r.done_at += n % 50 * 8 * 1_000_000);
+        assert_eq!(wide.explains(&RULE), Some(0.0), "a queue");
+    }
+
+    #[test]
+    fn what_a_full_listener_drops_is_not_lost() {
+        let first = |drops: f64| {
+            host(2.0, 1_000)
+                .without("tcp_syn_retransmits_total")
+                .counter("host", "tcp_syn_retransmits_total", &[], 2.0)
+                .without("tcp_listen_drops_total")
+                .counter("host", "tcp_listen_drops_total", &[], drops)
+        };
+        assert_eq!(first(2.0).explains(&RULE), Some(0.0));
+        assert!(
+            host(25.0, 1_000)
+                .without("tcp_syn_retransmits_total")
+                .counter("host", "tcp_syn_retransmits_total", &[], 25.0)
+                .explains(&RULE)
+                .unwrap()
+                > 200.0
+        );
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        for metric in ["tcp_retransmitted_segments_total", "tcp_retransmission_timeouts_total"] {
+            assert_eq!(host(25.0, 205).without(metric).explains(&RULE), None, "{metric}");
+        }
+        assert_eq!(host(25.0, 205).without_column("samples", "value").explains(&RULE), None);
+    }
+}
