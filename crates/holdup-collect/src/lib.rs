@@ -6,6 +6,7 @@
 
 pub mod discover;
 pub mod host;
+pub mod log;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 pub mod proc;

@@ -4,6 +4,7 @@ mod cgroup;
 mod cost;
 mod discover;
 mod host;
+mod log;
 mod process;
 mod prometheus;
 mod threads;

@@ -1,0 +1,110 @@
+//! `log:PATH?…`: which file, and what its fields are called there.
+
+use std::path::PathBuf;
+
+use super::fields::{Fields, Meaning, RESOURCES, UNITS};
+
+/// What may stand behind the `?`, beside the resources.
+const KEYS: [(&str, Meaning); 6] = [
+    ("trace", Meaning::Trace),
+    ("total", Meaning::Total),
+    ("time", Meaning::Time),
+    ("service", Meaning::Service),
+    ("name", Meaning::Name),
+    ("status", Meaning::Status),
+];
+
+/// Words for a resource.
+const WORDS: [&str; RESOURCES.len()] = ["db", "pool", "cache", "http", "queue"];
+
+/// Where to read, and how.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// The file.
+    pub path: PathBuf,
+    /// Names of its fields.
+    pub fields: Fields,
+}
+
+impl Address {
+    /// Reads what stands behind `log:`.
+    ///
+    /// # Errors
+    /// What is wrong, and what there is.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (path, query) = text.split_once('?').unwrap_or((text, ""));
+        if path.is_empty() {
+            return Err("the path of a log is missing; say e.g. log:/var/log/app.log".to_owned());
+        }
+        let mut fields = Fields::default();
+        let pairs: Vec<(&str, &str)> = query
+            .split('&')
+            .filter(|pair| !pair.is_empty())
+            .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+            .collect();
+        // The unit is of all of them, wherever it stands.
+        let unit = pairs.iter().filter(|(key, _)| *key == "unit").next_back().map_or("ms", |(_, unit)| unit);
+        let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, unit)| *unit);
+        let unit = unit.ok_or("unit is one of: ns, us, ms, s")?;
+        for (key, names) in pairs.into_iter().filter(|(key, _)| *key != "unit") {
+            let meaning = meaning(key).ok_or_else(|| format!("\"{key}\" is unknown; there are: {}", known()))?;
+            let names: Vec<&str> = names.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+            if names.is_empty() {
+                return Err(format!("say which field {key} is, e.g. {key}=some_name"));
+            }
+            names.into_iter().for_each(|name| fields.give(name, meaning, unit));
+        }
+        Ok(Self { path: PathBuf::from(path), fields })
+    }
+}
+
+fn meaning(key: &str) -> Option<Meaning> {
+    if let Some((_, meaning)) = KEYS.iter().find(|(name, _)| *name == key) {
+        return Some(*meaning);
+    }
+    let of = |word: &str| WORDS.iter().position(|known| *known == word);
+    match key.strip_suffix("_calls") {
+        Some(word) => of(word).map(Meaning::Calls),
+        None => of(key).map(Meaning::Wait),
+    }
+}
+
+fn known() -> String {
+    let keys: Vec<&str> = KEYS.iter().map(|(key, _)| *key).chain(WORDS).collect();
+    format!("{}, {}_calls and the like, unit", keys.join(", "), WORDS[0])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_named() {
+        let address = Address::parse("/var/log/a b.log?trace=req&total=alles&db=sql1,sql2&db_calls=n&unit=us").unwrap();
+        assert_eq!(address.path, PathBuf::from("/var/log/a b.log"));
+        let fields = &address.fields;
+        assert_eq!(fields.of("req").map(|(m, _)| m), Some(Meaning::Trace));
+        assert_eq!(
+            (fields.of("sql1"), fields.of("sql2")),
+            (Some((Meaning::Wait(0), 1e3)), Some((Meaning::Wait(0), 1e3)))
+        );
+        assert_eq!(fields.of("n").map(|(m, _)| m), Some(Meaning::Calls(0)));
+        assert_eq!((fields.of("trace_id"), fields.of("db_ms")), (None, None));
+        assert!(fields.of("pool_wait").is_some(), "what is not said is as it was");
+    }
+
+    #[test]
+    fn mistakes_say_the_way_out() {
+        for (text, words) in [
+            ("", "the path of a log is missing"),
+            ("?db=x", "the path of a log is missing"),
+            ("/a?unit=h", "ns, us, ms, s"),
+            ("/a?dbb=x", "\"dbb\" is unknown; there are: trace, total, time, service, name, status, db, pool"),
+            ("/a?db=", "e.g. db=some_name"),
+            ("/a?db", "e.g. db=some_name"),
+        ] {
+            let error = Address::parse(text).unwrap_err();
+            assert!(error.contains(words), "{text}: {error}");
+        }
+    }
+}

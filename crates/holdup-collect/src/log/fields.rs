@@ -1,0 +1,366 @@
+//! What a log's fields mean: by the names that common formats give them, or as the address says. And how their values
+//! are read: durations in the unit that the name or the value says, trace ids in the forms there are.
+
+use std::collections::HashMap;
+
+/// What a field says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Meaning {
+    /// The trace id, or a `traceparent` that has it.
+    Trace,
+    /// All of the request's time.
+    Total,
+    /// Time in a resource, by its index in [`RESOURCES`].
+    Wait(usize),
+    /// How many calls that were.
+    Calls(usize),
+    /// When the request ended.
+    Time,
+    /// The service.
+    Service,
+    /// What was asked for.
+    Name,
+    /// The status of HTTP.
+    Status,
+}
+
+/// Resources that there are waits for.
+pub(super) const RESOURCES: [&str; 5] = ["database", "pool", "cache", "http", "queue"];
+
+/// Nanoseconds of a unit.
+pub(super) const UNITS: [(&str, f64); 4] = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)];
+
+const MS: f64 = 1e6;
+const SECONDS: f64 = 1e9;
+const US: f64 = 1e3;
+const NS: f64 = 1.0;
+
+/// Longest time that is one, nanoseconds: a day.
+const LONGEST_NS: f64 = 86_400e9;
+
+/// Names without their unit, with what they are in if no unit is said: what nginx, Apache's and HAProxy's usual formats,
+/// Rails (lograge), Elastic's schema and loggers of apps call them. In lower case.
+const KNOWN: &[(&str, Meaning, f64)] = &[
+    ("trace_id", Meaning::Trace, NS),
+    ("traceid", Meaning::Trace, NS),
+    ("trace.id", Meaning::Trace, NS),
+    ("trace", Meaning::Trace, NS),
+    ("traceparent", Meaning::Trace, NS),
+    ("http_traceparent", Meaning::Trace, NS),
+    ("oteltraceid", Meaning::Trace, NS),
+    ("duration", Meaning::Total, MS),
+    ("total", Meaning::Total, MS),
+    ("total_time", Meaning::Total, MS),
+    ("elapsed", Meaning::Total, MS),
+    ("elapsed_time", Meaning::Total, MS),
+    ("took", Meaning::Total, MS),
+    ("latency", Meaning::Total, MS),
+    ("response_time", Meaning::Total, MS),
+    ("responsetime", Meaning::Total, MS),
+    ("request_time", Meaning::Total, SECONDS),
+    ("request_duration", Meaning::Total, MS),
+    ("rt", Meaning::Total, SECONDS),
+    ("event.duration", Meaning::Total, NS),
+    ("db", Meaning::Wait(0), MS),
+    ("db_time", Meaning::Wait(0), MS),
+    ("db_duration", Meaning::Wait(0), MS),
+    ("db.duration", Meaning::Wait(0), MS),
+    ("db_runtime", Meaning::Wait(0), MS),
+    ("database", Meaning::Wait(0), MS),
+    ("database_time", Meaning::Wait(0), MS),
+    ("sql", Meaning::Wait(0), MS),
+    ("sql_time", Meaning::Wait(0), MS),
+    ("pool", Meaning::Wait(1), MS),
+    ("pool_wait", Meaning::Wait(1), MS),
+    ("pool.wait", Meaning::Wait(1), MS),
+    ("db_pool_wait", Meaning::Wait(1), MS),
+    ("cache", Meaning::Wait(2), MS),
+    ("cache_time", Meaning::Wait(2), MS),
+    ("redis", Meaning::Wait(2), MS),
+    ("redis_time", Meaning::Wait(2), MS),
+    ("memcached", Meaning::Wait(2), MS),
+    ("upstream_response_time", Meaning::Wait(3), SECONDS),
+    ("urt", Meaning::Wait(3), SECONDS),
+    ("upstream", Meaning::Wait(3), MS),
+    ("downstream", Meaning::Wait(3), MS),
+    ("http_time", Meaning::Wait(3), MS),
+    ("external", Meaning::Wait(3), MS),
+    ("queue", Meaning::Wait(4), MS),
+    ("queue_time", Meaning::Wait(4), MS),
+    ("request_queue", Meaning::Wait(4), MS),
+    ("db_count", Meaning::Calls(0), NS),
+    ("db_calls", Meaning::Calls(0), NS),
+    ("db.count", Meaning::Calls(0), NS),
+    ("sql_count", Meaning::Calls(0), NS),
+    ("query_count", Meaning::Calls(0), NS),
+    ("queries", Meaning::Calls(0), NS),
+    ("cache_count", Meaning::Calls(2), NS),
+    ("redis_count", Meaning::Calls(2), NS),
+    ("time", Meaning::Time, NS),
+    ("timestamp", Meaning::Time, NS),
+    ("@timestamp", Meaning::Time, NS),
+    ("ts", Meaning::Time, NS),
+    ("time_iso8601", Meaning::Time, NS),
+    ("msec", Meaning::Time, NS),
+    ("service", Meaning::Service, NS),
+    ("service.name", Meaning::Service, NS),
+    ("service_name", Meaning::Service, NS),
+    ("route", Meaning::Name, NS),
+    ("http.route", Meaning::Name, NS),
+    ("operation", Meaning::Name, NS),
+    ("handler", Meaning::Name, NS),
+    ("status", Meaning::Status, NS),
+    ("status_code", Meaning::Status, NS),
+    ("http.response.status_code", Meaning::Status, NS),
+];
+
+/// Ends of names that say a unit.
+const SUFFIXES: [(&str, f64); 10] = [
+    ("_ms", MS),
+    ("_us", US),
+    ("_ns", NS),
+    ("_s", SECONDS),
+    ("_sec", SECONDS),
+    ("_secs", SECONDS),
+    ("_seconds", SECONDS),
+    ("_millis", MS),
+    ("_micros", US),
+    ("_nanos", NS),
+];
+
+/// Names of fields.
+#[derive(Clone, Debug)]
+pub(super) struct Fields {
+    known: HashMap<String, (Meaning, f64)>,
+    /// Meanings that the address says itself: no other name has them.
+    given: Vec<Meaning>,
+}
+
+impl Default for Fields {
+    fn default() -> Self {
+        let known = KNOWN.iter().map(|(name, meaning, unit)| ((*name).to_owned(), (*meaning, *unit)));
+        Self { known: known.collect(), given: Vec::new() }
+    }
+}
+
+impl Fields {
+    /// The field `name` means this, in place of what is known by default.
+    pub fn give(&mut self, name: &str, meaning: Meaning, unit: f64) {
+        if !self.given.contains(&meaning) {
+            self.given.push(meaning);
+            self.known.retain(|_, (known, _)| *known != meaning);
+        }
+        self.known.insert(name.to_ascii_lowercase(), (meaning, unit));
+    }
+
+    /// What `name` means, and nanoseconds of the unit that a number of it is in.
+    pub fn of(&self, name: &str) -> Option<(Meaning, f64)> {
+        // Names are looked up for every field of every line; most are short.
+        if name.len() > 64 {
+            return None;
+        }
+        let name = name.to_ascii_lowercase();
+        if let Some(found) = self.known.get(&name) {
+            return Some(*found);
+        }
+        let (bare, unit) = SUFFIXES.iter().find_map(|(suffix, unit)| Some((name.strip_suffix(suffix)?, *unit)))?;
+        let (meaning, _) = self.known.get(bare)?;
+        let is_time = matches!(meaning, Meaning::Total | Meaning::Wait(_)) && !self.given.contains(meaning);
+        is_time.then_some((*meaning, unit))
+    }
+}
+
+/// A duration, nanoseconds: a number in `unit`, or with a unit of its own. Several, as nginx has them of several upstreams
+/// (`0.010, 0.020 : 0.005`), are added up; `-` is none.
+pub(super) fn duration(text: &str, unit: f64) -> Option<i64> {
+    let mut sum = 0.0;
+    let mut has_one = false;
+    for part in text.split([',', ':']).map(str::trim).filter(|part| !matches!(*part, "" | "-")) {
+        let digits = part.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(part.len());
+        let (number, own) = part.split_at(digits);
+        let unit = match own.trim() {
+            "" => unit,
+            own => UNITS.iter().find(|(name, _)| *name == own.replace('µ', "u")).map(|(_, unit)| *unit)?,
+        };
+        sum += number.parse::<f64>().ok()? * unit;
+        has_one = true;
+    }
+    (has_one && (0.0..=LONGEST_NS).contains(&sum)).then_some(sum as i64)
+}
+
+/// The trace id in `text`: 32 hex digits, 16 as B3 has them, or a `traceparent`.
+pub(super) fn trace_id(text: &str) -> Option<String> {
+    let text = text.trim();
+    let id = match text.split('-').collect::<Vec<_>>()[..] {
+        [id] => id.to_owned(),
+        [version, id, span, _flags] if version.len() == 2 && span.len() == 16 => id.to_owned(),
+        // As a UUID.
+        [a, b, c, d, e] if [a.len(), b.len(), c.len(), d.len(), e.len()] == [8, 4, 4, 4, 12] => {
+            [a, b, c, d, e].concat()
+        }
+        _ => return None,
+    };
+    let is_hex = matches!(id.len(), 16 | 32) && id.bytes().all(|b| b.is_ascii_hexdigit());
+    let is_set = id.bytes().any(|b| b != b'0');
+    (is_hex && is_set).then(|| format!("{:0>32}", id.to_ascii_lowercase()))
+}
+
+/// A moment, nanoseconds since the Unix epoch: a number of seconds, milliseconds, microseconds or nanoseconds since then,
+/// whichever makes it one of our time, or `2026-01-31T12:00:00.5+01:00`. One without its zone is none.
+pub(super) fn moment(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Ok(number) = text.parse::<f64>() {
+        // 1e8 seconds are in 1973, 1e11 in the year 5138.
+        let scale = [1e9, 1e6, 1e3, 1.0].into_iter().find(|scale| (1e17..1e20).contains(&(number * scale)))?;
+        let ns = if text.bytes().all(|b| b.is_ascii_digit()) {
+            text.parse::<i64>().ok()?.checked_mul(scale as i64)?
+        } else {
+            (number * scale) as i64
+        };
+        return Some(ns).filter(|ns| *ns > 0);
+    }
+    let part = |from: usize, to: usize| -> Option<i64> {
+        let digits = text.get(from..to)?;
+        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let is = |at: usize, allowed: &[u8]| text.as_bytes().get(at).is_some_and(|b| allowed.contains(b));
+    if !(is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":")) {
+        return None;
+    }
+    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
+    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
+    let rest = text.get(19..)?;
+    let (fraction, zone) = match rest.strip_prefix(['.', ',']) {
+        None => (0, rest),
+        Some(rest) => {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+            let nine: String = rest[..digits].chars().chain("000000000".chars()).take(9).collect();
+            (nine.parse().ok()?, &rest[digits..])
+        }
+    };
+    let offset = match zone {
+        "Z" | "z" => 0,
+        _ => {
+            let sign = if zone.starts_with('+') { 1 } else { -i64::from(zone.starts_with('-')) };
+            let digits: String = zone.get(1..)?.chars().filter(|c| *c != ':').collect();
+            let is_good = sign != 0 && digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit());
+            let number: i64 = is_good.then(|| digits.parse().ok())??;
+            sign * (number / 100 * 3_600 + number % 100 * 60)
+        }
+    };
+    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    if !is_date || !(1970..2262).contains(&year) {
+        return None;
+    }
+    // Days since 1970 of a civil date, after Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year / 400, year % 400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
+    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset;
+    seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_their_units() {
+        let mut fields = Fields::default();
+        for (name, expected) in [
+            ("request_time", Some((Meaning::Total, SECONDS))),
+            ("Duration_MS", Some((Meaning::Total, MS))),
+            ("duration_us", Some((Meaning::Total, US))),
+            ("db_seconds", Some((Meaning::Wait(0), SECONDS))),
+            ("upstream_response_time", Some((Meaning::Wait(3), SECONDS))),
+            ("traceId", Some((Meaning::Trace, NS))),
+            ("trace_ms", None),
+            ("status_s", None),
+            ("nobody", None),
+        ] {
+            assert_eq!(fields.of(name), expected, "{name}");
+        }
+        fields.give("dauer", Meaning::Total, US);
+        fields.give("dauer_alles", Meaning::Total, US);
+        assert_eq!(
+            (fields.of("Dauer"), fields.of("dauer_alles")),
+            (Some((Meaning::Total, US)), Some((Meaning::Total, US)))
+        );
+        assert_eq!((fields.of("duration"), fields.of("duration_ms")), (None, None), "what is said is said");
+    }
+
+    #[test]
+    fn durations() {
+        for (text, unit, expected) in [
+            ("12.5", MS, Some(12_500_000)),
+            ("0.012", SECONDS, Some(12_000_000)),
+            ("0.010, 0.020 : 0.005", SECONDS, Some(35_000_000)),
+            ("-, 0.5", SECONDS, Some(500_000_000)),
+            ("12ms", SECONDS, Some(12_000_000)),
+            ("1.5s", MS, Some(1_500_000_000)),
+            ("7µs", MS, Some(7_000)),
+            ("7 us", MS, Some(7_000)),
+            ("0", MS, Some(0)),
+            ("-", MS, None),
+            ("", MS, None),
+            ("-5", MS, None),
+            ("shop", MS, None),
+            ("nan", MS, None),
+            ("1e9", MS, None),
+            ("999999999999999999999", MS, None),
+            ("5 apples", MS, None),
+        ] {
+            assert_eq!(duration(text, unit), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn trace_ids() {
+        const ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+        for text in [
+            ID,
+            &ID.to_uppercase(),
+            "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01",
+            "4bf92f35-77b3-4da6-a3ce-929d0e0e4736",
+        ] {
+            assert_eq!(trace_id(text).as_deref(), Some(ID), "{text}");
+        }
+        assert_eq!(trace_id("a3ce929d0e0e4736").as_deref(), Some("0000000000000000a3ce929d0e0e4736"));
+        for text in
+            ["", "-", "00-00000000000000000000000000000000-00f067aa0ba902b7-01", "4bf92f", "x".repeat(32).as_str()]
+        {
+            assert_eq!(trace_id(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn moments() {
+        const NS_2026: i64 = 1_770_091_506_789_000_000;
+        assert_eq!(holdup_recording::clock::rfc3339(NS_2026), "2026-02-03T04:05:06.789Z");
+        for text in [
+            "2026-02-03T04:05:06.789Z",
+            "2026-02-03 05:05:06,789+01:00",
+            "2026-02-02T23:35:06.789-0430",
+            "1770091506789",
+            "1770091506789000",
+            "1770091506789000000",
+        ] {
+            assert_eq!(moment(text), Some(NS_2026), "{text}");
+        }
+        assert!(moment("1770091506.789").is_some_and(|at| (at - NS_2026).abs() < 1_000));
+        for text in [
+            "",
+            "now",
+            "5",
+            "2026-02-03T04:05:06",
+            "2026-13-03T04:05:06Z",
+            "2026-02-03T04:05:06+1",
+            "1e999",
+            "-5",
+            "0000-01-01T00:00:00Z",
+        ] {
+            assert_eq!(moment(text), None, "{text}");
+        }
+    }
+}
