@@ -6,6 +6,7 @@
 
 mod block;
 pub(crate) mod cgroup;
+mod connections;
 mod cpu;
 mod disks;
 mod memory;
@@ -109,6 +110,7 @@ impl Collector for Host {
             let why = format!("nothing of it can be read ({why}); this source needs Linux with proc mounted at /proc");
             return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why });
         }
+        parts.extend(queues::lacking(&mut self.reader));
         parts.extend(foreign_threads(&self.reader.proc));
         Ok(Coverage::with_parts(SOURCE, parts))
     }

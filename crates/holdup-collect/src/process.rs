@@ -220,6 +220,16 @@ impl Collector for Process {
             let why = "delay accounting is off: the time it waits for block I/O is not counted".to_owned();
             missing("block I/O delay", why, "sysctl kernel.task_delayacct=1, before the process starts");
         }
+        // What lists its connections lists those of the reader's network, and says nothing of others.
+        let network = |of: &str| std::fs::read_link(proc.path(Tree::Proc, &format!("{of}/ns/net"))).ok();
+        if let (Some(own), Some(its)) = (network("self"), network(&pid.to_string()))
+            && own != its
+        {
+            let why = "it has a network of its own: connections, round trips and queues of `host` are not those of this \
+                       process";
+            let enable = format!("run holdup in its network: nsenter -t {pid} -n holdup …");
+            missing("network", why.to_owned(), &enable);
+        }
         Ok(Coverage::with_parts(&self.source, parts))
     }
 

@@ -7,11 +7,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
+use holdup_recording::{Coverage, CoverageState, Labels};
 
-use super::Reader;
+use super::{Reader, connections, part};
 use crate::ReadError;
-use crate::proc::sockets::{self, CLOSE_WAIT, ESTABLISHED, LISTEN, Socket};
+use crate::proc::sock_diag::{self, Connection};
+use crate::proc::sockets::{self, CLOSE_WAIT, ESTABLISHED, LISTEN};
 use crate::reading::Out;
 
 #[derive(Default)]
@@ -23,13 +24,36 @@ struct Port {
     close_wait: f64,
 }
 
+/// Sockets that listen or are connected.
+const STATES: [u8; 3] = [ESTABLISHED, CLOSE_WAIT, LISTEN];
+
+/// What this kernel does not say of connections, if so.
+pub(super) fn lacking(reader: &mut Reader) -> Option<Coverage> {
+    if !reader.proc.is_live() || sock_diag::each_connection(&[LISTEN], &mut reader.buffer, |_| ()).is_ok() {
+        return None;
+    }
+    let why = "the kernel can't be asked about connections (sock_diag): round trips, segments sent again and the \
+               client's side of connections are not seen";
+    let enable = "modprobe tcp_diag inet_diag, and let the sandbox pass netlink sockets";
+    Some(part("connections", CoverageState::Absent, why, enable))
+}
+
 pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
+    let mut all = Vec::new();
+    let has_more = reader.proc.is_live()
+        && sock_diag::each_connection(&STATES, &mut reader.buffer, |connection| all.push(connection)).is_ok();
+    if !has_more {
+        all.clear();
+        sockets::each(&reader.proc, &mut reader.buffer, |socket| {
+            all.push(Connection { socket, peer_port: 0, info: None });
+        })?;
+    }
     let mut listening = BTreeMap::<u16, Port>::new();
     // A connection can stand in the list before the socket that listens: count first, choose after.
     let mut counted = BTreeMap::<u16, Port>::new();
     // A socket that moves in the list while it is read shows twice.
     let mut seen = BTreeSet::new();
-    sockets::each(&reader.proc, &mut reader.buffer, |socket: Socket| {
+    for socket in all.iter().map(|connection| connection.socket) {
         if socket.state == LISTEN {
             if seen.insert(socket.inode) {
                 listening.entry(socket.port).or_default().accept_queue += f64::from(socket.receive_queue);
@@ -38,7 +62,7 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
             let port = counted.entry(socket.port).or_default();
             if socket.state == CLOSE_WAIT {
                 port.close_wait += 1.0;
-                return;
+                continue;
             }
             port.connections += 1.0;
             if socket.receive_queue > 0 {
@@ -46,7 +70,10 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
                 port.unread_bytes += f64::from(socket.receive_queue);
             }
         }
-    })?;
+    }
+    if has_more {
+        connections::put(&all, &listening.keys().copied().collect(), out);
+    }
     for (port, own) in listening {
         let of = counted.remove(&port).unwrap_or_default();
         let labels = Labels::of([("port", port.to_string())]);

@@ -15,8 +15,17 @@ const HEADER_BYTES: usize = 16;
 const REQUEST_BYTES: usize = 60;
 const SOCKET_BYTES: usize = 72;
 
-/// Where in the request the wanted states are.
+/// Where in the request the wanted states are, and which of what there is beside is wanted.
 const STATES_AT: usize = 52;
+const EXTENSIONS_AT: usize = 3;
+
+/// `INET_DIAG_INFO` (linux/inet_diag.h): the kernel's `struct tcp_info` of a socket.
+const INFO: u16 = 2;
+
+/// Where in `struct tcp_info` (linux/tcp.h) the fields are that are read; newer kernels only add to its end.
+const UNACKED_AT: usize = 24;
+const ROUND_TRIP_AT: usize = 68;
+const RETRANSMITS_AT: usize = 100;
 
 /// Room for one part of the answer; the kernel makes them of 32 KiB at most.
 const PART_BYTES: usize = 64 << 10;
@@ -29,6 +38,45 @@ const PATIENCE_S: libc::time_t = 2;
 /// # Errors
 /// If the kernel can't be asked. Nothing has been given to `each` then, unless it broke off within.
 pub(crate) fn each(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> Result<()> {
+    ask(states, false, buffer, &mut |message| socket(message).map(&mut each))
+}
+
+/// A socket with what TCP knows of its connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Connection {
+    pub(crate) socket: Socket,
+    /// Port of the other side.
+    pub(crate) peer_port: u16,
+    /// None of a socket that is no connection, or of which the kernel says nothing.
+    pub(crate) info: Option<Info>,
+}
+
+/// What TCP knows of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Info {
+    /// Segments that were sent and not yet acknowledged.
+    pub(crate) unacked: u32,
+    /// Smoothed round trip, microseconds; 0 before there was one.
+    pub(crate) round_trip_us: u32,
+    /// Segments that were sent again since the connection was made.
+    pub(crate) retransmits: u32,
+}
+
+/// Calls `each` with every socket of these states and what TCP knows of it, which takes about twice as long.
+///
+/// # Errors
+/// Those of [`each`].
+pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Connection)) -> Result<()> {
+    ask(states, true, buffer, &mut |message| {
+        let socket = socket(message)?;
+        let peer_port = u16::from_be_bytes(array(message, 6)?);
+        each(Connection { socket, peer_port, info: info(message.get(SOCKET_BYTES..)?) });
+        Some(())
+    })
+}
+
+/// Asks for sockets, and hands each message of the answer to `take`, which returns none for one that is cut off.
+fn ask(states: &[u8], with_info: bool, buffer: &mut Vec<u8>, take: &mut dyn FnMut(&[u8]) -> Option<()>) -> Result<()> {
     let line = open()?;
     let mut request = [0; HEADER_BYTES + REQUEST_BYTES];
     let whole = request.len() as u32;
@@ -37,6 +85,9 @@ pub(crate) fn each(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Soc
     request[..4].copy_from_slice(&whole.to_ne_bytes());
     request[4..6].copy_from_slice(&GET_SOCKETS.to_ne_bytes());
     request[6..8].copy_from_slice(&flags.to_ne_bytes());
+    if with_info {
+        request[HEADER_BYTES + EXTENSIONS_AT] = 1 << (INFO - 1);
+    }
     request[HEADER_BYTES + STATES_AT..][..4].copy_from_slice(&wanted.to_ne_bytes());
     // SAFETY: the bytes are there for the call to read.
     let sent = unsafe { libc::send(line.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) };
@@ -45,7 +96,7 @@ pub(crate) fn each(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Soc
     loop {
         // SAFETY: the buffer is there for the call to fill.
         let length = check(unsafe { libc::recv(line.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })?;
-        if length == 0 || parts(&buffer[..length], &mut each)? {
+        if length == 0 || parts(&buffer[..length], take)? {
             return Ok(());
         }
     }
@@ -71,7 +122,7 @@ fn check(result: isize) -> Result<usize> {
 }
 
 /// Takes one part of the answer to pieces; says whether it was the last.
-fn parts(mut bytes: &[u8], each: &mut impl FnMut(Socket)) -> Result<bool> {
+fn parts(mut bytes: &[u8], take: &mut dyn FnMut(&[u8]) -> Option<()>) -> Result<bool> {
     let cut = || Error::other("sock_diag: cut off");
     while !bytes.is_empty() {
         let length = u32::from_ne_bytes(array(bytes, 0).ok_or_else(cut)?) as usize;
@@ -84,7 +135,7 @@ fn parts(mut bytes: &[u8], each: &mut impl FnMut(Socket)) -> Result<bool> {
             let number = array(message, 0).map_or(0, i32::from_ne_bytes);
             return Err(Error::from_raw_os_error(number.saturating_neg()));
         }
-        each(socket(message).ok_or_else(cut)?);
+        take(message).ok_or_else(cut)?;
         // The next one begins at a multiple of four.
         bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
@@ -108,6 +159,24 @@ fn socket(message: &[u8]) -> Option<Socket> {
         receive_queue: u32::from_ne_bytes(array(message, 56)?),
         inode: u64::from(u32::from_ne_bytes(array(message, 68)?)),
     })
+}
+
+/// The attribute of the wanted kind among those behind a socket, as far as this kernel has the fields.
+fn info(mut attributes: &[u8]) -> Option<Info> {
+    loop {
+        let length = usize::from(u16::from_ne_bytes(array(attributes, 0)?));
+        let kind = u16::from_ne_bytes(array(attributes, 2)?);
+        let payload = attributes.get(4..length)?;
+        if kind == INFO {
+            let field = |at| array(payload, at).map(u32::from_ne_bytes);
+            return Some(Info {
+                unacked: field(UNACKED_AT)?,
+                round_trip_us: field(ROUND_TRIP_AT)?,
+                retransmits: field(RETRANSMITS_AT)?,
+            });
+        }
+        attributes = attributes.get(length.next_multiple_of(4)..)?;
+    }
 }
 
 fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
@@ -162,16 +231,52 @@ mod tests {
         message[4..6].copy_from_slice(&20_u16.to_ne_bytes());
         message[HEADER_BYTES] = libc::AF_INET as u8;
         let mut found = 0;
-        assert!(!parts(&message, &mut |_| found += 1).unwrap());
+        let mut take = |message: &[u8]| socket(message).map(|_| found += 1);
+        assert!(!parts(&message, &mut take).unwrap());
         for end in 1..message.len() {
-            assert!(parts(&message[..end], &mut |_| found += 1).is_err(), "{end}");
+            assert!(parts(&message[..end], &mut take).is_err(), "{end}");
         }
         assert_eq!(found, 1);
         message[4..6].copy_from_slice(&(libc::NLMSG_ERROR as u16).to_ne_bytes());
         message[HEADER_BYTES..][..4].copy_from_slice(&(-libc::EPERM).to_ne_bytes());
-        assert_eq!(parts(&message, &mut |_| {}).unwrap_err().raw_os_error(), Some(libc::EPERM));
+        assert_eq!(parts(&message, &mut |_| Some(())).unwrap_err().raw_os_error(), Some(libc::EPERM));
         // A length of none would go on for ever.
         message[..4].fill(0);
-        assert!(parts(&message, &mut |_| {}).is_err());
+        assert!(parts(&message, &mut |_| Some(())).is_err());
+    }
+
+    /// Both ends of one connection, with what TCP knows of them.
+    #[test]
+    fn what_tcp_knows() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let own = client.local_addr().unwrap().port();
+        let (_server, _) = listener.accept().unwrap();
+        client.write_all(b"12345").unwrap();
+        let mut ends = BTreeMap::new();
+        each_connection(&[ESTABLISHED], &mut Vec::new(), |c| {
+            if [(port, own), (own, port)].contains(&(c.socket.port, c.peer_port)) {
+                ends.insert(c.socket.port, c);
+            }
+        })
+        .unwrap();
+        assert_eq!((ends.len(), ends[&port].socket.receive_queue, ends[&own].socket.receive_queue), (2, 5, 0));
+        let info = ends[&own].info.expect("the kernel says it");
+        assert!((1..5_000_000).contains(&info.round_trip_us) && info.retransmits < 100, "{info:?}");
+    }
+
+    #[test]
+    fn an_attribute_that_is_cut_is_none() {
+        let mut attributes = vec![8, 0, 15, 0, 1, 2, 3, 4];
+        attributes.extend([108, 0, 2, 0]);
+        attributes.extend((0..104_u8).map(|i| if i == 100 { 7 } else { 0 }));
+        if cfg!(target_endian = "little") {
+            assert_eq!(info(&attributes).map(|i| i.retransmits), Some(7));
+        }
+        for end in 0..attributes.len() {
+            assert_eq!(info(&attributes[..end]), None, "{end}");
+        }
+        assert_eq!(info(&[0; 64]), None, "a length of none would go on for ever");
     }
 }

@@ -64,6 +64,8 @@ fn every_section_of_the_small_tree() {
         ("system_network_errors_total", &[("device", "eth0"), ("direction", "transmit")], 3.0),
         ("system_network_dropped_total", &[("device", "eth0"), ("direction", "receive")], 2.0),
         ("tcp_retransmitted_segments_total", &[], 17.0),
+        ("tcp_retransmission_timeouts_total", &[], 12.0),
+        ("tcp_syn_retransmits_total", &[], 3.0),
         ("tcp_listen_overflows_total", &[], 1474.0),
         ("tcp_listen_drops_total", &[], 1480.0),
         ("tcp_accept_queue_length", &[("port", "3306")], 59.0),
@@ -217,4 +219,36 @@ fn this_machine() {
     assert!(switches(&second) > switches(&first));
     assert!(value(&first, "system_threads", &[("state", "S")]).unwrap() > 0.0);
     assert!(first.samples.iter().all(|s| s.window_ns > 0 && s.observed_at > 1_700_000_000_000_000_000));
+}
+
+/// Both ends of connections within this machine, with what the client has sent and nobody has read.
+#[test]
+fn connections_of_this_machine() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let pairs: Vec<_> = (0..40)
+        .map(|_| {
+            let mut client = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+            std::io::Write::write_all(&mut client, b"SELECT 1").unwrap();
+            (client, listener.accept().unwrap())
+        })
+        .collect();
+    let mut host = Host::new(Proc::system());
+    assert!(host.probe().unwrap().iter().all(|part| part.source != "host connections"));
+    let mut batch = Batch::default();
+    host.sample(&mut batch).unwrap();
+    let text = port.to_string();
+    let of = |metric: &str, side: &str| value(&batch, metric, &[("port", &text), ("side", side)]);
+    assert_eq!((of("tcp_connections", "server"), of("tcp_connections", "client")), (Some(40.0), Some(40.0)));
+    assert_eq!(
+        (of("tcp_connections_unread", "server"), of("tcp_connections_unread", "client")),
+        (Some(40.0), Some(0.0))
+    );
+    assert_eq!(of("tcp_unread_bytes", "server"), Some(320.0));
+    assert_eq!(value(&batch, "tcp_server_unread_connections", &[("port", &text)]), Some(40.0));
+    let round_trip =
+        |stat| value(&batch, "tcp_round_trip_seconds", &[("port", &text), ("side", "client"), ("stat", stat)]);
+    let [least, mean, most] = ["min", "mean", "max"].map(|stat| round_trip(stat).unwrap());
+    assert!(0.0 < least && least <= mean && mean <= most, "{least} {mean} {most}");
+    drop(pairs);
 }

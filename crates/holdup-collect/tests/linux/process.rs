@@ -168,3 +168,29 @@ fn threads_of_this_process_come_and_go() {
         thread.join().unwrap();
     }
 }
+
+/// A process with a network of its own, where that may be made.
+#[test]
+fn another_network_is_told() {
+    let started = Command::new("unshare").args(["-n", "sleep", "60"]).spawn();
+    let Ok(mut child) = started else { return };
+    // It is another one's once `unshare` has become `sleep`, or has failed.
+    let comm = format!("/proc/{}/comm", child.id());
+    let mut is_there = false;
+    for _ in 0..500 {
+        is_there = std::fs::read_to_string(&comm).is_ok_and(|name| name.trim() == "sleep");
+        if is_there || child.try_wait().unwrap().is_some() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let told = |pid: u32| {
+        let coverage = Process::new(Proc::system(), pid).probe().unwrap();
+        coverage.into_iter().any(|part| part.source == format!("pid:{pid} network"))
+    };
+    let (other, own) = (is_there && told(child.id()), told(std::process::id()));
+    let _ = child.kill();
+    let _ = child.wait();
+    assert!(!own);
+    assert!(other || !is_there, "it has a network of its own");
+}
