@@ -71,6 +71,7 @@ impl Host {
                     "mount the cgroup file systems at /sys/fs/cgroup (in a container: read-only)",
                 ),
                 section("network", network::interfaces, "mount proc at /proc"),
+                section("network queues", network::queues, "allow rtnetlink (AF_NETLINK) in the sandbox"),
                 section("tcp", network::tcp, "mount proc at /proc"),
                 section("sockets", queues::read, "mount proc at /proc"),
                 section("threads", threads::read, "mount proc at /proc"),
@@ -118,6 +119,7 @@ impl Collector for Host {
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let at = clock::now_ns();
         let mut found = settings::read(&self.reader.proc);
+        found.extend(network::settings(&self.reader.proc));
         found.extend(self.reader.cgroup.settings(&self.reader.proc));
         found.extend(mounts::read(&self.reader.proc, "self"));
         if found.is_empty() {

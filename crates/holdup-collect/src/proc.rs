@@ -11,6 +11,7 @@ pub mod keyed;
 pub(crate) mod memory;
 pub mod mountinfo;
 pub mod permissions;
+pub(crate) mod qdiscs;
 pub mod sleeping;
 pub(crate) mod sock_diag;
 pub mod sockets;

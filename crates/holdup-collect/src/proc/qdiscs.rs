@@ -1,0 +1,260 @@
+//! What stands in front of each network interface (its root queueing discipline): how many bytes are queued, how many packets
+//! it dropped or held back, and the rate of a token bucket. Asked of the kernel by rtnetlink, as `tc -s qdisc` does; anybody
+//! may. Classes below the root are not gone through.
+
+use std::io::{Error, Result};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+
+/// `RTM_NEWQDISC` and `RTM_GETQDISC` (linux/rtnetlink.h).
+const NEW_QDISC: u16 = 36;
+const GET_QDISC: u16 = 38;
+
+/// `TC_H_ROOT` (linux/pkt_sched.h).
+const ROOT: u32 = u32::MAX;
+
+/// Attributes (linux/rtnetlink.h, gen_stats.h, pkt_sched.h): kind, options, statistics; of these the bytes and the queue; of a token
+/// bucket's options its parameters and its rate where that is large.
+const KIND: u16 = 1;
+const OPTIONS: u16 = 2;
+const STATISTICS: u16 = 7;
+const STATISTICS_BYTES: u16 = 1;
+const STATISTICS_QUEUE: u16 = 3;
+const BUCKET: u16 = 1;
+const BUCKET_RATE: u16 = 4;
+
+/// Bytes of a netlink header and of `struct tcmsg`.
+const HEADER_BYTES: usize = 16;
+const MESSAGE_BYTES: usize = 20;
+
+/// Room for one part of the answer; the kernel makes them of 32 KiB at most.
+const PART_BYTES: usize = 64 << 10;
+
+/// How long a part of the answer may take, in seconds.
+const PATIENCE_S: libc::time_t = 2;
+
+/// The queueing discipline of one interface.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Qdisc {
+    /// The interface's number.
+    pub interface: u32,
+    /// What it is, e.g. `fq_codel`, `tbf`.
+    pub kind: String,
+    /// Bytes that have gone through it.
+    pub sent_bytes: u64,
+    /// Bytes that wait in it.
+    pub backlog_bytes: u32,
+    /// Packets that it has dropped.
+    pub dropped: u32,
+    /// Packets that it has held back for a rate.
+    pub overlimits: u32,
+    /// Rate of a token bucket, bytes a second.
+    pub rate_bytes_per_second: Option<u64>,
+}
+
+/// The root queueing discipline of every interface of this network namespace.
+///
+/// # Errors
+/// If the kernel can't be asked, or what it says is cut off.
+pub(crate) fn roots(buffer: &mut Vec<u8>) -> Result<Vec<Qdisc>> {
+    let line = open()?;
+    let mut request = [0; HEADER_BYTES + MESSAGE_BYTES];
+    let whole = request.len() as u32;
+    let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
+    request[..4].copy_from_slice(&whole.to_ne_bytes());
+    request[4..6].copy_from_slice(&GET_QDISC.to_ne_bytes());
+    request[6..8].copy_from_slice(&flags.to_ne_bytes());
+    // SAFETY: the bytes are there for the call to read.
+    check(unsafe { libc::send(line.as_raw_fd(), request.as_ptr().cast(), request.len(), 0) })?;
+    buffer.resize(PART_BYTES, 0);
+    let mut found = Vec::new();
+    loop {
+        // SAFETY: the buffer is there for the call to fill.
+        let length = check(unsafe { libc::recv(line.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len(), 0) })?;
+        if length == 0 || part(&buffer[..length], &mut found)? {
+            return Ok(found);
+        }
+    }
+}
+
+/// Name of an interface by its number.
+pub(crate) fn name(interface: u32) -> Option<String> {
+    let mut name = [0_u8; libc::IF_NAMESIZE];
+    // SAFETY: the buffer has the size that the call asks for.
+    let found = unsafe { libc::if_indextoname(interface, name.as_mut_ptr().cast()) };
+    let text = name.split(|byte| *byte == 0).next()?;
+    (!found.is_null()).then(|| String::from_utf8_lossy(text).into_owned())
+}
+
+fn open() -> Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
+    // SAFETY: socket has no preconditions.
+    let number = unsafe { libc::socket(libc::AF_NETLINK, kind, libc::NETLINK_ROUTE) };
+    check(number as isize)?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let line = unsafe { OwnedFd::from_raw_fd(number) };
+    let patience = libc::timeval { tv_sec: PATIENCE_S, tv_usec: 0 };
+    let (value, length) = ((&raw const patience).cast(), size_of::<libc::timeval>() as libc::socklen_t);
+    // SAFETY: the value is a timeval of that length.
+    check(unsafe { libc::setsockopt(number, libc::SOL_SOCKET, libc::SO_RCVTIMEO, value, length) } as isize)?;
+    Ok(line)
+}
+
+fn check(result: isize) -> Result<usize> {
+    usize::try_from(result).map_err(|_| Error::last_os_error())
+}
+
+/// Takes one part of the answer to pieces; says whether it was the last.
+fn part(mut bytes: &[u8], found: &mut Vec<Qdisc>) -> Result<bool> {
+    let cut = || Error::other("rtnetlink: cut off");
+    while !bytes.is_empty() {
+        let length = u32::from_ne_bytes(array(bytes, 0).ok_or_else(cut)?) as usize;
+        let kind = u16::from_ne_bytes(array(bytes, 4).ok_or_else(cut)?);
+        let message = bytes.get(HEADER_BYTES..length).ok_or_else(cut)?;
+        match kind {
+            kind if i32::from(kind) == libc::NLMSG_DONE => return Ok(true),
+            kind if i32::from(kind) == libc::NLMSG_ERROR => {
+                let number = array(message, 0).map_or(0, i32::from_ne_bytes);
+                return Err(Error::from_raw_os_error(number.saturating_neg()));
+            }
+            NEW_QDISC => found.extend(qdisc(message).ok_or_else(cut)?),
+            _ => {}
+        }
+        // The next one begins at a multiple of four.
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+    }
+    Ok(false)
+}
+
+/// One message: `struct tcmsg` (family, interface, handle, parent, information), then attributes. The inner none is one that is not
+/// at the root; the outer one that is cut off.
+fn qdisc(message: &[u8]) -> Option<Option<Qdisc>> {
+    let interface = u32::from_ne_bytes(array(message, 4)?);
+    if u32::from_ne_bytes(array(message, 12)?) != ROOT {
+        return Some(None);
+    }
+    let mut qdisc = Qdisc { interface, ..Qdisc::default() };
+    for (name, value) in attributes(message.get(MESSAGE_BYTES..)?) {
+        match name {
+            KIND => qdisc.kind = String::from_utf8_lossy(value.split(|b| *b == 0).next()?).into_owned(),
+            OPTIONS => qdisc.rate_bytes_per_second = rate(value),
+            STATISTICS => {
+                for (name, value) in attributes(value) {
+                    let number = |at| array(value, at).map(u32::from_ne_bytes);
+                    match name {
+                        STATISTICS_BYTES => qdisc.sent_bytes = u64::from_ne_bytes(array(value, 0)?),
+                        // Packets queued, bytes queued, dropped, requeued, over the limit.
+                        STATISTICS_QUEUE => {
+                            (qdisc.backlog_bytes, qdisc.dropped, qdisc.overlimits) =
+                                (number(4)?, number(8)?, number(16)?);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    // The options of another kind have other attributes of the same numbers.
+    if qdisc.kind != "tbf" {
+        qdisc.rate_bytes_per_second = None;
+    }
+    Some(Some(qdisc))
+}
+
+/// The rate in a token bucket's options.
+fn rate(options: &[u8]) -> Option<u64> {
+    let of = |wanted| attributes(options).find(|(name, _)| *name == wanted).map(|(_, value)| value);
+    let large = of(BUCKET_RATE).and_then(|value| array(value, 0)).map(u64::from_ne_bytes);
+    // `struct tc_ratespec` has its rate last, behind eight bytes of others.
+    large.or_else(|| of(BUCKET).and_then(|value| array(value, 8)).map(|rate| u64::from(u32::from_ne_bytes(rate))))
+}
+
+/// Names and values, as far as they are whole.
+fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+    std::iter::from_fn(move || {
+        let length = usize::from(u16::from_ne_bytes(array(bytes, 0)?));
+        // The two highest bits say that it is nested, or of another byte order.
+        let name = u16::from_ne_bytes(array(bytes, 2)?) & 0x3fff;
+        let value = bytes.get(4..length)?;
+        bytes = bytes.get(length.next_multiple_of(4)..).unwrap_or_default();
+        Some((name, value))
+    })
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(name: u16, value: &[u8]) -> Vec<u8> {
+        let mut bytes = (4 + value.len() as u16).to_ne_bytes().to_vec();
+        bytes.extend(name.to_ne_bytes());
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn message(kind: &[u8], parent: u32) -> Vec<u8> {
+        let words = |words: &[u32]| words.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+        let mut rate = vec![0; 8];
+        rate.extend(words(&[12_500_000]));
+        let statistics = [
+            attribute(STATISTICS_BYTES, &[7_u64.to_ne_bytes().as_slice(), &words(&[1, 0])].concat()),
+            attribute(STATISTICS_QUEUE, &words(&[2, 3_000, 4, 5, 6])),
+        ];
+        let attributes = [
+            attribute(KIND, kind),
+            attribute(OPTIONS, &attribute(BUCKET, &rate)),
+            attribute(STATISTICS, &statistics.concat()),
+        ];
+        let body = [words(&[0, 9, 1, parent, 2]), attributes.concat()].concat();
+        let mut bytes = words(&[(HEADER_BYTES + body.len()) as u32]);
+        bytes.extend(NEW_QDISC.to_ne_bytes());
+        bytes.resize(HEADER_BYTES, 0);
+        bytes.extend(body);
+        bytes
+    }
+
+    #[test]
+    fn a_token_bucket_at_the_root_is_read() {
+        let mut found = Vec::new();
+        let all = [message(b"tbf\0", ROOT), message(b"fq_codel\0", ROOT), message(b"tbf\0", 1)].concat();
+        assert!(!part(&all, &mut found).unwrap());
+        let bucket = Qdisc {
+            interface: 9,
+            kind: "tbf".into(),
+            sent_bytes: 7,
+            backlog_bytes: 3_000,
+            dropped: 4,
+            overlimits: 6,
+            rate_bytes_per_second: Some(12_500_000),
+        };
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0], bucket);
+        assert_eq!((found[1].kind.as_str(), found[1].rate_bytes_per_second), ("fq_codel", None));
+    }
+
+    #[test]
+    fn what_is_cut_off_is_an_error_or_less_and_never_a_panic() {
+        let whole = message(b"tbf\0", ROOT);
+        for end in 1..whole.len() {
+            assert!(part(&whole[..end], &mut Vec::new()).is_err(), "cut at {end}");
+        }
+        let short = [4_u16.to_ne_bytes(), [0; 2]].concat();
+        assert_eq!(attributes(&short).count(), 1);
+        assert_eq!(attributes(&[0; 3]).count(), 0);
+        assert_eq!(attributes(&[0; 8]).count(), 0, "an attribute without a length ends them");
+    }
+
+    #[test]
+    fn this_machine_answers() {
+        // A sandbox may say no; what there is has a name.
+        for qdisc in roots(&mut Vec::new()).unwrap_or_default() {
+            assert!(!qdisc.kind.is_empty() && name(qdisc.interface).is_some(), "{qdisc:?}");
+        }
+        assert_eq!(name(0), None);
+    }
+}
