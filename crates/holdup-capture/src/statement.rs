@@ -1,0 +1,91 @@
+//! Statements without their literals, each kept once. Texts of statements come in here and only digests leave.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+
+/// Statements that are kept at once; above, all are forgotten and learned again.
+const KEPT_MAX: usize = 8192;
+/// Bytes of a digest text that are kept. The digest is of all of it.
+const TEXT_BYTES_MAX: usize = 4096;
+
+/// A statement without its literals.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Statement {
+    pub digest: String,
+    pub digest_text: String,
+}
+
+/// One statement as it was sent: what it is, and which request it belongs to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Said {
+    pub statement: Option<Arc<Statement>>,
+    pub trace_id: Option<Arc<str>>,
+}
+
+/// All statements that were seen.
+#[derive(Debug, Default)]
+pub(crate) struct Statements {
+    by_text: HashMap<String, Arc<Statement>>,
+}
+
+impl Statements {
+    /// What `sql` says.
+    pub fn of(&mut self, sql: &[u8], dialect: Dialect) -> Said {
+        let text = digest_text(sql, dialect);
+        if text.is_empty() {
+            return Said::default();
+        }
+        let statement = match self.by_text.get(text.as_str()) {
+            Some(known) => Arc::clone(known),
+            None => {
+                let statement = Arc::new(Statement { digest: digest_of_text(&text), digest_text: cut(&text) });
+                if self.by_text.len() >= KEPT_MAX {
+                    self.by_text.clear();
+                }
+                // A long text is rare, and would be kept whole for its own sake.
+                if text.len() <= TEXT_BYTES_MAX {
+                    self.by_text.insert(text, Arc::clone(&statement));
+                }
+                statement
+            }
+        };
+        Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from) }
+    }
+}
+
+fn cut(text: &str) -> String {
+    if text.len() <= TEXT_BYTES_MAX {
+        return text.to_owned();
+    }
+    let end = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    format!("{}…", text.get(..end).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_statement_whatever_its_values() {
+        let mut statements = Statements::default();
+        let first = statements.of(b"SELECT 'secret' FROM t WHERE id = 7", Dialect::MySql).statement.unwrap();
+        let second = statements.of(b"SELECT 'other' FROM t WHERE id = 8", Dialect::MySql).statement.unwrap();
+        assert!(Arc::ptr_eq(&first, &second));
+        assert!(!first.digest_text.contains("secret"));
+    }
+
+    #[test]
+    fn bounded() {
+        let mut statements = Statements::default();
+        for n in 0..KEPT_MAX + 10 {
+            statements.of(format!("SELECT a{n}").as_bytes(), Dialect::MySql);
+        }
+        assert!(statements.by_text.len() <= KEPT_MAX);
+        let long = format!("SELECT {}", (0..2000).map(|n| format!("ä{n}")).collect::<Vec<_>>().join(" + "));
+        let said = statements.of(long.as_bytes(), Dialect::MySql).statement.unwrap();
+        assert!(said.digest_text.len() <= TEXT_BYTES_MAX + 3);
+        assert_eq!(said.digest, digest_of_text(&digest_text(long.as_bytes(), Dialect::MySql)));
+    }
+}
