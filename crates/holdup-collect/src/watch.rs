@@ -23,6 +23,10 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
     #[cfg(feature = "mysql")]
     ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements", crate::mysql::make),
+    #[cfg(feature = "postgresql")]
+    ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and what they wait for, counters, statements; its log with ?log=PATH", crate::postgres::make),
+    #[cfg(feature = "postgresql")]
+    ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
     ("tracepoints", "tracepoints", "the kernel's own account of disk requests and of calls on files, as root: size, sequence, time", crate::tracepoints::make),
     ("log:", "log:/var/log/app.log", "a log that is followed: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),

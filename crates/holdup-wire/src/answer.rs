@@ -38,6 +38,8 @@ impl Failure {
 #[derive(Default)]
 pub(crate) struct Answer {
     keeps_row: bool,
+    /// Not the first row only is kept.
+    pub(crate) keeps_every_row: bool,
     /// The statement at work has no row yet.
     wants_row: bool,
     pub(crate) rows: u64,
@@ -55,6 +57,7 @@ impl Answer {
         self.columns_begin();
         *self = Self {
             keeps_row,
+            keeps_every_row: self.keeps_every_row,
             wants_row: keeps_row,
             names: std::mem::take(&mut self.names),
             columns: std::mem::take(&mut self.columns),
@@ -91,7 +94,7 @@ impl Answer {
         self.columns.push(column);
     }
 
-    /// Hands on the first row.
+    /// Hands on a row.
     ///
     /// # Errors
     /// It has not as many values as there are columns.
@@ -101,7 +104,7 @@ impl Answer {
         values: &[Option<&[u8]>],
         events: &mut Events<'_>,
     ) -> Result<(), Error> {
-        self.wants_row = false;
+        self.no_row();
         if values.len() != self.names.len() {
             return Err(Error::Protocol("a row has more or fewer values than there are columns"));
         }
@@ -109,9 +112,9 @@ impl Answer {
         Ok(())
     }
 
-    /// No row of this statement is kept.
+    /// This row is not kept; the next is only if all are.
     pub(crate) fn no_row(&mut self) {
-        self.wants_row = false;
+        self.wants_row &= self.keeps_every_row;
     }
 
     /// Tells how it ended.

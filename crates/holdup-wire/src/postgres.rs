@@ -133,6 +133,10 @@ impl Postgres {
         Ok(())
     }
 
+    pub(crate) fn keep_every_row(&mut self) {
+        self.answer.keeps_every_row = true;
+    }
+
     pub(crate) fn quit(&mut self) {
         if matches!(self.state, State::Idle | State::Busy | State::RollingBack) {
             self.terminate();

@@ -135,6 +135,14 @@ impl Session {
         either!(self, speech => speech.execute(statements, keep_row, comment))
     }
 
+    /// From now on, where rows are asked for, every row of PostgreSQL is handed on that is at most 1 MiB: for who reads the server's
+    /// own tables. Memory is the caller's to bound.
+    pub fn keep_every_row(&mut self) {
+        if let Speech::Postgres(postgres) = &mut self.speech {
+            postgres.keep_every_row();
+        }
+    }
+
     /// Says goodbye. The caller sends the rest of the output and closes the socket; nothing can be executed any more.
     pub fn quit(&mut self) {
         either!(self, speech => speech.quit());

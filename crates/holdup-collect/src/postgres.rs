@@ -1,0 +1,224 @@
+//! PostgreSQL 10 and later: sessions with what they wait for and whom, counters, settings, statements with the server's
+//! own timing, and from its log single executions with the trace id that the application put into their text.
+//!
+//! It reads in a session that can't write, with short limits, every statement marked and left out of what is recorded.
+//! It switches nothing on. Vacuum, tables, indexes and plans are not read yet.
+
+mod address;
+mod counters;
+mod log;
+mod probe;
+mod server;
+mod sessions;
+mod statements;
+mod tls;
+
+use holdup_recording::rows::Sample;
+use holdup_recording::{Batch, Coverage, Labels, clock};
+
+use self::address::Address;
+use self::counters::Counters;
+use self::log::Log;
+use self::probe::Parts;
+use self::server::{Failure, Server};
+use self::statements::Texts;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+#[doc(hidden)]
+pub use self::log::fuzz;
+
+/// The collector for `postgresql://user[:password]@host[:port][/database][?sslmode=…&password_env=VAR&password_file=PATH&log=PATH]`.
+///
+/// # Errors
+/// If the address is not understood, or a file or variable it names is not there.
+pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let address = Address::parse(address)?;
+    Ok(Box::new(PostgreSql {
+        source: address.source(),
+        log: address.log.clone().map(Log::new),
+        address,
+        partial: options.partial,
+        server: None,
+        parts: Parts::default(),
+        texts: Texts::default(),
+        counters: Counters::default(),
+    }))
+}
+
+struct PostgreSql {
+    source: String,
+    address: Address,
+    partial: bool,
+    /// Empty before the first connection and after a loss.
+    server: Option<Server>,
+    parts: Parts,
+    texts: Texts,
+    counters: Counters,
+    log: Option<Log>,
+}
+
+impl Collector for PostgreSql {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let server = Server::connect(&self.address).map_err(|failure| self.unusable(failure))?;
+        let found = probe::find(&server, &self.address).map_err(|failure| self.unusable(failure))?;
+        if let Some((why, grant)) = found.missing
+            && !self.partial
+        {
+            return Err(ProbeError::MissingGrant { source_name: self.source(), why, grant });
+        }
+        self.parts = found.parts;
+        self.server = Some(server);
+        if let Some(log) = &mut self.log {
+            // What stands there already is of the time before.
+            log.skip_to_end();
+        }
+        Ok(found.coverage)
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let server = self.connected()?;
+        let mut reads = Reads::default();
+        reads.note("settings", counters::settings(&server, &self.source, batch));
+        self.finish(server, reads)
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        // The log is there also when the server lets nobody in.
+        let log = self.follow(batch);
+        let server = match self.connected() {
+            Ok(server) => server,
+            Err(failure) => {
+                return Err(ReadError(log.map_or(failure.to_string(), |log| format!("{failure}; {log}"))));
+            }
+        };
+        let source = self.source.as_str();
+        let mut reads = Reads { failures: log.into_iter().collect(), lost: false };
+        // Without the right to see others' it would look as if they did nothing: no row is better than a wrong one.
+        if self.parts.sessions {
+            let size = self.parts.query_size;
+            reads.note("sessions", sessions::sample(&server, source, size, &self.texts, batch));
+        }
+        if !reads.lost {
+            reads.note("counters", self.counters.sample(&server, source, batch));
+        }
+        if let Some((schema, has_plan_times)) = &self.parts.statements
+            && !reads.lost
+        {
+            let read = statements::digests(&server, schema, *has_plan_times, source, &mut self.texts, batch);
+            reads.note("statements", read);
+        }
+        self.finish(server, reads)
+    }
+}
+
+impl PostgreSql {
+    /// Reads what the log has had since; in words what went wrong.
+    fn follow(&mut self, batch: &mut Batch) -> Option<String> {
+        let (log, form) = (self.log.as_mut()?, self.parts.log.as_ref()?);
+        log.sample(form, &self.source, batch).err().map(|error| format!("log: {error}"))
+    }
+
+    /// The connection, made anew if it was lost. It is taken out, for [`finish`](Self::finish) to put back if it is still good.
+    fn connected(&mut self) -> Result<Server, ReadError> {
+        if let Some(server) = self.server.take() {
+            return Ok(server);
+        }
+        let reconnect = || {
+            let server = Server::connect(&self.address)?;
+            let parts = probe::find(&server, &self.address)?.parts;
+            Ok((server, parts))
+        };
+        let (server, parts) =
+            reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
+        // Settings may differ after a restart.
+        self.parts = parts;
+        Ok(server)
+    }
+
+    fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
+        if !reads.lost {
+            self.server = Some(server);
+        }
+        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
+    }
+
+    fn unusable(&self, failure: Failure) -> ProbeError {
+        let source_name = self.source();
+        match failure {
+            Failure::Login(words) => {
+                let given = if self.address.password.reveal().is_empty() { "not given" } else { "given" };
+                let why = format!("{words} (user {}, password {given})", self.address.user);
+                ProbeError::Denied { source_name, why }
+            }
+            Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },
+            Failure::Lost(_) | Failure::Silent(_) => {
+                let why = format!(
+                    "{failure}; does the server run, is this its port, and has it room for one more connection?"
+                );
+                ProbeError::Unreachable { source_name, why }
+            }
+        }
+    }
+}
+
+/// How the parts of one sample went.
+#[derive(Default)]
+struct Reads {
+    failures: Vec<String>,
+    /// The connection is of no use any more.
+    lost: bool,
+}
+
+impl Reads {
+    fn note<T>(&mut self, part: &str, result: Result<T, Failure>) -> Option<T> {
+        result
+            .inspect_err(|failure| {
+                // What was to be answered may still arrive: a connection that fell silent is out of step.
+                self.lost |= !matches!(failure, Failure::Server(..));
+                self.failures.push(format!("{part}: {failure}"));
+            })
+            .ok()
+    }
+}
+
+/// The window in which something was read.
+struct Read<'a> {
+    source: &'a str,
+    begun_at: i64,
+    ended_at: i64,
+}
+
+impl<'a> Read<'a> {
+    fn begin(source: &'a str) -> Self {
+        let now = clock::now_ns();
+        Self { source, begun_at: now, ended_at: now }
+    }
+
+    fn end(&mut self) {
+        self.ended_at = clock::now_ns();
+    }
+
+    fn window_ns(&self) -> i64 {
+        self.ended_at - self.begun_at
+    }
+
+    fn at(&self) -> i64 {
+        self.begun_at + self.window_ns() / 2
+    }
+
+    fn sample(&self, metric: &str, labels: Labels, value: f64) -> Sample {
+        Sample {
+            observed_at: self.at(),
+            window_ns: self.window_ns(),
+            source: self.source.to_owned(),
+            metric: metric.to_owned(),
+            labels,
+            value,
+        }
+    }
+}

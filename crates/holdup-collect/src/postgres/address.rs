@@ -1,0 +1,213 @@
+//! `postgresql://user[:password]@host[:port][/database][?…]` -> where to go and as whom, as libpq reads it where it reads it
+//! too. Passwords come from the address, a variable of the environment or a file, and go nowhere but to the server: they
+//! are in no name, error or `Debug`.
+
+use std::path::PathBuf;
+
+use holdup_wire::Secret;
+
+use crate::ProbeError;
+
+/// Variables of the environment that are looked at if the address names no other place for the password.
+const PASSWORD_VARIABLES: &[&str] = &["HOLDUP_POSTGRESQL_PASSWORD", "PGPASSWORD"];
+
+const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=PATH, password_env=VAR, \
+     password_file=PATH, host=/SOCKET/FOLDER, log=PATH";
+
+/// A server, the account to use there, and its log.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// Name or address; or the folder of its Unix socket.
+    pub(super) host: String,
+    pub(super) port: u16,
+    pub(super) user: String,
+    pub(super) password: Secret,
+    pub(super) database: String,
+    pub(super) tls: Tls,
+    /// Certificates to trust in place of the machine's.
+    pub(super) root_certificates: Option<PathBuf>,
+    /// The server's log, or the folder it writes its logs to.
+    pub(super) log: Option<PathBuf>,
+}
+
+/// Whether the connection is encrypted, as libpq's `sslmode` calls it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tls {
+    Disable,
+    /// If the server offers it.
+    Prefer,
+    /// With whoever answers.
+    Require,
+    /// With a certificate of a trusted authority.
+    VerifyCa,
+    /// And for this host name.
+    VerifyFull,
+}
+
+impl Address {
+    /// Reads an address and, where it says so, the files and variables it names. The error never repeats a password.
+    pub(super) fn parse(address: &str) -> Result<Self, ProbeError> {
+        read(address).map_err(|why| {
+            ProbeError::BadAddress(format!(
+                "--watch postgresql://…: {why}; it reads postgresql://user[:password]@host[:port][/database][?{PARAMETERS}]"
+            ))
+        })
+    }
+
+    /// Name of the source in all tables.
+    pub(super) fn source(&self) -> String {
+        format!("postgresql://{}:{}", self.host, self.port)
+    }
+}
+
+fn read(address: &str) -> Result<Address, String> {
+    let rest = address
+        .strip_prefix("postgresql://")
+        .or(address.strip_prefix("postgres://"))
+        .ok_or("it does not begin with postgresql://")?;
+    // A password may hold `@`, `/` and `?` as they are: the last `@` parts it from the host.
+    let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let (place, database) = place.split_once('/').unwrap_or((place, ""));
+    let (user, password) = match account.split_once(':') {
+        Some((user, password)) => (decoded(user)?, Some(decoded(password)?)),
+        None => (decoded(account)?, None),
+    };
+    let (host, port) = host_and_port(place)?;
+    let mut found = Address {
+        host,
+        port,
+        user,
+        password: Secret::default(),
+        database: decoded(database)?,
+        tls: Tls::Prefer,
+        root_certificates: None,
+        log: None,
+    };
+    let mut password = password;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let value = decoded(value)?;
+        match name {
+            "sslmode" => {
+                found.tls = match value.as_str() {
+                    "disable" => Tls::Disable,
+                    "allow" | "prefer" => Tls::Prefer,
+                    "require" => Tls::Require,
+                    "verify-ca" => Tls::VerifyCa,
+                    "verify-full" => Tls::VerifyFull,
+                    _ => {
+                        return Err(format!(
+                            "sslmode={value} is none of disable, prefer, require, verify-ca, verify-full"
+                        ));
+                    }
+                }
+            }
+            "sslrootcert" => found.root_certificates = Some(PathBuf::from(value)),
+            "host" => found.host = value,
+            "log" => found.log = Some(PathBuf::from(value)),
+            "password_env" => {
+                let read =
+                    std::env::var(&value).map_err(|_| format!("the environment has no {value} (password_env)"))?;
+                password = Some(read);
+            }
+            "password_file" => {
+                let text =
+                    std::fs::read_to_string(&value).map_err(|error| format!("password_file={value}: {error}"))?;
+                password = Some(text.lines().next().unwrap_or_default().to_owned());
+            }
+            _ => return Err(format!("{name} is no parameter")),
+        }
+    }
+    if found.host.is_empty() {
+        return Err("the host is missing".to_owned());
+    }
+    if found.user.is_empty() {
+        return Err("the user is missing".to_owned());
+    }
+    if found.database.is_empty() {
+        found.database.clone_from(&found.user);
+    }
+    let password = password.or_else(|| PASSWORD_VARIABLES.iter().find_map(|name| std::env::var(name).ok()));
+    found.password = Secret::new(password.unwrap_or_default());
+    Ok(found)
+}
+
+fn host_and_port(place: &str) -> Result<(String, u16), String> {
+    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':')),
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Ok(5432), str::parse).ok().filter(|port| *port > 0);
+    Ok((decoded(host)?, port.ok_or("behind the host's colon there is no port number (is a `@` missing?)")?))
+}
+
+/// `text` with `%XX` as the bytes they stand for.
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit =
+            || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+        match (digit(), digit()) {
+            (Some(high), Some(low)) => out.push(high << 4 | low),
+            _ => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
+        }
+    }
+    String::from_utf8(out).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        let full =
+            Address::parse("postgresql://u%40x:p%3a@ss?/%25@[::1]:5433/shop?sslmode=verify-full&log=/l/a.csv").unwrap();
+        assert_eq!(
+            (full.user.as_str(), full.host.as_str(), full.port, full.database.as_str()),
+            ("u@x", "::1", 5433, "shop")
+        );
+        assert_eq!((full.tls, full.log), (Tls::VerifyFull, Some("/l/a.csv".into())));
+        assert_eq!(full.password.reveal(), "p:@ss?/%");
+        let short = Address::parse("postgres://u@db").unwrap();
+        assert_eq!(
+            (short.source().as_str(), short.database.as_str(), short.tls),
+            ("postgresql://db:5432", "u", Tls::Prefer)
+        );
+        assert_eq!(Address::parse("postgresql://u@/x?host=/run/postgresql").unwrap().host, "/run/postgresql");
+    }
+
+    #[test]
+    fn passwords_from_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let plain = dir.path().join("plain");
+        std::fs::write(&plain, "s3cr3t-canary\n").unwrap();
+        let read = Address::parse(&format!("postgresql://me@h?password_file={}", plain.display())).unwrap();
+        assert_eq!(read.password.reveal(), "s3cr3t-canary");
+        assert!(!format!("{read:?} {}", read.source()).contains("canary"));
+    }
+
+    #[test]
+    fn bad_ones_say_what_is_wrong_and_not_the_password() {
+        for (address, wrong) in [
+            ("postgresql://u:canary@h:0", "port"),
+            ("postgresql://u:canary@", "host"),
+            ("postgresql://:canary@h", "user"),
+            ("postgresql://u:canary@h?socket=x", "socket"),
+            ("postgresql://u:canary@h?sslmode=x", "sslmode"),
+            ("postgresql://u:canary%2@h", "%25"),
+            ("postgresql://u:canary", "@"),
+            ("postgresql://u:canary@h?password_env=HOLDUP_TEST_NO_SUCH", "HOLDUP_TEST_NO_SUCH"),
+            ("postgresql://u:canary@h?password_file=/nonexistent/x", "/nonexistent/x"),
+        ] {
+            let text = Address::parse(address).unwrap_err().to_string();
+            assert!(text.contains(wrong) && !text.contains("canary"), "{address}: {text}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The server's log, followed as it grows: `duration: … statement: …` and auto_explain's plans become executions with the
+//! session, the server's own time and the trace id. As text (by `log_line_prefix`), CSV or JSON, which the file's name
+//! tells; over rotations, half lines and whatever texts stand in it. Parameters and plans are not kept.
+
+mod csv;
+mod execution;
+mod prefix;
+mod text;
+
+use std::fs::{File, Metadata};
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use holdup_recording::rows::Event;
+use holdup_recording::{Batch, Labels, clock};
+
+pub(super) use self::prefix::Prefix;
+
+/// Most bytes that are taken at a sample.
+const READ_BYTES: u64 = 8 << 20;
+
+/// Most bytes of one entry that are kept.
+const ENTRY_BYTES: usize = 1 << 20;
+
+/// Most executions of a sample.
+const EXECUTIONS: usize = 2_000;
+
+/// How a log is to be read: what the server's settings say.
+#[derive(Clone, Debug)]
+pub(super) struct Form {
+    pub(super) prefix: Prefix,
+    /// What its clock shows above UTC.
+    pub(super) zone_seconds: i64,
+    /// `log_min_duration_statement`, if it is on: an execution that is logged by it is not taken from its plan as well.
+    pub(super) statement_threshold_ms: Option<f64>,
+}
+
+/// What the file's name says it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Csv,
+    Json,
+}
+
+impl Kind {
+    fn of(path: &Path) -> Self {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("csv") => Self::Csv,
+            Some("json") => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// One message of the log.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Entry {
+    /// Nanoseconds since the epoch.
+    at: Option<i64>,
+    pid: Option<i64>,
+    database: Option<String>,
+    severity: String,
+    message: String,
+}
+
+/// The file that is written to: `path`, or if that is a folder, the one in it that was changed last.
+pub(super) fn newest(path: &Path) -> std::io::Result<PathBuf> {
+    if !path.is_dir() {
+        return File::open(path).map(|_| path.to_owned());
+    }
+    let changed = |entry: std::io::Result<std::fs::DirEntry>| {
+        let entry = entry.ok()?;
+        let metadata = entry.metadata().ok()?;
+        metadata.is_file().then(|| (metadata.modified().ok(), entry.path()))
+    };
+    let found = std::fs::read_dir(path)?.filter_map(changed).max();
+    let (_, file) = found.ok_or_else(|| std::io::Error::other("there is no file in it"))?;
+    File::open(&file).map(|_| file)
+}
+
+/// Whether the log is text, not CSV or JSON.
+pub(super) fn is_text(path: &Path) -> bool {
+    newest(path).is_ok_and(|file| Kind::of(&file) == Kind::Text)
+}
+
+struct Open {
+    file: File,
+    identity: (u64, u64),
+    offset: u64,
+    kind: Kind,
+}
+
+/// A log that is being followed.
+pub(super) struct Log {
+    path: PathBuf,
+    open: Option<Open>,
+    /// What was read of an entry that may go on.
+    pending: Vec<u8>,
+}
+
+impl Log {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, open: None, pending: Vec::new() }
+    }
+
+    /// What is there now is passed over.
+    pub(super) fn skip_to_end(&mut self) {
+        self.pending.clear();
+        self.open = newest(&self.path).ok().and_then(|path| open(&path).ok());
+        if let Some(open) = &mut self.open {
+            open.offset = open.file.metadata().map_or(0, |metadata| metadata.len());
+        }
+    }
+
+    /// Executions that were logged since the last call.
+    pub(super) fn sample(&mut self, form: &Form, source: &str, batch: &mut Batch) -> std::io::Result<()> {
+        let now = clock::now_ns();
+        let mut entries = Vec::new();
+        let skipped = self.entries(form, &mut entries)?;
+        let before = batch.statements.len();
+        let mut left_out = 0_u64;
+        for entry in &entries {
+            let Some(statement) = execution::of(entry, form, source, now) else { continue };
+            if batch.statements.len() - before < EXECUTIONS {
+                batch.statements.push(statement);
+            } else {
+                left_out += 1;
+            }
+        }
+        let mut say = |kind: &str, text: String| {
+            let (source, kind) = (source.to_owned(), kind.to_owned());
+            batch.events.push(Event { observed_at: now, source, kind, text, labels: Labels::none() });
+        };
+        if left_out > 0 {
+            say("sampled", format!("{left_out} executions of the log were left out: more than {EXECUTIONS} at once"));
+        }
+        if skipped > 0 {
+            say("gap", format!("{skipped} bytes of the log were passed over: it grows faster than it is read"));
+        }
+        Ok(())
+    }
+
+    /// Entries that are whole by now, and how many bytes were passed over.
+    fn entries(&mut self, form: &Form, entries: &mut Vec<Entry>) -> std::io::Result<u64> {
+        let current = newest(&self.path)?;
+        let metadata = std::fs::metadata(&current)?;
+        let mut skipped = 0;
+        // The end of a file that was renamed, and then the new one.
+        if let Some(open) = &mut self.open
+            && open.identity != identity(&metadata)
+        {
+            let (kind, more) = (open.kind, read(open, &mut skipped)?);
+            self.pending.extend(more);
+            self.take(kind, true, form, entries);
+            self.open = None;
+        }
+        if self.open.is_none() {
+            self.pending.clear();
+            self.open = Some(open(&current)?);
+        }
+        if let Some(open) = &mut self.open {
+            if metadata.len() < open.offset {
+                // It was emptied in place.
+                open.offset = 0;
+                self.pending.clear();
+            }
+            let (kind, more) = (open.kind, read(open, &mut skipped)?);
+            if skipped > 0 {
+                self.pending.clear();
+            }
+            let is_over = more.is_empty();
+            self.pending.extend(more);
+            self.take(kind, is_over, form, entries);
+        }
+        Ok(skipped)
+    }
+
+    /// Takes entries out of what was read; the last one only if it `is_over`.
+    fn take(&mut self, kind: Kind, is_over: bool, form: &Form, entries: &mut Vec<Entry>) {
+        let used = match kind {
+            Kind::Text => text::entries(&self.pending, is_over, form, entries),
+            Kind::Csv => csv::entries(&self.pending, form, entries),
+            Kind::Json => json(&self.pending, form, entries),
+        };
+        self.pending.drain(..used.min(self.pending.len()));
+        // Whatever this is, it is no entry that would be kept.
+        if self.pending.len() > 4 * ENTRY_BYTES {
+            self.pending.clear();
+        }
+    }
+}
+
+fn open(path: &Path) -> std::io::Result<Open> {
+    let file = File::open(path)?;
+    let identity = identity(&file.metadata()?);
+    Ok(Open { file, identity, offset: 0, kind: Kind::of(path) })
+}
+
+fn identity(metadata: &Metadata) -> (u64, u64) {
+    (metadata.dev(), metadata.ino())
+}
+
+/// What is new in a file, at most [`READ_BYTES`] of its end.
+fn read(open: &mut Open, skipped: &mut u64) -> std::io::Result<Vec<u8>> {
+    let behind = open.file.metadata()?.len().saturating_sub(open.offset);
+    if behind > READ_BYTES {
+        *skipped += behind - READ_BYTES;
+        open.offset += behind - READ_BYTES;
+    }
+    open.file.seek(SeekFrom::Start(open.offset))?;
+    let mut bytes = Vec::new();
+    (&open.file).take(READ_BYTES).read_to_end(&mut bytes)?;
+    open.offset += bytes.len() as u64;
+    Ok(bytes)
+}
+
+/// Entries of JSON lines (`log_destination = jsonlog`, since 15); how many bytes they are.
+fn json(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
+    let used = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    for line in bytes.get(..used).unwrap_or_default().split(|byte| *byte == b'\n') {
+        let Ok(object) = serde_json::from_slice::<serde_json::Value>(line) else { continue };
+        let word = |name: &str| object.get(name).and_then(serde_json::Value::as_str).map(str::to_owned);
+        entries.push(Entry {
+            at: word("timestamp").and_then(|text| prefix::time(&text, form.zone_seconds)).map(|(at, _)| at),
+            pid: object.get("pid").and_then(serde_json::Value::as_i64),
+            database: word("dbname"),
+            severity: word("error_severity").unwrap_or_default(),
+            message: word("message").unwrap_or_default(),
+        });
+    }
+    used
+}
+
+/// For the fuzzer: any bytes as a log of any form, cut anywhere; the rows are as many as the entries can give.
+#[doc(hidden)]
+pub fn fuzz(prefix: &str, kind: u8, cut: usize, bytes: &[u8]) -> Batch {
+    let form = Form { prefix: Prefix::of(prefix), zone_seconds: 0, statement_threshold_ms: None };
+    let kind = [Kind::Text, Kind::Csv, Kind::Json][usize::from(kind) % 3];
+    let mut log = Log::new(PathBuf::new());
+    let (mut entries, mut batch) = (Vec::new(), Batch::default());
+    let (head, tail) = bytes.split_at(cut.min(bytes.len()));
+    for (part, is_over) in [(head, false), (tail, false), (&b""[..], true)] {
+        log.pending.extend(part);
+        log.take(kind, is_over, &form, &mut entries);
+    }
+    batch.statements = entries.iter().filter_map(|entry| execution::of(entry, &form, "fuzz", 0)).collect();
+    batch
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! What can be read of this server by this account, and what would give the rest. It reads; it switches nothing on.
+
+use holdup_recording::{Coverage, CoverageState};
+
+use super::address::Address;
+use super::log::{self, Prefix};
+use super::server::{Failure, Server};
+
+/// What can be read.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts {
+    /// Whether others' sessions show what they do.
+    pub(super) sessions: bool,
+    /// `track_activity_query_size`: bytes of a statement that sessions show, and one.
+    pub(super) query_size: usize,
+    /// The schema of `pg_stat_statements`, quoted, and whether it counts planning apart.
+    pub(super) statements: Option<(String, bool)>,
+    /// How its log is to be read.
+    pub(super) log: Option<log::Form>,
+}
+
+/// What was found out.
+pub(super) struct Found {
+    pub(super) parts: Parts,
+    pub(super) coverage: Vec<Coverage>,
+    /// What the account may not do, and the grant that would change it.
+    pub(super) missing: Option<(String, String)>,
+}
+
+const STATEMENTS: &str = " pg_stat_statements";
+const TEXTS: &str = " statement texts";
+const LOG: &str = " log";
+
+/// Finds out what can be read.
+pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure> {
+    let source = address.source();
+    let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
+    let may = server.value(
+        "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') OR rolsuper FROM pg_roles WHERE rolname = current_user",
+    )?;
+    let mut parts = Parts { sessions: may.as_deref() == Some("t"), ..Parts::default() };
+    let mut own = entry(&source, "");
+    let mut missing = None;
+    if !parts.sessions {
+        let grant = format!("GRANT pg_monitor TO {account};");
+        let why = format!(
+            "account {account}: without pg_monitor (or pg_read_all_stats) it sees neither what other sessions do nor their statements"
+        );
+        (own.state, own.why, own.enable) = (CoverageState::Partial, Some(why.clone()), Some(grant.clone()));
+        missing = Some((why, grant));
+    } else if !(10..=18).contains(&server.major()) {
+        own.why =
+            Some(format!("PostgreSQL {} is newer or older than those that were tried (10 to 18)", server.major()));
+    }
+    let statements = statements(server, &source, &mut parts)?;
+    let texts = texts(server, &source, &mut parts)?;
+    let log = log(server, address, &source, &mut parts)?;
+    Ok(Found { parts, coverage: vec![own, statements, texts, log], missing })
+}
+
+fn entry(source: &str, part: &str) -> Coverage {
+    Coverage {
+        source: format!("{source}{part}"),
+        state: CoverageState::Complete,
+        why: None,
+        enable: None,
+        cpu_ratio: None,
+        reads_total: 0,
+        gaps_total: 0,
+    }
+}
+
+/// The entry of the counters by statement.
+fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
+    let mut entry = entry(source, STATEMENTS);
+    let absent = |why: String, enable: String, entry: Coverage| Coverage {
+        state: CoverageState::Absent,
+        why: Some(why),
+        enable: Some(enable),
+        ..entry
+    };
+    let found = server.rows(
+        "SELECT quote_ident(nspname), extversion FROM pg_extension JOIN pg_namespace ON pg_namespace.oid = extnamespace \
+         WHERE extname = 'pg_stat_statements'",
+    )?;
+    let database = server.value("SELECT quote_ident(current_database())")?.unwrap_or_default();
+    let create = format!("CREATE EXTENSION pg_stat_statements; (in database {database})");
+    let preloaded = server.setting("shared_preload_libraries")?;
+    // Who may not see the setting can still try.
+    if let Some(libraries) = preloaded.filter(|libraries| !libraries.contains("pg_stat_statements")) {
+        let all = if libraries.is_empty() { String::new() } else { format!("{libraries}, ") };
+        let enable = format!(
+            "ALTER SYSTEM SET shared_preload_libraries = '{all}pg_stat_statements'; restart the server; {create}"
+        );
+        return Ok(absent(
+            "the server does not load it: which statements take the time can't be told".to_owned(),
+            enable,
+            entry,
+        ));
+    }
+    let Some(row) = found.rows.first() else {
+        return Ok(absent(format!("database {database} does not have the extension"), create, entry));
+    };
+    let schema = row.text(0).unwrap_or("public").to_owned();
+    let version = row.text(1).unwrap_or_default();
+    let minor: i64 = version.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(0);
+    let has_plan_times = !version.starts_with("1.") || minor >= 8;
+    match server.rows(&format!("SELECT 1 FROM {schema}.pg_stat_statements(false) LIMIT 1")) {
+        Ok(_) => {}
+        Err(failure @ Failure::Server(..)) => {
+            return Ok(absent(
+                failure.to_string(),
+                format!("GRANT pg_read_all_stats TO current_user; {create}"),
+                entry,
+            ));
+        }
+        Err(failure) => return Err(failure),
+    }
+    if !parts.sessions {
+        let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
+        return Ok(absent(
+            "the account may not read others' statements".to_owned(),
+            format!("GRANT pg_monitor TO {account};"),
+            entry,
+        ));
+    }
+    if has_plan_times && server.setting("pg_stat_statements.track_planning")?.as_deref() != Some("on") {
+        entry.why = Some("the time of planning is not counted (pg_stat_statements.track_planning is off)".to_owned());
+    }
+    parts.statements = Some((schema, has_plan_times));
+    Ok(entry)
+}
+
+/// The entry of what sessions show of their statements.
+fn texts(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
+    let mut entry = entry(source, TEXTS);
+    if server.setting("track_activities")?.as_deref() == Some("off") {
+        entry.state = CoverageState::Absent;
+        entry.why = Some("track_activities is off: sessions do not show what they run".to_owned());
+        entry.enable = Some("ALTER SYSTEM SET track_activities = on; SELECT pg_reload_conf();".to_owned());
+        return Ok(entry);
+    }
+    let size = server.value("SELECT setting FROM pg_settings WHERE name = 'track_activity_query_size'")?;
+    parts.query_size = size.and_then(|size| size.parse().ok()).unwrap_or(1024);
+    if parts.query_size < 4096 {
+        entry.state = CoverageState::Partial;
+        entry.why = Some(format!(
+            "the server keeps {} bytes of a session's statement: a trace id behind that is not seen (put it first, see docs/trace-ids.md)",
+            parts.query_size.saturating_sub(1)
+        ));
+        entry.enable = Some("ALTER SYSTEM SET track_activity_query_size = '16kB'; restart the server".to_owned());
+    }
+    if server.major() >= 14 && server.setting("compute_query_id")?.as_deref() == Some("off") {
+        entry.state = CoverageState::Partial;
+        entry.why = Some("compute_query_id is off: a statement that is cut off can't be told by its id".to_owned());
+        entry.enable = Some("ALTER SYSTEM SET compute_query_id = auto; SELECT pg_reload_conf();".to_owned());
+    }
+    Ok(entry)
+}
+
+/// The entry of single executions, which only the log has.
+fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> Result<Coverage, Failure> {
+    let mut entry = entry(source, LOG);
+    let setting = |name: &str| server.setting(name).map(Option::unwrap_or_default);
+    let (minimum, sample, plans) = (
+        setting("log_min_duration_statement")?,
+        setting("log_min_duration_sample")?,
+        setting("auto_explain.log_min_duration")?,
+    );
+    let is_on = |value: &str| !value.is_empty() && value != "-1";
+    const SWITCH_ON: &str = "ALTER SYSTEM SET log_min_duration_statement = '100ms'; SELECT pg_reload_conf();";
+    let Some(path) = &address.log else {
+        entry.state = CoverageState::Absent;
+        entry.why =
+            Some("no log was named: single executions, their time and their trace ids can't be seen".to_owned());
+        let file = if server.major() >= 10 { server.value("SELECT current_setting('log_directory')")? } else { None };
+        let place = file.unwrap_or_else(|| "PATH".to_owned());
+        let switch = if is_on(&minimum) || is_on(&plans) { "" } else { SWITCH_ON };
+        entry.enable =
+            Some(format!("{switch} add ?log=FILE to the address (log_directory is {place})").trim().to_owned());
+        return Ok(entry);
+    };
+    let prefix = setting("log_line_prefix")?;
+    // What the log's clock shows above UTC, in seconds, now.
+    let zone = server.value(
+        "SELECT extract(epoch FROM (now() AT TIME ZONE current_setting('log_timezone')) - (now() AT TIME ZONE 'UTC'))::bigint",
+    )?;
+    let threshold_ms = server
+        .value("SELECT setting FROM pg_settings WHERE name = 'log_min_duration_statement'")?
+        .and_then(|value| value.parse::<f64>().ok())
+        .filter(|value| *value >= 0.0);
+    let form = log::Form {
+        prefix: Prefix::of(&prefix),
+        zone_seconds: zone.and_then(|zone| zone.parse().ok()).unwrap_or(0),
+        statement_threshold_ms: threshold_ms,
+    };
+    if let Err(error) = log::newest(path) {
+        entry.state = CoverageState::Absent;
+        entry.why = Some(format!("{}: {error}", path.display()));
+        entry.enable = Some("run holdup on the server's machine, as somebody who may read its log".to_owned());
+        return Ok(entry);
+    }
+    let is_text = log::is_text(path);
+    let mut lacks = Vec::new();
+    let mut enable = Vec::new();
+    if !is_on(&minimum) && !is_on(&plans) && !is_on(&sample) {
+        lacks.push("log_min_duration_statement is off, as auto_explain: the log holds no executions".to_owned());
+        enable.push(SWITCH_ON);
+    }
+    if is_text && !(form.prefix.has_time() && form.prefix.has_pid()) {
+        lacks.push(format!(
+            "log_line_prefix is '{prefix}': without %m and %p an execution has neither time nor session"
+        ));
+        enable.push("ALTER SYSTEM SET log_line_prefix = '%m [%p] %q%u@%d '; SELECT pg_reload_conf();");
+    }
+    let language = setting("lc_messages")?;
+    if !(language.is_empty()
+        || language.starts_with("C")
+        || language.starts_with("POSIX")
+        || language.starts_with("en"))
+    {
+        lacks.push(format!("lc_messages is {language}: only English messages are understood"));
+        enable.push("ALTER SYSTEM SET lc_messages = 'C'; SELECT pg_reload_conf();");
+    }
+    if !lacks.is_empty() {
+        entry.state = CoverageState::Partial;
+        entry.why = Some(lacks.join("; "));
+        entry.enable = Some(enable.join(" "));
+    } else if let Some(threshold) = threshold_ms.filter(|threshold| *threshold > 0.0) {
+        entry.why =
+            Some(format!("executions of {threshold} ms and more (log_min_duration_statement), others in part or not"));
+    }
+    parts.log = Some(form);
+    Ok(entry)
+}

@@ -1,0 +1,302 @@
+//! A connection to the server: how it is made, limited and marked, and what its errors mean to us. It knows nothing of
+//! the server's views. The protocol is `holdup-wire`'s; here are the socket and its patience.
+
+use std::cell::RefCell;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use holdup_wire::{Dialect, Error, Event, Login, Session, Statement, TlsWish};
+use rustls::{ClientConnection, StreamOwned};
+
+use super::address::{Address, Tls};
+use super::tls;
+
+/// Begins every statement of ours, so that it is known in the server's own records.
+pub(super) const MARKER: &str = "/* holdup */";
+
+/// Longest wait for a connection or an answer.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Most bytes of one answer that are kept.
+const ANSWER_BYTES: usize = 32 << 20;
+
+/// What a session of ours is like: it writes nothing, holds nobody up, and takes names for what they are in the catalog.
+const SETTINGS: &str = "SET default_transaction_read_only = on; SET statement_timeout = 2000; SET lock_timeout = 200; \
+     SET search_path = pg_catalog; SET application_name = 'holdup'";
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The connection is of no use any more, or there never was one.
+    Lost(String),
+    /// Nothing came within the time: the server accepts and doesn't speak.
+    Silent(String),
+    /// The account was not let in.
+    Login(String),
+    /// The server's error, SQLSTATE and words.
+    Server(String, String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Lost(why) | Self::Silent(why) | Self::Login(why) => f.write_str(why),
+            Self::Server(code, words) => write!(f, "{words} ({code})"),
+        }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match &error {
+            // Class 28: invalid authorization; 3D000: no such database.
+            Error::LoginRefused { code, .. } if code.starts_with("28") || code == "3D000" => {
+                Self::Login(error.to_string())
+            }
+            Error::UnsupportedAuth(_) | Error::ServerNotProved => Self::Login(error.to_string()),
+            _ => Self::Lost(error.to_string()),
+        }
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) {
+            return Self::Silent(format!("no answer within {} s", PATIENCE.as_secs()));
+        }
+        Self::Lost(error.to_string())
+    }
+}
+
+/// Rows of an answer, with the names of their columns.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    pub(super) columns: Vec<String>,
+    pub(super) rows: Vec<Row>,
+}
+
+/// One row: texts, empty where NULL.
+#[derive(Debug, Default)]
+pub(super) struct Row(pub(super) Vec<Option<String>>);
+
+impl Row {
+    pub(super) fn text(&self, index: usize) -> Option<&str> {
+        self.0.get(index)?.as_deref()
+    }
+
+    pub(super) fn int(&self, index: usize) -> Option<i64> {
+        self.text(index)?.parse().ok()
+    }
+
+    pub(super) fn float(&self, index: usize) -> Option<f64> {
+        self.text(index)?.parse().ok().filter(|value: &f64| value.is_finite())
+    }
+}
+
+enum Pipe {
+    Plain(TcpStream),
+    Local(UnixStream),
+    Tls(Box<StreamOwned<ClientConnection, TcpStream>>),
+}
+
+impl Pipe {
+    fn open(address: &Address) -> Result<Self, Failure> {
+        if address.host.starts_with('/') {
+            let path = format!("{}/.s.PGSQL.{}", address.host, address.port);
+            let stream = UnixStream::connect(&path).map_err(|error| Failure::Lost(format!("{path}: {error}")))?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            return Ok(Self::Local(stream));
+        }
+        let mut last = Failure::Lost(format!("the name {} has no address", address.host));
+        let found = (address.host.as_str(), address.port).to_socket_addrs();
+        for place in found.map_err(|error| Failure::Lost(format!("{}: {error}", address.host)))? {
+            match TcpStream::connect_timeout(&place, PATIENCE) {
+                Ok(stream) => {
+                    stream.set_nodelay(true)?;
+                    stream.set_read_timeout(Some(PATIENCE))?;
+                    stream.set_write_timeout(Some(PATIENCE))?;
+                    return Ok(Self::Plain(stream));
+                }
+                Err(error) => last = Failure::Lost(error.to_string()),
+            }
+        }
+        Err(last)
+    }
+
+    fn encrypted(self, address: &Address) -> Result<Self, Failure> {
+        match self {
+            Self::Plain(stream) => {
+                let connection = tls::connection(address).map_err(|why| Failure::Lost(format!("TLS: {why}")))?;
+                Ok(Self::Tls(Box::new(StreamOwned::new(connection, stream))))
+            }
+            other => Ok(other),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        match self {
+            Self::Plain(stream) => stream.write_all(bytes),
+            Self::Local(stream) => stream.write_all(bytes),
+            Self::Tls(stream) => stream.write_all(bytes).and_then(|()| stream.flush()),
+        }
+    }
+
+    fn receive(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        match self {
+            Self::Plain(stream) => stream.read(bytes),
+            Self::Local(stream) => stream.read(bytes),
+            Self::Tls(stream) => stream.read(bytes),
+        }
+    }
+}
+
+struct Line {
+    session: Session,
+    pipe: Option<Pipe>,
+}
+
+/// What the server has said that a call waits for.
+#[derive(Default)]
+struct Heard {
+    logged_in: bool,
+    tls: bool,
+    done: bool,
+    failed: Option<(String, String)>,
+    rows: Rows,
+    bytes: usize,
+}
+
+impl Heard {
+    fn take(&mut self, event: Event<'_>) {
+        match event {
+            Event::LoggedIn => self.logged_in = true,
+            Event::StartTls => self.tls = true,
+            Event::Row { columns, values, .. } => {
+                if self.rows.columns.is_empty() {
+                    self.rows.columns = columns.to_vec();
+                }
+                self.bytes += values.iter().flatten().map(|value| value.len()).sum::<usize>();
+                if self.bytes <= ANSWER_BYTES {
+                    let text = |value: &Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
+                    self.rows.rows.push(Row(values.iter().map(text).collect()));
+                }
+            }
+            Event::Done { .. } => self.done = true,
+            Event::Failed { code, message, .. } => self.failed = Some((code.to_owned(), message.to_owned())),
+        }
+    }
+}
+
+impl Line {
+    fn connect(address: &Address, wish: TlsWish) -> Result<Self, Failure> {
+        let login = Login::new(address.user.clone(), address.password.clone(), Some(address.database.clone()));
+        let session = Session::new(Dialect::Postgres, Arc::new(login), wish);
+        let mut line = Self { session, pipe: Some(Pipe::open(address)?) };
+        line.session.keep_every_row();
+        let mut heard = Heard::default();
+        line.until(&mut heard, |heard| heard.logged_in || heard.tls)?;
+        if heard.tls {
+            line.pipe = line.pipe.take().map(|pipe| pipe.encrypted(address)).transpose()?;
+            line.session.tls_started();
+            line.until(&mut heard, |heard| heard.logged_in)?;
+        }
+        Ok(line)
+    }
+
+    /// Sends and receives until what is waited for was heard.
+    fn until(&mut self, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<(), Failure> {
+        let pipe = self.pipe.as_mut().ok_or_else(|| Failure::Lost("the connection is closed".to_owned()))?;
+        let deadline = Instant::now() + PATIENCE;
+        let mut bytes = vec![0; 64 << 10];
+        while !enough(heard) {
+            let output = self.session.output();
+            if !output.is_empty() {
+                pipe.send(output)?;
+                let sent = output.len();
+                self.session.consumed(sent);
+            }
+            if Instant::now() > deadline {
+                return Err(Failure::Silent(format!("no whole answer within {} s", PATIENCE.as_secs())));
+            }
+            let count = match pipe.receive(&mut bytes) {
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                result => result?,
+            };
+            if count == 0 {
+                return Err(Failure::Lost("the server closed the connection".to_owned()));
+            }
+            self.session.feed(bytes.get(..count).unwrap_or_default(), &mut |event| heard.take(event))?;
+        }
+        Ok(())
+    }
+
+    fn rows(&mut self, sql: String) -> Result<Rows, Failure> {
+        let statement = Statement { text: sql, ..Statement::default() };
+        self.session.execute(&[statement], true).map_err(|refused| Failure::Lost(refused.to_string()))?;
+        let mut heard = Heard::default();
+        self.until(&mut heard, |heard| heard.done || heard.failed.is_some())?;
+        match heard.failed {
+            Some((code, words)) => Err(Failure::Server(code, words)),
+            None if heard.bytes > ANSWER_BYTES => {
+                Err(Failure::Server("holdup".to_owned(), format!("the answer is larger than {ANSWER_BYTES} bytes")))
+            }
+            None => Ok(heard.rows),
+        }
+    }
+}
+
+/// A connection that reads only.
+pub(super) struct Server {
+    line: RefCell<Line>,
+    /// `server_version_num`, e.g. 150018.
+    pub(super) version: i64,
+}
+
+impl Server {
+    pub(super) fn connect(address: &Address) -> Result<Self, Failure> {
+        let wish = match address.tls {
+            _ if address.host.starts_with('/') => TlsWish::Off,
+            Tls::Disable => TlsWish::Off,
+            Tls::Prefer | Tls::Require | Tls::VerifyCa | Tls::VerifyFull => TlsWish::On,
+        };
+        let mut line = match Line::connect(address, wish) {
+            // The server's refusal of TLS is the only error of which there is one text.
+            Err(Failure::Lost(why)) if address.tls == Tls::Prefer && why == Error::TlsNotOffered.to_string() => {
+                Line::connect(address, TlsWish::Off)?
+            }
+            other => other?,
+        };
+        line.rows(format!("{MARKER} {SETTINGS}"))?;
+        let facts = line.rows(format!("{MARKER} SELECT current_setting('server_version_num')"))?;
+        let version = facts.rows.first().and_then(|row| row.int(0)).unwrap_or(0);
+        Ok(Self { line: RefCell::new(line), version })
+    }
+
+    /// All rows of one statement, which is marked as ours.
+    pub(super) fn rows(&self, sql: &str) -> Result<Rows, Failure> {
+        self.line.borrow_mut().rows(format!("{MARKER} {sql}"))
+    }
+
+    /// The first value of the first row.
+    pub(super) fn value(&self, sql: &str) -> Result<Option<String>, Failure> {
+        Ok(self.rows(sql)?.rows.first().and_then(|row| row.text(0)).map(str::to_owned))
+    }
+
+    /// A setting, if the server has it and the account may see it.
+    pub(super) fn setting(&self, name: &str) -> Result<Option<String>, Failure> {
+        match self.value(&format!("SELECT current_setting('{name}', true)")) {
+            // Some may be seen by those only who may read all settings.
+            Err(Failure::Server(..)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// Major version, e.g. 15.
+    pub(super) fn major(&self) -> i64 {
+        self.version / 10_000
+    }
+}

@@ -1,0 +1,170 @@
+//! What every session does (`pg_stat_activity`), with the server's own words for its state and for what it waits for, and
+//! whom it waits for where that is a lock.
+
+use std::collections::{BTreeMap, HashSet};
+
+use holdup_recording::rows::Session;
+use holdup_recording::{Batch, Labels};
+use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+
+use super::Read;
+use super::server::{Failure, MARKER, Row, Server};
+use super::statements::Texts;
+
+/// Bytes of a statement that are looked at.
+const QUERY_BYTES: usize = 65_536;
+
+/// Most rows of idle sessions in a sample; they are counted exactly.
+const IDLE_ROWS_MAX: usize = 100;
+
+/// Most sessions that are asked whom they wait for: the answer needs the lock table for itself.
+const WAITERS_MAX: usize = 100;
+
+/// Sessions but ours and the server's own (of which only those that work on tables are shown), and their number by state.
+pub(super) fn sample(
+    server: &Server,
+    source: &str,
+    query_size: usize,
+    texts: &Texts,
+    batch: &mut Batch,
+) -> Result<(), Failure> {
+    let query_id = if server.major() >= 14 { "query_id" } else { "NULL" };
+    let mut read = Read::begin(source);
+    // Lock waiters are asked for in the order of their age, so that the oldest have their holder when there are many.
+    let answer = server.rows(&format!(
+        "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
+         (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, query, {query_id}, \
+         backend_type, CASE WHEN wait_event_type = 'Lock' AND state = 'active' \
+         AND row_number() OVER (PARTITION BY wait_event_type ORDER BY state_change) <= {WAITERS_MAX} \
+         THEN array_to_string(pg_blocking_pids(pid), ',') END \
+         FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
+         AND (backend_type IN ('client backend', 'parallel worker', 'autovacuum worker') OR state IS NOT NULL)"
+    ))?;
+    read.end();
+    let waiting: HashSet<i64> =
+        answer.rows.iter().filter(|row| true_state(row) == "lock_wait").filter_map(|row| row.int(0)).collect();
+    let blockers: Vec<Option<i64>> = answer.rows.iter().map(|row| blocked_by(row, &waiting)).collect();
+    let holders: HashSet<i64> = blockers.iter().copied().flatten().collect();
+    let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
+    let mut idle = 0;
+    for (row, blocked_by) in answer.rows.iter().zip(blockers) {
+        let Some(id) = row.int(0) else { continue };
+        let query = row.text(9).map(cut).filter(|text| !text.is_empty());
+        if query.is_some_and(|text| text.starts_with(MARKER)) {
+            continue;
+        }
+        let command = row.text(5).filter(|state| !state.is_empty()).or(row.text(11)).unwrap_or_default().to_owned();
+        let true_state = true_state(row);
+        *counts.entry((command.clone(), true_state)).or_default() += 1.0;
+        if true_state == "idle" && !holders.contains(&id) {
+            idle += 1;
+            if idle > IDLE_ROWS_MAX {
+                continue;
+            }
+        }
+        // Of an idle session the server shows what it ran last, which is over.
+        let query = query.filter(|_| true_state != "idle");
+        let whole = query.filter(|text| text.len() + 1 >= query_size).and_then(|_| texts.of(row.int(10)?));
+        let text = whole.map(str::to_owned).or_else(|| query.map(|text| digest_text(text, Dialect::PostgreSql)));
+        let wait = row.text(6).zip(row.text(7)).map(|(kind, event)| format!("{kind}:{event}"));
+        batch.sessions.push(Session {
+            observed_at: read.at(),
+            source: source.to_owned(),
+            session_id: id,
+            user: row.text(1).map(str::to_owned),
+            client: client(row.text(2), row.int(3)),
+            database: row.text(4).map(str::to_owned),
+            command,
+            state: wait,
+            true_state: true_state.to_owned(),
+            queued_ns: None,
+            age_ns: row.int(8),
+            blocked_by,
+            digest: text.as_deref().map(digest_of_text),
+            digest_text: text,
+            trace_id: query.and_then(|text| trace_id(text, Dialect::PostgreSql)),
+        });
+    }
+    // So that a server without a session to show is told from one whose sessions were not read.
+    counts.entry(("idle".to_owned(), "idle")).or_default();
+    for ((state, true_state), count) in counts {
+        let labels = Labels::of([("state", state.as_str()), ("true_state", true_state)]);
+        batch.samples.push(read.sample("postgresql_sessions", labels, count));
+    }
+    Ok(())
+}
+
+/// Of those in the way the first that doesn't wait itself: others are only ahead in the queue.
+fn blocked_by(row: &Row, waiting: &HashSet<i64>) -> Option<i64> {
+    let pids = || row.text(12).unwrap_or_default().split(',').filter_map(|pid| pid.parse().ok());
+    // 0 is a prepared transaction, which has no session.
+    pids().find(|pid: &i64| *pid > 0 && !waiting.contains(pid)).or_else(|| pids().find(|pid| *pid > 0))
+}
+
+fn client(address: Option<&str>, port: Option<i64>) -> Option<String> {
+    let (address, port) = (address?.parse().ok()?, u16::try_from(port?).ok()?);
+    Some(std::net::SocketAddr::new(address, port).to_string())
+}
+
+/// The beginning of a statement.
+fn cut(text: &str) -> &str {
+    let end = (0..=QUERY_BYTES.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or(0)).unwrap_or_default()
+}
+
+/// What a session really does.
+fn true_state(row: &Row) -> &'static str {
+    match (row.text(5).unwrap_or_default(), row.text(6)) {
+        ("idle" | "disabled", _) => "idle",
+        (state, _) if state.starts_with("idle in transaction") => "idle_in_transaction",
+        // Also a worker without a state.
+        (_, Some("Lock")) => "lock_wait",
+        ("", Some("Activity")) => "idle",
+        _ => "executing",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(state: &str, wait: Option<&str>, blockers: Option<&str>) -> Row {
+        let mut values = vec![None; 13];
+        values[5] = Some(state.to_owned());
+        values[6] = wait.map(str::to_owned);
+        values[12] = blockers.map(str::to_owned);
+        Row(values)
+    }
+
+    #[test]
+    fn states() {
+        for (state, wait, expected) in [
+            ("active", None, "executing"),
+            ("active", Some("IO"), "executing"),
+            ("active", Some("Lock"), "lock_wait"),
+            ("idle", Some("Client"), "idle"),
+            ("idle in transaction", Some("Client"), "idle_in_transaction"),
+            ("idle in transaction (aborted)", None, "idle_in_transaction"),
+            ("", Some("Activity"), "idle"),
+        ] {
+            assert_eq!(true_state(&row(state, wait, None)), expected, "{state} {wait:?}");
+        }
+    }
+
+    #[test]
+    fn the_holder_is_who_does_not_wait() {
+        let waiting = HashSet::from([7, 8]);
+        let of = |pids| blocked_by(&row("active", Some("Lock"), pids), &waiting);
+        assert_eq!(of(Some("7,8,9")), Some(9));
+        assert_eq!(of(Some("0,7")), Some(7));
+        assert_eq!(of(Some("0")), None);
+        assert_eq!(of(None), None);
+    }
+
+    #[test]
+    fn clients_are_address_and_port() {
+        assert_eq!(client(Some("127.0.0.1"), Some(50412)).as_deref(), Some("127.0.0.1:50412"));
+        assert_eq!(client(Some("::1"), Some(5)).as_deref(), Some("[::1]:5"));
+        assert_eq!(client(None, Some(-1)), None);
+    }
+}

@@ -1,0 +1,149 @@
+//! A PostgreSQL of the test's own: its folder, its port; gone with the test. `HOLDUP_POSTGRES_BIN` names the folder of another
+//! version's programs.
+
+use std::fs;
+use std::io::Write as _;
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+/// The account of nobody: the server refuses to be run by root.
+const NOBODY: u32 = 65_534;
+
+pub struct Server {
+    pub port: u16,
+    pub log: PathBuf,
+    process: Child,
+    programs: PathBuf,
+    dir: tempfile::TempDir,
+}
+
+/// A statement that is being run by `psql`.
+pub struct Running(Child);
+
+impl Running {
+    /// Its output, once it has ended.
+    pub fn end(self) -> String {
+        let done = self.0.wait_with_output().expect("psql ends");
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        String::from_utf8_lossy(&done.stdout).trim().to_owned()
+    }
+}
+
+fn is_root() -> bool {
+    // SAFETY: it reads the process's own user id and cannot fail.
+    unsafe { libc::geteuid() == 0 }
+}
+
+fn command(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args([&format!("--reuid={NOBODY}"), &format!("--regid={NOBODY}"), "--clear-groups"]).arg(program);
+    command
+}
+
+fn programs() -> Option<PathBuf> {
+    let given = std::env::var_os("HOLDUP_POSTGRES_BIN").map(PathBuf::from);
+    let installed = (10..=18).rev().map(|major| PathBuf::from(format!("/usr/lib/postgresql/{major}/bin")));
+    let found = given.into_iter().chain(installed).find(|folder| folder.join("postgres").exists());
+    if found.is_none() {
+        assert!(std::env::var_os("CI").is_none(), "install with: sudo apt-get install postgresql");
+        eprintln!("skipped; install with: sudo apt-get install postgresql");
+    }
+    found
+}
+
+impl Server {
+    /// One with `settings`; none, with a reason, where it is not installed.
+    pub fn start(settings: &[(&str, &str)]) -> Option<Self> {
+        let programs = programs()?;
+        let dir = tempfile::tempdir().expect("a folder");
+        if is_root() {
+            chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        let data = dir.path().join("data");
+        let made = command(&programs.join("initdb"))
+            .args(["--username=boss", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-D"])
+            .arg(&data)
+            .current_dir(dir.path())
+            .output()
+            .expect("it runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
+        let log = dir.path().join("server.log");
+        let file = fs::File::create(&log).expect("a log");
+        let folder = dir.path().display().to_string();
+        let process = command(&programs.join("postgres"))
+            .args(["-D", &data.display().to_string(), "-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1"])
+            .args(["-c", &format!("unix_socket_directories={folder}"), "-c", "fsync=off"])
+            .args(settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]))
+            .current_dir(dir.path())
+            .stdin(Stdio::null())
+            .stdout(file.try_clone().expect("a log"))
+            .stderr(file)
+            .spawn()
+            .expect("it starts");
+        let server = Self { port, log, process, programs, dir };
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while !server.psql("boss").args(["-c", "SELECT 1"]).output().is_ok_and(|done| done.status.success()) {
+            assert!(Instant::now() < deadline, "{}", fs::read_to_string(&server.log).unwrap_or_default());
+            sleep(Duration::from_millis(50));
+        }
+        Some(server)
+    }
+
+    fn psql(&self, user: &str) -> Command {
+        let client = Some(self.programs.join("psql")).filter(|program| program.exists());
+        let mut command = Command::new(client.unwrap_or_else(|| "psql".into()));
+        command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-h", "127.0.0.1", "-d", "postgres"]).args([
+            "-p",
+            &self.port.to_string(),
+            "-U",
+            user,
+        ]);
+        command
+    }
+
+    /// Runs statements to their end, in one session; the output.
+    pub fn run(&self, sql: &str) -> String {
+        self.begin(sql).end()
+    }
+
+    /// Begins to run statements in a session of their own.
+    pub fn begin(&self, sql: &str) -> Running {
+        let mut process = self
+            .psql("boss")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("psql");
+        process.stdin.take().expect("its input").write_all(sql.as_bytes()).expect("it reads");
+        Running(process)
+    }
+
+    /// The address of `--watch`.
+    pub fn address(&self, user: &str, query: &str) -> String {
+        format!("postgresql://{user}:s3cr3t-canary@127.0.0.1:{}/postgres?{query}", self.port)
+    }
+
+    /// The folder of its socket.
+    pub fn folder(&self) -> &Path {
+        self.dir.path()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Ok(id) = i32::try_from(self.process.id()) {
+            // SAFETY: the process is our own child, which has not been waited for.
+            unsafe { libc::kill(id, libc::SIGQUIT) };
+        }
+        let _ = self.process.wait();
+    }
+}
