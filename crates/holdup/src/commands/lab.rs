@@ -12,7 +12,7 @@ use holdup_recording::Recording;
 use super::{Output, REPORT, SLOW, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
-use crate::lab::{Expect, Lab};
+use crate::lab::{Expect, Lab, recovered};
 use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::terminal;
@@ -100,7 +100,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 _ => Ok(recorded),
             }
         })?;
-        wrong.extend(unexpected(&variant.expect, &diagnosis).map(|what| format!("{}: {what}", variant.name)));
+        let mut strayed = Vec::new();
+        if let Some(recover) = &variant.expect.recovered {
+            match runs.iter().find(|(name, ..)| *name == recover.against) {
+                Some((_, _, calm)) => strayed = recovered::strayed(&calm.ledger, &diagnosis.ledger, &recover.places),
+                None => say(&format!("{}: not held against {}, which was not run", variant.name, recover.against)),
+            }
+        }
+        let unexpected = unexpected(&variant.expect, &diagnosis).into_iter().chain(strayed);
+        wrong.extend(unexpected.map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
             outln!("{}", terminal::verdict(&diagnosis));
         }

@@ -61,6 +61,17 @@ pub struct Expect {
     pub next: Option<String>,
     /// Causes that must be among the cleared.
     pub cleared: Vec<String>,
+    /// Waits that must be found again, if any must.
+    pub recovered: Option<Recover>,
+}
+
+/// Waits that were put into known places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recover {
+    /// The variant without them.
+    pub against: String,
+    /// Parts of the ledger that together must hold what response time grew by, and that alone.
+    pub places: Vec<String>,
 }
 
 /// A command that ends by itself.
@@ -287,8 +298,17 @@ fn variant(name: &str, node: &Node, fields: &Fields<'_>) -> Result<Variant, Yaml
     })
 }
 
+fn recover(node: &Node) -> Result<Recover, YamlError> {
+    let map = node.map(&["against", "in"])?;
+    Ok(Recover { against: map.need("against")?.text()?.to_owned(), places: texts(map.need("in")?.list())? })
+}
+
+fn texts(nodes: &[Node]) -> Result<Vec<String>, YamlError> {
+    nodes.iter().map(|node| node.text().map(str::to_owned)).collect()
+}
+
 fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
-    let map = node.map(&["verdict", "culprit", "next", "cleared"])?;
+    let map = node.map(&["verdict", "culprit", "next", "cleared", "recovered"])?;
     let verdict = fields.one_of(map.need("verdict")?, &["found", "healthy", "undecided"])?;
     let culprit = map.get("culprit").map(|n| n.text().map(str::to_owned)).transpose()?;
     if (verdict == "found") != culprit.is_some() {
@@ -299,6 +319,7 @@ fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
         verdict,
         culprit,
         next: map.get("next").map(|n| n.text().map(str::to_owned)).transpose()?,
-        cleared: cleared.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+        cleared: texts(cleared)?,
+        recovered: map.get("recovered").map(recover).transpose()?,
     })
 }

@@ -17,6 +17,7 @@ mod library;
 mod placeholder;
 mod process;
 mod ready;
+pub mod recovered;
 mod stage;
 #[cfg(test)]
 mod tests;

@@ -2,6 +2,7 @@
 //! Anything else in braces is left as it stands.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use holdup_load::yaml::nearest;
 
@@ -28,7 +29,7 @@ fn pieces(text: &str) -> Vec<Piece<'_>> {
             };
             let ours = match name {
                 None => matches!(key, "dir" | "lab" | "kit" | "holdup"),
-                Some(name) => matches!(key, "port" | "pid" | "secret") && is_name(name),
+                Some(name) => matches!(key, "port" | "pid" | "secret" | "said") && is_name(name),
             };
             ours.then_some((close, key, name))
         });
@@ -67,7 +68,7 @@ pub(super) fn instead(word: &str, known: &[&str]) -> String {
 pub(super) struct Allowed {
     /// Not where it would be seen: in an argument list (`ps`), in a scenario (the recording keeps it).
     pub secrets: bool,
-    /// Not before anything runs.
+    /// Not before anything runs; the same holds of what processes wrote.
     pub pids: bool,
 }
 
@@ -84,6 +85,13 @@ impl Declared {
     pub fn check(&self, text: &str, allowed: Allowed) -> Result<(), String> {
         for piece in pieces(text) {
             let Piece::Placeholder(key, Some(name)) = piece else { continue };
+            // Which files there will be is the processes' own affair.
+            if key == "said" {
+                if !allowed.pids {
+                    return Err(format!("{{said.{name}}}: no process runs yet at that point"));
+                }
+                continue;
+            }
             let (known, list) = match key {
                 "port" => (&self.ports, "ports"),
                 "pid" => (&self.processes, "processes"),
@@ -122,7 +130,7 @@ impl Scope {
     /// Fills in the placeholders of a text that was checked.
     ///
     /// # Errors
-    /// The name of a process that has not been started.
+    /// The name of a process that has not been started, or of a file that none has written.
     pub fn fill(&self, text: &str) -> Result<String, String> {
         let mut filled = String::with_capacity(text.len());
         for piece in pieces(text) {
@@ -137,6 +145,7 @@ impl Scope {
                     let value = match key {
                         "port" => self.ports.get(name).map(u16::to_string),
                         "pid" => self.pids.get(name).map(u32::to_string),
+                        "said" => self.said(name),
                         _ => self.secrets.get(name).cloned(),
                     };
                     filled.push_str(&value.ok_or_else(|| name.to_owned())?);
@@ -144,6 +153,12 @@ impl Scope {
             }
         }
         Ok(filled)
+    }
+
+    /// What a process wrote to the file of that name in the scratch folder.
+    fn said(&self, name: &str) -> Option<String> {
+        let text = std::fs::read_to_string(Path::new(&self.dir).join(name)).ok()?;
+        Some(text.trim().to_owned())
     }
 
     /// The text without the lab's secrets: servers quote in their logs what they were given.
@@ -175,6 +190,17 @@ mod tests {
         assert_eq!(fill("id = {id} {{dir} {port} {").unwrap(), "id = {id} {/t {port} {");
         assert_eq!(fill("${HOME} {a.b} {port.}").unwrap(), "${HOME} {a.b} {port.}");
         assert_eq!(fill("{pid.db}").unwrap_err(), "db");
+    }
+
+    #[test]
+    fn what_a_process_wrote_down() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("net-database"), "10.1.2.3\n").unwrap();
+        let scope = Scope { dir: dir.path().display().to_string(), ..scope() };
+        assert_eq!(scope.fill("tcp {said.net-database}:{port.db}").unwrap(), "tcp 10.1.2.3:4711");
+        assert_eq!(scope.fill("{said.net-app}").unwrap_err(), "net-app");
+        let early = Allowed { secrets: false, pids: false };
+        assert!(Declared::default().check("{said.x}", early).unwrap_err().contains("no process runs yet"));
     }
 
     #[test]

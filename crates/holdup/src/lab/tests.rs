@@ -106,7 +106,8 @@ variants:
             verdict: "found".to_owned(),
             culprit: Some("lock_contention".to_owned()),
             next: None,
-            cleared: vec!["cpu_saturated".to_owned()]
+            cleared: vec!["cpu_saturated".to_owned()],
+            recovered: None,
         }
     );
     assert_eq!(lab.variants[1].expect.culprit, None);
