@@ -111,7 +111,7 @@ fn load(device: &Path, threads: u64, time: Duration) {
 }
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(ON_THE_WHOLE)]
 fn the_kernel_counts_the_rate_that_was_set_and_the_queue_before_it() {
     let limits = tempfile::NamedTempFile::new().expect("a file");
     let path = limits.path().to_str().expect("text").to_owned();

@@ -112,7 +112,7 @@ fn sqlite(folder: &tempfile::TempDir) -> String {
 }
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(ON_THE_WHOLE)]
 fn a_small_pool_that_is_held_too_long_queues() {
     const CLIENTS: u32 = 8;
     const REQUESTS: u32 = 10;

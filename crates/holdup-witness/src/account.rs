@@ -40,9 +40,12 @@ pub struct Limits {
 
 /// For what only a stall can make fail: timeouts of some hundred milliseconds, order in time, most of many. Other tests that
 /// work beside an attempt are no stall.
-pub const STALLS: Limits = Limits { late_p99_ms: 50.0, waited_ratio: 0.5, stolen_ratio: 0.3, seconds_ratio: 0.0 };
+pub const STALLS: Limits = Limits { late_p99_ms: 50.0, waited_ratio: 0.3, stolen_ratio: 0.2, seconds_ratio: 0.0 };
 
-/// For what is judged by every second of its own: holdup calls a second limited from 5 ms of lag, or 15 % of waiting, on.
+/// For a verdict on a run: holdup calls a second limited from 5 ms of lag, or 15 % of waiting, on, and a run may have a few.
+pub const VERDICTS: Limits = Limits { late_p99_ms: 5.0, waited_ratio: 0.15, stolen_ratio: 0.05, seconds_ratio: 0.03 };
+
+/// For what is judged by every second of its own, with some distance from what makes holdup call one limited.
 pub const SECOND_BY_SECOND: Limits =
     Limits { late_p99_ms: 3.0, waited_ratio: 0.07, stolen_ratio: 0.02, seconds_ratio: 0.0 };
 

@@ -56,7 +56,7 @@ fn killed_a_recording_keeps_all_but_the_last_seconds() {
 }
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(VERDICTS)]
 fn interrupted_a_run_is_kept_and_judged() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();

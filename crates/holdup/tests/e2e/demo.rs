@@ -4,7 +4,7 @@ use crate::program::{alone, causes, finish, holdup};
 use crate::python;
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(VERDICTS)]
 fn names_the_pool_and_proves_the_fix() {
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();

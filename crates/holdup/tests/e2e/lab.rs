@@ -65,7 +65,7 @@ fn indicator(all: &Value, name: &str) -> (f64, f64) {
 }
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(VERDICTS)]
 fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
     if !mariadb::is_here() {
         return;
@@ -95,7 +95,7 @@ fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
 }
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(VERDICTS)]
 fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
     if !mariadb::is_here() || !can_mount() {
         return;
@@ -121,6 +121,8 @@ fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
     assert!(after >= 3.0 * before, "{before} statements/s before, {after} after");
     let (before, after) = indicator(&all, "threads in uninterruptible sleep");
     assert!(before > 50.0 && after < before / 10.0, "{before} threads in D before, {after} after");
+    let (before, after) = indicator(&all, "threads running or in uninterruptible sleep");
+    assert!(after < before, "the load average would settle at {after} a CPU after, {before} before");
     for name in ["load average", "idle CPU time"] {
         indicator(&all, name);
     }
@@ -133,7 +135,7 @@ fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
 }
 
 #[test]
-#[holdup_witness::judged]
+#[holdup_witness::judged(VERDICTS)]
 fn readahead_is_named_fixed_and_told_from_a_working_set_too_large() {
     if !can_mount() {
         return;
