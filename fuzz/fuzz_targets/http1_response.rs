@@ -111,7 +111,7 @@ fn run<'a>(
 ) -> Vec<Outcome> {
     let has = |bit: u8| how & bit != 0;
     let body_bytes = if has(0x80) { u32::from(limit) } else { 0 };
-    let wanted = Wanted { location: has(2), set_cookie: has(4), head: has(0x40), body_bytes };
+    let wanted = Wanted { location: has(2), set_cookie: has(4), head: has(0x40), server_timing: true, body_bytes };
     let head_request = has(1);
     let parser = Parser::new();
     let mut run = Run { parser, memo, head_request, wanted, outcomes: Vec::new(), bytes: 0 };

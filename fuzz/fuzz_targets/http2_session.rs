@@ -136,7 +136,7 @@ impl Seen {
 
 /// Runs the program with the server's bytes in pieces of these sizes, over and over.
 fn run(program: &[u8], templates: &[Template; 4], sizes: &[u8], head: bool) -> (Seen, Option<Error>, Vec<u8>) {
-    let wanted = Wanted { location: true, set_cookie: true, head, body_bytes: 0 };
+    let wanted = Wanted { location: true, set_cookie: true, head, server_timing: true, body_bytes: 0 };
     let mut session = Session::new(Config { max_streams: STREAMS, wanted });
     let mut seen = Seen::default();
     let mut output = Vec::new();
