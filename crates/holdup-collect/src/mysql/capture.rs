@@ -5,7 +5,7 @@
 //! What it costs the server is bounded: a look takes the server some microseconds a row of its history, and after each there is
 //! a pause of [`SHARE`] times as long.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -34,7 +34,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_s
 /// How often it looks whether it is to end.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// A request of which nothing was found is looked for again: a statement may still run when its request was given up.
+/// A request of which nothing was found is looked for again, so many times in all: a statement may still run when its request
+/// was given up.
 const TRIES: u32 = 3;
 
 /// Clocks of who reports a request and of the server may differ by this; within it a statement counts as the request's.
@@ -118,13 +119,12 @@ struct Look {
 struct Wanted {
     slow: SlowRequest,
     tries: u32,
-    /// Nothing of it was in the first place.
-    is_late: bool,
 }
 
 impl Look {
     fn run(&mut self) {
-        let mut wanted: Vec<Wanted> = Vec::new();
+        // Those of which nothing was found yet: looked for again when there is nothing new to look for.
+        let mut late: VecDeque<Wanted> = VecDeque::new();
         let mut next = Instant::now();
         while !self.end.load(Ordering::Relaxed) {
             let rest = next.saturating_duration_since(Instant::now());
@@ -132,66 +132,73 @@ impl Look {
                 std::thread::sleep(rest.min(WAIT));
                 continue;
             }
-            let room = IDS_MAX - wanted.len();
-            // New ones are waited for only where there is nothing to look for again.
-            let patience = if wanted.is_empty() { WAIT } else { Duration::ZERO };
-            let fresh = self.reader.wait(patience, room);
-            wanted.extend(fresh.into_iter().map(|slow| Wanted { slow, tries: 0, is_late: false }));
+            let fresh = self.reader.wait(WAIT, IDS_MAX);
+            let is_fresh = !fresh.is_empty();
+            let wanted: Vec<Wanted> = if is_fresh {
+                fresh.into_iter().map(|slow| Wanted { slow, tries: 0 }).collect()
+            } else {
+                late.drain(..).collect()
+            };
             if wanted.is_empty() {
                 continue;
             }
             let begun = Instant::now();
-            match self.look(&mut wanted) {
-                Ok(batch) => self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch),
+            let table = self.places.then.filter(|_| !is_fresh).unwrap_or(self.places.first);
+            match self.look(table, &wanted) {
+                Ok((batch, missing)) => {
+                    late.extend(missing);
+                    self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+                }
                 Err(failure) => {
                     if !matches!(failure, Failure::Server(..)) {
                         self.server = None;
                     }
-                    wanted.iter_mut().for_each(|wanted| wanted.tries += 1);
-                    wanted.retain(|wanted| wanted.tries < TRIES);
+                    late.extend(wanted.into_iter().map(|one| Wanted { tries: one.tries + 1, ..one }));
                 }
             }
+            self.give_up(&mut late);
             next = Instant::now() + (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
         }
     }
 
-    /// Looks for `wanted` once; those that are done with are taken out.
-    fn look(&mut self, wanted: &mut Vec<Wanted>) -> Result<Batch, Failure> {
+    /// Says of which nothing will be found any more, and forgets them.
+    fn give_up(&self, late: &mut VecDeque<Wanted>) {
+        let mut batch = Batch::default();
+        while let Some(at) =
+            late.iter().position(|one| one.tries >= TRIES).or_else(|| (late.len() > IDS_MAX).then_some(0))
+        {
+            if let Some(one) = late.remove(at) {
+                let why = "no statement in the history carries its trace id, or not any more";
+                batch.events.push(self.event(&one.slow, 0, why));
+            }
+        }
+        self.caught.lock().unwrap_or_else(PoisonError::into_inner).append(batch);
+    }
+
+    /// Looks for `wanted` once: what was found, and of whom nothing was.
+    fn look(&mut self, table: &str, wanted: &[Wanted]) -> Result<(Batch, Vec<Wanted>), Failure> {
         if self.server.is_none() {
             let server = Server::connect_sharing(&self.address, &self.own)?;
             let thread = execution::own_thread(&server)?;
             self.server = Some((server, thread));
         }
-        let Some((server, own_thread)) = &self.server else { return Ok(Batch::default()) };
+        let Some((server, own_thread)) = &self.server else { return Ok((Batch::default(), Vec::new())) };
         let timer = execution::timer(server, *own_thread)?;
-        let table = self.places.then.filter(|_| wanted.iter().all(|w| w.is_late)).unwrap_or(self.places.first);
         let found = find(server, table, *own_thread, timer, wanted)?;
-        let mut batch = Batch::default();
-        let mut executions = Vec::new();
-        for one in wanted.iter_mut() {
-            one.tries += 1;
+        let (mut batch, mut missing, mut executions) = (Batch::default(), Vec::new(), Vec::new());
+        for one in wanted {
             let of_it = belonging(&found, &one.slow, timer);
             if of_it.is_empty() {
-                one.is_late = true;
-                if one.tries >= TRIES {
-                    batch.events.push(self.event(
-                        &one.slow,
-                        0,
-                        "its statements carry no such trace id, or were overwritten",
-                    ));
-                }
+                missing.push(Wanted { slow: one.slow.clone(), tries: one.tries + 1 });
                 continue;
             }
-            one.tries = TRIES;
-            let fresh: Vec<Execution> =
-                of_it.iter().filter(|e| self.taken.take(e.thread, e.event, e.end_ns)).map(|e| (*e).clone()).collect();
             let why = format!("took {} ms", (one.slow.ended_at - one.slow.begun_at) / 1_000_000);
             batch.events.push(self.event(&one.slow, of_it.len(), &why));
-            executions.extend(fresh);
+            let is_fresh = |e: &&Execution| self.taken.take(e.thread, e.event, e.end_ns);
+            executions.extend(of_it.into_iter().filter(is_fresh).cloned());
         }
-        wanted.retain(|one| one.tries < TRIES);
         if executions.is_empty() {
-            return Ok(batch);
+            return Ok((batch, missing));
         }
         let connections = execution::connections(server)?;
         batch.statements.extend(executions.iter().map(|e| e.row(&self.source, &connections, timer)));
@@ -201,7 +208,7 @@ impl Look {
             let steps = execution::stages(server, &self.source, (stages, &chosen), &executions, &connections, timer)?;
             batch.stages.extend(steps);
         }
-        Ok(batch)
+        Ok((batch, missing))
     }
 
     fn event(&self, slow: &SlowRequest, statements: usize, why: &str) -> Event {
