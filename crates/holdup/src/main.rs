@@ -35,6 +35,7 @@ Examples:
   holdup run scenario.yaml -o recordings/first                load, collectors and a verdict, as the scenario says
   holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
   holdup diagnose recordings/first                            judge a recording again
+  holdup top mysql://holdup@127.0.0.1:3306                    what a database's sessions really do, now
   holdup doctor                                               what can be seen from here, and what would show the rest
 
 Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, or a culprit with --fail-on-finding),
@@ -47,6 +48,7 @@ enum Command {
     Watch(commands::watch::Args),
     Diagnose(commands::diagnose::Args),
     Report(commands::report::Args),
+    Top(commands::top::Args),
     Doctor(commands::doctor::Args),
     Explain(commands::explain::Args),
     Init(commands::init::Args),
@@ -78,6 +80,7 @@ fn main() -> std::process::ExitCode {
         Command::Watch(args) => commands::watch::run(args),
         Command::Diagnose(args) => commands::diagnose::run(args),
         Command::Report(args) => commands::report::run(args),
+        Command::Top(args) => commands::top::run(args),
         Command::Doctor(args) => commands::doctor::run(args),
         Command::Explain(args) => commands::explain::run(args),
         Command::Init(args) => commands::init::run(args),

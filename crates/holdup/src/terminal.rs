@@ -10,8 +10,10 @@ use holdup_diagnose::compare::{Change, Comparison};
 use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
+mod accounts;
 mod kernel;
 mod objectives;
+pub mod processes;
 mod search;
 
 const BOLD: Style = Style::new().bold();
@@ -60,6 +62,8 @@ macro_rules! errln {
     }};
 }
 
+pub use accounts::request;
+
 /// The verdict as text with colours (which the caller strips where there is no terminal).
 pub fn verdict(d: &Diagnosis) -> String {
     let mut out = String::new();
@@ -95,6 +99,7 @@ pub fn verdict(d: &Diagnosis) -> String {
         describe(&mut out, finding);
     }
     ledger(&mut out, d);
+    accounts::accounts(&mut out, d);
     // With nothing to complain about there is nothing to be cleared of.
     if !d.cleared.is_empty() && d.complaint.is_some() {
         let _ = writeln!(out, "\n{BOLD}Cleared{BOLD:#}");
@@ -213,11 +218,15 @@ fn ledger(out: &mut String, d: &Diagnosis) {
         let share = ms / row.response_ms.max(1e-9);
         // What is less than half a percent would be an empty bar.
         if share.abs() >= 0.005 {
-            let cells = (share.clamp(0.0, 1.0) * BAR as f64).round() as usize;
-            let line = format!("  {name:<26}{ms:>10.1} ms  {:>3.0} %  {}", share * 100.0, "#".repeat(cells));
+            let line = format!("  {name:<26}{ms:>10.1} ms  {:>3.0} %  {}", share * 100.0, bar(share, BAR));
             let _ = writeln!(out, "{}", line.trim_end());
         }
     }
+}
+
+/// A bar of `share` (0-1) of `cells`.
+fn bar(share: f64, cells: usize) -> String {
+    "#".repeat((share.clamp(0.0, 1.0) * cells as f64).round() as usize)
 }
 
 /// Before and after, a line an indicator.

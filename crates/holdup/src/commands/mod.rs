@@ -15,6 +15,7 @@ mod output_args;
 pub mod report;
 pub mod run;
 mod sql_args;
+pub mod top;
 pub mod watch;
 
 use std::path::{Path, PathBuf};

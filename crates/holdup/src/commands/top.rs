@@ -1,0 +1,192 @@
+//! `holdup top`: the true process list of a database, again and again.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use holdup_collect::ReadError;
+use holdup_collect::mysql::processes::{Look, Processes};
+
+use super::duration;
+use crate::failure::Failure;
+use crate::session;
+use crate::terminal::processes::{Size, View};
+
+/// How often it looks whether it is to end.
+const WAKE: Duration = Duration::from_millis(50);
+
+/// Show what the sessions of a database really do: who waits in the thread pool's queue, for whose lock, and what runs
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup top mysql://holdup@127.0.0.1:3306
+  holdup top mysql://holdup@127.0.0.1:3306 --once
+  holdup top 'mysql://holdup@127.0.0.1:3306?extra_port=3307' --interval 2s --literals
+  holdup top mysql://holdup@127.0.0.1:3306 --json | jq -c .sessions_by_true_state
+
+The account needs PROCESS, and SELECT on performance_schema to show what a session that holds a lock ran last.
+A password is best given in HOLDUP_MYSQL_PASSWORD. Ctrl-C ends it.")]
+pub struct Args {
+    /// Server: mysql://USER@HOST:PORT, as for --watch
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+
+    /// Time between looks
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+
+    /// Look once and end
+    #[arg(long)]
+    once: bool,
+
+    /// Show statements as they were sent, with their values
+    #[arg(long)]
+    literals: bool,
+
+    /// Print each look as a line of JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a look found: how the server calls itself, and its sessions.
+type Seen = (String, Result<Look, ReadError>);
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    if !args.address.starts_with("mysql://") {
+        // What was given may hold a password.
+        return Err(Failure::Unusable("top shows mysql:// servers: holdup top mysql://USER@HOST:PORT".to_owned()));
+    }
+    let (mut processes, notes) = Processes::open(&args.address).map_err(Failure::unusable)?;
+    let source = processes.source().to_owned();
+    let stop = session::stop_flag()?;
+    let (sender, looks) = mpsc::channel::<Seen>();
+    let (interval, once) = (args.interval.max(WAKE), args.once);
+    // A look may have to wait for the server: whoever ends this does not wait with it.
+    std::thread::spawn(move || {
+        loop {
+            let begun = Instant::now();
+            let look = processes.look();
+            if sender.send((processes.release(), look)).is_err() || once {
+                return;
+            }
+            std::thread::sleep(interval.saturating_sub(begun.elapsed()));
+        }
+    });
+    let stdout = std::io::stdout();
+    let mut screen = (stdout.is_terminal() && !args.once && !args.json).then(Screen::open);
+    let mut before: Option<Look> = None;
+    while !stop.load(Ordering::Relaxed) {
+        let (release, look) = match looks.recv_timeout(WAKE) {
+            Ok(seen) => seen,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        let look = match look {
+            Ok(look) => look,
+            Err(error) if args.once => return Err(Failure::Unusable(format!("{source}: {error}"))),
+            Err(error) => {
+                let text = format!("{source}: {error}; trying again");
+                match &mut screen {
+                    Some(screen) => screen.draw(&text),
+                    None => errln!("{text}"),
+                }
+                continue;
+            }
+        };
+        let view = View {
+            source: &source,
+            release: &release,
+            look: &look,
+            before: before.as_ref(),
+            notes: &notes,
+            literals: args.literals,
+        };
+        if args.json {
+            outln!("{}", view.json());
+        } else if let Some(screen) = &mut screen {
+            screen.draw(&view.text(size()));
+        } else {
+            let width = if stdout.is_terminal() { size().map(|(width, _)| (width, usize::MAX)) } else { None };
+            outln!("{}\n", view.text(width));
+        }
+        before = Some(look);
+    }
+    Ok(())
+}
+
+/// The terminal's other screen, which is left however this ends: what stood there before comes back.
+struct Screen;
+
+impl Screen {
+    fn open() -> Self {
+        print("\x1b[?1049h\x1b[?25l");
+        Self
+    }
+
+    /// In place of what stands there, in one write: nothing flickers.
+    fn draw(&mut self, text: &str) {
+        let lines: Vec<&str> = text.lines().collect();
+        print(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        print("\x1b[?25h\x1b[?1049l");
+    }
+}
+
+/// To the terminal, colours stripped where they are not wanted. One that has gone is no error: there is nobody to tell.
+fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let has_colors = anstream::AutoStream::choice(&out) != anstream::ColorChoice::Never;
+    let plain;
+    let text = if has_colors {
+        text
+    } else {
+        // Styles are `ESC [ … m`; what moves the cursor stays.
+        plain = without_styles(text);
+        &plain
+    };
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// `text` without `ESC [ … m`.
+fn without_styles(text: &str) -> String {
+    let mut parts = text.split("\x1b[");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| c.is_ascii_alphabetic());
+        match end.map(|end| part.split_at(end + 1)) {
+            Some((escape, rest)) if escape.ends_with('m') => out.push_str(rest),
+            _ => {
+                out.push_str("\x1b[");
+                out.push_str(part);
+            }
+        }
+    }
+    out
+}
+
+/// Columns and rows of the terminal on stdout; 80 and 24 if it does not say.
+fn size() -> Size {
+    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
+    // SAFETY: TIOCGWINSZ fills a winsize, which lives through the call.
+    let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
+    let or = |value: u16, default| if result == 0 && value > 0 { usize::from(value) } else { default };
+    Some((or(size.ws_col, 80), or(size.ws_row, 24)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn styles_go_and_the_cursor_still_moves() {
+        assert_eq!(
+            without_styles("\x1b[H\x1b[1mbold\x1b[0m\x1b[K\r\n\x1b[2mdim\x1b[0m\x1b[J"),
+            "\x1b[Hbold\x1b[K\r\ndim\x1b[J"
+        );
+    }
+}

@@ -1,0 +1,412 @@
+//! The true process list of a database as text and as JSON: figures of the whole server, then a line a session, what hurts
+//! first. No server and no terminal is touched here.
+
+use std::collections::{BTreeMap, HashMap};
+
+use anstyle::{AnsiColor, Style};
+use holdup_collect::mysql::processes::{Look, Process};
+use holdup_recording::clock;
+use holdup_recording::rows::Sample;
+use serde_json::{Value, json};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+
+/// Digits of a trace id that are shown where there is no room for all.
+const TRACE_DIGITS: usize = 12;
+
+/// Columns from which a trace id is shown whole.
+const ROOMY: usize = 180;
+
+/// What is shown of one look.
+pub struct View<'a> {
+    /// Name of the server in tables.
+    pub source: &'a str,
+    /// Its kind and version.
+    pub release: &'a str,
+    /// What was seen.
+    pub look: &'a Look,
+    /// What was seen before, for rates.
+    pub before: Option<&'a Look>,
+    /// What can't be shown, and what would show it.
+    pub notes: &'a [String],
+    /// Statements as they were sent.
+    pub literals: bool,
+}
+
+/// Columns and rows there are; none where it is no terminal.
+pub type Size = Option<(usize, usize)>;
+
+impl View<'_> {
+    fn all(&self, metric: &str) -> impl Iterator<Item = &Sample> {
+        let metric = metric.to_owned();
+        self.look.samples.iter().filter(move |sample| sample.metric == metric)
+    }
+
+    fn one(&self, metric: &str) -> Option<f64> {
+        self.all(metric).next().map(|sample| sample.value)
+    }
+
+    fn sum(&self, metric: &str) -> f64 {
+        self.all(metric).map(|sample| sample.value).sum()
+    }
+
+    /// Sessions by true state, all of them.
+    fn states(&self) -> BTreeMap<&'static str, u64> {
+        let mut states = BTreeMap::new();
+        for sample in self.all("mysql_sessions") {
+            let is = |state: &&&str| sample.labels.contains(&[("true_state", **state)]);
+            if let Some(state) = ["queued", "lock_wait", "executing", "idle"].iter().find(is) {
+                *states.entry(*state).or_default() += sample.value as u64;
+            }
+        }
+        states
+    }
+
+    /// Statements a second since the look before.
+    fn statements_per_second(&self) -> Option<f64> {
+        let questions = |look: &Look| {
+            look.samples.iter().find(|s| s.metric == "mysql_global_status_questions").map(|s| (s.observed_at, s.value))
+        };
+        let ((then, before), (now, after)) = (questions(self.before?)?, questions(self.look)?);
+        (now > then && after >= before).then(|| (after - before) / ((now - then) as f64 / 1e9))
+    }
+
+    /// Sessions, what hurts first: who is in others' way, who waits, who works, who idles; of each the longest.
+    fn sorted(&self) -> Vec<(&Process, usize)> {
+        let mut blocks: HashMap<i64, usize> = HashMap::new();
+        for process in &self.look.processes {
+            if let Some(holder) = process.session.blocked_by {
+                *blocks.entry(holder).or_default() += 1;
+            }
+        }
+        let mut sorted: Vec<(&Process, usize)> = self
+            .look
+            .processes
+            .iter()
+            .map(|process| (process, blocks.get(&process.session.session_id).copied().unwrap_or(0)))
+            .collect();
+        let rank = |state: &str| match state {
+            "queued" | "lock_wait" => 0,
+            "executing" => 1,
+            _ => 2,
+        };
+        sorted.sort_by_key(|(process, blocks)| {
+            let session = &process.session;
+            let waited_ns = session.queued_ns.or(session.age_ns).unwrap_or(0);
+            (std::cmp::Reverse(*blocks), rank(&session.true_state), -waited_ns, session.session_id)
+        });
+        sorted
+    }
+
+    /// The head: three or four lines, with notes.
+    fn head(&self) -> Vec<String> {
+        let at: String = clock::rfc3339(self.look.at).chars().take(19).collect();
+        let states = self.states();
+        let mut lines = vec![format!("{BOLD}{}{BOLD:#}  {}  {at}Z", clean(self.source), self.release)];
+        let named: Vec<String> = ["queued", "lock_wait", "executing", "idle"]
+            .iter()
+            .map(|state| format!("{} {}", states.get(state).unwrap_or(&0), word(state).to_lowercase()))
+            .collect();
+        lines.push(format!("sessions     {}: {}", states.values().sum::<u64>(), named.join(", ")));
+        let groups = self.all("mysql_thread_pool_group_threads").count();
+        if groups > 0 {
+            let longest = self.one("mysql_thread_pool_queueing_time_seconds_max").unwrap_or(0.0);
+            lines.push(format!(
+                "thread pool  {groups} group{}: {} threads, {} active, {} standby, {} stalled; {} in queue, longest {} us",
+                if groups == 1 { "" } else { "s" },
+                self.sum("mysql_thread_pool_group_threads"),
+                self.sum("mysql_thread_pool_group_active_threads"),
+                self.sum("mysql_thread_pool_group_standby_threads"),
+                self.sum("mysql_thread_pool_group_stalled"),
+                self.one("mysql_thread_pool_queued_connections").unwrap_or(0.0),
+                (longest * 1e6).round(),
+            ));
+        } else if let Some((threads, idle)) = self
+            .one("mysql_thread_pool_threads")
+            .filter(|threads| *threads > 0.0)
+            .zip(self.one("mysql_thread_pool_idle_threads"))
+        {
+            lines.push(format!("thread pool  {threads} threads, {idle} idle; the queue is not shown by this server"));
+        }
+        let rate = self.statements_per_second().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}/s"));
+        let waits = states.get("lock_wait").copied().unwrap_or(0);
+        let mut last = format!("statements   {rate}   lock waits {waits}");
+        for lag in self.all("mysql_replica_lag_seconds") {
+            last += &format!("   replica {} s behind", lag.value);
+        }
+        lines.push(last);
+        lines.extend(self.notes.iter().map(|note| format!("{DIM}{}{DIM:#}", clean(note))));
+        lines
+    }
+
+    /// The whole view: as many lines and columns as there are, all of them where it is no terminal.
+    pub fn text(&self, size: Size) -> String {
+        let (width, height) = size.unwrap_or((usize::MAX, usize::MAX));
+        let mut lines = self.head();
+        lines.push(String::new());
+        let sorted = self.sorted();
+        let has_traces = sorted.iter().any(|(process, _)| process.session.trace_id.is_some());
+        let digits = match (has_traces, width >= ROOMY) {
+            (false, _) => 0,
+            (true, true) => 32,
+            (true, false) => TRACE_DIGITS,
+        };
+        let head = row(
+            &["ID", "USER", "DB", "CLIENT", "DOES", "FOR", "SERVER SAYS", "BLOCKED BY", "TRACE ID"],
+            digits,
+            "STATEMENT",
+        );
+        lines.push(format!("{BOLD}{head}{BOLD:#}"));
+        for (process, blocks) in sorted {
+            lines.push(line(process, blocks, digits, self.literals));
+        }
+        let more = lines.len().saturating_sub(height);
+        if more > 0 {
+            lines.truncate(height.saturating_sub(1));
+            lines.push(format!("{DIM}… and {} more sessions{DIM:#}", more + 1));
+        }
+        let listed = self.look.processes.len() as u64;
+        let idle = self.states().values().sum::<u64>().saturating_sub(listed);
+        if idle > 0 && size.is_none() {
+            lines.push(format!("{DIM}and {idle} more idle sessions{DIM:#}"));
+        }
+        lines.iter().map(|line| cut(line, width)).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The same as an object.
+    pub fn json(&self) -> Value {
+        let sessions: Vec<Value> = self
+            .sorted()
+            .into_iter()
+            .map(|(process, blocks)| {
+                let s = &process.session;
+                json!({
+                    "id": s.session_id,
+                    "user": s.user,
+                    "database": s.database,
+                    "client": s.client,
+                    "true_state": s.true_state,
+                    "queued_ns": s.queued_ns,
+                    "age_ns": s.age_ns,
+                    "command": s.command,
+                    "state": s.state,
+                    "blocked_by": s.blocked_by,
+                    "blocks": blocks,
+                    "trace_id": s.trace_id,
+                    "digest": s.digest,
+                    "digest_text": s.digest_text,
+                    "statement": process.statement.as_ref().filter(|_| self.literals),
+                })
+            })
+            .collect();
+        let groups: Vec<&Sample> = self.all("mysql_thread_pool_group_threads").collect();
+        let pool = (!groups.is_empty()).then(|| {
+            json!({
+                "groups": groups.len(),
+                "threads": self.sum("mysql_thread_pool_group_threads"),
+                "active_threads": self.sum("mysql_thread_pool_group_active_threads"),
+                "standby_threads": self.sum("mysql_thread_pool_group_standby_threads"),
+                "stalled": self.sum("mysql_thread_pool_group_stalled"),
+                "queued": self.one("mysql_thread_pool_queued_connections"),
+                "queueing_time_max_seconds": self.one("mysql_thread_pool_queueing_time_seconds_max"),
+            })
+        });
+        json!({
+            "source": self.source,
+            "release": self.release,
+            "observed_at": self.look.at,
+            "sessions_by_true_state": self.states(),
+            "thread_pool": pool,
+            "statements_per_second": self.statements_per_second(),
+            "replica_lag_seconds": self.one("mysql_replica_lag_seconds"),
+            "notes": self.notes,
+            "sessions": sessions,
+        })
+    }
+}
+
+/// A true state as it is shown.
+fn word(state: &str) -> &str {
+    match state {
+        "queued" => "Queued",
+        "lock_wait" => "Lock wait",
+        "executing" => "Executing",
+        "idle" => "Idle",
+        other => other,
+    }
+}
+
+fn line(process: &Process, blocks: usize, digits: usize, literals: bool) -> String {
+    let session = &process.session;
+    let duration = match (session.queued_ns, session.age_ns) {
+        (Some(waited), _) => format!("{} us", waited / 1_000),
+        (None, Some(age)) => format!("{} s", age / 1_000_000_000),
+        (None, None) => String::new(),
+    };
+    let says = match &session.state {
+        Some(state) => format!("{}: {state}", session.command),
+        None => session.command.clone(),
+    };
+    let does = if blocks > 0 {
+        format!("{}, blocks {blocks}", word(&session.true_state))
+    } else {
+        word(&session.true_state).to_owned()
+    };
+    let text = if literals { process.statement.as_deref() } else { session.digest_text.as_deref() };
+    let blocked_by = session.blocked_by.map_or_else(String::new, |id| id.to_string());
+    let cells = [
+        session.session_id.to_string(),
+        session.user.clone().unwrap_or_default(),
+        session.database.clone().unwrap_or_default(),
+        session.client.clone().unwrap_or_default(),
+        does,
+        duration,
+        says,
+        blocked_by,
+        session.trace_id.clone().unwrap_or_default(),
+    ];
+    let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
+    let out = row(&cells, digits, text.unwrap_or_default());
+    let style = match session.true_state.as_str() {
+        _ if blocks > 0 => AnsiColor::Red.on_default(),
+        "queued" | "lock_wait" => AnsiColor::Yellow.on_default(),
+        "idle" => DIM,
+        _ => Style::new(),
+    };
+    format!("{style}{out}{style:#}")
+}
+
+/// One line of the list: cells of fixed width, the statement at the end.
+fn row(cells: &[&str], digits: usize, statement: &str) -> String {
+    let widths = [8, 12, 12, 21, 20, 12, 26, 10, digits];
+    let mut out = String::new();
+    for (cell, width) in cells.iter().zip(widths).filter(|(_, width)| *width > 0) {
+        let text = cut(&clean(cell), width);
+        let pad = width.saturating_sub(text.width());
+        out.push_str(&text);
+        out.push_str(&" ".repeat(pad + 1));
+    }
+    out.push_str(&clean(statement));
+    out.trim_end().to_owned()
+}
+
+/// Without what would act on the terminal; lines and runs of blanks as one blank.
+fn clean(text: &str) -> String {
+    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// As much of `line` as fits into `width` columns; escapes of styles take none, and those at its end are kept.
+fn cut(line: &str, width: usize) -> String {
+    let (mut out, mut used, mut in_escape) = (String::new(), 0, false);
+    for c in line.chars() {
+        if in_escape || c == '\x1b' {
+            in_escape = !(in_escape && c.is_ascii_alphabetic());
+            out.push(c);
+            continue;
+        }
+        let wide = c.width().unwrap_or(0);
+        if used + wide <= width {
+            out.push(c);
+        }
+        used = used.saturating_add(wide);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::Labels;
+    use holdup_recording::rows::Session;
+
+    use super::*;
+
+    fn process(id: i64, state: &str, age_s: i64, blocked_by: Option<i64>) -> Process {
+        let queued = state == "queued";
+        let session = Session {
+            session_id: id,
+            user: Some("app".to_owned()),
+            command: if queued || state == "idle" { "Sleep" } else { "Query" }.to_owned(),
+            true_state: state.to_owned(),
+            queued_ns: queued.then_some(age_s * 1_000_000_000),
+            age_ns: Some(age_s * 1_000_000_000),
+            blocked_by,
+            digest_text: Some("SELECT ?".to_owned()),
+            ..Session::default()
+        };
+        Process { session, statement: Some("SELECT 'literal\n\x1b[2J-canary'".to_owned()) }
+    }
+
+    fn look(at_s: i64, questions: f64) -> Look {
+        let sample = |metric: &str, labels, value| Sample {
+            observed_at: at_s * 1_000_000_000,
+            metric: metric.to_owned(),
+            labels,
+            value,
+            ..Sample::default()
+        };
+        let state = |state| Labels::of([("command", "Sleep"), ("true_state", state)]);
+        Look {
+            at: at_s * 1_000_000_000,
+            processes: vec![
+                process(1, "idle", 900, None),
+                process(2, "executing", 3, None),
+                process(3, "queued", 2, None),
+                process(4, "lock_wait", 9, Some(5)),
+                process(5, "idle", 1, None),
+            ],
+            samples: vec![
+                sample("mysql_global_status_questions", Labels::none(), questions),
+                sample("mysql_sessions", state("idle"), 42.0),
+                sample("mysql_sessions", state("queued"), 1.0),
+                sample("mysql_thread_pool_group_threads", Labels::of([("group", "0")]), 4.0),
+                sample("mysql_thread_pool_queued_connections", Labels::none(), 1.0),
+            ],
+        }
+    }
+
+    fn view<'a>(look: &'a Look, before: Option<&'a Look>, literals: bool) -> View<'a> {
+        View { source: "mysql://h:3306", release: "MariaDB 10.11.6", look, before, notes: &[], literals }
+    }
+
+    #[test]
+    fn what_hurts_is_first_and_queued_stands_in_place_of_sleep() {
+        let (before, now) = (look(10, 1_000.0), look(12, 1_500.0));
+        let view = view(&now, Some(&before), false);
+        let order: Vec<i64> = view.sorted().iter().map(|(process, _)| process.session.session_id).collect();
+        assert_eq!(order, [5, 4, 3, 2, 1]);
+        let text = anstream::adapter::strip_str(&view.text(None)).to_string();
+        assert!(text.contains("statements   250/s"), "{text}");
+        assert!(text.contains("sessions     43: 1 queued"), "{text}");
+        assert!(text.contains("1 group: 4 threads"), "{text}");
+        let queued = text.lines().find(|line| line.starts_with("3 ")).unwrap();
+        assert!(queued.contains("Queued") && queued.contains("2000000 us") && queued.contains("Sleep"), "{queued}");
+        let holder = text.lines().find(|line| line.starts_with("5 ")).unwrap();
+        assert!(holder.contains("Idle, blocks 1"), "{holder}");
+        assert!(!text.contains("canary"), "literals are shown when they are asked for");
+    }
+
+    #[test]
+    fn literals_are_asked_for_and_nothing_acts_on_the_terminal() {
+        let now = look(12, 0.0);
+        let shown = view(&now, None, true);
+        let text = anstream::adapter::strip_str(&shown.text(None)).to_string();
+        assert!(text.contains("SELECT 'literal [2J-canary'"), "{text}");
+        assert_eq!(shown.json()["sessions"][0]["statement"], "SELECT 'literal\n\x1b[2J-canary'");
+        assert_eq!(view(&now, None, false).json()["sessions"][0]["statement"], Value::Null);
+        assert_eq!(shown.json()["sessions_by_true_state"]["idle"], 42);
+    }
+
+    #[test]
+    fn it_fits_the_terminal() {
+        let now = look(12, 0.0);
+        let text = view(&now, None, false).text(Some((60, 8)));
+        assert_eq!(text.lines().count(), 8);
+        for line in text.lines() {
+            assert!(anstream::adapter::strip_str(line).to_string().width() <= 60, "{line}");
+        }
+        assert!(text.contains("more sessions"), "{text}");
+    }
+}
