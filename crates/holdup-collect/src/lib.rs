@@ -19,6 +19,7 @@ pub mod run;
 pub mod slow;
 pub mod tracepoints;
 pub mod watch;
+pub mod wire;
 
 use holdup_recording::{Batch, Coverage};
 
