@@ -173,8 +173,7 @@ fn log(server: &Server, address: &Address, source: &str, parts: &mut Parts) -> R
         entry.state = CoverageState::Absent;
         entry.why =
             Some("no log was named: single executions, their time and their trace ids can't be seen".to_owned());
-        let file = if server.major() >= 10 { server.value("SELECT current_setting('log_directory')")? } else { None };
-        let place = file.unwrap_or_else(|| "PATH".to_owned());
+        let place = server.setting("log_directory")?.unwrap_or_else(|| "hidden from this account".to_owned());
         let switch = if is_on(&minimum) || is_on(&plans) { "" } else { SWITCH_ON };
         entry.enable =
             Some(format!("{switch} add ?log=FILE to the address (log_directory is {place})").trim().to_owned());

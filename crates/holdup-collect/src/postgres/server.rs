@@ -2,12 +2,14 @@
 //! the server's views. The protocol is `holdup-wire`'s; here are the socket and its patience.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use holdup_sql::digest;
 use holdup_wire::{Dialect, Error, Event, Login, Session, Statement, TlsWish};
 use rustls::{ClientConnection, StreamOwned};
 
@@ -26,6 +28,9 @@ const ANSWER_BYTES: usize = 32 << 20;
 /// What a session of ours is like: it writes nothing, holds nobody up, and takes names for what they are in the catalog.
 const SETTINGS: &str = "SET default_transaction_read_only = on; SET statement_timeout = 2000; SET lock_timeout = 200; \
      SET search_path = pg_catalog; SET application_name = 'holdup'";
+
+/// What tells the version as a number.
+const VERSION: &str = "SELECT current_setting('server_version_num')";
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -252,6 +257,8 @@ impl Line {
 /// A connection that reads only.
 pub(super) struct Server {
     line: RefCell<Line>,
+    /// Digests of what we have run: since 17 the server's counters leave a comment before the statement out.
+    own: RefCell<HashSet<String>>,
     /// `server_version_num`, e.g. 150018.
     pub(super) version: i64,
 }
@@ -271,14 +278,23 @@ impl Server {
             other => other?,
         };
         line.rows(format!("{MARKER} {SETTINGS}"))?;
-        let facts = line.rows(format!("{MARKER} SELECT current_setting('server_version_num')"))?;
+        let facts = line.rows(format!("{MARKER} {VERSION}"))?;
         let version = facts.rows.first().and_then(|row| row.int(0)).unwrap_or(0);
-        Ok(Self { line: RefCell::new(line), version })
+        let own =
+            SETTINGS.split("; ").chain([VERSION]).map(|sql| digest(sql, holdup_sql::Dialect::PostgreSql)).collect();
+        Ok(Self { line: RefCell::new(line), own: RefCell::new(own), version })
     }
 
     /// All rows of one statement, which is marked as ours.
     pub(super) fn rows(&self, sql: &str) -> Result<Rows, Failure> {
+        self.own.borrow_mut().insert(digest(sql, holdup_sql::Dialect::PostgreSql));
         self.line.borrow_mut().rows(format!("{MARKER} {sql}"))
+    }
+
+    /// Whether a statement of the server's counters is one that we run.
+    pub(super) fn is_own(&self, text: &str) -> bool {
+        text.trim_start().starts_with(MARKER)
+            || self.major() >= 17 && self.own.borrow().contains(&digest(text, holdup_sql::Dialect::PostgreSql))
     }
 
     /// The first value of the first row.

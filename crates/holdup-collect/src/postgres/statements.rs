@@ -9,7 +9,7 @@ use holdup_recording::rows::Statement;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
 use super::Read;
-use super::server::{Failure, MARKER, Server};
+use super::server::{Failure, Server};
 
 /// Most statements that are read, those with the most time first.
 const STATEMENTS: usize = 500;
@@ -46,8 +46,7 @@ impl Texts {
         ))?;
         for row in &answer.rows {
             let (Some(id), Some(text)) = (row.int(0), row.text(1)) else { continue };
-            let ours = text.trim_start().starts_with(MARKER);
-            self.0.insert(id, (!ours).then(|| digest_text(text, Dialect::PostgreSql)));
+            self.0.insert(id, (!server.is_own(text)).then(|| digest_text(text, Dialect::PostgreSql)));
         }
         Ok(())
     }
