@@ -43,7 +43,7 @@ impl Address {
             .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
             .collect();
         // The unit is of all of them, wherever it stands.
-        let unit = pairs.iter().filter(|(key, _)| *key == "unit").next_back().map_or("ms", |(_, unit)| unit);
+        let unit = pairs.iter().rfind(|(key, _)| *key == "unit").map_or("ms", |(_, unit)| unit);
         let unit = UNITS.iter().find(|(name, _)| *name == unit).map(|(_, unit)| *unit);
         let unit = unit.ok_or("unit is one of: ns, us, ms, s")?;
         for (key, names) in pairs.into_iter().filter(|(key, _)| *key != "unit") {

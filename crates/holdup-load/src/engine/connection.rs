@@ -14,6 +14,7 @@ use holdup_http::{Wanted, http1, http2};
 use holdup_wire::{Address, Login};
 use rustls::ClientConnection;
 
+pub use self::giving::Going;
 use self::taking::finish_http1;
 use super::clock::Clock;
 use super::cookies::Cookies;
@@ -98,18 +99,6 @@ pub struct Desk<'a> {
     pub memos: &'a mut [http1::HeadMemo],
     /// What a database said when it refused.
     pub refusals: &'a mut Refusals,
-}
-
-/// A request on its way out.
-pub struct Going<'a> {
-    /// Its bytes.
-    pub form: &'a Form,
-    /// What is put into them.
-    pub mark: Option<&'a Mark>,
-    /// `HEAD` is answered without a body.
-    pub is_head: bool,
-    /// What of the response is looked at.
-    pub wanted: Wanted,
 }
 
 enum Speech {

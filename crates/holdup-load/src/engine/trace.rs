@@ -161,9 +161,15 @@ impl Mark {
 /// Bytes that are copied to put a mark in; what comes after them is sent from where it lies.
 const PIECE: usize = 16 * 1024;
 
+/// Sixteen hex digits, eight at a time: a nibble to each byte, and each byte to its letter.
 fn put_hex(place: &mut [u8], number: u64) {
-    for (i, digit) in place.iter_mut().rev().enumerate() {
-        *digit = b"0123456789abcdef"[(number >> (4 * i)) as usize & 15];
+    for (place, half) in place.chunks_exact_mut(8).zip([number >> 32, number & 0xFFFF_FFFF]) {
+        let spread = (half | half << 16) & 0x0000_FFFF_0000_FFFF;
+        let spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF;
+        let nibbles = (spread | spread << 4) & 0x0F0F_0F0F_0F0F_0F0F;
+        let is_letter = (nibbles + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+        let text = nibbles + 0x3030_3030_3030_3030 + is_letter * u64::from(b'a' - b'9' - 1);
+        place.copy_from_slice(&text.to_be_bytes());
     }
 }
 
@@ -204,6 +210,15 @@ mod tests {
         // About half of them would be kept by a sampler that keeps half.
         let kept = ids.iter().filter(|id| **id as u64 >> 63 == 0).count();
         assert!((1_200..1_800).contains(&kept), "{kept}");
+    }
+
+    #[test]
+    fn digits_are_those_of_the_number() {
+        for number in [0, 1, 0x0123_4567_89ab_cdef, 0xfedc_ba98_7654_3210, u64::MAX, 0x9a9a_9a9a_a9a9_a9a9] {
+            let mut place = [0; 16];
+            put_hex(&mut place, number);
+            assert_eq!(std::str::from_utf8(&place), Ok(format!("{number:016x}").as_str()));
+        }
     }
 
     #[test]

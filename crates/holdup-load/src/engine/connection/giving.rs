@@ -4,13 +4,28 @@
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 
+use holdup_http::Wanted;
+
 use super::{Connection, Speech, Stage};
 use crate::engine::outcome::Outcome;
+use crate::engine::plan::Form;
 use crate::engine::trace::Mark;
 use crate::sys;
 
 /// Bytes given to TLS at once. What it can't pass on it keeps, so that it is given no more while the socket is full.
 const TLS_PIECE: usize = 64 * 1024;
+
+/// A request on its way out.
+pub struct Going<'a> {
+    /// Its bytes.
+    pub form: &'a Form,
+    /// What is put into them.
+    pub mark: Option<&'a Mark>,
+    /// `HEAD` is answered without a body.
+    pub is_head: bool,
+    /// What of the response is looked at.
+    pub wanted: Wanted,
+}
 
 impl Connection {
     /// Writes as much of an HTTP/1 request as goes, with `mark` in its place; `scratch` is what it is put together in.
