@@ -7,12 +7,15 @@
 
 mod attributes;
 mod bounds;
+#[cfg(feature = "receiver")]
 mod grpc;
+#[cfg(feature = "receiver")]
 mod http;
 mod intake;
 mod json;
 mod metrics;
 mod protobuf;
+#[cfg(feature = "receiver")]
 mod receiver;
 mod refusal;
 mod sampling;
@@ -21,6 +24,7 @@ mod traces;
 
 pub use bounds::Bounds;
 pub use intake::{Intake, Taken};
+#[cfg(feature = "receiver")]
 pub use receiver::Receiver;
 pub use refusal::Refusal;
 
