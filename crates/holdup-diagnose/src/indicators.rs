@@ -50,6 +50,12 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
             readings.put(name, "threads", threads.mean, more_is_better);
         }
     }
+    // What the load average would settle at: its minute still holds what was before.
+    let of_state = |state| view.gauge("system_threads", &[("state", state)], "").map(|threads| threads.mean);
+    if let (Ok(running), Ok(asleep)) = (of_state("R"), of_state("D")) {
+        let name = "threads running or in uninterruptible sleep (mean)";
+        readings.put(name, "a CPU", (running + asleep) / cpus, Some(false));
+    }
     if let Ok(all) = view.counter("system_cpu_time_seconds_total", &[], "") {
         for (name, mode, more_is_better) in
             [("idle CPU time", "idle", None), ("CPU time that waited for I/O", "iowait", Some(false))]

@@ -1,5 +1,5 @@
 //! What is set on the host against what the servers' vendors advise. A check is a row of a table ([`memory`], [`disks`],
-//! [`limits`]): what it reads, for which server, the advice, where it stands and why.
+//! [`limits`], [`servers`]): what it reads, for which server, the advice, where it stands and why.
 //!
 //! Advice is no diagnosis: hosts run well for years against all of it. A note names a finding only where the measurements
 //! show that the setting matters here, which is for the rules to say; else it says that nothing does. What was not recorded
@@ -9,6 +9,7 @@ mod disks;
 mod facts;
 mod limits;
 mod memory;
+mod servers;
 
 use holdup_recording::rows::Setting;
 
@@ -82,6 +83,8 @@ pub fn notes(case: &Case<'_>, findings: &[Finding]) -> Vec<Note> {
         Some(found) => (format!("it matters here: {found} was found"), Some(found.to_owned())),
         None => ("nothing that was measured shows that it matters here".to_owned(), None),
     });
+    let storm = findings.iter().find(|f| f.cause == "flush_storm").map(|f| f.cause.as_str());
+    notes.extend(servers::log_size(case, storm));
     // What matters comes first.
     notes.sort_by_key(|note| note.finding.is_none());
     notes
@@ -94,7 +97,7 @@ pub fn of_settings(settings: &[Setting]) -> Vec<Note> {
 
 fn of(facts: &Facts<'_>, judged: impl Fn(&Check, &Set) -> (String, Option<String>)) -> Vec<Note> {
     let mut notes: Vec<Note> = Vec::new();
-    for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS].into_iter().flatten() {
+    for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS, servers::CHECKS].into_iter().flatten() {
         for server in facts.servers.iter().filter(|s| s.product == check.product) {
             for set in (check.against)(facts, server) {
                 let twice =
@@ -229,7 +232,7 @@ mod tests {
 
     #[test]
     fn every_check_says_where_it_stands() {
-        for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS].into_iter().flatten() {
+        for check in [memory::CHECKS, disks::CHECKS, limits::CHECKS, servers::CHECKS].into_iter().flatten() {
             assert!(check.reference.contains("https://"), "{} of {}", check.check, check.product.vendor());
             for cause in check.matters {
                 assert!(crate::rules::by_cause(cause).is_some(), "{}: no cause {cause}", check.check);

@@ -4,8 +4,8 @@
 //! - *What is asked of a disk fills it*: a demand (temporary tables, readahead, a working set that does not fit, …) takes the
 //!   disk to its ceiling, the ceiling makes the queue, and the queue puts threads to uninterruptible sleep.
 //! - *A group's CPU quota is used up*: its threads stand in the run queue as if CPUs were short; *needless work fills the CPUs*.
-//! - *Who holds a lock waits for something itself*: for its commit, for a full CPU, for rows read without an index. Those who wait
-//!   for the lock then wait for that.
+//! - *Who holds a lock waits for something itself*: for its commit, for pages to be written, for rows read without an index. Those
+//!   who wait for the lock then wait for that. A holder that does nothing is nobody's consequence.
 //! - *A thread of the pool is held longer, so statements queue for one*: long statements fill the pool.
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
@@ -35,7 +35,10 @@ const DEMANDS: &[&str] = &[
     "missing_index",
 ];
 
-/// What makes statements long by itself, so that locks, threads of a pool and connections are held longer.
+/// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
+const WITHIN_STATEMENTS: &[&str] = &["missing_index", "commit_log_bound", "flush_storm"];
+
+/// What makes statements long by itself, so that connections are held longer.
 const LONG_STATEMENTS: &[&str] = &[
     "missing_index",
     "flush_storm",
@@ -96,14 +99,14 @@ const MECHANISMS: &[Mechanism] = &[
     // Those who wait for a lock stand in front of the same time of who holds it.
     Mechanism {
         consequence: "lock_contention",
-        causes: &[LONG_STATEMENTS],
+        causes: &[WITHIN_STATEMENTS],
         magnitude: |_, case| lock_contention::held_ms(case),
         is_added: true,
     },
     // A thread of the pool is held for as long as its statement takes, waits for locks included.
     Mechanism {
         consequence: "thread_pool_queue",
-        causes: &[&["lock_contention"], LONG_STATEMENTS],
+        causes: &[&["lock_contention"], WITHIN_STATEMENTS],
         magnitude: |_, case| executed_ms(case),
         is_added: true,
     },
@@ -189,6 +192,53 @@ fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: 
 mod tests {
     use super::*;
     use crate::rules::{self, connection_pool_exhausted, workload_spike};
+    use crate::signals::testing::Made;
+    use holdup_recording::rows::Session;
+
+    /// 50 requests of 400 ms a second: session 7 is in `state` and holds what 18 others wait for; a flush takes 15 ms.
+    fn locked(true_state: &str, state: &str) -> Made {
+        let row = |second: i64, id: i64| Session {
+            observed_at: second * 1_000_000_000,
+            source: "mysql://db".into(),
+            session_id: id,
+            true_state: if id == 7 { true_state } else { "lock_wait" }.into(),
+            state: (id == 7).then(|| state.into()),
+            blocked_by: (id != 7).then_some(7),
+            ..Session::default()
+        };
+        let disk = [("device", "vda")];
+        Made::new(12)
+            .requests(50, 400)
+            .session_rows((0..=12).flat_map(|s| (0..18).map(move |i| row(s, 100 + i)).chain([row(s, 7)])).collect())
+            // Two more commit at any time, so that commits are a tenth of the delay by themselves.
+            .session_rows(
+                (0..=12)
+                    .flat_map(|s| {
+                        (0..2).map(move |i| Session {
+                            session_id: 200 + i,
+                            true_state: "executing".into(),
+                            state: Some("Commit".into()),
+                            blocked_by: None,
+                            ..row(s, 7)
+                        })
+                    })
+                    .collect(),
+            )
+            .setting("mysql://db", "innodb_flush_log_at_trx_commit", "1")
+            .disk("vda", (0.0, 0.0, 0.0), (20.0, 4096.0, 1.0))
+            .counter("host", "system_disk_flushes_total", &disk, 60.0)
+            .counter("host", "system_disk_flush_time_seconds_total", &disk, 0.9)
+    }
+
+    #[test]
+    fn waits_for_a_lock_follow_from_what_its_holder_waits_for() {
+        let diagnosis = locked("executing", "Commit").diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("commit_log_bound"), "{:#?}", diagnosis.findings);
+        let locks = diagnosis.findings.iter().find(|f| f.cause == "lock_contention").unwrap();
+        assert_eq!(locks.follows_from.as_deref(), Some("commit_log_bound"));
+        // A holder that does nothing is the app's own doing.
+        assert_eq!(locked("idle", "").diagnose().culprit.as_deref(), Some("lock_contention"));
+    }
 
     #[test]
     fn the_table_names_rules_and_no_circle() {

@@ -7,7 +7,7 @@ use holdup_recording::Labels;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
 use crate::signals::database::DATABASE;
-use crate::signals::{Counter, Gauge, Missing, View, Window, processes};
+use crate::signals::{Gauge, Missing, View, Window, processes};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
         what: "The server accepts max_connections of them (PostgreSQL: less those reserved for superusers), or a user has reached a limit of its own. Each further one is refused at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
         hurts: "Requests that need a new connection fail, or wait for one of those that the app has, while the server has little to do.",
         needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); of requests which failed and when, and for waits the app's pool metrics.",
-        predicts: "Connections stand at the limit, Connection_errors_max_connections grows, and requests fail while it does; or the app's pool stays below its own maximum with requests waiting.",
+        predicts: "Connections stand at the limit, Connection_errors_max_connections (MariaDB: at login Aborted_connects) grows, and requests fail while it does; or the app's pool stays below its own maximum with requests waiting.",
         clears: "Connections stay below the limit and none was refused; or some were, and next to none of the failed requests was under way then.",
         looks_like: "The app's own pool (its maximum is reached, the server's is not); file descriptors (the server does not even accept); a full accept queue (connecting takes long and is not refused).",
         fix: "Fewer connections first: smaller pools, a pooler such as ProxySQL or PgBouncer, idle ones closed; then a higher limit, with memory and file descriptors for it.",
@@ -48,8 +48,8 @@ struct Limit {
     had: f64,
     /// Points at what was counted.
     connected: Evidence,
-    /// Connections refused, where the server counts them.
-    refused: Option<Counter>,
+    /// Connections refused, where the server counts them, and what says so.
+    refused: Option<(f64, Evidence)>,
     /// When it was reached.
     reached: Vec<Window>,
     is_postgresql: bool,
@@ -76,6 +76,22 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
     let mut reached = at_or_above(view, "mysql_global_status_threads_connected", most);
     let refusals = view.growths(|_| true, "mysql_global_status_connection_errors_max_connections", &[]);
     reached.extend(refusals.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
+    // One connection more than max_connections is let in, so that a superuser finds room; anybody else is turned away at login, which
+    // MariaDB counts as aborted, and MySQL as both.
+    let turned_away: f64 = view
+        .growths(|_| true, "mysql_global_status_aborted_connects", &[])
+        .iter()
+        .filter(|g| reached.iter().any(|r| r.from < g.window.to && g.window.from < r.to))
+        .map(|g| g.delta)
+        .sum();
+    let count = refused.delta.max(turned_away);
+    let text = format!(
+        "{} connections were refused for it: {} before their login, {} logins aborted while the limit was reached",
+        thousands(count),
+        thousands(refused.delta),
+        thousands(turned_away)
+    );
+    let refused = (count, refused.evidence(thousands(count), "0", text));
     let text =
         format!("{} connections at most, of {} that max_connections allows", thousands(connected.max), thousands(most));
     let mut limits = vec![Limit {
@@ -183,10 +199,7 @@ fn at_or_above(view: &View<'_>, metric: &str, most: f64) -> Vec<Window> {
 fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, Missing> {
     let mut evidence = vec![limit.connected.clone()];
     let refused = limit.refused.as_ref();
-    evidence.extend(refused.map(|refused| {
-        let text = format!("{} connections were refused for it", thousands(refused.delta));
-        refused.evidence(thousands(refused.delta), "0", text)
-    }));
+    evidence.extend(refused.map(|refused| refused.1.clone()));
     if limit.reached.is_empty() {
         return Ok(Outcome::Cleared(evidence));
     }
@@ -195,7 +208,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
         // A failed request needs at least one connection that was refused.
         let rows = case.slow_requests()?;
         let bad: u64 = rows.iter().filter(|r| crate::signals::client::failed(r)).map(|r| r.count()).sum();
-        failed = failed.min(refused.delta / (bad as f64).max(1.0));
+        failed = failed.min(refused.0 / (bad as f64).max(1.0));
     }
     let waited = waited(case, view);
     if failed < MATTERS && case.share(waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
@@ -222,7 +235,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     let found = Found {
         explains_ms,
         evidence,
-        weights: vec![if refused.is_some_and(|r| r.delta > 0.0) { 0.85 } else { 0.5 }, 0.8 * failed, 0.4],
+        weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { 0.85 } else { 0.5 }, 0.8 * failed, 0.4],
         fixes: fixes(view, limit),
         prove: format!("Run the same scenario again: connections stay below {}, and none is refused.", limit.name),
         role: Role::Root,
@@ -248,7 +261,7 @@ fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
 }
 
 fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
-    let refused = limit.refused.as_ref().map_or(0.0, |r| r.rate().ceil());
+    let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
     // Half as many again, and as many as were refused in a second.
     let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
     let idle = ["mysql_sessions", "postgresql_sessions"]
@@ -329,6 +342,21 @@ mod tests {
         assert_eq!(diagnosis.culprit.as_deref(), Some("connection_limit"), "{diagnosis:#?}");
         let fix = &diagnosis.findings[0].fixes.last().unwrap();
         assert_eq!(fix.command.as_deref(), Some("SET GLOBAL max_connections = 100;"));
+    }
+
+    #[test]
+    fn logins_that_are_turned_away_count_and_wrong_passwords_do_not() {
+        let aborted = |connected| server(connected, 0.1).counter(DB, "mysql_global_status_aborted_connects", &[], 30.0);
+        assert!(failed(&aborted(20.0)).unwrap() > 0.95);
+        assert_eq!(
+            failed(&aborted(12.0).without("mysql_global_status_connection_errors_max_connections").counter(
+                DB,
+                "mysql_global_status_connection_errors_max_connections",
+                &[],
+                0.0
+            )),
+            Some(0.0)
+        );
     }
 
     #[test]

@@ -274,11 +274,11 @@ mod tests {
 
     const DB: &str = "mysql://db";
 
-    /// 50 requests of 400 ms a second. In every second half of four seconds the age is `high` of 100 MB, `piled` sessions execute
+    /// 50 requests of 400 ms a second. In every second half of eight seconds the age is `high` of 100 MB, `piled` sessions execute
     /// and the log grows by `log` a second; else 20 MB, 2 sessions and 10 MB.
     fn server(high: f64, piled: i64, log: f64) -> Made {
-        let storm = |s: i64| s % 4 >= 2;
-        let rows = (0..=16).flat_map(|s| {
+        let storm = |s: i64| s % 8 >= 4;
+        let rows = (0..=24).flat_map(|s| {
             (0..if storm(s) { piled } else { 2 }).map(move |i| Session {
                 observed_at: s * 1_000_000_000,
                 source: DB.into(),
@@ -289,7 +289,7 @@ mod tests {
             })
         });
         let grown = move |s: i64| (1..=s).map(|t| if storm(t) { log } else { 10e6 }).sum::<f64>();
-        Made::new(16)
+        Made::new(24)
             .requests(50, 400)
             .session_rows(rows.collect())
             .counted(DB, "mysql_innodb_checkpoint_age_bytes", &[], move |s| if storm(s) { high } else { 20e6 })
@@ -321,7 +321,7 @@ mod tests {
     fn waits_for_free_pages_count_too() {
         let made = server(20e6, 32, 1e6).without("mysql_global_status_innodb_buffer_pool_wait_free");
         let waits = made.counted(DB, "mysql_global_status_innodb_buffer_pool_wait_free", &[], |s| {
-            (s / 4 * 40 + (s % 4 - 2).max(0) * 20) as f64
+            (s / 8 * 80 + (s % 8 - 4).max(0) * 20) as f64
         });
         assert!(waits.explains(&RULE).unwrap() > 150.0);
     }
