@@ -73,3 +73,30 @@ fn thread_cpu_time() -> Duration {
     assert_eq!(unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) }, 0);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
+
+/// The budget of what is read of connections, 2,000 sockets of them: 1 % of one core.
+const SOCKETS_BUDGET: Duration = Duration::from_millis(10);
+
+#[test]
+#[ignore = "measures CPU time: wants a release build"]
+fn cost_of_2000_sockets() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let sample = |host: &mut Host| {
+        let begun = thread_cpu_time();
+        for _ in 0..SAMPLES {
+            host.sample(&mut Batch::default()).unwrap();
+        }
+        (thread_cpu_time() - begun) / SAMPLES
+    };
+    let mut host = Host::new(Proc::system());
+    host.probe().unwrap();
+    sample(&mut host);
+    let without = sample(&mut host);
+    let pairs: Vec<_> =
+        (0..1_000).map(|_| (std::net::TcpStream::connect(address).unwrap(), listener.accept().unwrap())).collect();
+    let with = sample(&mut host);
+    println!("2,000 sockets: {:?} of {with:?}", with.saturating_sub(without));
+    drop(pairs);
+    assert!(with.saturating_sub(without) < SOCKETS_BUDGET, "{with:?}, without them {without:?}");
+}
