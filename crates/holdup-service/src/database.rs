@@ -94,6 +94,14 @@ impl Target {
         }
     }
 
+    /// Its host and port, where it has any.
+    pub fn peer(&self) -> Option<(String, u16)> {
+        match &self.database {
+            Database::Mysql(opts) => Some((opts.get_ip_or_hostname().into_owned(), opts.get_tcp_port())),
+            Database::None | Database::Sqlite(_) => None,
+        }
+    }
+
     fn failed(&self, error: impl std::fmt::Display) -> ServiceError {
         ServiceError::Database { database: self.name.clone(), why: error.to_string() }
     }

@@ -15,6 +15,7 @@ use crate::options::Route;
 use crate::orders::Orders;
 use crate::pool::Pool;
 use crate::store::Store;
+use crate::tracing::{Of, Trace, Tracing};
 use crate::{Options, ServiceError, seed};
 
 /// Everything that all of the service's threads share.
@@ -23,6 +24,10 @@ pub struct Service {
     pub metrics: Metrics,
     /// The connections; none where there is no database.
     pub pool: Option<Pool<Connection>>,
+    /// Spans, where they are asked for.
+    pub tracing: Tracing,
+    peer: Option<(String, u16)>,
+    pool_checkout_delay: Duration,
     routes: BTreeMap<String, Route>,
     system: &'static str,
     pool_timeout: Option<Duration>,
@@ -73,6 +78,9 @@ impl Service {
             metrics: Metrics::default(),
             pool: (!connections.is_empty()).then(|| Pool::new(connections)),
             routes: options.routes_or_default().into_iter().map(|route| (route.path.clone(), route)).collect(),
+            tracing: Tracing::new(options.otlp.as_deref(), options.trace_sql, options.response_timing)?,
+            peer: target.peer(),
+            pool_checkout_delay: options.pool_checkout_delay.unwrap_or_default(),
             system: target.system(),
             pool_timeout: options.pool_timeout,
             hold: Duration::from_millis(options.hold_ms),
@@ -84,8 +92,8 @@ impl Service {
         })
     }
 
-    /// Answers one request.
-    pub fn answer(&self, request: &Request) -> Answer {
+    /// Answers one request; its waits are counted in `trace`, if it has one.
+    pub fn answer(&self, request: &Request, trace: Option<&Trace<'_>>) -> Answer {
         if let Some(answer) = self.orders.as_ref().and_then(|orders| orders.answer(request)) {
             if !self.work.is_zero() {
                 thread::sleep(self.work);
@@ -109,27 +117,36 @@ impl Service {
             thread::sleep(self.work);
         }
         let (status, body) = match &self.pool {
-            Some(pool) if !route.statements.is_empty() => self.query(pool, route, id),
+            Some(pool) if !route.statements.is_empty() => self.query(pool, route, id, trace),
             _ => (Status::OK, json!({ "id": id })),
         };
         Answer::json(status, &body, route.path.clone())
     }
 
-    fn query(&self, pool: &Pool<Connection>, route: &Route, id: i64) -> (Status, Value) {
+    fn query(&self, pool: &Pool<Connection>, route: &Route, id: i64, trace: Option<&Trace<'_>>) -> (Status, Value) {
         let asked = Instant::now();
+        if !self.pool_checkout_delay.is_zero() {
+            thread::sleep(self.pool_checkout_delay);
+        }
         let connection = pool.checkout(self.pool_timeout);
         let obtained = Instant::now();
         self.metrics.pool_wait.observe(POOL, obtained - asked);
+        if let Some(trace) = trace {
+            trace.waited(Of::Checkout, asked, connection.is_none());
+        }
         let Some(mut connection) = connection else {
             self.metrics.pool_timeouts_total.fetch_add(1, Ordering::Relaxed);
             return (Status::UNAVAILABLE, json!({ "error": "no database connection became free in time" }));
         };
-        let result = route.statements.iter().try_fold(Vec::new(), |_, sql| self.run(&mut connection, sql, id));
+        let result = route.statements.iter().try_fold(Vec::new(), |_, sql| self.run(&mut connection, sql, id, trace));
         // The mistake this service is built to show: the neighbour's answer is awaited with the connection in hand.
         if !self.hold.is_zero() {
             let called = Instant::now();
             thread::sleep(self.hold);
             self.metrics.neighbour.observe("server_address=\"neighbour\"", called.elapsed());
+            if let Some(trace) = trace {
+                trace.waited(Of::Neighbour, called, false);
+            }
         }
         self.metrics.pool_use.observe(POOL, obtained.elapsed());
         pool.give_back(connection);
@@ -143,9 +160,22 @@ impl Service {
         }
     }
 
-    fn run(&self, connection: &mut Connection, sql: &str, id: i64) -> Result<Vec<Value>, StatementError> {
+    fn run(
+        &self,
+        connection: &mut Connection,
+        sql: &str,
+        id: i64,
+        trace: Option<&Trace<'_>>,
+    ) -> Result<Vec<Value>, StatementError> {
+        // SQLite keeps prepared statements by their text, which has to stay the same.
+        let is_remote = matches!(connection, Connection::Mysql(_));
+        let sent = trace.filter(|_| is_remote).map(|trace| trace.statement(sql));
         let begun = Instant::now();
-        let result = connection.run(sql, id);
+        let result = connection.run(sent.as_deref().unwrap_or(sql), id);
+        if let Some(trace) = trace {
+            let of = Of::Statement(self.system, self.peer.clone(), sql.to_owned());
+            trace.waited(of, begun, result.is_err());
+        }
         let word: String = sql.chars().take_while(char::is_ascii_alphabetic).collect();
         let labels = format!("db_system_name=\"{}\",db_operation_name=\"{}\"", self.system, word.to_ascii_uppercase());
         self.metrics.operation.observe(&labels, begun.elapsed());

@@ -35,6 +35,9 @@ mod server;
 #[cfg(test)]
 mod service_tests;
 mod store;
+mod tracing;
+#[cfg(test)]
+mod tracing_tests;
 
 pub use hog::{HogOptions, hog};
 pub use options::Options;

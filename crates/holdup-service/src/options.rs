@@ -51,6 +51,10 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub hold_ms: u64,
 
+    /// How long it takes to get a connection out of the pool although one is free
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub pool_checkout_delay: Option<Duration>,
+
     /// Milliseconds the handler works before it asks for a connection
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub work_ms: u64,
@@ -66,6 +70,18 @@ pub struct Options {
     /// Open client connections; at that many it accepts no more and they wait in the kernel's accept queue
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub max_connections: u32,
+
+    /// Send a span of each request and of each of its waits, in OpenTelemetry's protocol, to this address, e.g. http://127.0.0.1:4318; each statement then begins with the trace's id
+    #[arg(long, value_name = "URL")]
+    pub otlp: Option<String>,
+
+    /// Begin each statement for MariaDB with /*traceparent='…'*/, as --otlp does
+    #[arg(long)]
+    pub trace_sql: bool,
+
+    /// Say in each response's Server-Timing where its time went: total, pool, db, http
+    #[arg(long)]
+    pub response_timing: bool,
 
     /// Stop when stdin ends: whoever started it is gone
     #[arg(long)]

@@ -84,6 +84,7 @@ impl Server {
         while self.service.metrics.active_requests.load(Ordering::Relaxed) > 0 && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(5));
         }
+        self.service.tracing.finish();
     }
 }
 
@@ -156,8 +157,9 @@ fn serve(mut wire: Wire, service: &Service) {
             Err(NoRequest::Refused(status, begun)) => (Err(status), begun),
         };
         metrics.active_requests.fetch_add(1, Ordering::Relaxed);
+        let trace = request.as_ref().ok().and_then(|request| service.tracing.begin(request));
         let (mut answer, method, keep_alive) = match &request {
-            Ok(request) => (service.answer(request), known_method(request), request.keep_alive),
+            Ok(request) => (service.answer(request, trace.as_ref()), known_method(request), request.keep_alive),
             Err(status) => {
                 let body = format!("{{\"error\":\"{}\"}}", status.1);
                 (Answer { body, ..Answer::empty(*status) }, "_OTHER", false)
@@ -167,12 +169,18 @@ fn serve(mut wire: Wire, service: &Service) {
             // The answer to a HEAD has no body; with one, the next response on this connection would be misread.
             answer.body.clear();
         }
+        if let Some(trace) = &trace {
+            answer.fields.push_str(&trace.response_field());
+        }
         let written = wire.write(answer.status, answer.content_type, &answer.fields, &answer.body, keep_alive);
         let labels = format!(
             "http_route=\"{}\",http_request_method=\"{method}\",http_response_status_code=\"{}\"",
             answer.route, answer.status.0
         );
         metrics.request.observe(&labels, begun.elapsed());
+        if let Some(trace) = trace {
+            trace.end(&answer.route, answer.status.0);
+        }
         metrics.active_requests.fetch_sub(1, Ordering::Relaxed);
         if written.is_err() {
             return;
