@@ -9,6 +9,8 @@ pub mod host;
 pub mod log;
 #[cfg(feature = "mysql")]
 pub mod mysql;
+#[cfg(feature = "otlp")]
+pub mod otlp;
 #[cfg(feature = "postgresql")]
 pub mod postgres;
 pub mod proc;

@@ -28,6 +28,10 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     #[cfg(feature = "postgresql")]
     ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
     ("tracepoints", "tracepoints", "the kernel's own account of disk requests and of calls on files, as root: size, sequence, time", crate::tracepoints::make),
+    #[cfg(feature = "otlp")]
+    ("otlp", "otlp", "traces and metrics that apps send in OpenTelemetry's protocol, to 127.0.0.1:4317 and :4318", crate::otlp::make),
+    #[cfg(feature = "otlp")]
+    ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
     ("log:", "log:/var/log/app.log", "a log that is followed: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
     ("wire:", "wire:3306", "packets of databases' ports (wire:3306,5432), with CAP_NET_RAW: each request and response of MySQL and PostgreSQL as the network saw it", crate::wire::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),

@@ -1,0 +1,211 @@
+//! `--watch otlp`: what apps say of themselves in OpenTelemetry's protocol, received here. Nothing is asked of anybody: an app, or a
+//! collector on its way, is told to send to this address. Rows wait in the receiver until the next sample; it doesn't know
+//! which request a span is of.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use holdup_otlp::{Bounds, Receiver};
+use holdup_recording::rows::Setting;
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// The ports that OTLP's clients send to unless told: gRPC's and HTTP's. Here each understands both.
+const PORTS: [u16; 2] = [4317, 4318];
+
+/// What allows an address other than loopback.
+const ALLOW_REMOTE: &str = "allow_remote=yes";
+
+/// How long the last batches of exporters are waited for when the run has ended: they are on their way by then.
+const LAST_BATCHES: Duration = Duration::from_secs(2);
+
+/// See the module.
+pub struct Otlp {
+    source: String,
+    addresses: Vec<SocketAddr>,
+    receiver: Option<Receiver>,
+    settings_read: u32,
+    taken: f64,
+    refused: f64,
+}
+
+/// Makes the collector for `otlp` or `otlp:ADDRESS`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If the address is none, or not on loopback and that is not allowed.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    Otlp::new(address).map(|otlp| Box::new(otlp) as Box<dyn Collector>)
+}
+
+impl Otlp {
+    fn new(address: &str) -> Result<Self, ProbeError> {
+        let (place, query) = address.split_once('?').unwrap_or((address, ""));
+        let bad = |why: String| Err(ProbeError::BadAddress(format!("--watch {place}: {why}")));
+        let addresses = match place.strip_prefix("otlp:").unwrap_or_default() {
+            "" => PORTS.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).to_vec(),
+            given => match given.parse::<SocketAddr>() {
+                Ok(address) => vec![address],
+                Err(_) => return bad("an address and a port are needed, e.g. otlp:127.0.0.1:4318".to_owned()),
+            },
+        };
+        if !matches!(query, "" | ALLOW_REMOTE) {
+            return bad(format!("the only option is ?{ALLOW_REMOTE}"));
+        }
+        if query.is_empty() && addresses.iter().any(|address| !address.ip().is_loopback()) {
+            return bad(format!(
+                "whoever reaches that address could fill the recording; to allow it: '{place}?{ALLOW_REMOTE}'"
+            ));
+        }
+        let source = if place.ends_with("otlp") || place.ends_with("otlp:") { "otlp" } else { place };
+        Ok(Self { source: source.to_owned(), addresses, receiver: None, settings_read: 0, taken: 0.0, refused: 0.0 })
+    }
+
+    /// Moves what came into `batch`, and keeps count of it.
+    fn drain(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let Some(receiver) = &self.receiver else { return Ok(()) };
+        let drained = receiver.drain();
+        let total = |names: [&str; 2]| {
+            let counters = drained.samples.iter().filter(|sample| names.contains(&sample.metric.as_str()));
+            counters.map(|sample| sample.value).sum::<f64>()
+        };
+        self.taken = total(["otlp_spans_total", "otlp_data_points_total"]);
+        let refused = total(["otlp_refused_spans_total", "otlp_refused_data_points_total"]);
+        let new = refused - std::mem::replace(&mut self.refused, refused);
+        batch.append(drained);
+        if new > 0.0 {
+            return Err(ReadError(format!(
+                "{new} spans or data points had to be sent again: too much waited to be recorded"
+            )));
+        }
+        Ok(())
+    }
+
+    /// How an app is told where to send.
+    fn endpoint(&self) -> String {
+        let address = self.addresses.last().map(ToString::to_string).unwrap_or_default();
+        format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://{address} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
+    }
+}
+
+impl Collector for Otlp {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        // Two runs of one collector would be one too many on its ports.
+        self.receiver = None;
+        let receiver = Receiver::start(&self.addresses, Bounds::default()).map_err(|(address, error)| {
+            let why = format!(
+                "can't listen on {address}: {error}; if another collector is there, give another port, \
+                 e.g. --watch otlp:127.0.0.1:14318, and send to that: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318"
+            );
+            ProbeError::Unreachable { source_name: self.source.clone(), why }
+        })?;
+        self.addresses = receiver.addresses().to_vec();
+        self.receiver = Some(receiver);
+        Ok(vec![Coverage {
+            source: self.source.clone(),
+            state: CoverageState::Complete,
+            why: None,
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        }])
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
+        batch.settings.push(Setting {
+            observed_at: clock::now_ns(),
+            source: self.source.clone(),
+            name: "listen".to_owned(),
+            value: addresses.join(" "),
+        });
+        self.settings_read += 1;
+        if self.settings_read < 2 {
+            return Ok(());
+        }
+        std::thread::sleep(LAST_BATCHES);
+        self.drain(batch)?;
+        if self.taken == 0.0 {
+            return Err(ReadError(format!("nothing was sent to it; start the app with {}", self.endpoint())));
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        self.drain(batch)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+
+    use super::*;
+
+    fn probed(address: &str) -> Otlp {
+        let mut otlp = Otlp::new(address).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(otlp.probe().expect("a free port")[0].state, CoverageState::Complete);
+        otlp
+    }
+
+    fn post(otlp: &Otlp, body: &str) -> String {
+        let mut stream = TcpStream::connect(otlp.addresses[0]).expect("it listens");
+        let head = "POST /v1/traces HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Type: application/json";
+        write!(stream, "{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("it answers");
+        answer
+    }
+
+    #[test]
+    fn what_is_sent_is_in_the_next_sample() {
+        let mut otlp = probed("otlp:127.0.0.1:0");
+        let body = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5bd66ef5095369c7b0d1f8f4bd33716a","spanId":"c532cb4098ac3dd2",
+            "kind":2,"startTimeUnixNano":"5","endTimeUnixNano":"9"}]}]}]}"#;
+        assert!(post(&otlp, body).starts_with("HTTP/1.1 200"));
+        let mut batch = Batch::default();
+        otlp.sample(&mut batch).expect("no gap");
+        assert_eq!((batch.spans.len(), batch.spans[0].resource.as_str()), (1, "request"));
+        assert!(batch.samples.iter().any(|sample| sample.metric == "otlp_refused_spans_total"));
+    }
+
+    #[test]
+    fn that_nothing_was_sent_is_said_at_the_end() {
+        let mut otlp = probed("otlp:127.0.0.1:0");
+        let mut batch = Batch::default();
+        assert!(otlp.settings(&mut batch).is_ok());
+        let error = otlp.settings(&mut batch).expect_err("a gap").to_string();
+        assert!(error.contains("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:"), "{error}");
+        assert_eq!(batch.settings.len(), 2);
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_an_error_with_a_way_out() {
+        let first = probed("otlp:127.0.0.1:0");
+        let mut second = Otlp::new(&format!("otlp:{}", first.addresses[0])).unwrap_or_else(|error| panic!("{error}"));
+        let error = second.probe().expect_err("it is taken").to_string();
+        assert!(error.contains("can't listen on 127.0.0.1:") && error.contains("--watch otlp:"), "{error}");
+    }
+
+    #[test]
+    fn addresses() {
+        let ports = |address: &str| {
+            Otlp::new(address).map(|otlp| otlp.addresses.iter().map(SocketAddr::port).collect::<Vec<_>>())
+        };
+        assert_eq!(ports("otlp").ok(), Some(vec![4317, 4318]));
+        assert_eq!(ports("otlp:[::1]:9").ok(), Some(vec![9]));
+        assert!(ports("otlp:0.0.0.0:4318?allow_remote=yes").is_ok());
+        for bad in
+            ["otlp:4318", "otlp:localhost:4318", "otlp:0.0.0.0:4318", "otlp:0.0.0.0:4318?allow_remote=no", "otlp?x"]
+        {
+            assert!(matches!(Otlp::new(bad), Err(ProbeError::BadAddress(_))), "{bad}");
+        }
+    }
+}
