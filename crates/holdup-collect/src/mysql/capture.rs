@@ -25,11 +25,14 @@ const IDS_MAX: usize = 16;
 /// Numbers of ids that statements are made for, so that the server's table of digests gets three shapes and not sixteen.
 const IDS_STEPS: [usize; 3] = [1, 4, IDS_MAX];
 
-/// After a look that took so long nothing is looked up for so many times as long: at most 2 % of one core.
-const SHARE: u32 = 50;
+/// After a look that took so long nothing is looked up for so many times as long: at most 1 % of one core.
+const SHARE: u32 = 100;
+
+/// The same of looking again for what was not found, which may be in a much longer table: half a percent.
+const SHARE_AGAIN: u32 = 200;
 
 /// Shortest and longest pause between two looks. A stalled machine makes a look seem costly, so there is a longest.
-const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(4));
+const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_secs(10));
 
 /// How often it looks whether it is to end.
 const WAIT: Duration = Duration::from_millis(100);
@@ -125,7 +128,7 @@ impl Look {
     fn run(&mut self) {
         // Those of which nothing was found yet: looked for again when there is nothing new to look for.
         let mut late: VecDeque<Wanted> = VecDeque::new();
-        let mut next = Instant::now();
+        let (mut next, mut next_again) = (Instant::now(), Instant::now());
         while !self.end.load(Ordering::Relaxed) {
             let rest = next.saturating_duration_since(Instant::now());
             if !rest.is_zero() {
@@ -136,8 +139,10 @@ impl Look {
             let is_fresh = !fresh.is_empty();
             let wanted: Vec<Wanted> = if is_fresh {
                 fresh.into_iter().map(|slow| Wanted { slow, tries: 0 }).collect()
-            } else {
+            } else if Instant::now() >= next_again {
                 late.drain(..).collect()
+            } else {
+                continue;
             };
             if wanted.is_empty() {
                 continue;
@@ -157,7 +162,12 @@ impl Look {
                 }
             }
             self.give_up(&mut late);
-            next = Instant::now() + (begun.elapsed() * SHARE).clamp(PAUSE.0, PAUSE.1);
+            let pause = |share| Instant::now() + (begun.elapsed() * share).clamp(PAUSE.0, PAUSE.1);
+            if is_fresh {
+                next = pause(SHARE);
+            } else {
+                next_again = pause(SHARE_AGAIN);
+            }
         }
     }
 

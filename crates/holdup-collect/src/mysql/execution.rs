@@ -17,8 +17,11 @@ pub(super) const COLUMNS: &str = "THREAD_ID, EVENT_ID, TIMER_END DIV 1000, TIMER
      NO_INDEX_USED OR NO_GOOD_INDEX_USED, CREATED_TMP_TABLES, CREATED_TMP_DISK_TABLES";
 
 /// Not a step of a stored program, whose time is in its caller's, not the preparation of one that is run later.
-pub(super) const STATEMENTS: &str =
-    "SQL_TEXT IS NOT NULL AND EVENT_NAME NOT LIKE 'statement/sp/%' AND EVENT_NAME <> 'statement/com/Prepare'";
+pub(super) const STATEMENTS: &str = "(SQL_TEXT IS NOT NULL OR EVENT_NAME = 'statement/com/Execute') \
+     AND EVENT_NAME NOT LIKE 'statement/sp/%' AND EVENT_NAME <> 'statement/com/Prepare'";
+
+/// Stands for the text of an execution by the binary protocol, of which MariaDB keeps time and rows, but neither text nor digest.
+const PREPARED: &str = "(prepared statement whose text the server does not keep)";
 
 /// Most stages that are read at once.
 const STAGES_MAX: u32 = 10_000;
@@ -92,10 +95,14 @@ impl Execution {
     /// From [`COLUMNS`]; none of one that is ours, or that has not ended.
     pub(super) fn of(row: &Row) -> Option<Self> {
         let (thread, event, end_ns) = (row.int(0)?, row.int(1)?, row.int(2)?);
-        let sql = row.text(10).filter(|sql| !sql.starts_with(MARKER))?;
+        let sql = row.text(10);
+        if sql.as_ref().is_some_and(|sql| sql.starts_with(MARKER)) {
+            return None;
+        }
         // The server's text of the shape is whole where its copy of the statement is cut.
         let shape = row.text(9).filter(|text| !text.is_empty());
-        let text = digest_text(shape.as_ref().unwrap_or(&sql), Dialect::MySql);
+        let shape = shape.as_ref().or(sql.as_ref()).map(|text| digest_text(text, Dialect::MySql));
+        let text = shape.unwrap_or_else(|| PREPARED.to_owned());
         let number = |index| row.int(index).unwrap_or(0);
         let statement = Statement {
             kind: "execution".to_owned(),
@@ -112,7 +119,7 @@ impl Execution {
             no_index: number(12),
             temporary_tables: number(13),
             temporary_disk_tables: number(14),
-            trace_id: trace_id(&sql, Dialect::MySql),
+            trace_id: sql.as_deref().and_then(|sql| trace_id(sql, Dialect::MySql)),
             ..Statement::default()
         };
         Some(Self { thread, event, end_ns, row: statement })

@@ -53,9 +53,12 @@ const METADATA_LOCKS: &str = "SELECT holdup_w.PROCESSLIST_ID, holdup_h.PROCESSLI
      WHERE holdup_p.LOCK_STATUS = 'PENDING' LIMIT 1000";
 const HISTORY_METRIC: &str = "SELECT COUNT FROM information_schema.INNODB_METRICS WHERE NAME = 'trx_rseg_history_len'";
 
+/// What it is about, of whom, from which version on, and what they have there.
+type Row = (Topic, &'static [Flavour], (u16, u16, u16), &'static str);
+
 /// Of each topic the last row holds whose kind and version fit. Sources: the vendors' manuals and release notes.
 #[rustfmt::skip]
-const TABLE: &[(Topic, &[Flavour], (u16, u16, u16), &str)] = &[
+const TABLE: &[Row] = &[
     (Topic::LockWaits,         ALL,     ANY,          OLD_LOCK_WAITS),
     (Topic::LockWaits,         BOTH,    (8, 0, 1),    NEW_LOCK_WAITS),
     (Topic::MetadataLocks,     ALL,     ANY,          ""),

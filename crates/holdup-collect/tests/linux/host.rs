@@ -66,8 +66,6 @@ fn every_section_of_the_small_tree() {
         ("tcp_retransmitted_segments_total", &[], 17.0),
         ("tcp_retransmission_timeouts_total", &[], 12.0),
         ("tcp_syn_retransmits_total", &[], 3.0),
-        ("tcp_retransmission_timeouts_total", &[], 12.0),
-        ("tcp_syn_retransmits_total", &[], 3.0),
         ("tcp_listen_overflows_total", &[], 1474.0),
         ("tcp_listen_drops_total", &[], 1480.0),
         ("tcp_accept_queue_length", &[("port", "3306")], 59.0),

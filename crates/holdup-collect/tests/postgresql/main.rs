@@ -208,7 +208,6 @@ fn ways_in(server: &Server) {
     }
     let nobody = watch(&server.address("nobody", "")).probe().expect_err("no such account").to_string();
     assert!(nobody.contains("nobody") && !nobody.contains("canary"), "{nobody}");
-    let closed =
-        watch(&format!("postgresql://u:s3cr3t-canary@127.0.0.1:1/x")).probe().expect_err("nobody there").to_string();
+    let closed = watch("postgresql://u:s3cr3t-canary@127.0.0.1:1/x").probe().expect_err("nobody there").to_string();
     assert!(!closed.contains("canary"), "{closed}");
 }

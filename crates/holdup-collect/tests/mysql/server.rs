@@ -1,0 +1,134 @@
+//! A server of a test's own, and what is asked of the collector again and again.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use holdup_collect::Collector;
+use holdup_collect::slow::SlowRequests;
+use holdup_collect::watch::{Options, collector};
+use holdup_recording::rows::Session;
+use holdup_recording::{Batch, Coverage};
+use mysql::prelude::Queryable;
+use mysql::{Conn, OptsBuilder};
+
+/// In every literal, and nowhere else: it must not come out.
+pub const CANARY: &str = "literal-canary";
+
+/// What any of the servers is given once it runs.
+pub const SETUP: &[&str] = &[
+    "CREATE DATABASE lab",
+    "CREATE TABLE lab.t (id INT PRIMARY KEY, note VARCHAR(100)) ENGINE=InnoDB",
+    "INSERT INTO lab.t VALUES (1, 'a'), (2, 'b')",
+    "GRANT ALL ON lab.* TO 'app'@'127.0.0.1' IDENTIFIED BY 'app'",
+    "GRANT PROCESS ON *.* TO 'watcher'@'127.0.0.1' IDENTIFIED BY 'watcher'",
+    "GRANT SELECT ON performance_schema.* TO 'watcher'@'127.0.0.1'",
+    "GRANT USAGE ON *.* TO 'poor'@'127.0.0.1' IDENTIFIED BY 'poor'",
+];
+
+/// A server that is killed when it is dropped.
+pub struct Server {
+    process: Child,
+    pub port: u16,
+    pub dir: tempfile::TempDir,
+}
+
+impl Server {
+    /// Starts `command`, whose data is in `dir` already, and waits for it.
+    pub fn start(mut command: Command, dir: tempfile::TempDir) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let log = std::fs::File::create(dir.path().join("log")).unwrap();
+        let process = command
+            .arg("--bind-address=127.0.0.1")
+            .arg(format!("--port={port}"))
+            .arg(format!("--datadir={}", dir.path().join("data").display()))
+            .arg(format!("--socket={}", dir.path().join("socket").display()))
+            .arg(format!("--pid-file={}", dir.path().join("pid").display()))
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let server = Self { process, port, dir };
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while server.root().is_err() {
+            let log = || std::fs::read_to_string(server.dir.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "the server does not come up: {}", log());
+            sleep(Duration::from_millis(100));
+        }
+        let mut root = server.root().unwrap();
+        for statement in SETUP {
+            root.query_drop(statement).unwrap();
+        }
+        server
+    }
+
+    /// As root over the socket, who needs no password there.
+    pub fn root(&self) -> Result<Conn, mysql::Error> {
+        let socket = self.dir.path().join("socket").display().to_string();
+        Conn::new(OptsBuilder::new().socket(Some(socket)).user(Some("root")))
+    }
+
+    pub fn client(&self) -> Conn {
+        let options = OptsBuilder::new().ip_or_hostname(Some("127.0.0.1")).tcp_port(self.port).prefer_socket(false);
+        Conn::new(options.user(Some("app")).pass(Some("app")).db_name(Some("lab"))).unwrap()
+    }
+
+    pub fn address(&self, user: &str) -> String {
+        format!("mysql://{user}:{user}@127.0.0.1:{}", self.port)
+    }
+
+    /// The collector, and what it says it can see.
+    pub fn watch(&self, slow: Option<SlowRequests>) -> (Box<dyn Collector>, Vec<Coverage>) {
+        let options = Options { slow, ..Options::default() };
+        let mut watcher = collector(&self.address("watcher"), &options).unwrap();
+        let coverage = watcher.probe().unwrap();
+        (watcher, coverage)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+pub fn as_root() -> &'static [&'static str] {
+    // SAFETY: it reads the process's own user id and cannot fail.
+    if unsafe { libc::geteuid() } == 0 { &["--user=root"] } else { &[] }
+}
+
+/// Adds samples to `batch` until `found` says that it is all there, for at most twenty seconds.
+pub fn sample_until(collector: &mut Box<dyn Collector>, what: &str, found: impl Fn(&Batch) -> bool) -> Batch {
+    let mut batch = Batch::default();
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        collector.sample(&mut batch).unwrap();
+        let all = format!("{batch:?}");
+        assert!(!all.contains(CANARY), "a literal came out");
+        if found(&batch) {
+            return batch;
+        }
+        assert!(Instant::now() < deadline, "{what}: not seen in {batch:#?}");
+        sleep(Duration::from_millis(100));
+    }
+}
+
+pub fn part<'a>(coverage: &'a [Coverage], name: &str) -> &'a Coverage {
+    coverage.iter().find(|part| part.source.ends_with(name)).unwrap_or_else(|| panic!("{name}: {coverage:#?}"))
+}
+
+pub fn value(batch: &Batch, metric: &str) -> f64 {
+    batch.samples.iter().rfind(|sample| sample.metric == metric).unwrap_or_else(|| panic!("no {metric}")).value
+}
+
+/// The newest row of that session.
+pub fn session(batch: &Batch, id: i64) -> Option<&Session> {
+    batch.sessions.iter().rfind(|session| session.session_id == id)
+}
+
+pub fn id(client: &Conn) -> i64 {
+    i64::from(client.connection_id())
+}
