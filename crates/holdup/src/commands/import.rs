@@ -1,20 +1,49 @@
 //! `holdup import`: what other tools wrote, as holdup's own.
 
+mod found;
+mod packets;
+
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use holdup_capture::Protocol;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
 
 use super::print_json;
 use crate::failure::Failure;
 
 /// Turn other tools' files into holdup's own
+///
+/// A capture of packets (pcap, pcapng) becomes a recording: what databases were asked on each connection, and when they
+/// answered. What other load tools use becomes a scenario: holdup import scenario.
 #[derive(clap::Args)]
-#[command(subcommand_required = true, arg_required_else_help = true)]
+#[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
+#[command(after_help = "\
+Examples:
+  tcpdump -i any -w db.pcap tcp port 3306      on the database's machine, or on its clients'
+  holdup import db.pcap -o recordings/db
+  holdup import db.pcap --port 6033=mysql
+  holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
-    what: What,
+    what: Option<What>,
+
+    /// Capture file
+    #[arg(value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Where the recording goes [default: recordings/NAME-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// What is spoken on a port other than 3306 and 5432 where connections were open already: mysql or postgresql
+    #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = port)]
+    ports: Vec<(u16, Protocol)>,
+
+    /// Print what was found as JSON
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -80,9 +109,19 @@ struct ScenarioArgs {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    match args.what {
-        What::Scenario(args) => scenario(args),
+    match (args.what, &args.file) {
+        (Some(What::Scenario(args)), _) => scenario(args),
+        (None, Some(file)) => {
+            let (dir, ports) = (args.output.as_deref(), args.ports.as_slice());
+            packets::import(&packets::Given { file, dir, ports, json: args.json })
+        }
+        (None, None) => Err(Failure::Unusable("which file? e.g. holdup import db.pcap".to_owned())),
     }
+}
+
+fn port(text: &str) -> Result<(u16, Protocol), String> {
+    let known = text.split_once('=').and_then(|(port, name)| Some((port.parse().ok()?, Protocol::by_name(name)?)));
+    known.ok_or_else(|| "e.g. 6033=mysql or 6432=postgresql".to_owned())
 }
 
 fn kind(name: &str) -> Result<Source, String> {

@@ -1,0 +1,261 @@
+//! `holdup import FILE.pcap`: a capture of packets -> a recording of the exchanges in it. The file is read once, from end to
+//! end, and never held as a whole.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use holdup_capture::file::{Reader, is_capture};
+use holdup_capture::packet::Packet;
+use holdup_capture::{Capture, Options, Protocol, Totals};
+use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::rows::{Exchange, Sample};
+use holdup_recording::writer::{Recorder, RowSink};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels};
+
+use super::found::Found;
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::session::default_dir;
+
+/// Bytes that are read at once.
+const PIECE_BYTES: usize = 1 << 20;
+/// Rows that are handed over at once.
+const ROWS_AT_ONCE: usize = 10_000;
+/// Rows that may wait to be written: above, reading waits for writing.
+const ROWS_WAITING: usize = 200_000;
+/// Counters are put down once in so much time of the capture, nanoseconds.
+const SAMPLE_NS: i64 = 1_000_000_000;
+
+/// What is given.
+pub(super) struct Given<'a> {
+    pub file: &'a Path,
+    pub dir: Option<&'a Path>,
+    pub ports: &'a [(u16, Protocol)],
+    pub json: bool,
+}
+
+/// Reads a capture file into a recording, and says what is in it.
+pub(super) fn import(given: &Given<'_>) -> Result<(), Failure> {
+    let name = given.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+    let shown = given.file.display();
+    let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
+    let mut file = File::open(given.file).map_err(unreadable)?;
+    let mut head = Vec::new();
+    file.by_ref().take(4).read_to_end(&mut head).map_err(unreadable)?;
+    if !is_capture(&head) {
+        let why =
+            Reader::new().feed(&head, &mut |_| ()).err().map_or_else(|| "too short".to_owned(), |e| e.to_string());
+        return Err(Failure::Unusable(format!(
+            "{shown}: {why}; of a JMeter plan, HAR or OpenAPI file a scenario is made: holdup import scenario {shown}"
+        )));
+    }
+    let dir = given.dir.map_or_else(|| default_dir(name.split('.').next().unwrap_or("capture")), Path::to_owned);
+    let mut work = Work::new(&name, given.ports);
+    let trouble = work.read(&head, file, &dir).map_err(|stopped| match stopped {
+        Stopped::Io(e) => unreadable(e),
+        Stopped::Failed(failure) => failure,
+    })?;
+    let found = work.finish(&dir, trouble.as_deref())?;
+    if given.json {
+        return print_json(&found.json(&dir));
+    }
+    crate::terminal::print(&found.text());
+    errln!("next: holdup diagnose {}", dir.display());
+    Ok(())
+}
+
+enum Stopped {
+    Io(std::io::Error),
+    Failed(Failure),
+}
+
+/// A file on its way into a recording.
+struct Work {
+    source: String,
+    name: String,
+    capture: Capture,
+    reader: Reader,
+    rows: Vec<Exchange>,
+    samples: Vec<Sample>,
+    sampled_at: i64,
+    first_at: Option<i64>,
+    found: Found,
+    recorder: Option<Recorder>,
+    pace: Pace,
+}
+
+impl Work {
+    fn new(name: &str, ports: &[(u16, Protocol)]) -> Self {
+        let source = format!("pcap:{name}");
+        let mut all = ports.to_vec();
+        all.extend([3306, 5432].into_iter().filter_map(|port| Some((port, Protocol::of_port(port)?))));
+        let options = Options { source: source.clone(), ports: all, guess: true, ..Options::default() };
+        Self {
+            found: Found::new(&source),
+            source,
+            name: name.to_owned(),
+            capture: Capture::new(options),
+            reader: Reader::new(),
+            rows: Vec::new(),
+            samples: Vec::new(),
+            sampled_at: i64::MIN,
+            first_at: None,
+            recorder: None,
+            pace: Pace::default(),
+        }
+    }
+
+    /// Reads all of the file. If that ends early, why: what was read before holds.
+    fn read(&mut self, head: &[u8], mut file: File, dir: &Path) -> Result<Option<String>, Stopped> {
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut fed = self.feed(head);
+        while fed.is_none() {
+            let count = file.read(&mut piece).map_err(Stopped::Io)?;
+            let Some(bytes) = piece.get(..count).filter(|bytes| !bytes.is_empty()) else { break };
+            fed = self.feed(bytes);
+            self.put(dir, ROWS_AT_ONCE).map_err(Stopped::Failed)?;
+        }
+        if self.capture.totals().packets == 0 {
+            let why = fed.unwrap_or_else(|| "there is no packet in it".to_owned());
+            return Err(Stopped::Failed(Failure::Unusable(format!("{}: {why}", self.name))));
+        }
+        Ok(fed.or_else(|| self.reader.finish().err().map(|e| e.to_string())))
+    }
+
+    fn feed(&mut self, bytes: &[u8]) -> Option<String> {
+        let Self { source, capture, reader, rows, samples, sampled_at, first_at, found, .. } = self;
+        let mut take = |packet: &Packet<'_>| {
+            let mut out = |row: Exchange| {
+                found.take(&row);
+                rows.push(row);
+            };
+            first_at.get_or_insert(packet.at);
+            capture.packet(packet, &mut out);
+            if packet.at.saturating_sub(*sampled_at) >= SAMPLE_NS {
+                *sampled_at = packet.at;
+                capture.quiet(packet.at, &mut out);
+                sample(source, packet.at, capture, samples);
+            }
+        };
+        reader.feed(bytes, &mut take).err().map(|e| e.to_string())
+    }
+
+    /// Hands rows over, if there are `at_least` so many.
+    fn put(&mut self, dir: &Path, at_least: usize) -> Result<(), Failure> {
+        if self.rows.len() + self.samples.len() < at_least || self.first_at.is_none() {
+            return Ok(());
+        }
+        let recorder = match self.recorder.take() {
+            Some(recorder) => recorder,
+            None => Recorder::create(dir, &self.manifest()).map_err(Failure::unusable)?,
+        };
+        let batch = Batch {
+            exchanges: std::mem::take(&mut self.rows),
+            samples: std::mem::take(&mut self.samples),
+            ..Batch::default()
+        };
+        self.pace.push(&recorder.sink(), batch, dir);
+        self.recorder = Some(recorder);
+        Ok(())
+    }
+
+    fn manifest(&self) -> Manifest {
+        Manifest::starting(&self.name, self.first_at.unwrap_or_default(), Host::default())
+    }
+
+    fn finish(mut self, dir: &Path, trouble: Option<&str>) -> Result<Found, Failure> {
+        let Self { capture, rows, found, samples, source, .. } = &mut self;
+        let last_at = capture.last_at().unwrap_or_default();
+        sample(source, last_at, capture, samples);
+        capture.finish(&mut |row| {
+            found.take(&row);
+            rows.push(row);
+        });
+        self.put(dir, 0)?;
+        let totals = self.capture.totals();
+        self.found.end(totals, self.reader.dropped(), last_at - self.first_at.unwrap_or(last_at), trouble);
+        let mut manifest = self.manifest();
+        manifest.coverage = vec![coverage(&self.source, &self.found, &totals)];
+        let Some(recorder) = self.recorder.take() else {
+            return Err(Failure::Unusable(format!("{}: there is no packet in it", self.name)));
+        };
+        let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
+        // The recording ends when the capture did, not now.
+        manifest.ended_at = Some(last_at);
+        manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))?;
+        self.found.dir = dir.to_owned();
+        Ok(self.found)
+    }
+}
+
+fn coverage(source: &str, found: &Found, totals: &Totals) -> Coverage {
+    let why = found.losses();
+    Coverage {
+        source: source.to_owned(),
+        state: if why.is_empty() { CoverageState::Complete } else { CoverageState::Partial },
+        enable: (totals.cut_bytes > 0).then(|| "capture whole packets: tcpdump -s 0".to_owned()),
+        why: (!why.is_empty()).then(|| why.join("; ")),
+        cpu_ratio: None,
+        reads_total: totals.packets,
+        gaps_total: totals.gaps,
+    }
+}
+
+/// Counters of what was seen so far, and round trips since the last time.
+fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample>) {
+    let totals = capture.totals();
+    let mut put = |metric: &str, labels: Labels, value: f64| {
+        let (source, metric) = (source.to_owned(), metric.to_owned());
+        samples.push(Sample { observed_at: at, window_ns: 0, source, metric, labels, value });
+    };
+    for (metric, value) in [
+        ("wire_packets_total", totals.packets),
+        ("wire_bytes_total", totals.bytes),
+        ("wire_connections_total", totals.connections),
+        ("wire_exchanges_total", totals.exchanges),
+        ("wire_exchanges_lost_total", totals.lost_exchanges),
+        ("wire_retransmitted_segments_total", totals.retransmitted),
+        ("wire_gaps_total", totals.gaps),
+        ("wire_lost_bytes_total", totals.lost_bytes),
+    ] {
+        put(metric, Labels::none(), value as f64);
+    }
+    for trip in capture.round_trips().iter().take(64) {
+        let (client, server) = (trip.client.to_string(), trip.server.to_string());
+        let labels = Labels::of([("client", client.as_str()), ("server", server.as_str())]);
+        put("wire_round_trip_seconds", labels, trip.least_ns as f64 / 1e9);
+    }
+}
+
+/// Keeps reading from running ahead of writing.
+#[derive(Default)]
+struct Pace {
+    waiting: usize,
+    written: Option<String>,
+}
+
+impl Pace {
+    fn push(&mut self, sink: &RowSink, batch: Batch, dir: &Path) {
+        self.waiting += batch.len();
+        sink.push(batch);
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.waiting >= ROWS_WAITING && Instant::now() < deadline {
+            let newest = newest(&dir.join("segments"));
+            if newest != self.written {
+                self.written = newest;
+                self.waiting = 0;
+            } else {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+}
+
+/// The name of the newest closed segment of exchanges: names sort by their numbers.
+fn newest(segments: &PathBuf) -> Option<String> {
+    let entries = std::fs::read_dir(segments).ok()?;
+    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    names.filter(|name| name.starts_with("exchanges-") && name.ends_with(".parquet")).max()
+}
