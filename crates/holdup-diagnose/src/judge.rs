@@ -258,7 +258,9 @@ fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance)
         ),
         (Some(c), None) => {
             let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
-            (Answer::Undecided, format!("{what}, and no cause that was looked at explains it."))
+            // Better than nothing: where to look, and with what.
+            let between = accounts::between(case).map_or_else(String::new, |text| format!(" {text}."));
+            (Answer::Undecided, format!("{what}, and no cause that was looked at explains it.{between}"))
         }
     }
 }

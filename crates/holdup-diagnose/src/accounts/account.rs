@@ -34,6 +34,7 @@ pub struct Account<'a> {
     pub calls: u64,
     /// Who owns what of it.
     pub amounts: Amounts,
+    asked_ms: f64,
 }
 
 impl Account<'_> {
@@ -45,6 +46,11 @@ impl Account<'_> {
     /// What nobody owns, milliseconds; negative if accounts overlap.
     pub fn unexplained_ms(&self) -> f64 {
         self.response_ms() - self.amounts.sum()
+    }
+
+    /// Milliseconds in calls of a database, whoever owns them; what of them nobody owns is among them.
+    pub fn database_ms(&self) -> f64 {
+        self.asked_ms
     }
 
     /// Milliseconds with an owner. A database call of which only one side was heard lies between two of them.
@@ -85,6 +91,7 @@ pub(crate) fn account<'a>(
         is_joined: false,
         calls: calls.len() as u64,
         amounts,
+        asked_ms: 0.0,
     };
     let Some(service_ms) = service_ms(request) else { return known };
     let queued = Queued {
@@ -98,6 +105,7 @@ pub(crate) fn account<'a>(
     let Some(app) = app else {
         let asked = if around.client_is_app { Asked::whole(service_ms) } else { Asked::unknown() };
         known.amounts.add_all(&split(asked), 1.0);
+        known.asked_ms = if around.client_is_app { service_ms } else { split(asked).sum() };
         known.is_joined = around.client_is_app && (has_server || has_wire);
         return known;
     };
@@ -119,11 +127,11 @@ pub(crate) fn account<'a>(
     let database = split(asked);
     // What the driver itself takes of a call is the app's own, and in `database` already.
     known.amounts.add_all(&database, 1.0);
+    known.asked_ms = if asked.calls > 0 { asked.counted_ms } else { database.sum() };
     if let Some(app_ms) = app.request_ms() {
         // A span that outlasts the response (it was logged after it) is no time of the client's.
         let app_ms = app_ms.min(service_ms);
-        let asked_ms = if asked.calls > 0 { asked.counted_ms } else { database.sum() };
-        let (network, other) = (service_ms - app_ms, app_ms - waited_ms - asked_ms);
+        let (network, other) = (service_ms - app_ms, app_ms - waited_ms - known.asked_ms);
         known.amounts.add(Owner::Network, network.max(0.0), SPAN_MS);
         // An app that does not time its calls of a database may have waited for it all the while.
         let is_timed = asked.calls > 0 || around.app_times_database && calls.is_empty();

@@ -25,11 +25,6 @@ impl<'a, T> ByTrace<'a, T> {
         let from = self.rows.partition_point(|(t, ..)| *t < trace);
         self.rows[from..].iter().take_while(move |(t, ..)| *t == trace).map(|(_, _, row)| *row)
     }
-
-    /// Whether there is no row.
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
-    }
 }
 
 #[cfg(test)]

@@ -33,7 +33,9 @@ pub struct Check {
 }
 
 /// What counts those that wait: part, gauge, labels, and what they are called.
-const COUNTED: [(Owner, &str, &[(&str, &str)], &str); 4] = [
+type Counted = (Owner, &'static str, &'static [(&'static str, &'static str)], &'static str);
+
+const COUNTED: [Counted; 4] = [
     (Owner::PoolWait, "db_client_connection_pending_requests", &[], "requests that waited for a pooled connection"),
     (Owner::AdmissionQueue, "mysql_thread_pool_queue_length", &[], "statements in the thread pool's queue"),
     (Owner::LockWait, "mysql_sessions", &[("true_state", "lock_wait")], "sessions that waited for a lock"),
@@ -53,7 +55,7 @@ pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
     if accounts.joined_ratio() < super::SPEAKS {
         return Vec::new();
     }
-    let check = |(owner, metric, labels, name): (Owner, &str, &[(&str, &str)], &str)| {
+    let check = |(owner, metric, labels, name): Counted| {
         let sampled = view.gauge(metric, labels, "").ok()?.mean;
         let ms = mean(joined(), |a| a.amounts.ms(owner));
         let expected = ms / 1e3 * rate;

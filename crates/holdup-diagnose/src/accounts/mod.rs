@@ -4,6 +4,7 @@
 //! - `by_trace`, `waits`, `calls`: the rows of one request, the app's account, the database's.
 //! - `split`, [`account`]: both held against each other, and the client's account around them.
 //! - `around`: what only the stretch as a whole tells, such as a queue's length.
+//! - `between`: what is left between two accounts, and what would tell whose it is.
 //! - `kept`: whether the traces that were kept are all, some, or only the slow ones.
 //! - `little`: the amounts against sampled counts, by Little's law.
 //! - `bands`: the ledger's rows from joined requests.
@@ -15,6 +16,7 @@
 pub mod account;
 mod around;
 mod bands;
+mod between;
 mod by_trace;
 mod calls;
 mod kept;
@@ -35,8 +37,9 @@ pub use account::Account;
 use around::Around;
 pub(crate) use around::database_ports;
 pub(crate) use bands::Joined;
+pub(crate) use between::between;
 use by_trace::{ByTrace, trace_number};
-pub(crate) use calls::{Call, Calls};
+pub(crate) use calls::Calls;
 pub use kept::Kept;
 pub use owner::{Amounts, Owner};
 pub(crate) use waits::Resource;
@@ -90,6 +93,7 @@ pub struct Accounts<'a> {
     pub kept: Kept,
     /// Which sources told of any of them, in words.
     pub sources: Vec<&'static str>,
+    has_both_sides: bool,
 }
 
 impl<'a> Accounts<'a> {
@@ -98,13 +102,14 @@ impl<'a> Accounts<'a> {
         let around = Around::of(view);
         let with_time = requests.iter().copied().filter(|r| is_latency(r));
         let all: Vec<Account<'a>> = with_time.map(|request| sources.account(request, &around)).collect();
-        let told: [(&'static str, fn(&Account<'_>) -> bool); 3] = [
-            ("the app's spans", |a| a.has_app),
-            ("the server's own timing", |a| a.has_server),
-            ("the packets", |a| a.has_wire),
+        let told = [
+            ("the app's spans", all.iter().any(|a| a.has_app)),
+            ("the server's own timing", all.iter().any(|a| a.has_server)),
+            ("the packets", all.iter().any(|a| a.has_wire)),
         ];
-        let named = told.iter().filter(|(_, has)| all.iter().any(has)).map(|(name, _)| *name).collect();
-        Self { kept: Kept::of(&all, view.recording), all, sources: named }
+        let named = told.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+        let has_both_sides = sources.calls.all().iter().any(|c| c.served_ms().is_some() && c.called_ms().is_some());
+        Self { kept: Kept::of(&all, view.recording), all, sources: named, has_both_sides }
     }
 
     /// Share (0-1) of the requests that are joined; 0 of none.
@@ -112,9 +117,20 @@ impl<'a> Accounts<'a> {
         ratio(self.all.iter().filter(|a| a.is_joined), &self.all)
     }
 
+    /// Whether packets were seen on both sides of the network, or on one machine that has none.
+    pub fn has_both_sides(&self) -> bool {
+        self.has_both_sides
+    }
+
     /// Mean milliseconds that `owner` has of a joined request; none if too few are joined to speak for the stretch.
     pub fn mean_ms(&self, owner: Owner) -> Option<f64> {
         (self.joined_ratio() >= SPEAKS).then(|| mean(self.all.iter().filter(|a| a.is_joined), |a| a.amounts.ms(owner)))
+    }
+
+    /// The same over the requests that the app told of, for what it alone tells: its waits for others than the database.
+    pub fn mean_ms_of_app(&self, owner: Owner) -> Option<f64> {
+        let told = || self.all.iter().filter(|a| a.has_app);
+        (self.kept.ratio >= SPEAKS).then(|| mean(told(), |a| a.amounts.ms(owner)))
     }
 
     /// The slow ones, slowest first: those that took at least `from_ms`.

@@ -59,7 +59,7 @@ pub(crate) struct AppAccount<'a> {
     pub waits: Vec<Wait<'a>>,
 }
 
-impl AppAccount<'_> {
+impl<'a> AppAccount<'a> {
     /// How long the app had the request, milliseconds.
     pub fn request_ms(&self) -> Option<f64> {
         self.request.map(|span| span.duration_ns as f64 / 1e6)
@@ -71,7 +71,7 @@ impl AppAccount<'_> {
     }
 
     /// The waits for `resource`.
-    pub fn of(&self, resource: Resource) -> impl Iterator<Item = &Wait<'_>> {
+    pub fn of(&self, resource: Resource) -> impl Iterator<Item = &Wait<'a>> {
         self.waits.iter().filter(move |wait| wait.resource == resource)
     }
 }

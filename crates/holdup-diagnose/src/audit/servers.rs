@@ -152,7 +152,6 @@ fn capacity(view: &View<'_>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::signals::testing::Made;
 
     const DB: &str = "mysql://127.0.0.1:3306";

@@ -1,10 +1,13 @@
 //! The app's pool of database connections has run dry.
 
+use holdup_recording::Labels;
+
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use crate::accounts::Owner;
 use crate::case::Case;
 use crate::signals::Missing;
 use crate::signals::latency::Origin;
-use crate::verdict::{Fix, Role};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -13,7 +16,7 @@ pub const RULE: Rule = Rule {
         title: "The connection pool is exhausted",
         what: "Every connection of the app's database pool is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work a second.",
         hurts: "Requests wait inside the app; the database is idle and its own metrics look perfect.",
-        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus.",
+        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus. Or its spans of waits for a connection.",
         predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the time that requests are too slow by.",
         clears: "No request is pending, or the wait for a connection is a small share of the delay.",
         looks_like: "A slow database: connections are held longer, so the pool runs dry as a consequence. Then most of the time for which a connection is held is spent in the database, and the pool is a symptom.",
@@ -28,6 +31,37 @@ pub const RULE: Rule = Rule {
 const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    by_metrics(case).or_else(|missing| by_spans(case).ok_or(missing))
+}
+
+/// By the app's spans of waits for a connection: how long, and not how many connections there are.
+fn by_spans(case: &Case<'_>) -> Option<Outcome> {
+    if !case.recording.tables.spans.rows.iter().any(|s| s.resource == "pool") {
+        return None;
+    }
+    let waited = case.accounts().mean_ms_of_app(Owner::PoolWait)?;
+    let text = format!("a request waited {} for a connection of the pool, by the app's spans", ms(waited));
+    let labels = Labels::of([("resource", "pool")]);
+    let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, ms(waited), "near 0 ms", text);
+    if case.share(waited) < MATTERS {
+        return Some(Outcome::Cleared(vec![evidence]));
+    }
+    Some(Outcome::Found(Found {
+        explains_ms: waited,
+        evidence: vec![evidence],
+        weights: vec![0.8],
+        fixes: vec![Fix {
+            text: "See in the waits of single requests what a connection is held for, and give it back before that; then raise the pool. With db.client.connection.* metrics holdup says to how many.".to_owned(),
+            command: None,
+            keep: None,
+            risk: Some("Each instance of the app then opens that many; hold the sum against the database's max_connections.".to_owned()),
+        }],
+        prove: "Run the same scenario again: the pool wait leaves the ledger.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+fn by_metrics(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let wait = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS)?;
     let pending = view.gauge("db_client_connection_pending_requests", &[], timing::APP_METRICS)?;
@@ -112,4 +146,21 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: db_client_connection_pending_requests stays 0 and the pool wait leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::testing::{ALL, Injected, Told, made};
+
+    #[test]
+    fn spans_tell_without_metrics() {
+        let waits = Injected { pool: 50.0, ..Injected::default() };
+        let ms = made(waits, ALL).explains(&RULE).unwrap();
+        assert!((ms - 50.0).abs() < 2.0, "{ms}");
+        assert_eq!(made(waits, ALL).diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
+        let other = Injected { app: 50.0, ..Injected::default() };
+        assert_eq!(made(other, ALL).explains(&RULE), Some(0.0));
+        assert_eq!(made(waits, Told { spans: false, ..ALL }).explains(&RULE), None);
+    }
 }

@@ -14,6 +14,7 @@ pub mod connection_pool_exhausted;
 pub mod cpu_saturated;
 pub mod cpu_throttled;
 pub mod disk_saturated;
+pub mod downstream_slow;
 pub mod file_descriptor_limit;
 pub mod flush_storm;
 pub mod iops_ceiling;
@@ -21,6 +22,7 @@ pub mod load_generator_limit;
 pub mod lock_contention;
 pub mod memory_pressure;
 pub mod missing_index;
+pub mod n_plus_one_queries;
 pub mod network_bandwidth;
 pub mod network_loss;
 pub mod on_disk_temporary_tables;
@@ -47,6 +49,8 @@ pub const ALL: &[&Rule] = &[
     &network_loss::RULE,
     &network_bandwidth::RULE,
     &connection_pool_exhausted::RULE,
+    &downstream_slow::RULE,
+    &n_plus_one_queries::RULE,
     &connection_limit::RULE,
     &thread_pool_queue::RULE,
     &missing_index::RULE,

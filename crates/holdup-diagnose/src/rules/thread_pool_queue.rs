@@ -1,11 +1,16 @@
 //! Statements wait in the database's thread pool before they execute, where no ordinary view counts them.
 
+mod gap;
+#[cfg(test)]
+mod tests;
+
 use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use crate::accounts;
 use crate::case::Case;
 use crate::signals::latency::Origin;
-use crate::signals::{Missing, View};
+use crate::signals::{Gauge, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
@@ -15,9 +20,9 @@ pub const RULE: Rule = Rule {
         title: "Statements queue for the database's thread pool",
         what: "With thread_handling=pool-of-threads a statement that has reached the server waits until its thread group has a free thread. Until then its connection is shown as Sleep, and the wait is in none of the server's timings.",
         hurts: "The client waits seconds for a statement that the server says took a millisecond; each side blames the other.",
-        needs: "MariaDB's THREAD_POOL_GROUPS and THREAD_POOL_QUEUES (10.5 and later), or the app's timing of its statements beside the server's own.",
-        predicts: "Connections wait in the pool's queue; sessions with a queued statement show Sleep; the app's timing of a statement exceeds the server's by about queue length over statement rate (Little's law).",
-        clears: "One thread per connection is in use, or the queue is empty in every sample.",
+        needs: "Any one of: MariaDB's THREAD_POOL_GROUPS and THREAD_POOL_QUEUES (10.5 and later); the database's sockets with statements that nobody has read; the packets on the database's machine beside the server's own timing; the app's timing of its statements (spans or metrics) beside the server's own, where the network is known to be short. With fewer of them it is less sure; where network and queue can't be told apart it says so.",
+        predicts: "Connections wait in the pool's queue, their statements unread in the socket; sessions with a queued statement show Sleep; the app's timing of a statement exceeds the server's by about queue length over statement rate (Little's law).",
+        clears: "One thread per connection is in use, or the queue is empty in every sample, or both accounts of a statement agree.",
         looks_like: "A slow network (the gap is there, the queue is empty), a connection pool in the app (the wait is before the statement is sent), locks (the server's own timing is long too).",
         fix: "More thread groups and a shorter stall limit; take long statements off the pool (a replica, another port); fewer of them at once.",
         prove: "The same load again: queue length 0, and the app's timing of a statement is the server's own.",
@@ -28,67 +33,81 @@ pub const RULE: Rule = Rule {
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT with PROCESS, on MariaDB 10.5 or later";
 
+/// What would tell the queue from the network.
+const WIRE: &str = "--watch wire:PORT on the database's machine: it tells the network from what waits there";
+
+/// A network that takes up to this share (0-1) of the gap between both accounts is not what makes it.
+const NETWORK_ASIDE: f64 = 0.25;
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    view.sessions(&["observed_at", "true_state", "command"])?;
-    let handling = view.setting("thread_handling", ENABLE)?;
-    if handling != "pool-of-threads" {
-        let text = format!("the server has thread_handling={handling}: there is no pool to queue for");
+    // Where sessions and settings were read they must be whole; where they were not, others may still tell.
+    let tables = &view.recording.tables;
+    if tables.sessions.present {
+        view.sessions(&["observed_at", "true_state", "command"])?;
+    }
+    tables.settings.with_columns(&["name", "value"]).map_err(|what| Missing::new(what, ENABLE))?;
+    let handling = view.setting("thread_handling", ENABLE);
+    if let Some(other) = handling.as_ref().ok().filter(|h| **h != "pool-of-threads") {
+        let text = format!("the server has thread_handling={other}: there is no pool to queue for");
         return Ok(Outcome::Cleared(vec![Evidence::new(
             "settings",
             "value",
             Labels::of([("name", "thread_handling")]),
             view.window,
-            handling,
+            *other,
             "pool-of-threads",
             text,
         )]));
     }
-    let queue = view.gauge("mysql_thread_pool_queue_length", &[], ENABLE)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let statements = timing::server_timing(&view, completed);
-    let app = timing::app_operations(&view);
+    let queue = view.gauge("mysql_thread_pool_queue_length", &[], ENABLE);
+    let unread = gap::unread(&view, &accounts::database_ports(&view));
+    let wire = gap::of_wire(case, completed);
+    let app = gap::of_app(case, completed);
+    let seen = Seen { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };
 
-    // Two ways to the same number: the gap between both accounts, and Little's law over the queue.
-    let questions = view.counter("mysql_global_status_questions", &[], ENABLE)?;
-    let little = queue.mean / (questions.delta / view.window.seconds()).max(1e-9) * 1e3;
-    let gap = app.as_ref().ok().zip(statements.as_ref().ok()).map(|(a, s)| (a.ms - s.mean_ms).max(0.0));
-    let per_request = app.as_ref().map_or(1.0, |a| a.count / completed);
-    let explains_ms = gap.unwrap_or(little) * per_request;
-
-    let length = queue.evidence(
-        format!("{:.1} on average, {:.0} at most", queue.mean, queue.max),
-        "0",
-        format!("{:.0} statements waited in the thread pool's queue on average, {:.0} at most", queue.mean, queue.max),
-    );
-    if queue.max == 0.0 || case.share(explains_ms) < MATTERS {
-        return Ok(Outcome::Cleared(vec![length]));
+    // Statements a second, for Little's law; by whoever counts them.
+    let questions = view.counter("mysql_global_status_questions", &[], ENABLE).map(|c| c.rate());
+    let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
+    let per_request = timing::calls_per_request(case, completed).unwrap_or(1.0);
+    let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
+    // The nearest account first: without a network in it, then with one, then by count alone.
+    let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
+    let Some(explains_ms) = gaps.or(little) else {
+        let what = "the wait between app and database, seen from both sides";
+        return timing::clear_by_bound(case, "the pool's queue included").ok_or_else(|| Missing::new(what, ENABLE));
+    };
+    if seen.is_empty_queue() || case.share(explains_ms) < MATTERS {
+        let evidence = seen.evidence().into_iter().next();
+        let evidence = evidence.or_else(|| Some(wire.as_ref().or(app.as_ref())?.evidence.first()?.clone()));
+        return Ok(Outcome::Cleared(evidence.into_iter().collect()));
     }
-    let mut evidence = vec![length];
-    let mut weights = vec![0.85 * queue.positive_ratio];
-    if let (Ok(app), Ok(server)) = (&app, &statements) {
-        evidence.push(app.evidence(
-            ms(app.ms),
-            format!("about {}", ms(server.mean_ms)),
-            format!("the app waits {} for a statement, the server says it takes {}", ms(app.ms), ms(server.mean_ms)),
-        ));
-        weights.push(0.7);
+    // Two rivals make the same gap. Only where the network is bounded, or a queue was seen, is it the queue's.
+    if wire.is_none() && !seen.is_queue_seen() {
+        let aside = gap::network_bound_ms(case).is_some_and(|ms| ms <= NETWORK_ASIDE * explains_ms);
+        if !aside || !seen.handling {
+            let what = format!(
+                "which of two it is: {} of a request lie between app and database, in the network or in a queue in front of execution",
+                ms(explains_ms)
+            );
+            return Err(Missing::new(what, WIRE));
+        }
     }
-    if let Ok(server) = &statements {
-        evidence.push(server.evidence(
-            "most of the client's time, if execution were slow",
-            format!(
-                "by the server's own timing {} of the same statements took {} at p50 and {} at p99",
-                thousands(server.count as f64),
-                ms(server.p50_ms),
-                ms(server.p99_ms)
-            ),
-        ));
+    let mut evidence = seen.evidence();
+    let mut weights = seen.weights();
+    if let Some(gap) = wire {
+        evidence.extend(gap.evidence);
+        weights.push(if seen.handling { 0.8 } else { 0.6 });
+    }
+    if let Some(gap) = app {
+        evidence.extend(gap.evidence);
+        weights.push(if seen.is_queue_seen() { 0.7 } else { 0.5 });
     }
     if let Some(p99) = client_p99(case) {
         evidence.push(p99);
     }
-    if let Some(asleep) = asleep(&view)? {
+    if let Ok(Some(asleep)) = asleep(&view) {
         evidence.push(asleep);
         weights.push(0.6);
     }
@@ -108,6 +127,48 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: mysql_thread_pool_queue_length stays 0 and the admission queue leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// Who saw the queue itself.
+struct Seen<'g> {
+    /// Whether it is known that the server has a pool.
+    handling: bool,
+    queue: Option<&'g Gauge>,
+    unread: Option<&'g Gauge>,
+}
+
+impl Seen<'_> {
+    /// How many statements waited on average, by the pool's own tables, else by the sockets.
+    fn waiting(&self) -> Option<f64> {
+        self.queue.or(self.unread.filter(|u| self.handling && u.max > 0.0)).map(|gauge| gauge.mean)
+    }
+
+    fn is_empty_queue(&self) -> bool {
+        self.queue.is_some_and(|q| q.max == 0.0)
+    }
+
+    fn is_queue_seen(&self) -> bool {
+        self.queue.is_some_and(|q| q.max > 0.0) || self.unread.is_some_and(|u| u.max > 0.0)
+    }
+
+    fn evidence(&self) -> Vec<Evidence> {
+        let of = |gauge: &Gauge, what: &str| {
+            gauge.evidence(
+                format!("{:.1} on average, {:.0} at most", gauge.mean, gauge.max),
+                "0",
+                format!("{:.0} {what} on average, {:.0} at most", gauge.mean, gauge.max),
+            )
+        };
+        let queue = self.queue.map(|q| of(q, "statements waited in the thread pool's queue"));
+        let unread = self.unread.filter(|u| u.max > 0.0);
+        let unread = unread.map(|u| of(u, "connections had a statement that the database had not read yet"));
+        queue.into_iter().chain(unread).collect()
+    }
+
+    fn weights(&self) -> Vec<f64> {
+        let queue = self.queue.map(|q| 0.85 * q.positive_ratio);
+        queue.into_iter().chain(self.unread.map(|u| 0.5 * u.positive_ratio)).collect()
+    }
 }
 
 fn client_p99(case: &Case<'_>) -> Option<Evidence> {

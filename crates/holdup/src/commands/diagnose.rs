@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdup_diagnose::diagnose;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::verdict::Answer;
+use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
 
 use super::{duration, print_json};
@@ -17,7 +17,8 @@ use crate::terminal;
 #[command(after_help = "\
 Examples:
   holdup diagnose recordings/first
-  holdup diagnose recordings/first --from 30s --to 90s --json")]
+  holdup diagnose recordings/first --from 30s --to 90s --json
+  holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
     /// Directory of the recording
     #[arg(value_name = "RECORDING")]
@@ -30,6 +31,10 @@ pub struct Args {
     /// Only until this long after its start
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     to: Option<Duration>,
+
+    /// Print where the time of this one request went
+    #[arg(long, value_name = "TRACE_ID", conflicts_with = "fail_on_finding")]
+    request: Option<String>,
 
     /// Exit with 1 if a culprit is found
     #[arg(long)]
@@ -50,6 +55,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if window.is_some_and(|w| w.to <= w.from) {
         return Err(Failure::Unusable("--to must be later than --from".to_owned()));
     }
+    if let Some(trace_id) = &args.request {
+        return one_request(&recording, window, trace_id, args.json);
+    }
     let diagnosis = diagnose(&recording, window);
     if args.json {
         print_json(&diagnosis)?;
@@ -59,5 +67,18 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.fail_on_finding && diagnosis.verdict == Answer::Found {
         return Err(Failure::No(diagnosis.headline));
     }
+    Ok(())
+}
+
+fn one_request(recording: &Recording, window: Option<Window>, trace_id: &str, json: bool) -> Result<(), Failure> {
+    let case = Case::new(recording, window);
+    let Some(request) = holdup_diagnose::accounts::report::request(&case, trace_id) else {
+        let (kind, id) = ("32 hex digits, as in the verdict's accounts.examples[].trace_id", trace_id.escape_debug());
+        return Err(Failure::Unusable(format!("{id}: no request of this recording has that trace id ({kind})")));
+    };
+    if json {
+        return print_json(&request);
+    }
+    terminal::print(&terminal::request(&request));
     Ok(())
 }

@@ -1,0 +1,53 @@
+//! Where time lies between two accounts and no third tells whose it is: which rivals are left, and what would tell them apart.
+
+use super::{Accounts, Owner, SPEAKS, mean};
+use crate::case::Case;
+use crate::rules::{ms, timing};
+
+/// From this share (0-1) of the excess on it is worth a sentence.
+const MUCH: f64 = 0.5;
+
+/// One sentence, if most of what is to be explained lies between two accounts.
+pub(crate) fn between(case: &Case<'_>) -> Option<String> {
+    let accounts = case.accounts();
+    let told = accounts.all.iter().filter(|a| a.has_app || a.is_joined || a.has_wire).count();
+    if (told as f64) < SPEAKS * accounts.all.len() as f64 || told == 0 {
+        return by_metrics(case);
+    }
+    let (unsplit, unexplained, executed) = means(accounts);
+    let (has_wire, has_server) = (accounts.all.iter().any(|a| a.has_wire), accounts.all.iter().any(|a| a.has_server));
+    match () {
+        () if case.share(unsplit) >= MUCH && has_wire => Some(format!(
+            "Of a request {} lie between its arrival on the database's machine and the response: in a queue in front of execution, in locks, or in execution itself. Turn on --watch mysql://USER@HOST:PORT with performance_schema's statement history to tell them apart",
+            ms(unsplit)
+        )),
+        () if case.share(unsplit) >= MUCH => Some(one_sided(unsplit)),
+        () if case.share(unexplained) >= MUCH && has_server && executed < unexplained => Some(format!(
+            "Of a request {} lie between app and database: in the network or in a queue in front of execution. Turn on --watch wire:PORT on the database's machine to tell them apart",
+            ms(unexplained)
+        )),
+        () => None,
+    }
+}
+
+fn means(accounts: &Accounts<'_>) -> (f64, f64, f64) {
+    let told = || accounts.all.iter().filter(|a| a.has_app || a.is_joined || a.has_wire);
+    let of = |owner: Owner| mean(told(), |a| a.amounts.ms(owner));
+    (of(Owner::Database), mean(told(), |a| a.unexplained_ms()), of(Owner::Execution))
+}
+
+/// Where no request can be followed: the app's metrics against nothing.
+fn by_metrics(case: &Case<'_>) -> Option<String> {
+    let view = case.slow();
+    let (per_request, ..) = timing::database_of_app(case)?;
+    let completed = case.completed_in(view.window).ok()?.max(1.0);
+    let is_server_known = timing::server_timing(&view, completed).is_ok() || view.session_instants() > 0;
+    (case.share(per_request) >= MUCH && !is_server_known).then(|| one_sided(per_request))
+}
+
+fn one_sided(per_request_ms: f64) -> String {
+    format!(
+        "Of a request {} lie between app and database: in the network, in a queue in front of execution, or in execution. Turn on --watch mysql://USER@HOST:PORT (or postgresql://), or --watch wire:PORT on the database's machine, to tell them apart",
+        ms(per_request_ms)
+    )
+}

@@ -1,0 +1,208 @@
+//! The app waits for a neighbour that it calls over HTTP or RPC.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Labels;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use crate::accounts::{Accounts, Owner, Resource, trace_of};
+use crate::case::Case;
+use crate::signals::{Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "downstream_slow",
+    doc: Doc {
+        title: "A neighbour that the app calls is slow",
+        what: "The app calls another service over HTTP or RPC for each request and waits for its answer. That service takes longer than it did, or is called more often.",
+        hurts: "The request takes as long as its slowest neighbour, and whatever it holds meanwhile (a worker, a pooled connection, a lock) is held for as long: others queue for it who never call the neighbour.",
+        needs: "The app's client spans of such calls (--watch otlp), or its metric http.client.request.duration over Prometheus; or a Server-Timing header or log that tells them.",
+        predicts: "The wait for the neighbour makes up what requests are too slow by; it is longer than in the calm stretch, if there was one.",
+        clears: "The wait for neighbours is a small share of the delay.",
+        looks_like: "An exhausted connection pool, if the neighbour is called while a connection is held: then the pool is the symptom. A network between the two that loses packets: the neighbour's own timing is short.",
+        fix: "A deadline and a fallback for the call; no lock and no pooled connection held meanwhile; calls side by side or once for many; then the neighbour itself.",
+        prove: "The same load again: the downstream part of the ledger is what it was in the calm stretch.",
+        references: "OpenTelemetry semantic conventions, HTTP client spans and metrics; M. Nygard, Release It!, Timeouts and Circuit Breaker; Google SRE Book, Addressing Cascading Failures.",
+    },
+    judge,
+};
+
+const ENABLE: &str = "--watch otlp with the app's OpenTelemetry exporter set to it, or --watch prometheus:http://APP/metrics with http.client.request.duration";
+
+/// What requests wait for neighbours.
+struct Waited {
+    /// Milliseconds of a mean request.
+    ms: f64,
+    /// The same of the calm stretch, if there was one.
+    calm_ms: Option<f64>,
+    evidence: Evidence,
+    /// The chance that it alone would be right.
+    weight: f64,
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let by_spans = by_spans(case);
+    let has_spans = by_spans.is_some();
+    let waited = by_spans.map_or_else(|| by_metrics(case), Ok)?;
+    let explains_ms = (waited.ms - waited.calm_ms.unwrap_or(0.0)).max(0.0);
+    let before = waited.calm_ms.map_or_else(String::new, |calm| format!(", {} in the calm stretch", ms(calm)));
+    let text = format!("a request waited {} for neighbours{before}", ms(waited.ms));
+    let expected = waited.calm_ms.map_or_else(|| "a small share of the delay".to_owned(), ms);
+    let mut evidence = vec![waited.evidence.saying(expected, text)];
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let mut weights = vec![waited.weight];
+    let by_neighbour = if has_spans { growth_by_spans(case) } else { growth_by_metrics(case) };
+    let most = by_neighbour.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(name, _)| !name.is_empty());
+    if let Some((name, of_it)) = most {
+        let share = percent((of_it / explains_ms.max(1e-9)).clamp(0.0, 1.0));
+        let said = evidence[0].clone().saying("", format!("{share} of that was for {name}: {}", ms(*of_it)));
+        evidence.push(said);
+        weights.push(0.3);
+    }
+    let name = most.map_or("the neighbour", |(name, _)| name.as_str());
+    let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: vec![
+            fix(
+                format!("Hold no pooled connection and no lock while calling {name}."),
+                Some("What must be one transaction has to stay one."),
+            ),
+            fix(
+                format!("Give the call of {name} a deadline and an answer for when it is missed."),
+                Some("Some requests are then answered without what it would have told."),
+            ),
+            fix(format!("Look at {name} with holdup: it is the one that is slow."), None),
+        ],
+        prove: "Run the same scenario again: the downstream part leaves the ledger.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// By single requests, if most of them can be followed.
+fn by_spans(case: &Case<'_>) -> Option<Waited> {
+    let has_any = case.recording.tables.spans.rows.iter().any(|s| s.resource == "http");
+    let ms = case.accounts().mean_ms_of_app(Owner::Downstream).filter(|_| has_any)?;
+    let calm = case.calm_accounts();
+    let calm_ms = calm.and_then(|a| a.mean_ms_of_app(Owner::Downstream));
+    let labels = Labels::of([("resource", "http")]);
+    let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(ms), "", "");
+    Some(Waited { ms, calm_ms, evidence, weight: 0.85 })
+}
+
+/// By neighbour: milliseconds of a mean request beyond the calm stretch's.
+fn growth_by_spans(case: &Case<'_>) -> BTreeMap<String, f64> {
+    let mut growth = neighbours(case, case.accounts());
+    for (name, ms) in case.calm_accounts().map(|calm| neighbours(case, calm)).unwrap_or_default() {
+        *growth.entry(name).or_default() -= ms;
+    }
+    growth
+}
+
+/// Milliseconds of a mean request that the app told of, by neighbour.
+fn neighbours(case: &Case<'_>, accounts: &Accounts<'_>) -> BTreeMap<String, f64> {
+    let mut sums: BTreeMap<String, f64> = BTreeMap::new();
+    let mut requests = 0.0;
+    for account in accounts.all.iter().filter(|a| a.has_app) {
+        let Some(app) = trace_of(account.request).and_then(|trace| case.sources().app(trace)) else { continue };
+        let count = account.request.count() as f64;
+        requests += count;
+        for wait in app.of(Resource::Http) {
+            let name = wait.span.system.as_deref().or(wait.span.peer.as_deref()).unwrap_or(&wait.span.name);
+            match sums.get_mut(name) {
+                Some(sum) => *sum += wait.counted_ms * count,
+                None => drop(sums.insert(name.to_owned(), wait.counted_ms * count)),
+            }
+        }
+    }
+    sums.values_mut().for_each(|sum| *sum /= f64::max(requests, 1.0));
+    sums
+}
+
+/// Labels that name the other side, newest convention first.
+const NAMES: [&str; 3] = ["server_address", "net_peer_name", "http_host"];
+
+/// By the app's metrics.
+fn by_metrics(case: &Case<'_>) -> Result<Waited, Missing> {
+    let view = case.slow();
+    let mean = view.mean(timing::HTTP_CLIENT, &[], ENABLE)?;
+    let ms = per_request(case, &view, &[]).unwrap_or(0.0);
+    let calm_ms = case.calm().and_then(|calm| per_request(case, &calm, &[]));
+    let evidence = mean.evidence(super::ms(ms), "", "");
+    Ok(Waited { ms, calm_ms, evidence, weight: 0.75 })
+}
+
+/// Milliseconds of a mean request in `view`, by the app's metrics with `labels`.
+fn per_request(case: &Case<'_>, view: &View<'_>, labels: &[(&str, &str)]) -> Option<f64> {
+    let mean = view.mean(timing::HTTP_CLIENT, labels, ENABLE).ok()?;
+    Some(mean.ms * mean.count / case.completed_in(view.window).ok()?.max(1.0))
+}
+
+fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
+    let (view, calm) = (case.slow(), case.calm());
+    let mut growth = BTreeMap::new();
+    for label in NAMES {
+        let names = view.label_values(&format!("{}_sum", timing::HTTP_CLIENT), label);
+        for name in names.into_iter().filter(|name| !name.is_empty()) {
+            let labels = [(label, name.as_str())];
+            let before = calm.as_ref().and_then(|calm| per_request(case, calm, &labels)).unwrap_or(0.0);
+            let waited = per_request(case, &view, &labels).unwrap_or(0.0) - before;
+            growth.entry(name).or_insert(waited);
+        }
+    }
+    growth
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::accounts::testing::{ALL, Injected, Told, made};
+
+    const SLOW: Injected = Injected {
+        downstream: 60.0,
+        pool: 0.0,
+        database_network: 0.0,
+        admission: 0.0,
+        lock: 0.0,
+        execution: 0.0,
+        network: 0.0,
+        app: 0.0,
+        calls: 0,
+    };
+
+    #[test]
+    fn a_slow_neighbour_is_named_by_its_spans() {
+        let diagnosis = made(SLOW, ALL).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("downstream_slow"), "{}", diagnosis.headline);
+        let finding = &diagnosis.findings[0];
+        assert!((finding.explains_ms - 60.0).abs() < 2.0, "{finding:?}");
+        assert!(finding.evidence[1].text.contains("stock.example"), "{:?}", finding.evidence);
+    }
+
+    #[test]
+    fn others_are_cleared_by_number_and_nobody_without_an_account() {
+        let other = Injected { downstream: 0.0, pool: 60.0, ..SLOW };
+        assert_eq!(made(other, ALL).explains(&RULE), Some(0.0));
+        assert_eq!(made(SLOW, Told { spans: false, ..ALL }).explains(&RULE), None);
+    }
+
+    #[test]
+    fn metrics_tell_without_spans() {
+        let untold = made(SLOW, Told { spans: false, ..ALL });
+        let rate = crate::accounts::testing::RATE as f64;
+        let labels = [("server_address", "stock.example")];
+        let told = untold
+            .counter("prometheus:app", "http_client_request_duration_seconds_count", &labels, rate)
+            .counted("prometheus:app", "http_client_request_duration_seconds_sum", &labels, |s| {
+                let slow = (s - crate::accounts::testing::CALM_S).max(0) as f64;
+                rate * (0.002 * s as f64 + 0.06 * slow)
+            });
+        let ms = told.explains(&RULE).unwrap();
+        assert!((ms - 60.0).abs() < 6.0, "{ms}");
+    }
+}

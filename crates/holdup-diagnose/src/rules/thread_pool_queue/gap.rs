@@ -1,0 +1,118 @@
+//! The time that statements spend in front of execution, by whichever two accounts there are of it.
+
+use std::collections::BTreeSet;
+
+use holdup_recording::Labels;
+
+use crate::accounts::{self, Owner};
+use crate::case::Case;
+use crate::rules::{ms, thousands, timing};
+use crate::signals::{Gauge, View};
+use crate::verdict::Evidence;
+
+/// Fewer statements of which both are known say nothing.
+const LEAST: usize = 20;
+
+/// What two accounts leave between them.
+pub(super) struct Gap {
+    /// Milliseconds of a mean request.
+    pub per_request_ms: f64,
+    /// What says so.
+    pub evidence: Vec<Evidence>,
+}
+
+/// The packets on the server's machine against the server's own timing: no network is in it.
+pub(super) fn of_wire(case: &Case<'_>, completed: f64) -> Option<Gap> {
+    let window = case.slow().window;
+    let calls = case.sources().calls().all().iter();
+    let both: Vec<(f64, f64)> = calls
+        .filter(|c| c.server.is_some_and(|e| window.contains(e.request_at)) && c.execution.is_some())
+        .filter_map(|c| Some((c.served_ms()?.min(c.first_byte_ms()?), c.execution_ms()?)))
+        .collect();
+    if both.len() < LEAST {
+        return None;
+    }
+    let count = both.len() as f64;
+    let served = both.iter().map(|b| b.0).sum::<f64>() / count;
+    let executed = both.iter().map(|b| b.1).sum::<f64>() / count;
+    let waited = both.iter().map(|b| (b.0 - b.1).max(0.0)).sum::<f64>();
+    // The history may have lost executions: those that are there stand for all statements that the packets show.
+    let seen = case.sources().calls().all().iter().filter(|c| c.server.is_some_and(|e| window.contains(e.request_at)));
+    let evidence = Evidence::new(
+        "exchanges",
+        "request_end_at",
+        Labels::none(),
+        window,
+        ms(served),
+        format!("about {}", ms(executed)),
+        format!(
+            "on the database's machine {} statements waited {} from their arrival to the first byte of the response, and the server says that it took {} to execute them",
+            thousands(count),
+            ms(served),
+            ms(executed)
+        ),
+    );
+    Some(Gap { per_request_ms: waited / count * seen.count() as f64 / completed, evidence: vec![evidence] })
+}
+
+/// The app's account of its calls against the server's own timing: the network is in it, too.
+pub(super) fn of_app(case: &Case<'_>, completed: f64) -> Option<Gap> {
+    let view = case.slow();
+    let server = timing::server_timing(&view, completed).ok()?;
+    let took = server.evidence(
+        "most of the client's time, if execution were slow",
+        format!(
+            "by the server's own timing {} of the same statements took {} at p50 and {} at p99",
+            thousands(server.count as f64),
+            ms(server.p50_ms),
+            ms(server.p99_ms)
+        ),
+    );
+    let said = |app_ms: f64| {
+        format!("the app waits {} for a statement, the server says it takes {}", ms(app_ms), ms(server.mean_ms))
+    };
+    if let Ok(app) = timing::app_operations(&view) {
+        let evidence = app.evidence(ms(app.ms), format!("about {}", ms(server.mean_ms)), said(app.ms));
+        let per_request_ms = (app.ms - server.mean_ms).max(0.0) * app.count / completed;
+        return Some(Gap { per_request_ms, evidence: vec![evidence, took] });
+    }
+    let (per_request, calls, app) = timing::database_by_spans(case)?;
+    let each = per_request / calls.max(1e-9);
+    let app = app.saying(format!("about {}", ms(server.mean_ms)), said(each));
+    Some(Gap { per_request_ms: (each - server.mean_ms).max(0.0) * calls, evidence: vec![app, took] })
+}
+
+/// Connections to the database whose request nobody has read yet; none if sockets were not looked at.
+pub(super) fn unread(view: &View<'_>, ports: &BTreeSet<String>) -> Option<Gauge> {
+    let of_port = |port: &String| {
+        let new = view.gauge("tcp_connections_unread", &[("port", port), ("side", "server")], "");
+        new.or_else(|_| view.gauge("tcp_server_unread_connections", &[("port", port)], "")).ok()
+    };
+    ports.iter().filter_map(of_port).max_by(|a, b| a.mean.total_cmp(&b.mean))
+}
+
+/// Milliseconds of a request that the network between app and database can take at most; none if nothing bounds it. On one
+/// machine there is none that could.
+pub(super) fn network_bound_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let ports = accounts::database_ports(&view);
+    let is_local = |address: &str| {
+        let address = address.split_once("://").map_or(address, |(_, rest)| rest);
+        let address = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
+        ["127.", "localhost", "[::1]", "unix", "/"].iter().any(|local| address.starts_with(local))
+    };
+    let servers = view.sources_of("mysql_sessions");
+    if !servers.is_empty() && servers.iter().all(|s| is_local(s)) {
+        let clients = view.recording.tables.sessions.rows.iter().filter_map(|s| s.client.as_deref());
+        if clients.into_iter().all(is_local) {
+            return Some(0.0);
+        }
+    }
+    let trip = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok().map(|g| g.max * 1e3);
+    let of_port = |port: &String| trip("tcp_round_trip_seconds", &[("port", port), ("stat", "mean")]);
+    let trip_ms =
+        ports.iter().filter_map(of_port).fold(None, |most: Option<f64>, ms| Some(most.unwrap_or(0.0).max(ms)));
+    let calls = accounts::mean(case.accounts().all.iter().filter(|a| a.is_joined), |a| a.calls as f64).max(1.0);
+    let by_packets = case.accounts().mean_ms(Owner::DatabaseNetwork).filter(|_| case.accounts().has_both_sides());
+    by_packets.or(trip_ms.map(|ms| ms * calls))
+}

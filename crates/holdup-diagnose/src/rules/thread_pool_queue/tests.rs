@@ -1,0 +1,102 @@
+//! The queue is found by whichever account is left, less surely with each that is lost, and never by a guess.
+
+use super::RULE;
+use crate::accounts::testing::{ALL, Injected, Told, made};
+use crate::rules::Outcome;
+use crate::signals::testing::Made;
+use crate::verdict::Answer;
+
+const QUEUE: Injected = Injected {
+    admission: 250.0,
+    pool: 0.0,
+    downstream: 0.0,
+    database_network: 0.0,
+    lock: 0.0,
+    execution: 0.0,
+    network: 0.0,
+    app: 0.0,
+    calls: 0,
+};
+const NO_TABLES: Told = Told { pool_tables: false, ..ALL };
+const NO_WIRE: Told = Told { wire: (false, false), ..ALL };
+
+fn doubt(made: &Made) -> Option<f64> {
+    match made.judge(&RULE) {
+        Ok(Outcome::Found(found)) => Some(found.weights.iter().map(|w| 1.0 - w).product()),
+        _ => None,
+    }
+}
+
+#[test]
+fn each_source_alone_finds_it_and_all_together_are_surest() {
+    let all = made(QUEUE, ALL).gauge("host", "tcp_connections_unread", &[("port", "3306"), ("side", "server")], 10.0);
+    let surest = doubt(&all).unwrap();
+    let sockets = made(QUEUE, Told { spans: false, executions: false, ..NO_TABLES }).gauge(
+        "host",
+        "tcp_connections_unread",
+        &[("port", "3306"), ("side", "server")],
+        10.0,
+    );
+    let lesser = [
+        ("no spans", made(QUEUE, Told { spans: false, ..ALL })),
+        ("no performance_schema", made(QUEUE, Told { executions: false, ..ALL })),
+        ("no pool tables", made(QUEUE, NO_TABLES)),
+        ("no packets", made(QUEUE, NO_WIRE)),
+        ("pool tables alone", made(QUEUE, Told { spans: false, executions: false, ..NO_WIRE })),
+        (
+            "packets and the server's timing",
+            made(QUEUE, Told { spans: false, trace_in_statements: false, ..NO_TABLES }),
+        ),
+        ("sockets", sockets),
+    ];
+    for (what, made) in lesser {
+        let doubt = doubt(&made).unwrap_or_else(|| panic!("not found: {what}"));
+        assert!(doubt > surest, "{what}: {doubt}");
+        let diagnosis = made.diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("thread_pool_queue"), "{what}: {}", diagnosis.headline);
+        let ms = diagnosis.findings[0].explains_ms;
+        assert!((150.0..350.0).contains(&ms), "{what}: {ms}");
+    }
+}
+
+/// Both accounts differ, and nothing tells whether it is the network: it is said to lie between them.
+#[test]
+fn app_against_server_alone_is_the_queue_only_if_the_network_is_known_to_be_short() {
+    let told = Told { wire: (false, false), ..NO_TABLES };
+    let between = made(QUEUE, told);
+    let missing = between.judge(&RULE).err().unwrap();
+    assert!(missing.what.contains("network or in a queue") && missing.enable.contains("wire"), "{missing:?}");
+    let diagnosis = between.diagnose();
+    assert_eq!(diagnosis.verdict, Answer::Undecided);
+    assert!(diagnosis.headline.contains("between"), "{}", diagnosis.headline);
+    let short = between.gauge(
+        "host",
+        "tcp_round_trip_seconds",
+        &[("port", "3306"), ("side", "client"), ("stat", "mean")],
+        0.0003,
+    );
+    assert_eq!(short.diagnose().culprit.as_deref(), Some("thread_pool_queue"));
+}
+
+#[test]
+fn the_network_is_not_taken_for_the_queue() {
+    let network = Injected { admission: 0.0, database_network: 250.0, ..QUEUE };
+    for told in [ALL, NO_TABLES, Told { spans: false, ..NO_TABLES }] {
+        assert_eq!(made(network, told).explains(&RULE), Some(0.0), "{told:?}");
+    }
+}
+
+#[test]
+fn packets_alone_do_not_tell_queue_from_execution() {
+    let alone = made(QUEUE, Told { spans: false, executions: false, ..NO_TABLES });
+    assert_eq!(alone.explains(&RULE), None);
+    let headline = alone.diagnose().headline;
+    assert!(headline.contains("between"), "{headline}");
+}
+
+#[test]
+fn one_thread_per_connection_has_no_queue() {
+    let mut other = made(QUEUE, ALL);
+    other = other.tables(|t| t.settings.rows.iter_mut().for_each(|s| s.value = "one-thread-per-connection".into()));
+    assert_eq!(other.explains(&RULE), Some(0.0));
+}
