@@ -25,8 +25,8 @@ macro_rules! targets {
     ($($name:ident: $path:literal,)*) => {
         $(
             #[path = $path]
-            // A program of the fuzzer's has no `main` of its own.
-            #[allow(unused_attributes)]
+            // A program of the fuzzer's has no `main` of its own, and takes the macro by name.
+            #[allow(unused_attributes, unused_imports)]
             mod $name;
         )*
 
@@ -49,6 +49,7 @@ targets! {
     import: "../../../../fuzz/fuzz_targets/import.rs",
     kernel_files: "../../../../fuzz/fuzz_targets/kernel_files.rs",
     scenario: "../../../../fuzz/fuzz_targets/scenario.rs",
+    statement: "../../../../fuzz/fuzz_targets/statement.rs",
     template: "../../../../fuzz/fuzz_targets/template.rs",
     wire: "../../../../fuzz/fuzz_targets/wire.rs",
 }
