@@ -14,6 +14,7 @@ mod incident_c;
 mod lab;
 mod mariadb;
 mod objectives;
+mod otel_python;
 mod outputs;
 mod program;
 mod python;
