@@ -256,10 +256,10 @@ impl Mysql {
     fn on_command(&mut self, message: &Message<'_>, when: (i64, i64), to: &mut Yield<'_>) {
         match self.pending.head() {
             Some((_, Expected::Results(Place::Upload) | Expected::Login)) => return self.more(message.size),
-            Some((turn, expected)) if self.is_server_blind || expected.may_be_over(&self.manner) => {
-                if turn.first_byte_at.is_some() || self.is_server_blind {
-                    self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
-                }
+            Some((turn, expected))
+                if self.is_server_blind || turn.first_byte_at.is_some() && expected.may_be_over(&self.manner) =>
+            {
+                self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
             }
             _ => {}
         }

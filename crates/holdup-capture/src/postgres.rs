@@ -352,10 +352,8 @@ impl Postgres {
                 self.pending.session_id = pid;
             }
             // An execution has ended; one with a `Sync` ends with what that does, which may be a commit.
-            b'C' | b'I' | b's' => {
-                if self.pending.head().is_some_and(|(_, unit)| unit.is_executed && !unit.is_synced) {
-                    self.pending.finish(Outcome::Ok, None, to.turns);
-                }
+            b'C' | b'I' | b's' if self.pending.head().is_some_and(|(_, unit)| unit.is_executed && !unit.is_synced) => {
+                self.pending.finish(Outcome::Ok, None, to.turns);
             }
             b'E' => self.on_error(message.content, to),
             b'Z' => self.on_ready(to),
@@ -366,19 +364,16 @@ impl Postgres {
 
     fn on_error(&mut self, content: &[u8], to: &mut Yield<'_>) {
         let code = error_code(content);
-        match self.pending.head() {
-            Some((turn, unit)) => {
-                turn.error = code.clone();
-                turn.outcome = Outcome::Error;
-                if turn.kind == Kind::Login {
-                    self.pending.finish(Outcome::Error, code, to.turns);
-                } else if !unit.is_synced {
-                    self.is_skipping = true;
-                    self.pending.finish(Outcome::Error, code, to.turns);
-                }
+        // None is waited for when it is said on the way out, e.g. as the server is shut down.
+        if let Some((turn, unit)) = self.pending.head() {
+            turn.error = code.clone();
+            turn.outcome = Outcome::Error;
+            if turn.kind == Kind::Login {
+                self.pending.finish(Outcome::Error, code, to.turns);
+            } else if !unit.is_synced {
+                self.is_skipping = true;
+                self.pending.finish(Outcome::Error, code, to.turns);
             }
-            // Said on the way out, e.g. when the server is shut down.
-            None => {}
         }
     }
 

@@ -41,7 +41,7 @@ impl<'a> Json<'a> {
         }
         self.all(b'{', b'}', "an object is missing", |json| {
             let key = json.string()?;
-            json.expect(b':', "a colon is missing")?;
+            json.demand(b':', "a colon is missing")?;
             each(json, &key)
         })
     }
@@ -64,7 +64,7 @@ impl<'a> Json<'a> {
         missing: &'static str,
         mut each: impl FnMut(&mut Self) -> Result<(), Malformed>,
     ) -> Result<(), Malformed> {
-        self.expect(open, missing)?;
+        self.demand(open, missing)?;
         if self.depth == DEPTH_MAX {
             return Err(Malformed("the JSON is nested too deep"));
         }
@@ -78,7 +78,7 @@ impl<'a> Json<'a> {
                     self.at += 1;
                     break;
                 }
-                self.expect(b',', "a comma is missing")?;
+                self.demand(b',', "a comma is missing")?;
             }
         }
         self.depth -= 1;
@@ -93,7 +93,7 @@ impl<'a> Json<'a> {
         if self.peek() == Some(b'n') && self.null()? {
             return Ok(Cow::Borrowed(""));
         }
-        self.expect(b'"', "text is missing")?;
+        self.demand(b'"', "text is missing")?;
         let mut owned = String::new();
         loop {
             let rest = self.text.get(self.at..).unwrap_or_default();
@@ -257,7 +257,7 @@ impl<'a> Json<'a> {
         Ok(())
     }
 
-    fn expect(&mut self, byte: u8, missing: &'static str) -> Result<(), Malformed> {
+    fn demand(&mut self, byte: u8, missing: &'static str) -> Result<(), Malformed> {
         if self.peek() != Some(byte) {
             return Err(Malformed(missing));
         }

@@ -79,7 +79,7 @@ fn what_is_cut_anywhere_is_malformed() {
         assert!(each_span(Encoding::Protobuf, &whole[..length], &mut |_, _| {}).is_err(), "{length}");
     }
     for length in 0..JSON.len() {
-        assert!(each_span(Encoding::Json, JSON[..length].as_bytes(), &mut |_, _| {}).is_err(), "{length}");
+        assert!(each_span(Encoding::Json, &JSON.as_bytes()[..length], &mut |_, _| {}).is_err(), "{length}");
     }
     for bad in [
         "[]",

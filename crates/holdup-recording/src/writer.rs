@@ -36,7 +36,7 @@ pub enum RecordError {
 }
 
 enum Message {
-    Rows(Batch),
+    Rows(Box<Batch>),
     Finish,
 }
 
@@ -57,7 +57,7 @@ impl RowSink {
             if let Some(tap) = &self.tap {
                 tap(&batch);
             }
-            let _ = self.sender.send(Message::Rows(batch));
+            let _ = self.sender.send(Message::Rows(Box::new(batch)));
         }
     }
 }
@@ -148,7 +148,7 @@ fn write_rows(dir: &Path, receiver: &mpsc::Receiver<Message>, trouble: &Mutex<Op
     let mut open = true;
     while open {
         match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Ok(Message::Rows(batch)) => pending.append(batch),
+            Ok(Message::Rows(batch)) => pending.append(*batch),
             Ok(Message::Finish) | Err(RecvTimeoutError::Disconnected) => open = false,
             Err(RecvTimeoutError::Timeout) => {}
         }

@@ -1,3 +1,5 @@
+//! Captures made of packets by hand: both directions of a connection, what is cut, what is lost.
+
 use super::*;
 use crate::packet::Link;
 use crate::packet::tests::ip_packet;
@@ -119,7 +121,7 @@ fn packets_that_are_dropped_are_told_and_spoil_nothing_else() {
             [b"\x01\0\0\x01\x01", &b"\x03\0\0\x02def"[..], b"\x05\0\0\x03\xfe\0\0\x02\0\x05\0\0\x04\xfe\0\0\x02\0"]
                 .concat();
         let mut put = |is_client: bool, seq, ack, payload: &[u8], number: u32| {
-            if (n * 3 + number) % 7 == 0 {
+            if (n * 3 + number).is_multiple_of(7) {
                 wire.at += 1_000_000;
             } else if is_client {
                 wire.client(seq, ack, ACK, payload);

@@ -1,3 +1,5 @@
+//! Files made by hand in every form: byte orders, clocks, interfaces, what is cut off.
+
 use super::*;
 use crate::packet::Link;
 

@@ -1,3 +1,5 @@
+//! Conversations of MySQL, segment by segment.
+
 use super::*;
 use crate::statement::Statements;
 use crate::turn::Turn;

@@ -1,3 +1,5 @@
+//! Conversations of PostgreSQL, segment by segment.
+
 use super::*;
 use crate::statement::Statements;
 use crate::turn::Turn;

@@ -89,7 +89,9 @@ fn a_call_is_answered_with_a_message_and_trailers() {
 fn calls_that_are_refused() {
     let (receiver, address) = receiver(small());
     let logs = "/opentelemetry.proto.collector.logs.v1.LogsService/Export";
-    let cases: [(&str, Option<&str>, Vec<u8>, bool, u64); 8] = [
+    // Path, encoding, body, whether it stops half-way, status.
+    type Case = (&'static str, Option<&'static str>, Vec<u8>, bool, u64);
+    let cases: [Case; 8] = [
         (TRACES, None, framed(false, b"\xff"), false, 3),
         (TRACES, None, b"\0\0\0".to_vec(), false, 3),
         (TRACES, Some("gzip"), framed(true, b"no gzip"), false, 3),
