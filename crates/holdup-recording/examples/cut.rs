@@ -111,6 +111,9 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
         threads: tables.threads.rows.into_iter().filter(|t| t.state == "D").collect(),
         sessions: tables.sessions.rows.into_iter().filter(|s| s.true_state != "idle").collect(),
         statements: tables.statements.rows.into_iter().filter(|s| s.kind == "execution").collect(),
+        stages: tables.stages.rows,
+        spans: tables.spans.rows,
+        exchanges: tables.exchanges.rows,
         settings,
         events: tables.events.rows,
     };
