@@ -225,8 +225,9 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Fo
             put(Kind::Process, format!("pid:{}", server.pid), shared);
         }
         Some(Kind::Postgres) => {
-            let note = "PostgreSQL as a source is not yet supported: its main process and the host can be watched";
-            put(Kind::Postgres, format!("pid:{}", server.pid), note.to_owned());
+            let note = "fill in the account; pid: is its first process alone, host sees the threads of all".to_owned();
+            put(Kind::Postgres, format!("postgresql://USER@{}:{}/postgres", server.host(), server.port), note);
+            put(Kind::Process, format!("pid:{}", server.pid), String::new());
         }
         _ => {
             if has_metrics {
@@ -256,7 +257,10 @@ mod tests {
         assert_eq!(watches(&server("mariadbd", "0.0.0.0"), 1, false), ["mysql://USER@127.0.0.1:3306", "pid:71"]);
         assert_eq!(watches(&server("mysqld", "10.0.0.7"), 1, false), ["mysql://USER@10.0.0.7:3306", "pid:71"]);
         assert_eq!(watches(&server("mysqld", "::1"), 1, false), ["mysql://USER@[::1]:3306", "pid:71"]);
-        assert_eq!(watches(&server("postgres", "::"), 1, false), ["pid:71"]);
+        assert_eq!(
+            watches(&server("postgres", "::"), 1, false),
+            ["postgresql://USER@127.0.0.1:3306/postgres", "pid:71"]
+        );
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
     }

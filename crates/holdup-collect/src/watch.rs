@@ -33,7 +33,7 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     #[cfg(feature = "otlp")]
     ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
     ("log:", "log:/var/log/app.log", "a log that is followed: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
-    ("wire:", "wire:3306", "packets of databases' ports (wire:3306,5432), with CAP_NET_RAW: each request and response of MySQL and PostgreSQL as the network saw it", crate::wire::make),
+    ("wire:", "wire:3306", "packets of databases' ports (wire:3306,5432), with CAP_NET_RAW: each request and response of MySQL and PostgreSQL as the network saw it; ?pid=N: in the network of that process (a container's)", crate::wire::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),
 ];
 

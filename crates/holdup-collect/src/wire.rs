@@ -6,6 +6,7 @@
 
 mod addresses;
 mod filter;
+mod network;
 mod ring;
 
 use std::collections::HashMap;
@@ -27,6 +28,8 @@ use crate::{Collector, ProbeError, ReadError};
 
 /// What would let us.
 const ENABLE: &str = "run holdup as root, or: sudo setcap cap_net_raw+ep \"$(command -v holdup)\"";
+/// The same where the packets are another network's.
+const ENABLE_THERE: &str = "another network can be entered by root alone (CAP_SYS_ADMIN): run holdup as root";
 /// Exchanges that wait for the next sample at most.
 const ROWS_MAX: usize = 500_000;
 /// Pairs of hosts whose round trip is told.
@@ -38,6 +41,8 @@ const QUIET_EVERY: Duration = Duration::from_millis(250);
 struct Wire {
     source: String,
     ports: Vec<(u16, Protocol)>,
+    /// In whose network; none is ours.
+    pid: Option<u32>,
     reader: Option<Reader>,
 }
 
@@ -59,13 +64,22 @@ struct Seen {
     cpu: Option<Duration>,
 }
 
-/// Makes the collector for `wire:PORTS`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+/// Makes the collector for `wire:PORTS` or `wire:PORTS?pid=N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
 ///
 /// # Errors
 /// If the ports are not understood, or it is not known what is spoken there.
 pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    let ports = ports(address).map_err(|why| ProbeError::BadAddress(format!("--watch {address}: {why}")))?;
-    Ok(Box::new(Wire { source: address.to_owned(), ports, reader: None }))
+    let bad = |why: String| ProbeError::BadAddress(format!("--watch {address}: {why}"));
+    let (list, query) = address.split_once('?').map_or((address, None), |(list, query)| (list, Some(query)));
+    let ports = ports(list).map_err(bad)?;
+    let pid = query.map(pid).transpose().map_err(bad)?;
+    Ok(Box::new(Wire { source: address.to_owned(), ports, pid, reader: None }))
+}
+
+fn pid(query: &str) -> Result<u32, String> {
+    let number = query.strip_prefix("pid=").and_then(|number| number.parse().ok());
+    number
+        .ok_or_else(|| "the only option is ?pid=N: packets in the network of process N, e.g. of a container".to_owned())
 }
 
 fn ports(address: &str) -> Result<Vec<(u16, Protocol)>, String> {
@@ -93,15 +107,15 @@ fn one(text: &str) -> Result<(u16, Protocol), String> {
 }
 
 impl Wire {
-    fn open(&self) -> std::io::Result<Ring> {
+    /// The ring, and the addresses that are on its side.
+    fn open(&self) -> std::io::Result<(Ring, Vec<IpAddr>)> {
         let ports: Vec<u16> = self.ports.iter().map(|(port, _)| *port).collect();
-        Ring::open(&ports)
+        network::inside(self.pid, || Ok((Ring::open(&ports)?, addresses::own())))
     }
 
     fn start(&self) -> std::io::Result<Reader> {
-        let ring = self.open()?;
-        let wanted =
-            Wanted { ports: self.ports.clone(), vantage: Vantage::Host(addresses::own()), ..Wanted::default() };
+        let (ring, own) = self.open()?;
+        let wanted = Wanted { ports: self.ports.clone(), vantage: Vantage::Host(own), ..Wanted::default() };
         let (seen, stop) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
         let thread = std::thread::Builder::new().name("wire".to_owned()).spawn({
             let (seen, stop) = (Arc::clone(&seen), Arc::clone(&stop));
@@ -163,11 +177,14 @@ impl Collector for Wire {
             Err(error) => error,
         };
         let source_name = self.source.clone();
-        Err(match why.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => {
-                ProbeError::Denied { source_name, why: format!("packets may not be read by this account; {ENABLE}") }
+        let enable = if self.pid.is_some() { ENABLE_THERE } else { ENABLE };
+        let gone = self.pid.filter(|_| why.kind() == std::io::ErrorKind::NotFound);
+        Err(match (why.raw_os_error(), gone) {
+            (Some(libc::EPERM | libc::EACCES), _) => {
+                ProbeError::Denied { source_name, why: format!("packets may not be read by this account; {enable}") }
             }
-            _ => ProbeError::Unreachable { source_name, why: format!("packets can't be read: {why}; {ENABLE}") },
+            (_, Some(pid)) => ProbeError::Unreachable { source_name, why: format!("there is no process {pid}") },
+            _ => ProbeError::Unreachable { source_name, why: format!("packets can't be read: {why}; {enable}") },
         })
     }
 
@@ -241,6 +258,7 @@ mod tests {
         ] {
             assert!(ports(address).is_err_and(|why| why.contains(hint)), "{address}");
         }
+        assert_eq!((pid("pid=71"), pid("pid=").is_err(), pid("port=1").is_err()), (Ok(71), true, true));
         let many: Vec<String> = (0..17).map(|n| format!("{}=mysql", 100 + n)).collect();
         assert!(ports(&format!("wire:{}", many.join(","))).is_err());
     }
