@@ -106,7 +106,7 @@ impl Collector for Host {
             }
         }
         self.reader.threads.wake();
-        if self.sections.iter().all(|section| !section.on) {
+        if batch.samples.is_empty() {
             let why = parts.first().and_then(|p| p.why.clone()).unwrap_or_default();
             let why = format!("nothing of it can be read ({why}); this source needs Linux with proc mounted at /proc");
             return Err(ProbeError::Unreachable { source_name: SOURCE.to_owned(), why });

@@ -57,7 +57,7 @@ impl MySql {
             parts: Parts::default(),
             statements: Statements::default(),
             executions: Executions::default(),
-            uptime_s: None,
+            uptime: None,
             backlog: Backlog::default(),
             replication: Replication::default(),
             slow: options.slow.clone(),
@@ -76,7 +76,7 @@ struct MySql {
     parts: Parts,
     statements: Statements,
     executions: Executions,
-    uptime_s: Option<f64>,
+    uptime: Option<status::Uptime>,
     backlog: Backlog,
     replication: Replication,
     slow: Option<SlowRequests>,
@@ -130,7 +130,7 @@ impl Collector for MySql {
             reads.note("thread pool", pool::sample(&server, source, batch));
         }
         if !reads.lost
-            && let Some(status) = reads.note("status", status::sample(&server, source, &mut self.uptime_s, batch))
+            && let Some(status) = reads.note("status", status::sample(&server, source, &mut self.uptime, batch))
         {
             let backlog = self.backlog.sample(&server, source, &status, parts.process, batch);
             reads.note("InnoDB", backlog);

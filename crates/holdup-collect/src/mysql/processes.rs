@@ -89,7 +89,7 @@ impl Processes {
             reads.note("thread pool", pool::sample(&server, &source, &mut batch));
         }
         if !reads.lost {
-            reads.note("status", status::sample(&server, &source, &mut self.0.uptime_s, &mut batch));
+            reads.note("status", status::sample(&server, &source, &mut self.0.uptime, &mut batch));
         }
         if parts.replication && !reads.lost {
             reads.note("replication", self.0.replication.sample(&server, &source, &mut batch));

@@ -2,6 +2,7 @@
 //! for those who read the recording.
 
 use std::collections::HashMap;
+use std::time::Instant;
 
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
@@ -32,14 +33,21 @@ const STATUS: &str = "SHOW GLOBAL STATUS WHERE Variable_name <> ''";
 /// Statement for the settings.
 const VARIABLES: &str = "SHOW GLOBAL VARIABLES WHERE Variable_name <> ''";
 
+/// The server counts its uptime in whole seconds: so much less than expected is rounding.
+const ROUNDING_S: f64 = 2.0;
+
+/// When the server's uptime was read last, and what it was, seconds.
+pub(super) type Uptime = (Instant, f64);
+
 /// All numeric counters as samples named `mysql_global_status_<name>`, and an event if the server has restarted. They are
 /// returned as well, by lower-case name.
 pub(super) fn sample(
     server: &Server,
     source: &str,
-    uptime_s: &mut Option<f64>,
+    uptime: &mut Option<Uptime>,
     batch: &mut Batch,
 ) -> Result<HashMap<String, f64>, Failure> {
+    let begun = Instant::now();
     let mut read = Read::begin(source);
     let rows = server.rows(STATUS)?;
     read.end();
@@ -48,7 +56,9 @@ pub(super) fn sample(
         let (Some(name), Some(value)) = (row.text(0), row.float(1)) else { continue };
         let name = name.to_ascii_lowercase();
         if name == "uptime" {
-            if uptime_s.is_some_and(|before| value < before) {
+            // By a clock that never jumps. A slow answer is as old as it is slow.
+            let (now, slack) = (Instant::now(), ROUNDING_S + begun.elapsed().as_secs_f64());
+            if uptime.is_some_and(|(then, before)| value + slack < before + (now - then).as_secs_f64()) {
                 batch.events.push(Event {
                     observed_at: read.at(),
                     source: source.to_owned(),
@@ -57,7 +67,7 @@ pub(super) fn sample(
                     labels: Labels::none(),
                 });
             }
-            *uptime_s = Some(value);
+            *uptime = Some((now, value));
         }
         batch.samples.push(read.sample(&format!("mysql_global_status_{name}"), Labels::none(), value));
         // The pool's threads, of servers that show nothing else of it too.

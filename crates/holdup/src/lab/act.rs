@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use holdup_collect::ProbeError;
+use holdup_collect::watch::{Options, collector};
+
 use super::definition::{Process, Variant};
 use super::error::LabError;
 use super::placeholder::Scope;
@@ -28,6 +31,12 @@ pub struct Act {
     scope: Scope,
     /// The folder they use; it may outlive the stage.
     _scratch: Arc<Scratch>,
+}
+
+/// Whether this account may read a source. One that fails otherwise counts as allowed: the recording then says why.
+fn is_allowed(address: &str) -> bool {
+    let probed = collector(address, &Options::default()).and_then(|mut source| source.probe());
+    !matches!(probed, Err(ProbeError::Denied { .. }))
 }
 
 impl Stage<'_> {
@@ -59,7 +68,12 @@ impl Stage<'_> {
             .scope
             .fill(&self.lab.scenario)
             .map_err(|process| not_started(&variant.name, "the scenario", process))?;
-        act.watch = self.lab.watch.iter().filter_map(|address| act.scope.fill(address).ok()).collect();
+        let filled = |addresses: &[String]| -> Vec<String> {
+            addresses.iter().filter_map(|address| act.scope.fill(address).ok()).collect()
+        };
+        let allowed = filled(&self.lab.watch_if_allowed).into_iter().filter(|address| is_allowed(address));
+        let watch = filled(&self.lab.watch).into_iter().chain(allowed).collect();
+        act.watch = watch;
         Ok(act)
     }
 

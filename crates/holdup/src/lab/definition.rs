@@ -32,6 +32,7 @@ pub struct Lab {
     pub(super) secrets: BTreeMap<String, String>,
     pub(super) processes: Vec<Process>,
     pub(super) watch: Vec<String>,
+    pub(super) watch_if_allowed: Vec<String>,
 }
 
 /// One way to play the incident.
@@ -136,6 +137,7 @@ impl Lab {
             "setup",
             "processes",
             "watch",
+            "watch_if_allowed",
             "interval",
             "variants",
         ])?;
@@ -172,6 +174,7 @@ impl Lab {
             setup: fields.steps(map.get("setup"), STEP_WITHIN, false)?,
             processes: processes.list().iter().map(|p| process(p, &fields)).collect::<Result<_, _>>()?,
             watch: fields.watch(map.get("watch"))?,
+            watch_if_allowed: fields.watch(map.get("watch_if_allowed"))?,
             ports: declared.ports,
             folder: folder.to_owned(),
             scenario_file,

@@ -174,6 +174,7 @@ processes:
   - name: two
     run: [sh, -c, 'sleep 300']
 watch: [host, "pid:{pid.one}", "pid:{pid.two}", "x://{secret.door}@"]
+watch_if_allowed: ["pid:{pid.two}", "prometheus:http://127.0.0.1:{port.web}/metrics"]
 variants:
   a: { title: A, start: [one], arguments: { one: [second] }, expect: { verdict: healthy } }
 "#,
@@ -191,7 +192,9 @@ variants:
         assert!(alive(pid) && alive(child));
         assert_eq!(act.dead(), None);
         assert_eq!(act.scenario, format!("target: http://127.0.0.1:{port}/{{id}}\n"));
-        assert_eq!(act.watch, ["host", &format!("pid:{pid}"), "x://open-sesame@"]);
+        // Nobody forbids the last; that nobody answers there is for whoever records to say.
+        let url = format!("prometheus:http://127.0.0.1:{port}/metrics");
+        assert_eq!(act.watch, ["host", &format!("pid:{pid}"), "x://open-sesame@", &url]);
         assert_eq!(std::fs::read_to_string(folder.join("then.txt")).unwrap(), format!("{port}\n").repeat(round));
         let log = scratch.join("one.log");
         assert!(soon(|| std::fs::read_to_string(&log).unwrap().matches("target: http").count() == round));
@@ -326,7 +329,8 @@ fn an_interruption_ends_every_wait() {
                 stop.store(true, Ordering::SeqCst);
             });
             let began = Instant::now();
-            assert!(matches!(stage.start("a", &|_| (), &stop).err(), Some(LabError::Interrupted)));
+            let ended = stage.start("a", &|_| (), &stop).err();
+            assert!(matches!(ended, Some(LabError::Interrupted)), "{ended:?}");
             assert!(began.elapsed() < Duration::from_secs(5));
         });
     }

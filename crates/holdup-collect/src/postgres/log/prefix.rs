@@ -130,7 +130,7 @@ impl Search {
             'n' => {
                 let length = text.bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b'.').count();
                 let seconds: f64 = text.get(..length)?.parse().ok()?;
-                head.at = Some((seconds * 1e3).round() as i64 * 1_000_000);
+                head.at = Some(((seconds * 1e3).round() as i64).checked_mul(1_000_000)?);
                 length
             }
             'p' => {
@@ -221,7 +221,9 @@ pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
         },
     };
     let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - above;
-    Some((seconds * 1_000_000_000 + millisecond.unwrap_or(0) * 1_000_000, from + 1 + length))
+    // Beyond the year 2262 nanoseconds are too many: whoever writes that does not tell the time.
+    let at = seconds.checked_mul(1_000_000_000)?.checked_add(millisecond.unwrap_or(0) * 1_000_000)?;
+    Some((at, from + 1 + length))
 }
 
 /// Days from 1970-01-01 to a date of the Gregorian calendar (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
