@@ -14,6 +14,7 @@ done
 program() {
     case $1 in
     e2fsprogs) echo mkfs.ext4 ;;
+    iproute2) echo tc ;;
     mariadb-server) echo mariadbd ;;
     mount) echo losetup ;;
     nginx-light) echo nginx ;;

@@ -256,7 +256,7 @@ pub fn comparison(c: &Comparison) -> String {
 }
 
 fn item(out: &mut String, name: &str, text: &str) {
-    wrap(out, &format!("  {name:<26}"), text);
+    wrap(out, &format!("  {name:<26} "), text);
 }
 
 /// Writes `text` after `lead`, broken at [`WIDTH`] and indented below it.

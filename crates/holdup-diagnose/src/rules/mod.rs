@@ -173,7 +173,8 @@ pub(crate) fn ms(value: f64) -> String {
 
 /// `4,246`.
 pub(crate) fn thousands(value: f64) -> String {
-    let digits = format!("{value:.0}");
+    // Half of nothing below nothing, and an empty sum, are nothing.
+    let digits = format!("{:.0}", if value.abs() < 0.5 { 0.0 } else { value });
     let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |d| ("-", d));
     let mut text = String::new();
     for (i, digit) in digits.chars().enumerate() {

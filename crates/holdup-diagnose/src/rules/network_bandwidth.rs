@@ -1,5 +1,7 @@
 //! An interface carries as many bytes a second as it may, and what is to be sent waits in front of it.
 
+mod path;
+
 use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
@@ -16,7 +18,7 @@ pub const RULE: Rule = Rule {
         title: "The network's bandwidth is used up",
         what: "An interface, a shaper in front of it, or the path behind it, carries only so many bytes a second, in each direction. What is to be sent beyond that waits in a queue: of the interface (qdisc), or in the sockets of who sends.",
         hurts: "Responses trickle: their first byte comes soon and their last one late, large ones most of all. Server and client are idle meanwhile.",
-        needs: "The host's interfaces, in bytes a second, with speed and queue where the kernel tells (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data.",
+        needs: "The host's interfaces, in bytes a second, with speed and queue where the kernel tells (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data. Between app and database also the packets on both ends (--watch wire:PORT).",
         predicts: "Bytes a second of one direction stay at one level, at the speed or the shaper's rate where that is known, while bytes are queued or unacknowledged all the time; the time from first to last byte is what requests are too slow by.",
         clears: "Bytes a second follow the load, or stay well below the known speed, with nothing queued; or what is queued, and the time from first to last byte, is a small share of the delay.",
         looks_like: "A steady load is level too, with no queue. A server that makes its response slowly (the first byte is late, or it comes in pieces, with nothing queued). Lost packets (timers end; network_loss).",
@@ -97,6 +99,9 @@ impl Way {
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    if let Some(found) = path::judge(case) {
+        return Ok(found);
+    }
     let view = case.slow();
     let all = view.counter("system_network_io_bytes_total", &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);

@@ -24,20 +24,16 @@ pub(super) struct Gap {
 /// The packets on the server's machine against the server's own timing: no network is in it.
 pub(super) fn of_wire(case: &Case<'_>, completed: f64) -> Option<Gap> {
     let window = case.slow().window;
-    let calls = case.sources().calls().all().iter();
-    let both: Vec<(f64, f64)> = calls
-        .filter(|c| c.server.is_some_and(|e| window.contains(e.request_at)) && c.execution.is_some())
-        .filter_map(|c| Some((c.served_ms()?.min(c.first_byte_ms()?), c.execution_ms()?)))
-        .collect();
+    let calls = case.sources().calls().all();
+    let seen = || calls.iter().filter(|c| c.server.is_some_and(|e| window.contains(e.request_at)));
+    let both: Vec<(f64, f64, f64)> =
+        seen().filter_map(|c| Some((c.served_ms()?, c.execution_ms()?, c.before_execution_ms()?))).collect();
     if both.len() < LEAST {
         return None;
     }
     let count = both.len() as f64;
-    let served = both.iter().map(|b| b.0).sum::<f64>() / count;
-    let executed = both.iter().map(|b| b.1).sum::<f64>() / count;
-    let waited = both.iter().map(|b| (b.0 - b.1).max(0.0)).sum::<f64>();
-    // The history may have lost executions: those that are there stand for all statements that the packets show.
-    let seen = case.sources().calls().all().iter().filter(|c| c.server.is_some_and(|e| window.contains(e.request_at)));
+    let mean = |of: fn(&(f64, f64, f64)) -> f64| both.iter().map(of).sum::<f64>() / count;
+    let (served, executed, waited) = (mean(|b| b.0), mean(|b| b.1), mean(|b| b.2));
     let evidence = Evidence::new(
         "exchanges",
         "request_end_at",
@@ -46,13 +42,15 @@ pub(super) fn of_wire(case: &Case<'_>, completed: f64) -> Option<Gap> {
         ms(served),
         format!("about {}", ms(executed)),
         format!(
-            "on the database's machine {} statements waited {} from their arrival to the first byte of the response, and the server says that it took {} to execute them",
+            "the database's machine had each of {} statements for {} from its arrival to the response, {} of it before it was taken up, and the server says that it took {} to execute them",
             thousands(count),
             ms(served),
+            ms(waited),
             ms(executed)
         ),
     );
-    Some(Gap { per_request_ms: waited / count * seen.count() as f64 / completed, evidence: vec![evidence] })
+    // The history may have lost executions: those that are there stand for all statements that the packets show.
+    Some(Gap { per_request_ms: waited * seen().count() as f64 / completed, evidence: vec![evidence] })
 }
 
 /// The app's account of its calls against the server's own timing: the network is in it, too.

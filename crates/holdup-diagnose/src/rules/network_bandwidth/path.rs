@@ -1,0 +1,170 @@
+//! The way from the database to the app, by packets on both of its ends: wherever on it the narrow place is, and whoever's
+//! interfaces are not full. It finds or says nothing; clearing is the interfaces'.
+
+use holdup_recording::Labels;
+use holdup_recording::rows::Exchange;
+
+use super::{Found, MATTERS, Outcome, bytes, ms};
+use crate::accounts::Owner;
+use crate::case::Case;
+use crate::rules::percent;
+use crate::verdict::{Evidence, Fix, Role};
+
+/// Smaller responses are on their way in one go, whatever the bandwidth: TCP's first window is ten segments of some 1.4 kB (RFC 6928).
+const LARGE_BYTES: i64 = 20_000;
+
+/// Fewer large responses say nothing.
+const LEAST: usize = 20;
+
+/// A way that is full lets all pass equally fast: the quickest tenth at most so much faster than the slowest.
+const LEVEL: f64 = 1.5;
+
+/// Share (0-1) of the network's time that has to lie between first and last byte. What lies before it is distance, or loss.
+const IN_TRANSFER: f64 = 0.7;
+
+/// What takes less is no transfer that could be timed, milliseconds.
+const LEAST_MS: f64 = 1.0;
+
+struct Transfer<'a> {
+    exchange: &'a Exchange,
+    ms: f64,
+}
+
+impl Transfer<'_> {
+    fn bytes_per_second(&self) -> f64 {
+        self.exchange.response_bytes as f64 / self.ms * 1e3
+    }
+}
+
+pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
+    let accounts = case.accounts();
+    let network_ms = accounts.mean_ms(Owner::DatabaseNetwork).filter(|_| accounts.has_both_sides())?;
+    let calm_ms = case.calm_accounts().and_then(|calm| calm.mean_ms(Owner::DatabaseNetwork)).unwrap_or(0.0);
+    let grown_ms = network_ms - calm_ms;
+    if case.share(grown_ms) < MATTERS {
+        return None;
+    }
+    let window = case.slow().window;
+    let of_app = case.sources().calls().all().iter().filter(|c| c.server.is_some()).filter_map(|c| c.client);
+    let transfers: Vec<Transfer<'_>> = of_app
+        .filter(|e| window.contains(e.request_at) && e.response_bytes >= LARGE_BYTES)
+        .filter_map(|e| Some(Transfer { exchange: e, ms: (e.done_at - e.first_byte_at?) as f64 / 1e6 }))
+        .filter(|t| t.ms >= LEAST_MS)
+        .collect();
+    if transfers.len() < LEAST {
+        return None;
+    }
+    let completed = case.completed_in(window).ok()?.max(1.0);
+    let transfer_ms = transfers.iter().map(|t| t.ms).sum::<f64>() / completed;
+    let mut rates: Vec<f64> = transfers.iter().map(Transfer::bytes_per_second).collect();
+    rates.sort_by(f64::total_cmp);
+    let tenth = rates.len() / 10;
+    let (slowest, quickest) = (rates[tenth], rates[rates.len() - 1 - tenth]);
+    if quickest > LEVEL * slowest || transfer_ms < IN_TRANSFER * grown_ms {
+        return None;
+    }
+    let again: i64 = transfers.iter().map(|t| t.exchange.retransmits).sum();
+    let each = transfers.iter().map(|t| t.exchange.response_bytes as f64).sum::<f64>() / transfers.len() as f64;
+    let evidence = |value: String, expected: &str, text: String| {
+        Evidence::new("exchanges", "first_byte_at", Labels::of([("side", "client")]), window, value, expected, text)
+    };
+    let rate = rates[rates.len() / 2];
+    Some(Outcome::Found(Found {
+        explains_ms: grown_ms,
+        evidence: vec![
+            evidence(
+                format!("{}/s", bytes(rate)),
+                "as fast as the server sends",
+                format!(
+                    "responses of {} came from the database at {}/s, eight of ten of them between {}/s and {}/s",
+                    bytes(each),
+                    bytes(rate),
+                    bytes(slowest),
+                    bytes(quickest)
+                ),
+            ),
+            evidence(
+                ms(network_ms),
+                "a round trip",
+                format!(
+                    "of a request {} were on the way between app and database, by packets on both ends; {} of {} large responses had segments sent again",
+                    ms(network_ms),
+                    percent(again.min(transfers.len() as i64) as f64 / transfers.len() as f64),
+                    transfers.len()
+                ),
+            ),
+        ],
+        weights: vec![0.75, 0.5],
+        fixes: vec![
+            Fix {
+                text: format!(
+                    "Fewer bytes from the database: a statement's result is {} on average. Ask for the columns and rows that are used, or compress the connection.",
+                    bytes(each)
+                ),
+                command: None,
+                keep: None,
+                risk: Some("Compressing takes CPU on both ends, about 20 to 50 ms for each MB.".to_owned()),
+            },
+            Fix {
+                text: format!(
+                    "More bandwidth between app and database than {}/s: the limit of an instance, a shaper, a VPN or a smaller link on the way.",
+                    bytes(rate)
+                ),
+                command: None,
+                keep: None,
+                risk: None,
+            },
+        ],
+        prove:
+            "Run the same scenario again: the time between first and last byte leaves the ledger's database_network."
+                .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use crate::accounts::testing::{ALL, Injected, made};
+    use crate::signals::testing::Made;
+
+    const FAR: Injected = Injected {
+        database_network: 40.0,
+        downstream: 0.0,
+        pool: 0.0,
+        admission: 0.0,
+        lock: 0.0,
+        execution: 0.0,
+        network: 0.0,
+        app: 0.0,
+        calls: 0,
+    };
+
+    /// Responses of `size` bytes whose first byte comes `share` (0-1) of their time before the last.
+    fn large(share: f64, size: impl Fn(usize) -> i64) -> Made {
+        made(FAR, ALL).tables(|tables| {
+            for (n, e) in tables.exchanges.rows.iter_mut().enumerate() {
+                e.response_bytes = size(n);
+                if e.side == "client" {
+                    e.first_byte_at = Some(e.done_at - ((e.done_at - e.request_at) as f64 * share) as i64);
+                }
+            }
+        })
+    }
+
+    #[test]
+    fn a_narrow_way_is_named_whoever_s_interfaces_are_idle() {
+        let narrow = large(0.95, |_| 50_000);
+        let ms = narrow.explains(&RULE).unwrap();
+        assert!((ms - 40.0).abs() < 2.0, "{ms}");
+        let diagnosis = narrow.diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("network_bandwidth"), "{}", diagnosis.headline);
+    }
+
+    #[test]
+    fn distance_small_responses_and_paces_of_all_kinds_are_not_it() {
+        assert_eq!(large(0.1, |_| 50_000).explains(&RULE), None, "before the first byte");
+        assert_eq!(large(0.95, |_| 5_000).explains(&RULE), None, "in one go");
+        assert_eq!(large(0.95, |n| 30_000 * (1 + n as i64 / 2 % 4)).explains(&RULE), None, "four paces");
+    }
+}
