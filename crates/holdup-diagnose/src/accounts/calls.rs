@@ -5,11 +5,14 @@
 //! session id of the greeting, or the client's address and port as the server lists it, and the time at which both ended.
 //! Session ids are taken to be unique in a recording: of several servers under watch only the trace id tells.
 
+mod front;
+
 use std::collections::HashMap;
 
 use holdup_recording::Recording;
 use holdup_recording::rows::{Exchange, Session, Statement};
 
+use self::front::{Front, Fronts};
 use super::by_trace::{ByTrace, trace_number};
 
 /// The history's times and the packets' differ by this at most on one machine: the server's timer is mapped to the wall clock
@@ -28,6 +31,9 @@ pub(crate) struct Call<'a> {
     pub server: Option<&'a Exchange>,
     /// The packets, on the client's machine.
     pub client: Option<&'a Exchange>,
+    /// What it found in front of it on its connection, by the packets of either side.
+    server_front: Front,
+    client_front: Front,
 }
 
 fn ms(ns: i64) -> f64 {
@@ -47,20 +53,40 @@ impl Call<'_> {
         self.execution.map(|s| ms(s.duration_ns)).or_else(prepared)
     }
 
-    /// From the request's arrival at the server's machine to the response's end there, milliseconds.
+    /// From the request's arrival at the server's machine to the response's end there, milliseconds. What was sent before those
+    /// in front of it were answered counts from the last of their ends: it is for them that it waits, on the client's account.
     pub fn served_ms(&self) -> Option<f64> {
-        self.server.map(|e| ms(e.done_at - e.request_end_at))
+        self.server.map(|e| ms(e.done_at - self.server_front.later(e.request_end_at)))
     }
 
-    /// What of it lies before the first byte of the response: no wait for execution is longer.
+    /// What of that lies before the first byte of the response, milliseconds.
     pub fn first_byte_ms(&self) -> Option<f64> {
-        self.server.and_then(|e| Some(ms(e.first_byte_at? - e.request_end_at)))
+        self.server.and_then(|e| Some(ms(e.first_byte_at? - self.server_front.later(e.request_end_at))))
+    }
+
+    /// How long the server's machine had it before the server began to execute it, milliseconds: the wait for admission.
+    ///
+    /// It is what the machine had it beyond the server's own timing. Both spans end with the response, as the server's timer
+    /// runs while rows are sent, so what they differ by lies at their beginning: to take the whole timing off the time to
+    /// the first byte instead would hide the queue in front of every large result. But a client that reads slowly, or a
+    /// response that is sent after the timer has ended, makes the span of the packets longer at its end as well. A wait for
+    /// execution is over when the response begins, so it is no longer than the time to the first byte.
+    ///
+    /// None if either is not known, or a request was in front of it of which nobody knows when it ended.
+    pub fn before_execution_ms(&self) -> Option<f64> {
+        if self.server_front == Front::Unknown {
+            return None;
+        }
+        let (served, executed) = (self.served_ms()?, self.execution_ms()?);
+        Some((served - executed).max(0.0).min(self.first_byte_ms().unwrap_or(served)))
     }
 
     /// From the request's first byte on the client's machine to the response's last, milliseconds; on one machine the server's.
+    /// Of a pipeline each counts from the end of the one in front, so that together they take what they took.
     pub fn called_ms(&self) -> Option<f64> {
-        let loopback = || self.server.filter(|e| e.side == "loopback");
-        self.client.or_else(loopback).map(|e| ms(e.done_at - e.request_at))
+        let of_client = self.client.map(|e| (e, self.client_front));
+        let loopback = || self.server.filter(|e| e.side == "loopback").map(|e| (e, self.server_front));
+        of_client.or_else(loopback).map(|(e, front)| ms(e.done_at - front.later(e.request_at)))
     }
 
     /// The longest that any account gives it, milliseconds.
@@ -69,13 +95,19 @@ impl Call<'_> {
         known.into_iter().flatten().fold(0.0, f64::max)
     }
 
+    /// The trace of its text. A prepared statement's text has the trace of whoever prepared it, and the server shows it for
+    /// every later execution, too: of those only the packets tell whether text and execution came together.
     fn trace(&self) -> Option<u128> {
         let told = [
             self.server.and_then(|e| e.trace_id.as_deref()),
-            self.execution.and_then(|s| s.trace_id.as_deref()),
+            self.execution.filter(|_| !self.is_prepared()).and_then(|s| s.trace_id.as_deref()),
             self.client.and_then(|e| e.trace_id.as_deref()),
         ];
         told.into_iter().flatten().find_map(trace_number)
+    }
+
+    fn is_prepared(&self) -> bool {
+        self.server.or(self.client).is_some_and(|e| e.kind == "execute")
     }
 }
 
@@ -91,18 +123,24 @@ impl<'a> Calls<'a> {
     /// Joins what `recording` has.
     pub fn of(recording: &'a Recording) -> Self {
         let tables = &recording.tables;
-        let answered = |e: &&Exchange| matches!(e.outcome.as_str(), "ok" | "error") && e.kind != "login";
+        let is_whole = |e: &&Exchange| matches!(e.outcome.as_str(), "ok" | "error") && e.kind != "login";
+        // Of what was seen from no known side nobody knows whether the network is in it.
+        let answered = |e: &&Exchange| is_whole(e) && matches!(e.side.as_str(), "server" | "client" | "loopback");
+        let fronts = Fronts::of(&tables.exchanges.rows);
         let (on_client, on_server): (Vec<&Exchange>, Vec<&Exchange>) =
             tables.exchanges.rows.iter().filter(answered).partition(|e| e.side == "client");
         let mut clients = Sightings::of(&on_client);
         let mut executions = Executions::of(recording);
         let mut calls: Vec<Call<'a>> = Vec::new();
         for server in on_server {
-            let execution = executions.of_exchange(server);
-            calls.push(Call { execution, server: Some(server), client: clients.of_exchange(server) });
+            let (execution, client) = (executions.of_exchange(server), clients.of_exchange(server));
+            let server_front = fronts.of_exchange(server);
+            let client_front = client.map_or(Front::Free, |e| fronts.of_exchange(e));
+            calls.push(Call { execution, server: Some(server), client, server_front, client_front });
         }
         for client in clients.left() {
-            calls.push(Call { execution: executions.of_exchange(client), server: None, client: Some(client) });
+            let (execution, client_front) = (executions.of_exchange(client), fronts.of_exchange(client));
+            calls.push(Call { execution, client: Some(client), client_front, ..Call::default() });
         }
         calls.extend(executions.left().map(|s| Call { execution: Some(s), ..Call::default() }));
         calls.sort_by_key(Call::started_at);

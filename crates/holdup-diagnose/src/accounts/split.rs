@@ -86,13 +86,20 @@ pub(crate) fn split(asked: Asked, calls: &[&Call<'_>], queued: bool, locked_ms: 
     for call in calls {
         let (execution_ms, served_ms) = (call.execution_ms(), call.served_ms());
         match (execution_ms, served_ms) {
-            (Some(executed), Some(served)) => {
-                let executed = executed.min(served);
-                let admission = (served - executed).min(call.first_byte_ms().unwrap_or(served));
-                inside.add(Owner::AdmissionQueue, admission, PACKET_MS + TIMER_MS);
-                inside.add(Owner::Execution, served - admission, TIMER_MS);
-                executions_ms += served - admission;
-            }
+            (Some(executed), Some(served)) => match call.before_execution_ms() {
+                Some(admission) => {
+                    inside.add(Owner::AdmissionQueue, admission, PACKET_MS + TIMER_MS);
+                    inside.add(Owner::Execution, served - admission, TIMER_MS);
+                    executions_ms += served - admission;
+                }
+                // Some of it may be the wait for a request in front, on the same connection.
+                None => {
+                    let executed = executed.min(served);
+                    inside.add(Owner::Execution, executed, TIMER_MS);
+                    inside.add(Owner::Database, served - executed, PACKET_MS);
+                    executions_ms += executed;
+                }
+            },
             (Some(executed), None) => {
                 inside.add(Owner::Execution, executed, TIMER_MS);
                 executions_ms += executed;

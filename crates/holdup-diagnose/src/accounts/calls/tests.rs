@@ -97,3 +97,76 @@ fn what_was_not_captured_whole_is_not_relied_on() {
     tables.exchanges.rows = vec![lost, login];
     assert!(Calls::of(&recording(tables)).all().is_empty());
 }
+
+/// Three requests sent at once, answered one after another: the first waits 40 ms to be taken up, each is executed for 10 ms.
+fn pipeline() -> Tables {
+    let mut tables = Tables::default();
+    let answered = [(0, 150), (1, 160), (2, 170)];
+    let row =
+        |side: &str, n: i64, done: i64| Exchange { ahead: n, session_id: Some(7), ..exchange(side, "a:1", 100, done) };
+    tables.exchanges.rows = answered.iter().map(|(n, done)| row("server", *n, *done)).collect();
+    tables.exchanges.rows.extend(answered.iter().map(|(n, done)| row("client", *n, *done)));
+    tables.statements.rows = answered.iter().map(|(_, done)| execution(7, *done, 10)).collect();
+    tables
+}
+
+#[test]
+fn requests_of_a_pipeline_wait_for_those_in_front_and_in_no_queue() {
+    let whole = recording(pipeline());
+    let calls = Calls::of(&whole);
+    let mut seen: Vec<_> =
+        calls.all().iter().map(|c| (c.called_ms(), c.served_ms(), c.before_execution_ms())).collect();
+    seen.sort_by(|a, b| b.partial_cmp(a).unwrap());
+    let second = (Some(10.0), Some(10.0), Some(0.0));
+    assert_eq!(seen, [(Some(50.0), Some(50.0), Some(40.0)), second, second]);
+
+    // The first is not there, as if it had been left out: how long the second waited for it nobody knows.
+    let mut tables = pipeline();
+    tables.exchanges.rows.retain(|row| row.ahead > 0);
+    let cut = recording(tables);
+    let calls = Calls::of(&cut);
+    let waits: Vec<_> = calls.all().iter().filter(|c| c.server.is_some()).map(Call::before_execution_ms).collect();
+    assert_eq!(waits.iter().filter(|wait| wait.is_none()).count(), 1, "{waits:?}");
+    assert!(waits.contains(&Some(0.0)), "{waits:?}");
+}
+
+#[test]
+fn the_wait_for_execution_is_what_neither_rows_nor_a_slow_client_make() {
+    let wait = |first_byte_ms: i64, done_ms: i64, executed_ms: i64| {
+        let mut tables = Tables::default();
+        let sent = exchange("server", "a:1", 0, done_ms);
+        let first_byte_at = Some(first_byte_ms * MS);
+        tables.exchanges.rows = vec![Exchange { first_byte_at, session_id: Some(7), ..sent }];
+        tables.statements.rows = vec![execution(7, done_ms, executed_ms)];
+        Calls::of(&recording(tables)).all()[0].before_execution_ms()
+    };
+    assert_eq!(wait(101, 600, 500), Some(100.0), "a large result: it is executed while rows are sent");
+    assert_eq!(wait(5, 600, 3), Some(5.0), "a slow client: no wait is over later than the response begins");
+    assert_eq!(wait(5, 6, 7), Some(0.0), "rounding");
+}
+
+#[test]
+fn an_old_text_lends_no_trace_to_later_executions() {
+    let trace = || Some("0000000000000000000000000000002a".to_owned());
+    let run = |trace_id, from| Exchange {
+        kind: "execute".into(),
+        trace_id,
+        session_id: Some(7),
+        ..exchange("server", "a:1", from, from + 10)
+    };
+    let mut tables = Tables::default();
+    tables.exchanges.rows = vec![run(trace(), 100), run(None, 5000)];
+    // The server shows the text as it was prepared for both.
+    tables.statements.rows = [109, 5009].map(|end| Statement { trace_id: trace(), ..execution(7, end, 2) }).to_vec();
+    let recording = recording(tables);
+    let calls = Calls::of(&recording);
+    assert!(calls.all().iter().all(|c| c.execution_ms() == Some(2.0)), "both are joined by connection and time");
+    assert_eq!(calls.of_trace(42).iter().map(|c| c.started_at()).collect::<Vec<_>>(), [100 * MS]);
+}
+
+#[test]
+fn what_was_seen_from_nobody_knows_where_is_not_relied_on() {
+    let mut tables = Tables::default();
+    tables.exchanges.rows = vec![exchange("unknown", "a:1", 100, 600)];
+    assert!(Calls::of(&recording(tables)).all().is_empty());
+}
