@@ -15,7 +15,7 @@ use crate::turn::{Kind, Outcome, Turn};
 /// From where packets are seen.
 #[derive(Clone, Debug, Default)]
 pub enum Vantage {
-    /// From the machine with these addresses.
+    /// From the machine with these addresses. Where neither end is one of them, by the handshakes.
     Host(Vec<IpAddr>),
     /// Not known: told from the handshakes.
     #[default]
@@ -43,6 +43,8 @@ pub const CONNECTIONS_MAX: usize = 65_536;
 const MEMORY_MAX: usize = 64 << 20;
 /// A response whose end can't be read has ended when nothing came for so long, nanoseconds.
 const QUIET_NS: i64 = 1_000_000_000;
+/// A handshake that was over so soon, nanoseconds: whichever side we look from, what the network takes is nothing.
+const NEAR_NS: i64 = 100_000;
 /// A connection that was closed is remembered so long, so that stragglers open no other one, nanoseconds.
 const CLOSED_KEPT_NS: i64 = 10_000_000_000;
 
@@ -75,6 +77,8 @@ pub struct Totals {
     pub lost_bytes: u64,
     /// Bytes of payload that were not stored.
     pub cut_bytes: u64,
+    /// Exchanges by which holdup itself looks at the server. They are neither counted nor given.
+    pub own_exchanges: u64,
     /// Connections that were given up for want of memory.
     pub given_up: u64,
 }
@@ -144,21 +148,22 @@ impl Capture {
         for connection in connections.values_mut() {
             connection.speech.quiet(now.saturating_sub(QUIET_NS), &mut Yield { statements, turns });
             if !turns.is_empty() {
-                ended.push((Names::of(connection), std::mem::take(turns)));
+                ended.push((Names::of(connection, turns), std::mem::take(turns)));
             }
         }
         for (names, turns) in ended {
-            turns.into_iter().for_each(|turn| out(self.row(&names, turn)));
+            self.turns = turns;
+            self.give(&names, out);
         }
         self.forget(|connection| connection.is_closed && connection.last_at < now.saturating_sub(CLOSED_KEPT_NS));
     }
 
-    /// Ends all that is unanswered: there are no more packets.
-    pub fn finish(&mut self, out: &mut dyn FnMut(Exchange)) {
+    /// Ends all that is unanswered, at the time `now`: there are no more packets.
+    pub fn finish(&mut self, now: i64, out: &mut dyn FnMut(Exchange)) {
         for (_, mut connection) in std::mem::take(&mut self.connections) {
             let Self { statements, turns, counts, .. } = self;
-            connection.finish(counts, &mut Yield { statements, turns });
-            self.give(&Names::of(&connection), out);
+            connection.finish(now, counts, &mut Yield { statements, turns });
+            self.give(&Names::of(&mut connection, &self.turns), out);
         }
         self.memory = 0;
     }
@@ -198,8 +203,8 @@ impl Capture {
         {
             self.memory = self.memory.saturating_sub(old.memory());
             let Self { statements, turns, .. } = self;
-            old.speech.end(Outcome::Closed, Some(at), &mut Yield { statements, turns });
-            self.give(&Names::of(&old), out);
+            old.speech.end(Outcome::Closed, at, &mut Yield { statements, turns });
+            self.give(&Names::of(&mut old, &self.turns), out);
         }
         if !self.connections.contains_key(&ends) {
             let Some(connection) = self.begin(segment, at) else { return };
@@ -216,12 +221,24 @@ impl Capture {
             self.totals.connections += 1;
         }
         if was_side.is_none()
-            && let Some(is_server) = connection.is_server_side
+            && let Some(is_server) = &mut connection.is_server_side
         {
-            self.server_side += if is_server { 1 } else { -1 };
+            let (client, server) = (connection.client.ip(), connection.server.ip());
+            let is_telling = match &self.options.vantage {
+                Vantage::Host(own) => {
+                    *is_server |= connection.round_trip_ns.is_some_and(|trip| trip < NEAR_NS);
+                    !own.contains(&client) && !own.contains(&server)
+                }
+                Vantage::Unknown => true,
+            };
+            self.server_side += match *is_server {
+                _ if !is_telling => 0,
+                true => 1,
+                false => -1,
+            };
         }
         if !turns.is_empty() {
-            let names = Names::of(connection);
+            let names = Names::of(connection, turns);
             self.give(&names, out);
         }
     }
@@ -264,9 +281,9 @@ impl Capture {
             let Some(mut connection) = self.connections.remove(&ends) else { continue };
             self.memory = self.memory.saturating_sub(connection.memory());
             self.totals.given_up += u64::from(!connection.is_closed && connection.speech.protocol().is_some());
-            let Self { statements, turns, counts, .. } = self;
-            connection.finish(counts, &mut Yield { statements, turns });
-            self.give(&Names::of(&connection), out);
+            let Self { statements, turns, counts, last_at, .. } = self;
+            connection.finish(*last_at, counts, &mut Yield { statements, turns });
+            self.give(&Names::of(&mut connection, &self.turns), out);
         }
     }
 
@@ -283,6 +300,10 @@ impl Capture {
 
     fn give(&mut self, names: &Names, out: &mut dyn FnMut(Exchange)) {
         let mut turns = std::mem::take(&mut self.turns);
+        if names.is_own {
+            self.totals.own_exchanges += turns.len() as u64;
+            turns.clear();
+        }
         turns.drain(..).for_each(|turn| out(self.row(names, turn)));
         self.turns = turns;
     }
@@ -326,7 +347,14 @@ impl Capture {
             Vantage::Host(own) => match (own.contains(&client), own.contains(&server)) {
                 (true, true) => "loopback",
                 (true, false) => "client",
-                _ => "server",
+                (false, true) => "server",
+                (false, false) => {
+                    match names.is_server_side.map_or(self.server_side.signum(), |is| if is { 1 } else { -1 }) {
+                        1 => "server",
+                        -1 => "client",
+                        _ => "unknown",
+                    }
+                }
             },
             Vantage::Unknown => match names.is_server_side.unwrap_or(self.server_side >= 0) {
                 true => "server",
@@ -354,12 +382,15 @@ struct Names {
     server: SocketAddr,
     protocol: Option<Protocol>,
     is_server_side: Option<bool>,
+    is_own: bool,
 }
 
 impl Names {
-    fn of(connection: &Connection) -> Self {
-        let Connection { client, server, speech, is_server_side, .. } = connection;
-        Self { client: *client, server: *server, protocol: speech.protocol(), is_server_side: *is_server_side }
+    /// Those of a connection of which `turns` have ended. One that was seen to be holdup's own stays so.
+    fn of(connection: &mut Connection, turns: &[Turn]) -> Self {
+        connection.is_own |= turns.iter().any(|turn| turn.said.is_own);
+        let Connection { client, server, is_server_side, is_own, .. } = *connection;
+        Self { client, server, protocol: connection.protocol(), is_server_side, is_own }
     }
 }
 

@@ -26,6 +26,8 @@ pub(crate) struct Connection {
     pub speech: Speech,
     pub last_at: i64,
     pub is_closed: bool,
+    /// Holdup itself looks at the server through it.
+    pub is_own: bool,
     /// Whether the handshake said that we look from the server's side.
     pub is_server_side: Option<bool>,
     /// A round trip that was measured since it was last asked for, nanoseconds.
@@ -35,6 +37,8 @@ pub(crate) struct Connection {
     opened_at: i64,
     accepted_at: Option<i64>,
     is_opening: bool,
+    /// What it spoke before it was closed.
+    spoke: Option<Protocol>,
 }
 
 #[derive(Debug, Default)]
@@ -54,6 +58,7 @@ impl Connection {
             speech: Speech::new(protocol, is_opening.then_some(at)),
             last_at: at,
             is_closed: false,
+            is_own: false,
             is_server_side: None,
             round_trip_ns: None,
             from_client: Direction::default(),
@@ -61,7 +66,13 @@ impl Connection {
             opened_at: at,
             accepted_at: None,
             is_opening,
+            spoke: None,
         }
+    }
+
+    /// What is spoken, or was before it was closed.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.speech.protocol().or(self.spoke)
     }
 
     /// Whether a segment that opens a connection opens another than this.
@@ -129,17 +140,18 @@ impl Connection {
         }
     }
 
-    /// The capture has ended.
-    pub fn finish(&mut self, counts: &mut Counts, to: &mut Yield<'_>) {
+    /// The capture of it has ended, at the time `now`.
+    pub fn finish(&mut self, now: i64, counts: &mut Counts, to: &mut Yield<'_>) {
         let (speech, at) = (&mut self.speech, self.last_at);
         self.from_client.stream.flush(at, &mut |part| give(speech, true, &part, counts, to));
         self.from_server.stream.flush(at, &mut |part| give(speech, false, &part, counts, to));
-        speech.end(Outcome::Unfinished, None, to);
+        speech.end(Outcome::Unfinished, now, to);
     }
 
     fn close(&mut self, at: i64, to: &mut Yield<'_>) {
-        self.speech.end(Outcome::Closed, Some(at), to);
+        self.speech.end(Outcome::Closed, at, to);
         self.is_closed = true;
+        self.spoke = self.speech.protocol();
         self.speech = Speech::Foreign;
         (self.from_client, self.from_server) = (Direction::default(), Direction::default());
     }

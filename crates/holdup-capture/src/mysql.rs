@@ -295,7 +295,7 @@ impl Mysql {
                 (said.clone(), Expected::Prepared { said, place: PreparePlace::Start })
             }
             Command::Execute => (self.prepared_as(id), Expected::Results(Place::Start)),
-            Command::Fetch => (self.prepared_as(id), Expected::Rows),
+            Command::Fetch => (self.prepared_as(id).without_trace(), Expected::Rows),
             Command::FieldList => (Said::default(), Expected::Fields),
             Command::Processes => (Said::default(), Expected::Results(Place::Start)),
             Command::ChangeUser => (Said::default(), Expected::Login),
@@ -316,10 +316,16 @@ impl Mysql {
         }
     }
 
-    fn prepared_as(&self, id: Option<u32>) -> Said {
+    fn prepared_as(&mut self, id: Option<u32>) -> Said {
         match id {
-            Some(LAST_PREPARED) => self.last_prepared.clone(),
-            Some(id) => self.prepared.get(&id).cloned().unwrap_or_default(),
+            Some(LAST_PREPARED) => {
+                // It has no number yet, and is not to lend its trace again when it has one.
+                if let Some((_, Expected::Prepared { said, .. })) = self.pending.last() {
+                    *said = said.without_trace();
+                }
+                self.last_prepared.lend()
+            }
+            Some(id) => self.prepared.get_mut(&id).map(Said::lend).unwrap_or_default(),
             None => Said::default(),
         }
     }

@@ -253,7 +253,7 @@ impl Postgres {
             }
             b'B' => {
                 let (portal, rest) = text(content);
-                let said = self.statements.get(text(rest).0).cloned().unwrap_or_default();
+                let said = self.statements.get_mut(text(rest).0).map(Said::lend).unwrap_or_default();
                 keep(&mut self.portals, portal, said.clone());
                 self.part(Kind::Other, Some(said), message, at, to);
             }

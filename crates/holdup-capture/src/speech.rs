@@ -137,15 +137,14 @@ impl Speech {
         }, ());
     }
 
-    /// The connection, or the capture, has ended: what is unanswered ends so, and at that time if one is given.
-    pub fn end(&mut self, unanswered: Outcome, at: Option<i64>, to: &mut Yield<'_>) {
+    /// The connection, or the capture, has ended: what is unanswered ends so, and then.
+    pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Yield<'_>) {
         each!(self, inner => {
             // What is answered by turns has ended with its last byte; what is not is cut off.
             let answered = if inner.ends_by_turn() { Outcome::Ok } else { unanswered };
-            let ended_at = at.filter(|_| answered != Outcome::Ok);
-            inner.pending().finish_all(answered, unanswered, ended_at, to.turns);
+            inner.pending().finish_all(answered, unanswered, Some(at), to.turns);
             if let Some(opaque) = inner.opaque() {
-                opaque.pending.finish_all(Outcome::Ok, unanswered, None, to.turns);
+                opaque.pending.finish_all(Outcome::Ok, unanswered, Some(at), to.turns);
             }
         }, ());
     }

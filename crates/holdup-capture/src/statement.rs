@@ -10,6 +10,9 @@ const KEPT_MAX: usize = 8192;
 /// Bytes of a digest text that are kept. The digest is of all of it.
 const TEXT_BYTES_MAX: usize = 4096;
 
+/// What holdup's own collectors put in front of each statement of theirs.
+const OWN: &[u8] = b"/* holdup */";
+
 /// A statement without its literals.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Statement {
@@ -22,6 +25,21 @@ pub(crate) struct Statement {
 pub(crate) struct Said {
     pub statement: Option<Arc<Statement>>,
     pub trace_id: Option<Arc<str>>,
+    /// It is one by which holdup itself looks at the server.
+    pub is_own: bool,
+}
+
+impl Said {
+    /// What the next execution of this preparation says. The text is that of all, but its trace id is that of the request
+    /// which prepared it: the first execution is that request's, later ones may be anybody's.
+    pub fn lend(&mut self) -> Self {
+        Self { trace_id: self.trace_id.take(), ..self.without_trace() }
+    }
+
+    /// The same, as said by nobody knows which request.
+    pub fn without_trace(&self) -> Self {
+        Self { statement: self.statement.clone(), trace_id: None, is_own: self.is_own }
+    }
 }
 
 /// All statements that were seen.
@@ -51,7 +69,8 @@ impl Statements {
                 statement
             }
         };
-        Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from) }
+        let is_own = sql.trim_ascii_start().starts_with(OWN);
+        Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own }
     }
 }
 

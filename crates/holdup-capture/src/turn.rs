@@ -134,11 +134,11 @@ impl<E> Pending<E> {
         Some(expected)
     }
 
-    /// All that is pending ends at `at`: answered in part it ends as `answered`, else as `unanswered`.
+    /// All that is pending ends: answered in part it ends as `answered`, else as `unanswered`. What is not well ends at `at`.
     pub fn finish_all(&mut self, answered: Outcome, unanswered: Outcome, at: Option<i64>, turns: &mut Vec<Turn>) {
         while let Some((turn, _)) = self.turns.front_mut() {
             let outcome = if turn.first_byte_at.is_some() { answered } else { unanswered };
-            if let Some(at) = at {
+            if let Some(at) = at.filter(|_| outcome != Outcome::Ok) {
                 turn.done_at = turn.done_at.max(at);
             }
             self.finish(outcome, None, turns);

@@ -23,6 +23,8 @@ pub mod tracepoints;
 pub mod watch;
 pub mod wire;
 
+use std::time::Duration;
+
 use holdup_recording::{Batch, Coverage};
 
 /// A source of facts about a live system.
@@ -52,6 +54,11 @@ pub trait Collector: Send {
     /// # Errors
     /// If some of it could not be read: a gap.
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
+
+    /// CPU time of threads of its own, besides the one that calls it.
+    fn other_cpu_time(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// Why a source can't be used at all. The text says what to do.

@@ -133,8 +133,8 @@ fn collect(
     if let Some(own) = coverage.first_mut() {
         own.reads_total = reads;
         own.gaps_total = gaps;
-        own.cpu_ratio =
-            cpu_begun.zip(thread_cpu_time()).map(|(a, b)| (b - a).as_secs_f64() / begun.elapsed().as_secs_f64());
+        let cpu = cpu_begun.zip(thread_cpu_time()).map(|(a, b)| b - a + collector.other_cpu_time());
+        own.cpu_ratio = cpu.map(|cpu| cpu.as_secs_f64() / begun.elapsed().as_secs_f64());
         if gaps > 0 && own.why.is_none() {
             own.state = CoverageState::Partial;
             own.why = Some(format!("{gaps} of {} reads failed: {last_error}", reads + gaps));

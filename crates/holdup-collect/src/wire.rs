@@ -34,6 +34,9 @@ const ENABLE_THERE: &str = "another network can be entered by root alone (CAP_SY
 const ROWS_MAX: usize = 500_000;
 /// Pairs of hosts whose round trip is told.
 const ROUND_TRIPS_MAX: usize = 64;
+/// A packet that has passed is in the ring for us to see within this time: twice that after which the kernel hands over a
+/// block that is not full.
+const LAST_PACKETS: Duration = Duration::from_millis(2 * ring::RETIRE_MS as u64);
 /// How often silent connections are looked at.
 const QUIET_EVERY: Duration = Duration::from_millis(250);
 
@@ -44,6 +47,10 @@ struct Wire {
     /// In whose network; none is ours.
     pid: Option<u32>,
     reader: Option<Reader>,
+    settings_read: u32,
+    /// Packets the kernel dropped, and exchanges that were left out, when last looked.
+    lost: (u64, u64),
+    cpu: Duration,
 }
 
 /// The thread that reads.
@@ -73,7 +80,8 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
     let (list, query) = address.split_once('?').map_or((address, None), |(list, query)| (list, Some(query)));
     let ports = ports(list).map_err(bad)?;
     let pid = query.map(pid).transpose().map_err(bad)?;
-    Ok(Box::new(Wire { source: address.to_owned(), ports, pid, reader: None }))
+    let source = address.to_owned();
+    Ok(Box::new(Wire { source, ports, pid, reader: None, settings_read: 0, lost: (0, 0), cpu: Duration::ZERO }))
 }
 
 fn pid(query: &str) -> Result<u32, String> {
@@ -125,8 +133,9 @@ impl Wire {
     }
 }
 
-impl Drop for Reader {
-    fn drop(&mut self) {
+impl Reader {
+    /// Ends the thread, which ends what is unanswered.
+    fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -134,14 +143,28 @@ impl Drop for Reader {
     }
 }
 
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 fn read(mut ring: Ring, mut capture: Capture, seen: &Mutex<Seen>, stop: &AtomicBool) {
-    let (mut rows, mut looked) = (Vec::new(), Instant::now());
-    while !stop.load(Ordering::Relaxed) {
-        ring.wait(100);
+    let (mut rows, mut looked, mut is_over) = (Vec::new(), Instant::now(), false);
+    while !is_over {
+        is_over = stop.load(Ordering::Relaxed);
+        if is_over {
+            std::thread::sleep(LAST_PACKETS);
+        } else {
+            ring.wait(100);
+        }
         ring.drain(&mut |packet| capture.packet(packet, &mut |row| rows.push(row)));
         if looked.elapsed() >= QUIET_EVERY {
             looked = Instant::now();
             capture.quiet(clock::now_ns(), &mut |row| rows.push(row));
+        }
+        if is_over {
+            capture.finish(clock::now_ns(), &mut |row| rows.push(row));
         }
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
         let room = ROWS_MAX.saturating_sub(seen.rows.len());
@@ -188,18 +211,36 @@ impl Collector for Wire {
         })
     }
 
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        Ok(())
+    /// Nothing is set. At the end, what is still unanswered is told.
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        self.settings_read += 1;
+        let Some(reader) = self.reader.as_mut().filter(|_| self.settings_read > 1) else { return Ok(()) };
+        reader.end();
+        self.take(batch)
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         if self.reader.is_none() {
             self.reader = Some(self.start().map_err(|e| ReadError(format!("packets can't be read: {e}")))?);
         }
-        let Some(reader) = &self.reader else { return Ok(()) };
-        if reader.thread.as_ref().is_none_or(JoinHandle::is_finished) {
+        if self.reader.as_ref().and_then(|reader| reader.thread.as_ref()).is_none_or(JoinHandle::is_finished) {
             return Err(ReadError("the thread that reads packets has ended; please report this".to_owned()));
         }
+        self.take(batch)
+    }
+
+    fn other_cpu_time(&self) -> Duration {
+        self.cpu
+    }
+}
+
+impl Wire {
+    /// Puts what was seen since the last time into `batch`.
+    ///
+    /// # Errors
+    /// If some was lost meanwhile: what is there is put in nevertheless.
+    fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let Some(reader) = &self.reader else { return Ok(()) };
         let mut seen = reader.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let rows = std::mem::take(&mut seen.rows);
         let trips = std::mem::take(&mut seen.round_trips);
@@ -210,6 +251,7 @@ impl Collector for Wire {
         out.put_plain("wire_packets_dropped_total", dropped as f64);
         out.put_plain("wire_exchanges_left_out_total", left_out as f64);
         if let Some(cpu) = cpu {
+            self.cpu = cpu;
             out.put_plain("wire_reader_cpu_seconds_total", cpu.as_secs_f64());
         }
         for ((client, server), least_ns) in trips {
@@ -217,8 +259,19 @@ impl Collector for Wire {
             out.put("wire_round_trip_seconds", labels, least_ns as f64 / 1e9);
         }
         batch.exchanges.extend(rows);
-        Ok(())
+        let before = std::mem::replace(&mut self.lost, (dropped, left_out));
+        lost(dropped - before.0, left_out - before.1).map_or(Ok(()), |why| Err(ReadError(why)))
     }
+}
+
+/// What was lost since the last sample; none if nothing was.
+fn lost(dropped: u64, left_out: u64) -> Option<String> {
+    let dropped = (dropped > 0).then(|| format!("the kernel dropped {dropped} packets before they were read"));
+    let left_out = (left_out > 0).then(|| {
+        format!("{left_out} exchanges were left out: at most {ROWS_MAX} are kept from one sample to the next")
+    });
+    let all: Vec<String> = dropped.into_iter().chain(left_out).collect();
+    (!all.is_empty()).then(|| all.join("; "))
 }
 
 /// Counters of what was seen.
@@ -240,6 +293,32 @@ fn put(out: &mut Out<'_>, totals: &Totals) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Loss is a gap each time it grows, and what was read stands beside it.
+    #[test]
+    fn what_was_lost_is_a_gap() {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let reader = Reader { seen: Arc::clone(&seen), stop: Arc::default(), thread: None };
+        let ports = vec![(3306, Protocol::Mysql)];
+        let cpu = Duration::ZERO;
+        let source = "wire:3306".to_owned();
+        let mut wire = Wire { source, ports, pid: None, reader: Some(reader), settings_read: 0, lost: (0, 0), cpu };
+        let mut take = |dropped, left_out| {
+            let mut seen = seen.lock().unwrap();
+            (seen.dropped, seen.rows_left_out, seen.rows) = (dropped, left_out, vec![Exchange::default()]);
+            seen.cpu = Some(Duration::from_secs(3));
+            drop(seen);
+            let mut batch = Batch::default();
+            let result = wire.take(&mut batch);
+            assert_eq!(batch.exchanges.len(), 1);
+            result.err().map(|error| error.to_string())
+        };
+        assert_eq!(take(0, 0), None);
+        assert!(take(7, 0).is_some_and(|why| why.contains("dropped 7 packets")));
+        assert_eq!(take(7, 0), None, "no more than before");
+        assert!(take(9, 3).is_some_and(|why| why.contains("dropped 2 packets") && why.contains("3 exchanges")));
+        assert_eq!(wire.other_cpu_time(), Duration::from_secs(3));
+    }
 
     #[test]
     fn addresses() {

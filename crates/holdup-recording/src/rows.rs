@@ -253,7 +253,7 @@ table! {
     pub struct Exchange in "exchanges" {
         /// Who saw it: `wire:PORT`, `pcap:FILE`.
         source: String,
-        /// On whose side it was seen: `server` (on the server's machine), `client`, or `loopback` where that is the same.
+        /// On whose side it was seen: `server` (on the server's machine), `client`, `loopback` where that is the same, or `unknown`.
         side: String,
         /// `mysql` or `postgresql`.
         protocol: String,

@@ -42,11 +42,10 @@ impl Wire {
     }
 
     fn finish(&mut self) {
-        self.capture.finish(&mut |row| self.rows.push(row));
+        self.capture.finish(self.at, &mut |row| self.rows.push(row));
     }
 }
 
-/// 9 bytes and a text.
 const PING: &[u8] = b"\x01\0\0\0\x0e";
 const OK: &[u8] = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
 
@@ -217,4 +216,79 @@ fn silent_connections_that_cannot_be_read_are_told_in_time() {
     }
     assert_eq!((rows[0].outcome.as_str(), rows[0].done_at), ("ok", at));
     assert!(rows[0].response_bytes > 100);
+}
+
+/// A statement, answered at once, on a connection that begins with these numbers.
+fn ask(wire: &mut Wire, port: u16, seq: u32, ack: u32, text: &str) -> (u32, u32) {
+    let request = [&(text.len() as u32 + 1).to_le_bytes()[..3], &[0, 3], text.as_bytes()].concat();
+    wire.send((1, port), SERVER, seq, ack, ACK, &request);
+    wire.send(SERVER, (1, port), ack, seq + request.len() as u32, ACK, OK);
+    (seq + request.len() as u32, ack + OK.len() as u32)
+}
+
+#[test]
+fn holdups_own_sessions_are_left_out() {
+    let mut wire = Wire::new();
+    let (seq, ack) = ask(&mut wire, 40_001, 0, 50, "/* holdup */ SHOW GLOBAL STATUS");
+    ask(&mut wire, 40_001, seq, ack, "SELECT 1");
+    let (seq, ack) = ask(&mut wire, 40_002, 0, 50, "SELECT 2 /* holdup */");
+    // What the watcher waits for when all ends is nobody's, either.
+    wire.client(0, 50, ACK, b"\x0f\0\0\0\x03/* holdup */ x");
+    wire.send((1, 40_002), SERVER, seq, ack, ACK, PING);
+    wire.finish();
+    let seen: Vec<_> = wire.rows.iter().map(|row| (row.client.as_str(), row.outcome.as_str())).collect();
+    assert_eq!(seen, [("10.0.0.1:40002", "ok"), ("10.0.0.1:40002", "unfinished")]);
+    assert_eq!((wire.capture.totals().exchanges, wire.capture.totals().own_exchanges), (2, 3));
+}
+
+#[test]
+fn what_is_unanswered_ends_with_the_capture() {
+    let mut wire = Wire::new();
+    wire.client(0, 50, ACK, PING);
+    wire.at += 700_000_000;
+    wire.finish();
+    let [row] = wire.rows.as_slice() else { panic!("{:?}", wire.rows) };
+    assert_eq!((row.outcome.as_str(), row.first_byte_at, row.done_at), ("unfinished", None, 701_000_000));
+}
+
+#[test]
+fn who_closes_keeps_the_protocol() {
+    let mut wire = Wire::new();
+    wire.client(0, 50, ACK, PING);
+    wire.client(5, 50, RST, b"");
+    assert_eq!((wire.rows[0].outcome.as_str(), wire.rows[0].protocol.as_str()), ("closed", "mysql"));
+}
+
+#[test]
+fn between_strangers_the_handshake_tells_the_side_and_else_nobody_does() {
+    let host = || {
+        let own = vec!["10.0.0.9".parse().unwrap()];
+        Wire::with(Options { ports: vec![(3306, Protocol::Mysql)], vantage: Vantage::Host(own), ..Options::default() })
+    };
+    // Packets are 1 ms apart, but for the near ones.
+    for (waits_ms, gap_ns, side) in [(30, 0, "client"), (-30, 0, "server"), (0, 20_000, "server"), (0, 0, "unknown")] {
+        let mut wire = host();
+        if waits_ms != 0 || gap_ns != 0 {
+            let mut step = |at: i64, is_client: bool| {
+                wire.at = at - 1_000_000;
+                if is_client {
+                    let (seq, ack, flags) = if at == 0 { (9, 0, SYN) } else { (10, 50, ACK) };
+                    wire.client(seq, ack, flags, b"");
+                } else {
+                    wire.server(49, 10, SYN | ACK, b"");
+                }
+            };
+            let (there, back) = match waits_ms {
+                0 => (2 * gap_ns, gap_ns),
+                ms if ms > 0 => (ms * 1_000_000, 1000),
+                ms => (1000, -ms * 1_000_000),
+            };
+            step(0, true);
+            step(there, false);
+            step(there + back, true);
+        }
+        // Another connection, which was open before: like the others.
+        ask(&mut wire, 50_000, 0, 50, "SELECT 1");
+        assert_eq!(wire.rows[0].side, side, "{waits_ms} {gap_ns}");
+    }
 }

@@ -38,6 +38,10 @@ fn query(text: &str) -> (char, Vec<u8>) {
     ('>', message(0, &[b"\x03", text.as_bytes()].concat()))
 }
 
+const TRACE: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
+const TRACED: &str =
+    "/*traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'*/ DELETE FROM t WHERE a = 5";
+
 fn digest(turn: &Turn) -> &str {
     turn.said.statement.as_ref().map_or("", |statement| &statement.digest_text)
 }
@@ -47,7 +51,7 @@ fn login_query_and_error() {
     let steps: Vec<_> = login(0x0000_0201)
         .into_iter()
         .chain([
-            query("/*traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'*/ SELECT a FROM t WHERE b = 'x'"),
+            query(&TRACED.replace("DELETE", "SELECT a").replace("a = 5", "b = 'x'")),
             ('<', messages(&[b"\x01", COLUMN, EOF])),
             ('<', message(4, b"\x011")),
             ('<', message(5, EOF)),
@@ -60,7 +64,7 @@ fn login_query_and_error() {
     let [login, select, failed] = turns.as_slice() else { panic!("{turns:?}") };
     assert_eq!((login.kind, login.request_at, login.done_at, login.session_id), (Kind::Login, 20, 30, Some(7)));
     assert_eq!(digest(select), "SELECT a FROM t WHERE b = ?");
-    assert_eq!(select.said.trace_id.as_deref(), Some("5bd66ef5095369c7b0d1f8f4bd33716a"));
+    assert_eq!(select.said.trace_id.as_deref(), Some(TRACE));
     assert_eq!((select.request_at, select.first_byte_at, select.done_at), (40, Some(50), 70));
     assert_eq!(select.response_bytes, (4 + 1) + (4 + COLUMN.len() as u64) + 9 + 6 + 9);
     assert_eq!((failed.outcome, failed.error.as_deref()), (Outcome::Error, Some("1064")));
@@ -75,7 +79,7 @@ fn prepared_executed_closed_and_pipelined() {
         .into_iter()
         .chain([
             // Prepared and executed at once, by the id of the last.
-            ('>', [message(0, b"\x16DELETE FROM t WHERE a = 5"), execute(u32::MAX)].concat()),
+            ('>', [message(0, &[b"\x16", TRACED.as_bytes()].concat()), execute(u32::MAX)].concat()),
             ('<', message(1, prepare_ok)),
             ('<', message(1, OK)),
             ('>', execute(5)),
@@ -93,6 +97,28 @@ fn prepared_executed_closed_and_pipelined() {
         ("DELETE FROM t WHERE a = ?", "DELETE FROM t WHERE a = ?", "")
     );
     assert_eq!(forgotten.error.as_deref(), Some("1243"));
+}
+
+/// A preparation lends its trace to the execution it was made for, and to no later one.
+#[test]
+fn old_texts_lend_no_trace() {
+    let prepare_ok: &[u8] = b"\0\x05\0\0\0\0\0\0\0\0\0\0";
+    let execute = |id: u32| message(0, &[&[0x17], &id.to_le_bytes()[..], b"\0\x01\0\0\0"].concat());
+    let prepare = message(0, &[b"\x16", TRACED.as_bytes()].concat());
+    for (at_once, id) in [(true, u32::MAX), (false, 5)] {
+        let mut steps = login(0x0000_0201).to_vec();
+        if at_once {
+            steps.extend([('>', [prepare.clone(), execute(id)].concat()), ('<', message(1, prepare_ok))]);
+        } else {
+            let apart = [('>', prepare.clone()), ('<', message(1, prepare_ok)), ('>', execute(id))];
+            steps.extend(apart);
+        }
+        steps.extend([('<', message(1, OK)), ('>', execute(5)), ('<', message(1, OK))]);
+        let turns = talk(&mut Mysql::new(Some(0)), &steps);
+        let traces: Vec<_> = turns[1..].iter().map(|turn| turn.said.trace_id.as_deref()).collect();
+        assert_eq!(traces, [Some(TRACE), Some(TRACE), None], "at once: {at_once}");
+        assert!(turns[1..].iter().all(|turn| digest(turn) == "DELETE FROM t WHERE a = ?"));
+    }
 }
 
 #[test]

@@ -92,6 +92,25 @@ fn extended_protocol_and_pipelines() {
 }
 
 #[test]
+fn old_texts_lend_no_trace() {
+    let text = "s\0/*traceparent='00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01'*/ SELECT 7\0\0\0";
+    let prepare = all(&[(b'P', text.as_bytes())]);
+    let run = all(&[(b'B', b"\0s\0"), (b'E', b"\0\0\0\0\0"), (b'S', b"")]);
+    let done = ('<', all(&[(b'1', b""), (b'2', b""), DONE, READY]));
+    let prepared = vec![('>', [prepare.clone(), all(&[(b'S', b"")])].concat()), ('<', all(&[(b'1', b""), READY]))];
+    for (first, count) in [(vec![('>', [prepare, run.clone()].concat()), done.clone()], 1), (prepared, 2)] {
+        let mut steps = [login(), first].concat();
+        for _ in 0..2 {
+            steps.extend([('>', run.clone()), done.clone()]);
+        }
+        let turns = talk(&mut Postgres::new(true), &steps);
+        let traced: Vec<bool> = turns[2..].iter().map(|turn| turn.said.trace_id.is_some()).collect();
+        let expected: Vec<bool> = (0..3).map(|n| n < count).collect();
+        assert_eq!(traced, expected);
+    }
+}
+
+#[test]
 fn copy_cancel_and_tls() {
     let more = [
         ('>', all(&[(b'Q', b"COPY t FROM STDIN\0")])),

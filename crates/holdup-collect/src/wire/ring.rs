@@ -16,7 +16,7 @@ use super::filter::program;
 const BLOCK_BYTES: usize = 1 << 20;
 const BLOCKS: usize = 12;
 /// A block that is not full is handed over after so many milliseconds.
-const RETIRE_MS: u32 = 50;
+pub(super) const RETIRE_MS: u32 = 50;
 /// Bytes that are stored of a packet: all of most statements, while a large result is counted only.
 pub(super) const SNAP_BYTES: u32 = 16 << 10;
 

@@ -21,15 +21,16 @@ use crate::failure::Failure;
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
 Examples:
-  tcpdump -i any -w db.pcap tcp port 3306      on the database's machine, or on its clients'
+  tcpdump -i eth0 -s 0 -B 65536 -w db.pcap tcp port 3306      on the database's machine, or on its clients'
   holdup import db.pcap -o recordings/db
   holdup import db.pcap --port 6033=mysql
+  zcat db.pcap.gz | holdup import - -o recordings/db
   holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Capture file
+    /// Capture file; - is standard input
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
 
@@ -37,7 +38,7 @@ pub struct Args {
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// What is spoken on a port other than 3306 and 5432 where connections were open already: mysql or postgresql
+    /// What is spoken on a port other than 3306, 3307, 5432 and 5433 where connections were open already: mysql or postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = port)]
     ports: Vec<(u16, Protocol)>,
 

@@ -15,6 +15,7 @@ use holdup_recording::writer::{Recorder, RowSink};
 use holdup_recording::{Batch, Coverage, CoverageState, Labels};
 
 use super::found::Found;
+use super::is_stream;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
@@ -38,10 +39,15 @@ pub(super) struct Given<'a> {
 
 /// Reads a capture file into a recording, and says what is in it.
 pub(super) fn import(given: &Given<'_>) -> Result<(), Failure> {
-    let name = given.file.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-    let shown = given.file.display();
+    let is_stream = is_stream(given.file);
+    let name = match given.file.file_name() {
+        Some(name) if !is_stream => name.to_string_lossy().into_owned(),
+        _ => "stdin".to_owned(),
+    };
+    let shown = if is_stream { "standard input".to_owned() } else { given.file.display().to_string() };
     let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
-    let mut file = File::open(given.file).map_err(unreadable)?;
+    let mut file: Box<dyn Read> =
+        if is_stream { Box::new(std::io::stdin()) } else { Box::new(File::open(given.file).map_err(unreadable)?) };
     let mut head = Vec::new();
     file.by_ref().take(4).read_to_end(&mut head).map_err(unreadable)?;
     if !is_capture(&head) {
@@ -62,7 +68,11 @@ pub(super) fn import(given: &Given<'_>) -> Result<(), Failure> {
         return print_json(&found.json(&dir));
     }
     crate::terminal::print(&found.text());
-    errln!("next: holdup diagnose {}", dir.display());
+    errln!(
+        "the exchanges are in {}/exchanges.parquet, e.g.: duckdb -c \"SELECT * FROM '{0}/exchanges.parquet' ORDER BY done_at - request_at DESC LIMIT 20\"",
+        dir.display()
+    );
+    errln!("for a diagnosis put load on and watch at once: holdup run SCENARIO --watch wire:PORT");
     Ok(())
 }
 
@@ -90,7 +100,7 @@ impl Work {
     fn new(name: &str, ports: &[(u16, Protocol)]) -> Self {
         let source = format!("pcap:{name}");
         let mut all = ports.to_vec();
-        all.extend([3306, 5432].into_iter().filter_map(|port| Some((port, Protocol::of_port(port)?))));
+        all.extend([3306, 3307, 5432, 5433].into_iter().filter_map(|port| Some((port, Protocol::of_port(port)?))));
         let options = Options { source: source.clone(), ports: all, guess: true, ..Options::default() };
         Self {
             found: Found::new(&source),
@@ -108,7 +118,7 @@ impl Work {
     }
 
     /// Reads all of the file. If that ends early, why: what was read before holds.
-    fn read(&mut self, head: &[u8], mut file: File, dir: &Path) -> Result<Option<String>, Stopped> {
+    fn read(&mut self, head: &[u8], mut file: Box<dyn Read>, dir: &Path) -> Result<Option<String>, Stopped> {
         let mut piece = vec![0; PIECE_BYTES];
         let mut fed = self.feed(head);
         while fed.is_none() {
@@ -169,7 +179,7 @@ impl Work {
         let Self { capture, rows, found, samples, source, .. } = &mut self;
         let last_at = capture.last_at().unwrap_or_default();
         sample(source, last_at, capture, samples);
-        capture.finish(&mut |row| {
+        capture.finish(last_at, &mut |row| {
             found.take(&row);
             rows.push(row);
         });
