@@ -19,7 +19,9 @@ mod protobuf;
 mod receiver;
 mod refusal;
 mod sampling;
+mod span_names;
 mod spans;
+mod statement;
 mod traces;
 
 pub use bounds::Bounds;

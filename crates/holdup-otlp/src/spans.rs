@@ -4,10 +4,11 @@
 use std::borrow::Cow;
 
 use holdup_recording::rows;
-use holdup_sql::Dialect;
 
 use crate::attributes::{Asked, Attributes};
 use crate::bounds::{DIGEST_TEXT_BYTES_MAX, STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, cut};
+use crate::span_names;
+use crate::statement::Reading;
 
 /// What every row of this crate has as its source.
 pub const SOURCE: &str = "otlp";
@@ -21,27 +22,6 @@ const CONSUMER: u64 = 5;
 
 /// What statuses are by their number in OTLP.
 pub const STATUSES: [&str; 3] = ["unset", "ok", "error"];
-
-/// Systems whose statements are SQL, near enough to tell its values from the rest. Of others (commands of Redis, documents of
-/// MongoDB) a value can't be told, so their text is not kept.
-const SQL: [&str; 16] = [
-    "mysql",
-    "mariadb",
-    "postgresql",
-    "postgres",
-    "sqlite",
-    "mssql",
-    "microsoft.sql_server",
-    "oracle",
-    "oracle.db",
-    "h2",
-    "db2",
-    "ibm.db2",
-    "cockroachdb",
-    "clickhouse",
-    "trino",
-    "other_sql",
-];
 
 /// Systems that are caches.
 const CACHES: [&str; 4] = ["redis", "memcached", "valkey", "keydb"];
@@ -85,7 +65,9 @@ pub fn row(service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
     }
     let resource = resource(told);
     let system = told.attributes.text(Asked::DatabaseSystem);
-    let digest_text = if resource == "database" { digest_text(system.as_deref(), &told.attributes) } else { None };
+    let reading = Reading::of(system.as_deref());
+    let statement = told.attributes.text(Asked::Statement).filter(|_| resource == "database");
+    let digest_text = statement.and_then(|statement| reading.without_values(cut(&statement, STATEMENT_BYTES_MAX)));
     let host = told.attributes.text(Asked::Peer).filter(|_| resource != "request");
     let system = match resource {
         "database" | "cache" | "pool" => system,
@@ -101,7 +83,7 @@ pub fn row(service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
         trace_id: hex(&trace_id),
         span_id: Some(hex(&span_id)),
         parent_id: told.parent_id.map(|id| hex(&id)),
-        name: name(resource, &told.name),
+        name: span_names::name(resource, reading, &told.name),
         kind: KINDS.get(told.kind as usize).copied().unwrap_or("internal").to_owned(),
         resource: resource.to_owned(),
         system: system.map(|system| cut(&system, TEXT_BYTES_MAX).to_owned()),
@@ -125,7 +107,7 @@ fn resource(told: &Told<'_>) -> &'static str {
         if !has(Asked::Statement) && (has(Asked::Pool) || says_checkout(&told.name, true)) {
             return "pool";
         }
-        return if CACHES.contains(&&*system) { "cache" } else { "database" };
+        return if CACHES.iter().any(|cache| cache.eq_ignore_ascii_case(&system)) { "cache" } else { "database" };
     }
     if is_messaging {
         return "queue";
@@ -151,39 +133,6 @@ fn says_checkout(name: &str, is_database: bool) -> bool {
     ];
     let beside = ["connect", "pg.connect", "acquire", "checkout", "acquire connection"];
     plain.iter().any(|end| name.ends_with(end)) || (is_database && beside.contains(&name.as_str()))
-}
-
-fn digest_text(system: Option<&str>, attributes: &Attributes<'_>) -> Option<String> {
-    let statement = attributes.text(Asked::Statement)?;
-    let is_sql = system.is_none_or(|system| SQL.contains(&system));
-    is_sql.then(|| holdup_sql::digest_text(cut(&statement, STATEMENT_BYTES_MAX), dialect(system)))
-}
-
-fn dialect(_system: Option<&str>) -> Dialect {
-    Dialect::MySql
-}
-
-/// The name as a row may have it. Some packages make a whole statement or a URL of it, and values may be in either.
-fn name(resource: &str, name: &str) -> String {
-    let name = cut(name, STATEMENT_BYTES_MAX);
-    let is_statement = resource == "database" && (name.len() > 64 || name.contains(['\'', '"', '=', '(']));
-    let name = if is_statement {
-        Cow::Owned(holdup_sql::digest_text(name, Dialect::MySql))
-    } else {
-        let path = name.split_once(['?', '#']).map_or(name, |(path, _)| path);
-        without_account(path)
-    };
-    cut(&name, TEXT_BYTES_MAX).to_owned()
-}
-
-/// `scheme://user:password@host` without what stands before the host.
-fn without_account(text: &str) -> Cow<'_, str> {
-    let Some((scheme, rest)) = text.split_once("://") else { return Cow::Borrowed(text) };
-    let authority = rest.split_once('/').map_or(rest, |(authority, _)| authority);
-    match authority.rfind('@') {
-        Some(at) => Cow::Owned(format!("{scheme}://{}", rest.get(at + 1..).unwrap_or_default())),
-        None => Cow::Borrowed(text),
-    }
 }
 
 fn peer(host: &str, port: Option<&str>) -> String {

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use holdup_sql::Dialect;
+
 use super::*;
 use crate::attributes::Value;
 
@@ -149,17 +151,58 @@ fn a_row_has_what_was_told() {
 }
 
 #[test]
+fn a_statement_has_the_digest_that_its_server_is_watched_with() {
+    for (system, dialect, statement) in [
+        ("mysql", Dialect::MySql, r#"SELECT "it\"s" FROM t WHERE a = 'x\'y'"#),
+        ("mariadb", Dialect::MySql, "SELECT `a` FROM t # why"),
+        ("postgresql", Dialect::PostgreSql, r#"SELECT "Name" FROM t WHERE a = 'x\' AND b = $$it's$$ AND c = $1::uuid"#),
+        ("cockroachdb", Dialect::PostgreSql, r#"SELECT "Name" FROM t WHERE a = ARRAY[1, 2]"#),
+    ] {
+        for key in ["db.system", "db.system.name"] {
+            let told = told(3, statement, &[(key, system), ("db.query.text", statement)]);
+            let row = row("shop", &told).unwrap();
+            assert_eq!(row.digest, Some(holdup_sql::digest(statement, dialect)), "{system} {statement}");
+            assert_eq!(row.digest_text, Some(holdup_sql::digest_text(statement, dialect)));
+        }
+    }
+}
+
+#[test]
 fn no_value_of_a_statement_or_a_url_is_kept() {
-    let secret = "s3cret";
+    let mysql = r#"SELECT "s3cret", 'it\'s s3cret' FROM t # s3cret"#;
+    let postgresql = r"SELECT 'x\', 's3cret', $$it's s3cret$$, $a$ s3cret $a$ /* /* */ s3cret */";
     for (kind, name, attributes) in [
         (3, "SELECT 's3cret'", &[("db.system", "mysql"), ("db.statement", "SELECT 's3cret' /* s3cret */")][..]),
+        (3, mysql, &[("db.system", "mysql"), ("db.statement", mysql)]),
+        (3, mysql, &[("db.system.name", "mariadb")]),
+        (3, postgresql, &[("db.system", "postgresql"), ("db.statement", postgresql)]),
+        (3, postgresql, &[("db.system.name", "cockroachdb")]),
+        (3, postgresql, &[("db.statement", postgresql)]),
+        (3, postgresql, &[("db.system.name", "aws.redshift"), ("db.query.text", postgresql)]),
         (3, "SET", &[("db.system", "redis"), ("db.statement", "SET a s3cret")]),
+        (3, "SET a s3cret", &[("db.system", "redis")]),
+        (3, "SET a s3cret", &[("db.system.name", "Valkey")]),
         (3, "find", &[("db.system", "mongodb"), ("db.statement", "{\"name\": \"s3cret\"}")]),
+        (3, "find {\"name\": s3cret}", &[("db.system", "mongodb")]),
+        (1, "take 's3cret'", &[("pool.name", "main")]),
         (3, "GET http://me:s3cret@h/x?token=s3cret", &[("http.method", "GET"), ("http.url", "http://me:s3cret@h/x")]),
         (2, "GET /x?token=s3cret", &[]),
+        (2, "GET /x/s3cret0815", &[]),
+        (1, "load user=s3cret", &[]),
     ] {
         let row = row("shop", &told(kind, name, attributes)).unwrap();
-        assert!(!format!("{row:?}").contains(secret), "{row:?}");
+        assert!(!format!("{row:?}").contains("s3cret"), "{row:?}");
+    }
+    for (name, attributes) in [
+        ("SELECT a FROM t LIMIT 4711", &[("db.system", "mysql")][..]),
+        ("SELECT a FROM t LIMIT 4711", &[("db.system", "postgresql")]),
+        ("GET user:4711", &[("db.system", "redis")]),
+        ("take 4711", &[("pool.name", "main")]),
+        ("GET /users/4711", &[("http.method", "GET")]),
+        ("job 4711", &[]),
+    ] {
+        let row = row("shop", &told(3, name, attributes)).unwrap();
+        assert!(!row.name.contains("4711"), "{row:?}");
     }
 }
 
