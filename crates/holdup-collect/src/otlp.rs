@@ -2,10 +2,10 @@
 //! collector on its way, is told to send to this address. Rows wait in the receiver until the next sample; it doesn't know
 //! which request a span is of.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
-use holdup_otlp::{Bounds, Receiver};
+use holdup_otlp::{Bounds, Lost, Receiver};
 use holdup_recording::rows::Setting;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
@@ -28,7 +28,7 @@ pub struct Otlp {
     receiver: Option<Receiver>,
     settings_read: u32,
     taken: f64,
-    refused: f64,
+    lost: Lost,
 }
 
 /// Makes the collector for `otlp` or `otlp:ADDRESS`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
@@ -45,9 +45,15 @@ impl Otlp {
         let bad = |why: String| Err(ProbeError::BadAddress(format!("--watch {place}: {why}")));
         let addresses = match place.strip_prefix("otlp:").unwrap_or_default() {
             "" => PORTS.map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port))).to_vec(),
-            given => match given.parse::<SocketAddr>() {
-                Ok(address) => vec![address],
-                Err(_) => return bad("an address and a port are needed, e.g. otlp:127.0.0.1:4318".to_owned()),
+            given => match given.to_socket_addrs().map(Vec::from_iter) {
+                Ok(found) if given.parse::<SocketAddr>().is_ok() => found,
+                // Of a name that has addresses of both versions one is enough: clients try all.
+                Ok(mut found) if !found.is_empty() => {
+                    found.sort_by_key(|address| (!address.ip().is_loopback(), address.is_ipv6()));
+                    found.truncate(1);
+                    found
+                }
+                _ => return bad("an address and a port are needed, e.g. otlp:127.0.0.1:4318".to_owned()),
             },
         };
         if !matches!(query, "" | ALLOW_REMOTE) {
@@ -59,33 +65,59 @@ impl Otlp {
             ));
         }
         let source = if place.ends_with("otlp") || place.ends_with("otlp:") { "otlp" } else { place };
-        Ok(Self { source: source.to_owned(), addresses, receiver: None, settings_read: 0, taken: 0.0, refused: 0.0 })
+        Ok(Self {
+            source: source.to_owned(),
+            addresses,
+            receiver: None,
+            settings_read: 0,
+            taken: 0.0,
+            lost: Lost::default(),
+        })
     }
 
     /// Moves what came into `batch`, and keeps count of it.
     fn drain(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Some(receiver) = &self.receiver else { return Ok(()) };
+        let lost = receiver.lost();
         let drained = receiver.drain();
-        let total = |names: [&str; 2]| {
-            let counters = drained.samples.iter().filter(|sample| names.contains(&sample.metric.as_str()));
-            counters.map(|sample| sample.value).sum::<f64>()
-        };
-        self.taken = total(["otlp_spans_total", "otlp_data_points_total"]);
-        let refused = total(["otlp_refused_spans_total", "otlp_refused_data_points_total"]);
-        let new = refused - std::mem::replace(&mut self.refused, refused);
+        let own = ["otlp_spans_total", "otlp_data_points_total"];
+        let counters = drained.samples.iter().filter(|sample| own.contains(&sample.metric.as_str()));
+        self.taken = counters.map(|sample| sample.value).sum();
         batch.append(drained);
-        if new > 0.0 {
-            return Err(ReadError(format!(
-                "{new} spans or data points had to be sent again: too much waited to be recorded"
-            )));
+        let new = lost.bodies - std::mem::replace(&mut self.lost, lost).bodies;
+        if new == 0 {
+            return Ok(());
         }
-        Ok(())
+        Err(ReadError(said(Lost { bodies: new, ..lost })))
     }
 
-    /// How an app is told where to send.
+    /// How an app is told where to send, and to do so before the end of a short run.
     fn endpoint(&self) -> String {
         let address = self.addresses.last().map(ToString::to_string).unwrap_or_default();
-        format!("OTEL_EXPORTER_OTLP_ENDPOINT=http://{address} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf")
+        format!(
+            "OTEL_EXPORTER_OTLP_ENDPOINT=http://{address} OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf \
+             OTEL_BSP_SCHEDULE_DELAY=500 OTEL_METRIC_EXPORT_INTERVAL=1000"
+        )
+    }
+
+    /// That nothing was taken all along, and what may be why.
+    fn nothing(&self) -> String {
+        if self.lost.bodies > 0 {
+            return format!("nothing of what was sent to it was taken: {}", said(self.lost));
+        }
+        format!(
+            "nothing was sent to it; start the app with {} (of themselves exporters send spans every 5 s, metrics every 60 s)",
+            self.endpoint()
+        )
+    }
+}
+
+/// Bodies that were refused, in words.
+fn said(lost: Lost) -> String {
+    let why = lost.why.map(|why| format!(" with {}: {why}", why.http_status())).unwrap_or_default();
+    match lost.bodies {
+        1 => format!("1 body was refused{why}"),
+        bodies => format!("{bodies} bodies were refused, the last{why}"),
     }
 }
 
@@ -97,7 +129,7 @@ impl Collector for Otlp {
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         // Two runs of one collector would be one too many on its ports.
         self.receiver = None;
-        let receiver = Receiver::start(&self.addresses, Bounds::default()).map_err(|(address, error)| {
+        let receiver = Receiver::start(&self.source, &self.addresses, Bounds::default()).map_err(|(address, error)| {
             let why = format!(
                 "can't listen on {address}: {error}; if another collector is there, give another port, \
                  e.g. --watch otlp:127.0.0.1:14318, and send to that: OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:14318"
@@ -130,11 +162,11 @@ impl Collector for Otlp {
             return Ok(());
         }
         std::thread::sleep(LAST_BATCHES);
-        self.drain(batch)?;
+        let drained = self.drain(batch);
         if self.taken == 0.0 {
-            return Err(ReadError(format!("nothing was sent to it; start the app with {}", self.endpoint())));
+            return Err(ReadError(self.nothing()));
         }
-        Ok(())
+        drained
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -173,6 +205,7 @@ mod tests {
         let mut batch = Batch::default();
         otlp.sample(&mut batch).expect("no gap");
         assert_eq!((batch.spans.len(), batch.spans[0].resource.as_str()), (1, "request"));
+        assert!(batch.spans[0].source == "otlp:127.0.0.1:0" && batch.samples.iter().all(|s| s.source == otlp.source()));
         assert!(batch.samples.iter().any(|sample| sample.metric == "otlp_refused_spans_total"));
     }
 
@@ -182,8 +215,34 @@ mod tests {
         let mut batch = Batch::default();
         assert!(otlp.settings(&mut batch).is_ok());
         let error = otlp.settings(&mut batch).expect_err("a gap").to_string();
+        assert!(error.contains("nothing was sent to it"), "{error}");
         assert!(error.contains("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:"), "{error}");
+        assert!(error.contains("OTEL_BSP_SCHEDULE_DELAY="), "{error}");
         assert_eq!(batch.settings.len(), 2);
+    }
+
+    #[test]
+    fn bodies_that_are_refused_are_a_gap_and_are_said_at_the_end() {
+        let mut otlp = probed("otlp:127.0.0.1:0");
+        let mut batch = Batch::default();
+        assert!(post(&otlp, "{").starts_with("HTTP/1.1 400"));
+        let gap = otlp.sample(&mut batch).expect_err("a gap").to_string();
+        assert!(gap.starts_with("1 body was refused with 400: malformed"), "{gap}");
+        assert!(otlp.sample(&mut batch).is_ok(), "it is said once");
+        assert!(post(&otlp, "[").starts_with("HTTP/1.1 400"));
+        assert!(otlp.settings(&mut batch).is_ok());
+        let error = otlp.settings(&mut batch).expect_err("a gap").to_string();
+        assert!(
+            error.contains("nothing of what was sent to it was taken: 2 bodies were refused, the last with 400"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn two_of_them_are_two_sources() {
+        let (one, other) = (Otlp::new("otlp").ok(), Otlp::new("otlp:localhost:0?allow_remote=yes").ok());
+        let sources = [one, other].map(|otlp| otlp.map(|otlp| otlp.source()));
+        assert_eq!(sources, [Some("otlp".to_owned()), Some("otlp:localhost:0".to_owned())]);
     }
 
     #[test]
@@ -202,9 +261,16 @@ mod tests {
         assert_eq!(ports("otlp").ok(), Some(vec![4317, 4318]));
         assert_eq!(ports("otlp:[::1]:9").ok(), Some(vec![9]));
         assert!(ports("otlp:0.0.0.0:4318?allow_remote=yes").is_ok());
-        for bad in
-            ["otlp:4318", "otlp:localhost:4318", "otlp:0.0.0.0:4318", "otlp:0.0.0.0:4318?allow_remote=no", "otlp?x"]
-        {
+        assert_eq!(ports("otlp:localhost:4318").ok(), Some(vec![4318]));
+        assert!(Otlp::new("otlp:localhost:4318").is_ok_and(|otlp| otlp.addresses[0].ip().is_loopback()));
+        for bad in [
+            "otlp:4318",
+            "otlp:localhost",
+            "otlp::4318",
+            "otlp:0.0.0.0:4318",
+            "otlp:0.0.0.0:4318?allow_remote=no",
+            "otlp?x",
+        ] {
             assert!(matches!(Otlp::new(bad), Err(ProbeError::BadAddress(_))), "{bad}");
         }
     }

@@ -27,7 +27,7 @@ fn main() -> Result<(), Error> {
 }
 
 fn direct(name: &str, bodies: &[Vec<u8>], encoding: Encoding) -> Result<(), Error> {
-    let intake = Intake::new(Bounds::default());
+    let intake = Intake::new("otlp", Bounds::default());
     let (mut taken, mut drained) = (0, 0);
     let mut resident_bytes = 0;
     let (begun, cpu) = (Instant::now(), thread_cpu("self")?);
@@ -54,7 +54,7 @@ fn direct(name: &str, bodies: &[Vec<u8>], encoding: Encoding) -> Result<(), Erro
 }
 
 fn over_network(bodies: &[Vec<u8>]) -> Result<(), Error> {
-    let receiver = Receiver::start(&["127.0.0.1:0".parse()?], Bounds::default()).map_err(|(_, error)| error)?;
+    let receiver = Receiver::start("otlp", &["127.0.0.1:0".parse()?], Bounds::default()).map_err(|(_, error)| error)?;
     let task = receiver_task()?;
     let mut stream = TcpStream::connect(receiver.addresses()[0])?;
     stream.set_nodelay(true)?;
@@ -92,13 +92,16 @@ fn over_network(bodies: &[Vec<u8>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// The folder in /proc of the receiver's thread.
+/// The folder in /proc of the receiver's thread, which gets its name once it runs.
 fn receiver_task() -> Result<String, Error> {
-    for task in std::fs::read_dir("/proc/self/task")? {
-        let id = task?.file_name().to_string_lossy().into_owned();
-        if std::fs::read_to_string(format!("/proc/self/task/{id}/comm"))?.trim() == "otlp" {
-            return Ok(format!("self/task/{id}"));
+    for _ in 0..1_000 {
+        for task in std::fs::read_dir("/proc/self/task")? {
+            let id = task?.file_name().to_string_lossy().into_owned();
+            if std::fs::read_to_string(format!("/proc/self/task/{id}/comm"))?.trim() == "otlp" {
+                return Ok(format!("self/task/{id}"));
+            }
         }
+        std::thread::sleep(Duration::from_millis(5));
     }
     Err("the receiver has no thread".into())
 }

@@ -56,10 +56,22 @@ pub enum Asked {
     Messaging,
     /// That it is of HTTP.
     Http,
+    /// The whole address that is asked over HTTP.
+    HttpAddress,
+    /// What only who answers over HTTP tells.
+    HttpServer,
     /// That it is of another way to call.
     Rpc,
+    /// What is done with a message.
+    Operation,
     /// The share of traces that are kept, 0-1.
     SampledRatio,
+    /// What kind of sampler chose which traces are kept.
+    SamplerType,
+    /// What that sampler was set to: what it means, its kind says.
+    SamplerParam,
+    /// That something chose among traces once they were there.
+    TailPolicy,
     /// That something chose which traces are kept.
     Sampler,
 }
@@ -90,18 +102,26 @@ fn asked(key: &str) -> Option<(Asked, u8)> {
         "network.peer.port" => (A::PeerPort, 2),
         "net.sock.peer.port" => (A::PeerPort, 3),
         "messaging.system" => (A::Messaging, 0),
+        "messaging.operation.type" => (A::Operation, 0),
+        "messaging.operation" => (A::Operation, 1),
         "http.request.method" => (A::Http, 0),
         "http.method" => (A::Http, 1),
-        "url.full" => (A::Http, 2),
-        "http.url" => (A::Http, 3),
+        "url.full" => (A::HttpAddress, 0),
+        "http.url" => (A::HttpAddress, 1),
+        "http.route" => (A::HttpServer, 0),
+        "url.path" => (A::HttpServer, 1),
+        "http.target" => (A::HttpServer, 2),
+        "http.server_name" => (A::HttpServer, 3),
+        "client.address" => (A::HttpServer, 4),
+        "http.client_ip" => (A::HttpServer, 5),
         "rpc.system.name" => (A::Rpc, 0),
         "rpc.system" => (A::Rpc, 1),
         "sampling.probability" => (A::SampledRatio, 0),
         "sampling.ratio" => (A::SampledRatio, 1),
-        "sampler.param" => (A::SampledRatio, 2),
-        "sampler.type" => (A::Sampler, 0),
-        "tailsampling.policy" => (A::Sampler, 1),
-        _ if key.starts_with("sampling.") => (A::Sampler, 2),
+        "sampler.type" => (A::SamplerType, 0),
+        "sampler.param" => (A::SamplerParam, 0),
+        "tailsampling.policy" => (A::TailPolicy, 0),
+        _ if key.starts_with("sampling.") => (A::Sampler, 0),
         _ => return None,
     })
 }

@@ -15,14 +15,17 @@ const HEAD_BYTES: usize = 5;
 
 /// Takes the message of a call; the message to answer with.
 pub async fn take(request: Request<Incoming>, shared: &Shared) -> Result<Vec<u8>, Refusal> {
-    let signal = match request.uri().path() {
-        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Signal::Traces,
-        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Signal::Metrics,
-        _ => return Err(Refusal::NoSuchPath),
-    };
     if request.method() != Method::POST {
         return Err(Refusal::NotPost);
     }
+    let signal = match request.uri().path() {
+        "/opentelemetry.proto.collector.trace.v1.TraceService/Export" => Signal::Traces,
+        "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export" => Signal::Metrics,
+        path if [".logs.", ".profiles."].iter().any(|signal| path.contains(signal)) => {
+            return Err(Refusal::OtherSignal);
+        }
+        _ => return Err(Refusal::NoSuchPath),
+    };
     let is_gzip = is_gzip(request.headers().get("grpc-encoding"))?;
     let received = receive(request, shared).await?;
     let (is_packed, message) = message(&received.bytes, shared.intake.bounds().body_bytes_max)?;

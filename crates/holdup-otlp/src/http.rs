@@ -100,14 +100,15 @@ pub async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<R
 }
 
 async fn take(request: Request<Incoming>, encoding: Option<Encoding>, shared: &Shared) -> Result<Vec<u8>, Refusal> {
-    let signal = match request.uri().path() {
-        "/v1/traces" => Signal::Traces,
-        "/v1/metrics" => Signal::Metrics,
-        _ => return Err(Refusal::NoSuchPath),
-    };
     if request.method() != Method::POST {
         return Err(Refusal::NotPost);
     }
+    let signal = match request.uri().path() {
+        "/v1/traces" => Signal::Traces,
+        "/v1/metrics" => Signal::Metrics,
+        "/v1/logs" | "/v1development/profiles" => return Err(Refusal::OtherSignal),
+        _ => return Err(Refusal::NoSuchPath),
+    };
     let encoding = encoding.ok_or(Refusal::ContentType)?;
     let is_gzip = is_gzip(request.headers().get(CONTENT_ENCODING))?;
     let received = receive(request, shared).await?;

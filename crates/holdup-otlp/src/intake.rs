@@ -16,7 +16,7 @@ use crate::metrics::{self, Totals};
 use crate::protobuf::{put_bytes, put_number};
 use crate::refusal::Refusal;
 use crate::sampling::Sampling;
-use crate::spans::{self, SOURCE};
+use crate::spans;
 use crate::{Encoding, Signal, traces};
 
 /// What an allocation costs beside its bytes.
@@ -25,6 +25,7 @@ const ALLOCATION_BYTES: usize = 16;
 /// See the module.
 #[derive(Debug)]
 pub struct Intake {
+    source: String,
     bounds: Bounds,
     waiting: Mutex<Waiting>,
     sampling: Mutex<Sampling>,
@@ -37,6 +38,7 @@ struct Waiting {
     totals: Totals,
     counts: [Counts; 2],
     refused_bodies: BTreeMap<u16, u64>,
+    lost: Lost,
     refused_connections: u64,
 }
 
@@ -46,6 +48,15 @@ struct Counts {
     taken: u64,
     rejected: u64,
     refused: u64,
+}
+
+/// Bodies that were refused though they may have held what is recorded here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lost {
+    /// How many; one that came again counts each time.
+    pub bodies: u64,
+    /// Why the last of them was.
+    pub why: Option<Refusal>,
 }
 
 /// What a body was read to be.
@@ -103,9 +114,10 @@ impl Taken {
 }
 
 impl Intake {
-    /// With nothing taken yet.
-    pub fn new(bounds: Bounds) -> Self {
-        Self { bounds, waiting: Mutex::default(), sampling: Mutex::default() }
+    /// With nothing taken yet. Its rows are of `source`.
+    pub fn new(source: &str, bounds: Bounds) -> Self {
+        let sampling = Mutex::new(Sampling::new(source));
+        Self { source: source.to_owned(), bounds, waiting: Mutex::default(), sampling }
     }
 
     /// Its bounds.
@@ -163,7 +175,7 @@ impl Intake {
                     if body.bytes > most {
                         return body.reject(TOO_MANY);
                     }
-                    match spans::row(service, told) {
+                    match spans::row(&self.source, service, told) {
                         Ok(row) => {
                             sampling.look(service, told, now);
                             body.items += 1;
@@ -180,7 +192,7 @@ impl Intake {
                 }
                 let into = if metric.is_delta { &mut body.increments } else { &mut body.samples };
                 let before = into.len();
-                match metrics::samples(resource, metric, point, into) {
+                match metrics::samples(&self.source, resource, metric, point, into) {
                     Ok(()) => {
                         body.items += 1;
                         body.bytes += into.iter().skip(before).map(sample_bytes).sum::<usize>();
@@ -194,7 +206,16 @@ impl Intake {
 
     /// Counts a body that was refused.
     pub fn count_refused(&self, refusal: Refusal) {
-        *lock(&self.waiting).refused_bodies.entry(refusal.http_status()).or_default() += 1;
+        let mut waiting = lock(&self.waiting);
+        *waiting.refused_bodies.entry(refusal.http_status()).or_default() += 1;
+        if refusal.is_loss() {
+            waiting.lost = Lost { bodies: waiting.lost.bodies + 1, why: Some(refusal) };
+        }
+    }
+
+    /// Bodies that were refused, since it began.
+    pub fn lost(&self) -> Lost {
+        lock(&self.waiting).lost
     }
 
     /// Counts a connection that was closed because there were too many.
@@ -214,7 +235,7 @@ impl Intake {
             batch.samples.push(Sample {
                 observed_at,
                 window_ns: 0,
-                source: SOURCE.to_owned(),
+                source: self.source.clone(),
                 metric,
                 labels,
                 value: count as f64,

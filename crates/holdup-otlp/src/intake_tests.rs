@@ -27,7 +27,7 @@ fn counter(batch: &Batch, name: &str) -> f64 {
 
 #[test]
 fn what_is_taken_is_drained_once() {
-    let intake = Intake::new(Bounds::default());
+    let intake = Intake::new("otlp", Bounds::default());
     assert_eq!(intake.take(Signal::Traces, Encoding::Json, true, &gzip(&body(3))).map(|taken| taken.items), Ok(3));
     let batch = intake.drain();
     assert_eq!((batch.spans.len(), counter(&batch, "otlp_spans_total")), (3, 3.0));
@@ -37,7 +37,7 @@ fn what_is_taken_is_drained_once() {
 
 #[test]
 fn a_bomb_stops_at_the_bound() {
-    let intake = Intake::new(Bounds { body_bytes_max: 1 << 20, ..Bounds::default() });
+    let intake = Intake::new("otlp", Bounds { body_bytes_max: 1 << 20, ..Bounds::default() });
     // A gibibyte of blanks in a mebibyte: would it be unpacked, it would take a second and more.
     let member = gzip(&vec![b' '; 16 << 20]);
     let bomb = member.repeat(64);
@@ -51,7 +51,7 @@ fn a_bomb_stops_at_the_bound() {
 
 #[test]
 fn without_room_a_body_is_refused_whole_and_taken_later() {
-    let intake = Intake::new(Bounds { queue_bytes_max: 100_000, ..Bounds::default() });
+    let intake = Intake::new("otlp", Bounds { queue_bytes_max: 100_000, ..Bounds::default() });
     let body = body(100);
     let mut taken = 0;
     while intake.take(Signal::Traces, Encoding::Json, false, &body).is_ok() {
@@ -66,7 +66,7 @@ fn without_room_a_body_is_refused_whole_and_taken_later() {
 
 #[test]
 fn what_one_body_may_become_is_bounded_and_the_rest_is_rejected_by_count() {
-    let intake = Intake::new(Bounds { rows_bytes_max: 50_000, ..Bounds::default() });
+    let intake = Intake::new("otlp", Bounds { rows_bytes_max: 50_000, ..Bounds::default() });
     let taken = intake.take(Signal::Traces, Encoding::Json, false, &body(1_000)).unwrap();
     assert_eq!(taken.items + taken.rejected, 1_000);
     assert!((50..500).contains(&taken.items), "{taken:?}");
@@ -77,7 +77,7 @@ fn what_one_body_may_become_is_bounded_and_the_rest_is_rejected_by_count() {
 
 #[test]
 fn spans_that_are_none_are_rejected_and_the_others_taken() {
-    let intake = Intake::new(Bounds::default());
+    let intake = Intake::new("otlp", Bounds::default());
     let body = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"x"},
         {"traceId":"5bd66ef5095369c7b0d1f8f4bd33716a","spanId":"c532cb4098ac3dd2","startTimeUnixNano":5,"endTimeUnixNano":6}]}]}]}"#;
     let taken = intake.take(Signal::Traces, Encoding::Json, false, body.as_bytes()).unwrap();
@@ -89,7 +89,7 @@ fn spans_that_are_none_are_rejected_and_the_others_taken() {
 
 #[test]
 fn increments_of_a_refused_body_are_not_counted() {
-    let intake = Intake::new(Bounds { queue_bytes_max: 1_000, ..Bounds::default() });
+    let intake = Intake::new("otlp", Bounds { queue_bytes_max: 1_000, ..Bounds::default() });
     let body = br#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"x","sum":{"isMonotonic":true,"aggregationTemporality":1,
         "dataPoints":[{"timeUnixNano":5,"asInt":1}]}}]}]}]}"#;
     let take = || intake.take(Signal::Metrics, Encoding::Json, false, body);

@@ -25,7 +25,7 @@ mod statement;
 mod traces;
 
 pub use bounds::Bounds;
-pub use intake::{Intake, Taken};
+pub use intake::{Intake, Lost, Taken};
 #[cfg(feature = "receiver")]
 pub use receiver::Receiver;
 pub use refusal::Refusal;

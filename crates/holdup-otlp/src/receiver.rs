@@ -18,7 +18,7 @@ use tokio::sync::watch;
 
 use crate::bounds::Bounds;
 use crate::http::{Shared, answer};
-use crate::intake::Intake;
+use crate::intake::{Intake, Lost};
 
 /// What every HTTP/2 connection begins with, as far as it is needed to know one.
 const HTTP2: &[u8; 4] = b"PRI ";
@@ -42,11 +42,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// Listens on all of `addresses`. Whether an address may be other than loopback is for the caller to judge.
+    /// Listens on all of `addresses` for what becomes rows of `source`. Whether an address may be other than loopback is for the caller to judge.
     ///
     /// # Errors
     /// The address, and why it can't be had.
-    pub fn start(addresses: &[SocketAddr], bounds: Bounds) -> Result<Self, (SocketAddr, io::Error)> {
+    pub fn start(source: &str, addresses: &[SocketAddr], bounds: Bounds) -> Result<Self, (SocketAddr, io::Error)> {
         let mut listeners = Vec::new();
         for address in addresses {
             let listener = TcpListener::bind(address).and_then(|listener| {
@@ -56,7 +56,7 @@ impl Receiver {
             listeners.push(listener.map_err(|error| (*address, error))?);
         }
         let shared = Arc::new(Shared {
-            intake: Intake::new(bounds),
+            intake: Intake::new(source, bounds),
             pending: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
         });
@@ -81,6 +81,11 @@ impl Receiver {
     /// Everything that came since the last time, and counters of the receiver itself.
     pub fn drain(&self) -> Batch {
         self.shared.intake.drain()
+    }
+
+    /// Bodies that were refused, since it began.
+    pub fn lost(&self) -> Lost {
+        self.shared.intake.lost()
     }
 }
 

@@ -44,6 +44,9 @@ pub enum Refusal {
     /// There is nothing at that path.
     #[error("traces and metrics are taken, at /v1/traces and /v1/metrics, or by the methods Export of their services")]
     NoSuchPath,
+    /// What nothing is kept of here.
+    #[error("logs and profiles are not taken; leave them out with OTEL_LOGS_EXPORTER=none")]
+    OtherSignal,
     /// Only POST is answered.
     #[error("only POST is answered")]
     NotPost,
@@ -57,7 +60,7 @@ impl Refusal {
     pub fn http_status(self) -> u16 {
         match self {
             Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::NoCoding => 400,
-            Self::NoSuchPath => 404,
+            Self::NoSuchPath | Self::OtherSignal => 404,
             Self::NotPost => 405,
             Self::TooSlow => 408,
             Self::TooLarge | Self::TooLargeUnpacked => 413,
@@ -72,7 +75,7 @@ impl Refusal {
             Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::ContentType => 3,
             Self::TooSlow => 4,
             Self::TooLarge | Self::TooLargeUnpacked | Self::NoRoom => 8,
-            Self::NoSuchPath | Self::NotPost | Self::Coding => 12,
+            Self::NoSuchPath | Self::OtherSignal | Self::NotPost | Self::Coding => 12,
             Self::NoCoding => 13,
         }
     }
@@ -80,6 +83,11 @@ impl Refusal {
     /// Whether the same body may be taken later.
     pub fn may_be_sent_again(self) -> bool {
         self == Self::NoRoom
+    }
+
+    /// Whether spans or points may be missing for it.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Self::OtherSignal | Self::NotPost)
     }
 
     /// `google.rpc.Status`, as the body of an answer.
@@ -130,7 +138,7 @@ mod tests {
     #[test]
     fn only_want_of_room_passes() {
         assert!(Refusal::NoRoom.details().is_some() && !Refusal::TooLarge.may_be_sent_again());
-        let all = [Refusal::NoRoom, Refusal::TooLarge, Refusal::Coding, Refusal::NoSuchPath];
+        let all = [Refusal::NoRoom, Refusal::TooLarge, Refusal::Coding, Refusal::NoSuchPath, Refusal::OtherSignal];
         assert!(all.iter().all(|refusal| {
             refusal.to_string().bytes().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\' | b'%'))
         }));

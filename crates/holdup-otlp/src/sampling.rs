@@ -10,7 +10,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Labels, clock};
 
 use crate::attributes::Asked;
-use crate::spans::{SOURCE, Told};
+use crate::spans::Told;
 
 /// How long a parent is waited for: the SDKs send every 5 s, and few requests take longer than the rest of this.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -33,6 +33,7 @@ const SERVICES_MAX: usize = 64;
 /// What was seen of it.
 #[derive(Debug, Default)]
 pub struct Sampling {
+    source: String,
     said: HashSet<(String, &'static str)>,
     seen: HashSet<[u8; 8]>,
     seen_order: VecDeque<[u8; 8]>,
@@ -44,15 +45,23 @@ pub struct Sampling {
 }
 
 impl Sampling {
+    /// Of spans that come to `source`.
+    pub fn new(source: &str) -> Self {
+        Self { source: source.to_owned(), ..Self::default() }
+    }
+
     /// Looks at one span of `service`, which came at `now`.
     pub fn look(&mut self, service: &str, told: &Told<'_>, now: Instant) {
-        if let Some(ratio) = told_ratio(told)
-            && ratio < 1.0
-        {
-            let text = format!("`{service}` keeps {} % of its traces", (ratio * 1e4).round() / 100.0);
-            self.say(service, "ratio", text, Some(ratio));
-        } else if told.attributes.has(Asked::Sampler) {
-            self.say(service, "sampler", format!("a sampler chose which traces of `{service}` are kept"), None);
+        match told_sampler(told) {
+            Some(Sampler::Ratio(ratio)) if ratio < 1.0 => {
+                let text = format!("`{service}` keeps {} % of its traces", (ratio * 1e4).round() / 100.0);
+                self.say(service, "ratio", text, Some(ratio));
+            }
+            Some(Sampler::Other) => {
+                self.say(service, "sampler", format!("a sampler chose which traces of `{service}` are kept"), None);
+            }
+            // All are kept, or nothing is said.
+            Some(Sampler::Ratio(_)) | None => {}
         }
         self.look_for_parent(told, now);
     }
@@ -106,24 +115,50 @@ impl Sampling {
         if !is_new {
             return;
         }
-        let mut labels = Labels::of([("source", SOURCE), ("by", what)]);
+        let mut labels = Labels::of([("source", self.source.as_str()), ("by", what)]);
         if !service.is_empty() {
             labels = labels.with("service", service);
         }
         if let Some(ratio) = ratio {
             labels = labels.with("ratio", ratio.to_string());
         }
-        let (source, kind) = (SOURCE.to_owned(), "sampled".to_owned());
+        let (source, kind) = (self.source.clone(), "sampled".to_owned());
         self.events.push(Event { observed_at: clock::now_ns(), source, kind, text, labels });
     }
 }
 
-/// The share of traces (0-1) that are kept, where a span tells it.
-fn told_ratio(told: &Told<'_>) -> Option<f64> {
-    of_trace_state(&told.trace_state).or_else(|| {
-        let ratio = told.attributes.get(Asked::SampledRatio)?.number()?;
-        (0.0..=1.0).contains(&ratio).then_some(ratio)
-    })
+/// What chose which traces are kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Sampler {
+    /// A share of them, 0-1.
+    Ratio(f64),
+    /// Anything else.
+    Other,
+}
+
+/// What a span tells of it.
+fn told_sampler(told: &Told<'_>) -> Option<Sampler> {
+    let attributes = &told.attributes;
+    if attributes.has(Asked::TailPolicy) {
+        // Whatever was kept before, it chose once more.
+        return Some(Sampler::Other);
+    }
+    let share = |what| attributes.get(what)?.number().filter(|ratio| (0.0..=1.0).contains(ratio));
+    if let Some(ratio) = of_trace_state(&told.trace_state).or_else(|| share(Asked::SampledRatio)) {
+        return Some(Sampler::Ratio(ratio));
+    }
+    // Jaeger's: what the parameter means depends on the type (its documentation, "Sampling"). Of a rate limiter it is a
+    // number of traces a second.
+    match attributes.text(Asked::SamplerType).as_deref() {
+        Some("const") => {
+            let is_all = attributes.text(Asked::SamplerParam).is_none_or(|param| matches!(&*param, "1" | "true"));
+            return Some(if is_all { Sampler::Ratio(1.0) } else { Sampler::Other });
+        }
+        Some("probabilistic") => return Some(share(Asked::SamplerParam).map_or(Sampler::Other, Sampler::Ratio)),
+        Some(_) => return Some(Sampler::Other),
+        None => {}
+    }
+    attributes.has(Asked::Sampler).then_some(Sampler::Other)
 }
 
 /// The share in `tracestate`'s entry of OpenTelemetry: `th` is a threshold of 56 bits as hex digits of which trailing zeros are left
@@ -191,6 +226,44 @@ mod tests {
         );
         assert_eq!((events[1].labels.get("service"), events[1].labels.get("ratio")), (Some("cart"), None));
         assert!(sampling.events(now).is_empty());
+    }
+
+    #[test]
+    fn what_samplers_are_set_to_means_what_their_kind_says() {
+        let text = |text: &'static str| Value::Text(Cow::Borrowed(text));
+        let ratio = |ratio| Some(Sampler::Ratio(ratio));
+        for (kind, param, trace_state, expected) in [
+            (Some(text("const")), Some(Value::Flag(true)), "", ratio(1.0)),
+            (Some(text("const")), Some(Value::Whole(1)), "", ratio(1.0)),
+            (Some(text("const")), Some(Value::Double(1.0)), "", ratio(1.0)),
+            (Some(text("const")), None, "", ratio(1.0)),
+            (Some(text("const")), Some(Value::Flag(false)), "", Some(Sampler::Other)),
+            (Some(text("probabilistic")), Some(Value::Double(0.25)), "", ratio(0.25)),
+            (Some(text("probabilistic")), Some(text("1")), "", ratio(1.0)),
+            (Some(text("ratelimiting")), Some(Value::Double(0.5)), "", Some(Sampler::Other)),
+            (Some(text("ratelimiting")), Some(Value::Double(1.0)), "ot=th:0", ratio(1.0)),
+            (None, Some(Value::Double(0.5)), "", None),
+            (None, None, "", None),
+        ] {
+            let case = format!("{kind:?} {param:?} {trace_state}");
+            let mut told = Told { trace_state: Cow::Borrowed(trace_state), ..span(1, None, 2) };
+            for (key, value) in [("sampler.type", kind), ("sampler.param", param)] {
+                value.into_iter().for_each(|value| told.attributes.put(key, value));
+            }
+            assert_eq!(told_sampler(&told), expected, "{case}");
+            let mut sampling = Sampling::default();
+            sampling.look("s", &told, Instant::now());
+            assert_eq!(
+                sampling.events(Instant::now()).is_empty(),
+                matches!(expected, None | Some(Sampler::Ratio(1.0)))
+            );
+            told.attributes.put("tailsampling.policy", Value::Text(Cow::Borrowed("slow")));
+            assert_eq!(told_sampler(&told), Some(Sampler::Other), "{case}");
+        }
+        let mut all = span(1, None, 2);
+        all.attributes.put("sampling.ratio", Value::Whole(1));
+        all.attributes.put("sampling.rule", Value::Text(Cow::Borrowed("all")));
+        assert_eq!(told_sampler(&all), ratio(1.0));
     }
 
     #[test]

@@ -10,11 +10,13 @@ use crate::bounds::{DIGEST_TEXT_BYTES_MAX, STATEMENT_BYTES_MAX, TEXT_BYTES_MAX, 
 use crate::span_names;
 use crate::statement::Reading;
 
-/// What every row of this crate has as its source.
-pub const SOURCE: &str = "otlp";
+/// Of a span's flags: that it is told whether its parent is of another process, and that it is
+/// (`opentelemetry/proto/trace/v1/trace.proto`, `SpanFlags`).
+const PARENT_IS_REMOTE: u64 = 0x300;
 
 /// Kinds of spans by their number in OTLP.
 pub const KINDS: [&str; 6] = ["internal", "internal", "server", "client", "producer", "consumer"];
+const INTERNAL: u64 = 1;
 const SERVER: u64 = 2;
 const CLIENT: u64 = 3;
 const PRODUCER: u64 = 4;
@@ -41,6 +43,8 @@ pub struct Told<'a> {
     pub name: Cow<'a, str>,
     /// Its kind's number.
     pub kind: u64,
+    /// Its flags.
+    pub flags: u64,
     /// When it began, nanoseconds since the Unix epoch.
     pub start_ns: u64,
     /// When it ended.
@@ -51,11 +55,18 @@ pub struct Told<'a> {
     pub attributes: Attributes<'a>,
 }
 
-/// The row of a span of `service`.
+impl Told<'_> {
+    /// Whether nothing in its own process led to it.
+    fn is_local_root(&self) -> bool {
+        self.parent_id.is_none() || self.flags & PARENT_IS_REMOTE == PARENT_IS_REMOTE
+    }
+}
+
+/// The row of a span of `service` that came to `source`.
 ///
 /// # Errors
 /// Why it is rejected, in words.
-pub fn row(service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
+pub fn row(source: &str, service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
     let (Some(trace_id), Some(span_id)) = (told.trace_id, told.span_id) else {
         return Err("a span without a trace id of 16 bytes and a span id of 8");
     };
@@ -78,7 +89,7 @@ pub fn row(service: &str, told: &Told<'_>) -> Result<rows::Span, &'static str> {
     Ok(rows::Span {
         started_at,
         duration_ns: i64::try_from(told.end_ns - told.start_ns).unwrap_or(i64::MAX),
-        source: SOURCE.to_owned(),
+        source: source.to_owned(),
         service: cut(service, TEXT_BYTES_MAX).to_owned(),
         trace_id: hex(&trace_id),
         span_id: Some(hex(&span_id)),
@@ -102,6 +113,11 @@ fn resource(told: &Told<'_>) -> &'static str {
     if told.kind == SERVER {
         return if has(Asked::Messaging) { "queue" } else { "request" };
     }
+    if told.kind == CONSUMER && told.is_local_root() {
+        // What a message sets off; to receive one is to wait for it.
+        let is_receive = told.attributes.text(Asked::Operation).as_deref() == Some("receive");
+        return if is_receive { "queue" } else { "request" };
+    }
     if has(Asked::DatabaseSystem) || has(Asked::Statement) || has(Asked::Pool) {
         let system = told.attributes.text(Asked::DatabaseSystem).unwrap_or_default();
         if !has(Asked::Statement) && (has(Asked::Pool) || says_checkout(&told.name, true)) {
@@ -112,7 +128,13 @@ fn resource(told: &Told<'_>) -> &'static str {
     if is_messaging {
         return "queue";
     }
-    if told.kind == CLIENT && (has(Asked::Http) || has(Asked::Rpc)) {
+    let is_http = has(Asked::Http) || has(Asked::HttpAddress);
+    if told.kind == CLIENT && (is_http || has(Asked::Rpc)) {
+        return "http";
+    }
+    // Where the kind is left out it is `internal`, or none.
+    let asks = has(Asked::HttpAddress) || (has(Asked::Http) && has(Asked::Peer));
+    if matches!(told.kind, 0 | INTERNAL) && asks && !has(Asked::HttpServer) {
         return "http";
     }
     if says_checkout(&told.name, false) { "pool" } else { "other" }

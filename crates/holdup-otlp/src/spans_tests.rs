@@ -102,7 +102,8 @@ fn what_a_span_is_time_in() {
             Some("kafka"),
             Some("k"),
         ),
-        (5, "orders process", &[], "queue", None, None),
+        (5, "orders process", &[], "request", None, None),
+        (5, "orders receive", &[("messaging.operation.type", "receive")], "queue", None, None),
         (3, "orders receive", &[("messaging.system", "rabbitmq")], "queue", Some("rabbitmq"), None),
         (1, "connection_pool.checkout", &[("db.client.connection.pool.name", "main")], "pool", None, None),
         (3, "connect", &[("db.system", "mysql"), ("net.peer.name", "db1")], "pool", Some("mysql"), Some("db1")),
@@ -118,12 +119,31 @@ fn what_a_span_is_time_in() {
             Some("mysql"),
             None,
         ),
+        (
+            1,
+            "ask prices",
+            &[("http.url", "http://prices/1"), ("net.peer.name", "prices")],
+            "http",
+            Some("prices"),
+            Some("prices"),
+        ),
+        (0, "GET", &[("http.method", "GET"), ("peer.service", "prices")], "http", Some("prices"), Some("prices")),
+        // A server's own layers tell of the request that is served.
+        (
+            1,
+            "middleware",
+            &[("http.method", "GET"), ("http.route", "/a"), ("http.url", "http://me/a")],
+            "other",
+            None,
+            None,
+        ),
+        (1, "handler", &[("http.request.method", "GET")], "other", None, None),
         (1, "swimming pool", &[], "other", None, None),
         (1, "render", &[], "other", None, None),
         (9, "odd", &[], "other", None, None),
     ];
     for (kind, name, attributes, resource, system, peer) in cases {
-        let row = row("shop", &told(*kind, name, attributes)).unwrap();
+        let row = row("otlp", "shop", &told(*kind, name, attributes)).unwrap();
         assert_eq!(
             (row.resource.as_str(), row.system.as_deref(), row.peer.as_deref()),
             (*resource, *system, *peer),
@@ -133,11 +153,25 @@ fn what_a_span_is_time_in() {
 }
 
 #[test]
+fn a_message_that_begins_something_is_a_request() {
+    for (parent_id, flags, resource) in [
+        (None, 0, "request"),
+        (Some([9; 8]), 0x301, "request"),
+        // Its parent is of the same process, or it is not told.
+        (Some([9; 8]), 0x101, "queue"),
+        (Some([9; 8]), 0, "queue"),
+    ] {
+        let told = Told { parent_id, flags, ..told(5, "orders process", &[("messaging.system", "kafka")]) };
+        assert_eq!(row("otlp", "shop", &told).unwrap().resource, resource, "{parent_id:?} {flags:x}");
+    }
+}
+
+#[test]
 fn a_row_has_what_was_told() {
     let mut told =
         told(3, "SELECT shop", &[("db.system", "mariadb"), ("db.statement", "SELECT a FROM t WHERE id = 42")]);
     told.parent_id = Some([9; 8]);
-    let row = row("shop", &told).unwrap();
+    let row = row("otlp", "shop", &told).unwrap();
     assert_eq!((row.started_at, row.duration_ns), (1_700_000_000_000_000_000, 20_000_000));
     assert_eq!(row.trace_id, "abababababababababababababababab");
     assert_eq!(row.span_id.as_deref(), Some("01020304050607ff"));
@@ -160,7 +194,7 @@ fn a_statement_has_the_digest_that_its_server_is_watched_with() {
     ] {
         for key in ["db.system", "db.system.name"] {
             let told = told(3, statement, &[(key, system), ("db.query.text", statement)]);
-            let row = row("shop", &told).unwrap();
+            let row = row("otlp", "shop", &told).unwrap();
             assert_eq!(row.digest, Some(holdup_sql::digest(statement, dialect)), "{system} {statement}");
             assert_eq!(row.digest_text, Some(holdup_sql::digest_text(statement, dialect)));
         }
@@ -190,7 +224,7 @@ fn no_value_of_a_statement_or_a_url_is_kept() {
         (2, "GET /x/s3cret0815", &[]),
         (1, "load user=s3cret", &[]),
     ] {
-        let row = row("shop", &told(kind, name, attributes)).unwrap();
+        let row = row("otlp", "shop", &told(kind, name, attributes)).unwrap();
         assert!(!format!("{row:?}").contains("s3cret"), "{row:?}");
     }
     for (name, attributes) in [
@@ -201,7 +235,7 @@ fn no_value_of_a_statement_or_a_url_is_kept() {
         ("GET /users/4711", &[("http.method", "GET")]),
         ("job 4711", &[]),
     ] {
-        let row = row("shop", &told(3, name, attributes)).unwrap();
+        let row = row("otlp", "shop", &told(3, name, attributes)).unwrap();
         assert!(!row.name.contains("4711"), "{row:?}");
     }
 }
@@ -214,7 +248,7 @@ fn texts_are_bounded() {
         &long,
         &[("db.system", "mysql"), ("db.statement", &long), ("server.address", &long), ("server.port", &long)],
     );
-    let row = row(&long, &told).unwrap();
+    let row = row("otlp", &long, &told).unwrap();
     let kept = row.service.len()
         + row.name.len()
         + row.digest_text.as_deref().map_or(0, str::len)
@@ -225,7 +259,7 @@ fn texts_are_bounded() {
 #[test]
 fn what_is_no_span_is_rejected() {
     let good = told(2, "x", &[]);
-    assert!(row("", &good).is_ok());
+    assert!(row("otlp", "", &good).is_ok());
     for bad in [
         Told { trace_id: None, ..good.clone() },
         Told { span_id: None, ..good.clone() },
@@ -233,6 +267,6 @@ fn what_is_no_span_is_rejected() {
         Told { start_ns: u64::MAX, end_ns: u64::MAX, ..good.clone() },
         Told { end_ns: good.start_ns - 1, ..good.clone() },
     ] {
-        assert!(row("", &bad).is_err());
+        assert!(row("otlp", "", &bad).is_err());
     }
 }

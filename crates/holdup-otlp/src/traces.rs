@@ -87,6 +87,7 @@ fn span(bytes: &[u8]) -> Result<Told<'_>, Malformed> {
                     attributes.put(key, value)
                 })?;
             }
+            16 => told.flags = value.number(),
             15 => Fields(value.bytes().unwrap_or_default()).each(|number, value| {
                 if number == 3 {
                     told.status = value.number();
@@ -191,6 +192,7 @@ fn span_json<'a>(json: &mut Json<'a>) -> Result<Told<'a>, Malformed> {
             "kind" => told.kind = json.one_of(&KIND_NAMES)?,
             "startTimeUnixNano" => told.start_ns = json.whole()?,
             "endTimeUnixNano" => told.end_ns = json.whole()?,
+            "flags" => told.flags = json.whole()?,
             "attributes" => {
                 let attributes = &mut told.attributes;
                 json.array(|json| key_value_json(json, Attributes::wants, |key, value| attributes.put(key, value)))?;

@@ -34,6 +34,8 @@ fn protobuf() -> Vec<u8> {
     put_bytes(&mut status, 2, b"why");
     put_number(&mut status, 3, 2);
     put_bytes(&mut span, 15, &status);
+    span.extend([0x85, 1]);
+    span.extend(257_u32.to_le_bytes());
     put_number(&mut span, 99, 7);
     let (mut scope, mut of_resource, mut resource, mut body) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     put_bytes(&mut scope, 2, &span);
@@ -62,7 +64,7 @@ fn both_encodings_tell_the_same() {
             count += 1;
             assert_eq!((service, &*told.name, &*told.trace_state), ("shop", "SELECT shop", "ot=th:8"));
             assert_eq!((told.trace_id, told.span_id, told.parent_id), (Some([0xab; 16]), Some([1; 8]), Some([2; 8])));
-            assert_eq!((told.kind, told.status), (3, 2));
+            assert_eq!((told.kind, told.status, told.flags), (3, 2, 257));
             assert_eq!((told.start_ns, told.end_ns), (1_700_000_000_000_000_001, 1_700_000_000_000_000_009));
             assert_eq!(told.attributes.text(Asked::DatabaseSystem).as_deref(), Some("mysql"));
             assert_eq!(told.attributes.text(Asked::PeerPort).as_deref(), Some("3306"));

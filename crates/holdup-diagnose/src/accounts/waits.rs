@@ -80,6 +80,7 @@ impl<'a> AppAccount<'a> {
 fn rank(source: &str) -> u8 {
     match source {
         "otlp" => 0,
+        _ if source.starts_with("otlp:") => 0,
         "server_timing" => 2,
         _ => 1,
     }
@@ -108,8 +109,9 @@ pub(crate) fn account_of<'a>(spans: impl Iterator<Item = &'a Span>) -> Option<Ap
         above
     };
     let requests = spans.iter().copied().filter(|s| s.resource == "request");
-    // The outermost is the longest: a neighbour's, or a handler's below a gateway, lies within it.
-    let request = requests.max_by_key(|s| s.duration_ns);
+    // The outermost is the longest: a neighbour's, or a handler's below a gateway, lies within it. What a message set off goes
+    // on by itself, and is the request only where nothing else is.
+    let request = requests.max_by_key(|s| (s.kind != "consumer", s.duration_ns));
     let mut waits = Vec::new();
     for span in spans {
         let Some(resource) = Resource::of(&span.resource) else { continue };
@@ -223,6 +225,18 @@ mod tests {
         spans.extend([span("r", None, "request", 0, 60), span("a", Some("r"), "database", 5, 44)]);
         let account = account_of(spans.iter()).unwrap();
         assert_eq!((account.request_ms(), account.waited_ms(Resource::Database)), (Some(60.0), 44.0));
+    }
+
+    #[test]
+    fn what_a_message_sets_off_is_not_the_request_that_sent_it() {
+        let mut spans = vec![span("r", None, "request", 0, 20), span("c", Some("p"), "request", 30, 500)];
+        spans[1].kind = "consumer".into();
+        for span in &mut spans {
+            span.source = "otlp:127.0.0.1:14318".into();
+        }
+        spans.push(Span { source: "log:app.log".into(), ..span("l", None, "request", 0, 22) });
+        assert_eq!(account_of(spans.iter()).unwrap().request_ms(), Some(20.0));
+        assert_eq!(account_of(spans[1..2].iter()).unwrap().request_ms(), Some(500.0));
     }
 
     #[test]

@@ -14,7 +14,6 @@ use holdup_recording::Labels;
 use holdup_recording::rows::Sample;
 
 use crate::bounds::{DELTA_SERIES_MAX, TEXT_BYTES_MAX, cut};
-use crate::spans::SOURCE;
 use crate::{Encoding, Malformed};
 
 /// What kind of metric it is.
@@ -96,11 +95,12 @@ fn resource_label(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Puts the samples of a point into `samples`.
+/// Puts the samples of a point that came to `source` into `samples`.
 ///
 /// # Errors
 /// Why it is rejected, in words; then none is put.
 pub fn samples(
+    source: &str,
     resource: &Labels,
     metric: &Metric<'_>,
     point: &Point<'_>,
@@ -126,7 +126,7 @@ pub fn samples(
     }
     let mut put = |suffix: &str, labels: Labels, value: f64| {
         let metric = format!("{name}{suffix}");
-        samples.push(Sample { observed_at: at, window_ns: 0, source: SOURCE.to_owned(), metric, labels, value });
+        samples.push(Sample { observed_at: at, window_ns: 0, source: source.to_owned(), metric, labels, value });
     };
     if matches!(metric.kind, Kind::Gauge | Kind::Sum) {
         put("", labels, point.value);

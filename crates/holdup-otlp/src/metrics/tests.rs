@@ -7,7 +7,7 @@ fn all(encoding: Encoding, body: &[u8]) -> (Vec<Sample>, Vec<&'static str>, bool
     let (mut found, mut rejected, mut is_delta) = (Vec::new(), Vec::new(), false);
     each_point(encoding, body, &mut |labels, metric, point| {
         is_delta |= metric.is_delta;
-        rejected.extend(samples(labels, metric, point, &mut found).err());
+        rejected.extend(samples("otlp", labels, metric, point, &mut found).err());
     })
     .unwrap();
     (found, rejected, is_delta)

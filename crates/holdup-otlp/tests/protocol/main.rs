@@ -11,7 +11,7 @@ use holdup_otlp::{Bounds, Receiver};
 
 /// A receiver with these bounds, on a free port.
 fn receiver(bounds: Bounds) -> (Receiver, SocketAddr) {
-    let receiver = Receiver::start(&[SocketAddr::from(([127, 0, 0, 1], 0))], bounds).expect("a free port");
+    let receiver = Receiver::start("otlp", &[SocketAddr::from(([127, 0, 0, 1], 0))], bounds).expect("a free port");
     let address = receiver.addresses()[0];
     (receiver, address)
 }
