@@ -21,3 +21,4 @@ mod turn;
 
 pub use capture::{Capture, Options, RoundTrip, Totals, Vantage};
 pub use speech::Protocol;
+pub use statement::OWN;

@@ -11,7 +11,7 @@ const KEPT_MAX: usize = 8192;
 const TEXT_BYTES_MAX: usize = 4096;
 
 /// What holdup's own collectors put in front of each statement of theirs.
-const OWN: &[u8] = b"/* holdup */";
+pub const OWN: &str = "/* holdup */";
 
 /// A statement without its literals.
 #[derive(Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Statements {
                 statement
             }
         };
-        let is_own = sql.trim_ascii_start().starts_with(OWN);
+        let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
         Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own }
     }
 }

@@ -281,6 +281,7 @@ fn put(out: &mut Out<'_>, totals: &Totals) {
         ("wire_bytes_total", totals.bytes),
         ("wire_connections_total", totals.connections),
         ("wire_exchanges_total", totals.exchanges),
+        ("wire_own_exchanges_total", totals.own_exchanges),
         ("wire_exchanges_lost_total", totals.lost_exchanges),
         ("wire_retransmitted_segments_total", totals.retransmitted),
         ("wire_gaps_total", totals.gaps),
@@ -293,6 +294,15 @@ fn put(out: &mut Out<'_>, totals: &Totals) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What the collectors put in front of their statements is what is known as holdup's own.
+    #[test]
+    fn own_statements_are_known() {
+        let declared = format!("MARKER: &str = {:?};", holdup_capture::OWN);
+        for source in [include_str!("mysql/server.rs"), include_str!("postgres/server.rs")] {
+            assert!(source.contains(&declared), "{declared}");
+        }
+    }
 
     /// Loss is a gap each time it grows, and what was read stands beside it.
     #[test]

@@ -9,6 +9,7 @@ mod process;
 mod prometheus;
 mod threads;
 mod tracepoints;
+mod wire;
 
 use std::path::{Path, PathBuf};
 

@@ -10,6 +10,7 @@ mod examples;
 mod freeze;
 mod full_disk;
 mod generator;
+mod import;
 mod incident_c;
 mod lab;
 mod mariadb;

@@ -225,6 +225,7 @@ fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample
         ("wire_bytes_total", totals.bytes),
         ("wire_connections_total", totals.connections),
         ("wire_exchanges_total", totals.exchanges),
+        ("wire_own_exchanges_total", totals.own_exchanges),
         ("wire_exchanges_lost_total", totals.lost_exchanges),
         ("wire_retransmitted_segments_total", totals.retransmitted),
         ("wire_gaps_total", totals.gaps),

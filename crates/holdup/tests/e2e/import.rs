@@ -1,0 +1,57 @@
+//! A capture of packets as a person imports it: from a pipe, with a way on that is true.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use crate::program::{finish, holdup};
+
+/// A classic capture file of IP packets, with one statement of a connection that was open before, answered after 5 ms.
+fn capture(port: u16) -> Vec<u8> {
+    let head = [0xa1b2_c3d4_u32, 0x0002_0004, 0, 0, 65_535, 101];
+    let mut bytes: Vec<u8> = head.iter().flat_map(|number| number.to_ne_bytes()).collect();
+    // Major and minor are two numbers of two bytes.
+    bytes[4..8].copy_from_slice(&[2_u16.to_ne_bytes(), 4_u16.to_ne_bytes()].concat());
+    let statement = b"\x09\0\0\0\x03SELECT 7";
+    let ok = b"\x07\0\0\x01\0\0\0\x02\0\0\0";
+    let asked = (0_u32, 1_u8, [40_000, port], [0, 50], &statement[..]);
+    let answered = (5_000, 2, [port, 40_000], [50, statement.len() as u32], &ok[..]);
+    for (us, from, ports, numbers, payload) in [asked, answered] {
+        let length = 40 + payload.len();
+        let mut packet = vec![0x45, 0];
+        packet.extend((length as u16).to_be_bytes());
+        packet.extend([0, 0, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, 3 - from]);
+        packet.extend(ports.iter().flat_map(|port| port.to_be_bytes()));
+        packet.extend(numbers.iter().flat_map(|number| number.to_be_bytes()));
+        packet.extend([0x50, 0x10, 1, 0, 0, 0, 0, 0]);
+        packet.extend(payload);
+        bytes.extend([1_700_000_000, us, length as u32, length as u32].iter().flat_map(|number| number.to_ne_bytes()));
+        bytes.extend(packet);
+    }
+    bytes
+}
+
+#[test]
+fn a_capture_from_a_pipe() {
+    // A second server's port is known, too.
+    for port in [3306, 3307] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = holdup(["import", "-", "-o", "db", "--json"]);
+        let mut child = command.current_dir(dir.path()).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&capture(port)).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success());
+        let found = String::from_utf8(output.stdout).unwrap();
+        assert!(found.contains("SELECT ?"), "{port}: {found}");
+    }
+}
+
+#[test]
+fn what_can_be_done_with_it_is_said() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("db.pcap"), capture(3306)).unwrap();
+    let done = finish(holdup(["import", "db.pcap", "-o", "db"]).current_dir(dir.path()), 60);
+    assert_eq!(done.code(), Some(0), "{}", done.stderr);
+    assert!(done.stdout.contains("1 exchanges") && done.stdout.contains("SELECT ?"), "{}", done.stdout);
+    assert!(done.stderr.contains("db/exchanges.parquet") && dir.path().join("db/exchanges.parquet").exists());
+    assert!(!done.stderr.contains("holdup diagnose"), "it finds no requests in it: {}", done.stderr);
+}
