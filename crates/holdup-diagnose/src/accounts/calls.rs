@@ -89,6 +89,14 @@ impl Call<'_> {
         of_client.or_else(loopback).map(|(e, front)| ms(e.done_at - front.later(e.request_at)))
     }
 
+    /// The digest of its statement: by its packets, which have the text of what was prepared, too; else by the server, if that
+    /// keeps the text: where it doesn't, words in brackets stand for it.
+    pub fn digest(&self) -> Option<&str> {
+        let of_wire = self.server.or(self.client).and_then(|e| e.digest.as_deref());
+        let of_server = self.execution.filter(|s| !s.digest_text.starts_with('('));
+        of_wire.or(of_server.map(|s| s.digest.as_str()))
+    }
+
     /// The longest that any account gives it, milliseconds.
     pub fn longest_ms(&self) -> f64 {
         let known = [self.called_ms(), self.served_ms(), self.execution_ms()];

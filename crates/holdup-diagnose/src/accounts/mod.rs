@@ -5,6 +5,7 @@
 //! - `split`, [`account`]: both held against each other, and the client's account around them.
 //! - `around`: what only the stretch as a whole tells, such as a queue's length.
 //! - `between`: what is left between two accounts, and what would tell whose it is.
+//! - `whose`: whether a statement is one of the requests'.
 //! - `kept`: whether the traces that were kept are all, some, or only the slow ones.
 //! - `little`: the amounts against sampled counts, by Little's law.
 //! - `bands`: the ledger's rows from joined requests.
@@ -29,6 +30,7 @@ pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod waits;
+mod whose;
 
 use holdup_recording::Recording;
 use holdup_recording::rows::{Request, Span};
@@ -44,6 +46,7 @@ pub use kept::Kept;
 pub use owner::{Amounts, Owner};
 pub(crate) use waits::Resource;
 use waits::{AppAccount, account_of};
+pub(crate) use whose::is_of_requests;
 
 use crate::signals::View;
 use crate::signals::client::{is_latency, response_ms};

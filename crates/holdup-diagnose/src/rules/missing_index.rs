@@ -1,6 +1,7 @@
 //! A statement of the requests goes through many rows for each one that it needs, without an index.
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use crate::accounts;
 use crate::case::Case;
 use crate::signals::latency::Origin;
 use crate::signals::{Executed, Missing, View};
@@ -129,8 +130,12 @@ fn reads_too_much(of: &Executed) -> bool {
         && of.no_index >= WITHOUT * of.calls
 }
 
-/// Whether it runs as often as requests of an operation do that take at least as long.
+/// Whether requests run it, where they can be followed into the database; else whether it runs as often as requests of an operation
+/// do that take at least as long.
 fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
+    if let Some(is_theirs) = accounts::is_of_requests(case, &of.digest) {
+        return is_theirs;
+    }
     let each_ms = of.seconds / of.calls * 1e3;
     match case.origin {
         Origin::Client => {
@@ -270,6 +275,7 @@ fn columns(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::accounts::testing::{ALL, Injected, Told, made};
     use crate::signals::testing::Made;
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
@@ -308,6 +314,26 @@ mod tests {
             .requests(50, 400)
             .digest("SELECT COUNT(*) FROM orders", |s| (50 * s, 17_500 * s, 10_000_000 * s, 50 * s, 50 * s));
         assert_eq!(whole.explains(&RULE), Some(0.0), "no index helps it");
+    }
+
+    #[test]
+    fn somebody_elses_scans_are_not_the_requests_however_often_they_run() {
+        let waits = Injected { admission: 60.0, ..Injected::default() };
+        // As many as there are requests, of 55 ms, from when requests are slow.
+        let scans = |recorded: Made| {
+            recorded.digest(TEXT, |s| {
+                let n = accounts::testing::RATE * (s - accounts::testing::CALM_S).max(0);
+                (n, n * 55, n * 200_000, n, n)
+            })
+        };
+        assert_eq!(scans(made(waits, ALL)).explains(&RULE), Some(0.0));
+        // By their rate alone they might be theirs; and what requests run is.
+        let untold = Told { executions: false, wire: (false, false), ..ALL };
+        assert!(scans(made(waits, untold)).explains(&RULE).is_some_and(|ms| ms > 40.0));
+        let theirs = made(waits, ALL).tables(|tables| {
+            tables.statements.rows.iter_mut().for_each(|row| row.digest = TEXT.into());
+        });
+        assert!(scans(theirs).explains(&RULE).is_some_and(|ms| ms > 40.0));
     }
 
     #[test]

@@ -7,7 +7,7 @@ mod tests;
 use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
-use crate::accounts;
+use crate::accounts::{self, Owner};
 use crate::case::Case;
 use crate::signals::latency::Origin;
 use crate::signals::{Gauge, Missing, View};
@@ -74,7 +74,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
     // The nearest account first: without a network in it, then with one, then by count alone.
     let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
-    let Some(explains_ms) = gaps.or(little) else {
+    // Those are of all statements, also of others' than the requests; where single requests can be followed they are not.
+    let followed = case.accounts().mean_ms(Owner::AdmissionQueue).filter(|ms| wire.is_some() || *ms > 0.0);
+    let Some(explains_ms) = followed.or(gaps).or(little) else {
         let what = "the wait between app and database, seen from both sides";
         return timing::clear_by_bound(case, "the pool's queue included").ok_or_else(|| Missing::new(what, ENABLE));
     };

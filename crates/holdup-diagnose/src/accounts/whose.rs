@@ -1,0 +1,31 @@
+//! Whose a statement is: one of the requests under diagnosis, or of somebody else who uses the same server.
+
+use super::{SPEAKS, Sources, trace_of};
+use crate::case::Case;
+
+/// So many requests that were followed into the database, and none ran it, say that none does.
+const LEAST: usize = 20;
+
+/// Whether requests of the stretch run statements of `digest`; none if too few can be followed to tell, or the server does not
+/// say what one of their calls was.
+pub(crate) fn is_of_requests(case: &Case<'_>, digest: &str) -> Option<bool> {
+    let accounts = case.accounts();
+    let joined: Vec<u128> =
+        accounts.all.iter().filter(|a| a.is_joined && a.calls > 0).filter_map(|a| trace_of(a.request)).collect();
+    if joined.len() < LEAST || accounts.joined_ratio() < SPEAKS {
+        return None;
+    }
+    runs(case.sources(), &joined, digest)
+}
+
+fn runs(sources: &Sources<'_>, traces: &[u128], digest: &str) -> Option<bool> {
+    let mut is_known = true;
+    for call in traces.iter().flat_map(|trace| sources.calls().of_trace(*trace)) {
+        match call.digest() {
+            Some(of_call) if of_call == digest => return Some(true),
+            Some(_) => {}
+            None => is_known = false,
+        }
+    }
+    is_known.then_some(false)
+}
