@@ -1,7 +1,8 @@
 //! `holdup doctor`: what can be seen from here, what can't, and what would change it; and what is set on this host against
 //! the advice of the vendors of the servers on it. Nothing is measured.
 
-use holdup_collect::discover;
+use holdup_capture::Protocol;
+use holdup_collect::discover::{self, Kind};
 use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::audit;
@@ -54,6 +55,8 @@ struct Server {
     process: String,
     watch: String,
     note: String,
+    /// Of a database: its packets as a further source.
+    packets: Option<Source>,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
@@ -68,7 +71,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
         if !server.watch.is_empty() && !twice && !report.proposal.contains(&server.watch) {
             report.proposal.push(server.watch.clone());
         }
+        let packets = wire_address(server.kind, server.port).map(|address| source(&address));
         report.servers.push(Server {
+            packets,
             port: server.port,
             pid: server.pid,
             process: server.process,
@@ -100,6 +105,25 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     print(&report);
     Ok(())
+}
+
+/// Its packets as `--watch` has them; none if it is no database whose protocol is understood.
+fn wire_address(kind: Kind, port: u16) -> Option<String> {
+    let protocol = match kind {
+        Kind::Mysql => Protocol::Mysql,
+        Kind::Postgres => Protocol::Postgres,
+        Kind::Prometheus | Kind::Process => return None,
+    };
+    let is_known = Protocol::of_port(port) == Some(protocol);
+    Some(if is_known { format!("wire:{port}") } else { format!("wire:{port}={}", protocol.name()) })
+}
+
+/// Whether the one source of `address` could be used.
+fn source(address: &str) -> Source {
+    let probed = watch::collector(address, &Options::default()).and_then(|mut collector| collector.probe());
+    let why = probed.err().map(|error| error.to_string());
+    let state = if why.is_none() { CoverageState::Complete } else { CoverageState::Absent };
+    Source { source: address.to_owned(), state, why, enable: None }
 }
 
 /// Notes on what this host, the processes of its servers and the sources that were asked for say of their settings. What can't
@@ -149,6 +173,12 @@ fn print(report: &Report) {
         if !server.note.is_empty() {
             outln!("         {}", server.note);
         }
+        if let Some(packets) = &server.packets {
+            match &packets.why {
+                None => outln!("         also: --watch {} (its packets, which may be read here)", packets.source),
+                Some(why) => outln!("         also: {why}"),
+            }
+        }
     }
     if !report.notes.is_empty() {
         outln!("\n{bold}Set against the vendors' advice{bold:#} (whether it matters shows only under load)");
@@ -166,4 +196,23 @@ fn print(report: &Report) {
         outln!("\nPut an account in place of USER; docs/security.md has the grants it needs, one by one.");
     }
     outln!("\n{bold}To watch all of it{bold:#}\n  holdup watch {} --for 60s", list.join(" "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_of_databases_alone() {
+        let address = wire_address;
+        assert_eq!(address(Kind::Mysql, 3306).as_deref(), Some("wire:3306"));
+        assert_eq!(address(Kind::Postgres, 6432).as_deref(), Some("wire:6432=postgresql"));
+        assert_eq!(address(Kind::Mysql, 5432).as_deref(), Some("wire:5432=mysql"), "whatever its usual owner speaks");
+        assert_eq!((address(Kind::Process, 3306), address(Kind::Prometheus, 9100)), (None, None));
+        // Each is understood: only rights may be missing.
+        for (kind, port) in [(Kind::Mysql, 3306), (Kind::Postgres, 6432)] {
+            let told = source(&address(kind, port).unwrap());
+            assert!(told.why.is_none_or(|why| why.contains("packets")), "{}", told.source);
+        }
+    }
 }
