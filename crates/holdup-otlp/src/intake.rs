@@ -12,7 +12,7 @@ use holdup_recording::rows::{Sample, Span};
 use holdup_recording::{Batch, Labels, clock};
 
 use crate::bounds::Bounds;
-use crate::metrics::{self, Totals};
+use crate::metrics::{self, Known, Totals};
 use crate::protobuf::{put_bytes, put_number};
 use crate::refusal::Refusal;
 use crate::sampling::Sampling;
@@ -29,6 +29,7 @@ pub struct Intake {
     bounds: Bounds,
     waiting: Mutex<Waiting>,
     sampling: Mutex<Sampling>,
+    known: Mutex<Known>,
 }
 
 #[derive(Debug, Default)]
@@ -117,7 +118,7 @@ impl Intake {
     /// With nothing taken yet. Its rows are of `source`.
     pub fn new(source: &str, bounds: Bounds) -> Self {
         let sampling = Mutex::new(Sampling::new(source));
-        Self { source: source.to_owned(), bounds, waiting: Mutex::default(), sampling }
+        Self { source: source.to_owned(), bounds, waiting: Mutex::default(), sampling, known: Mutex::default() }
     }
 
     /// Its bounds.
@@ -186,20 +187,23 @@ impl Intake {
                     }
                 })?;
             }
-            Signal::Metrics => metrics::each_point(encoding, bytes, &mut |resource, metric, point| {
-                if body.bytes > most {
-                    return body.reject(TOO_MANY);
-                }
-                let into = if metric.is_delta { &mut body.increments } else { &mut body.samples };
-                let before = into.len();
-                match metrics::samples(&self.source, resource, metric, point, into) {
-                    Ok(()) => {
-                        body.items += 1;
-                        body.bytes += into.iter().skip(before).map(sample_bytes).sum::<usize>();
+            Signal::Metrics => {
+                let mut known = lock(&self.known);
+                metrics::each_point(encoding, bytes, &mut |resource, metric, point| {
+                    if body.bytes > most {
+                        return body.reject(TOO_MANY);
                     }
-                    Err(why) => body.reject(why),
-                }
-            })?,
+                    let into = if metric.is_delta { &mut body.increments } else { &mut body.samples };
+                    let before = into.len();
+                    match metrics::samples(&self.source, &mut known, resource, metric, point, into) {
+                        Ok(()) => {
+                            body.items += 1;
+                            body.bytes += into.iter().skip(before).map(sample_bytes).sum::<usize>();
+                        }
+                        Err(why) => body.reject(why),
+                    }
+                })?;
+            }
         }
         Ok(body)
     }

@@ -1,9 +1,10 @@
 //! Bodies of `/v1/metrics` as samples, under the names and labels that a Prometheus endpoint of the same app would have:
 //! `db.client.operation.duration` in seconds is `db_client_operation_duration_seconds_bucket`, `_sum` and `_count`. Points become
 //! samples as they are; that increments (delta temporality) are summed up is the receiver's doing, in [`Totals`], because
-//! only it knows which were taken. Exponential histograms give `_sum` and `_count`: their buckets' bounds change as they go.
+//! only it knows which were taken. Names that rules read, old and new, are in [`Known`]. Exponential histograms give `_sum` and `_count`: their buckets' bounds change as they go.
 
 mod json;
+mod known;
 pub mod naming;
 mod protobuf;
 
@@ -15,6 +16,8 @@ use holdup_recording::rows::Sample;
 
 use crate::bounds::{DELTA_SERIES_MAX, TEXT_BYTES_MAX, cut};
 use crate::{Encoding, Malformed};
+
+pub use known::Known;
 
 /// What kind of metric it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -101,6 +104,7 @@ fn resource_label(key: &str) -> Option<&'static str> {
 /// Why it is rejected, in words; then none is put.
 pub fn samples(
     source: &str,
+    known: &mut Known,
     resource: &Labels,
     metric: &Metric<'_>,
     point: &Point<'_>,
@@ -119,7 +123,7 @@ pub fn samples(
     if point.counts.len() != point.bounds.len() + usize::from(!point.counts.is_empty()) {
         return Err("a histogram whose bounds do not fit its buckets");
     }
-    let name = naming::name(&metric.name, &metric.unit, metric.kind, metric.is_monotonic);
+    let (name, per_unit) = known.name(resource, metric);
     let mut labels = resource.clone();
     for (key, value) in &point.attributes {
         labels = labels.with(&naming::label(cut(key, TEXT_BYTES_MAX)), cut(value, TEXT_BYTES_MAX));
@@ -129,20 +133,20 @@ pub fn samples(
         samples.push(Sample { observed_at: at, window_ns: 0, source: source.to_owned(), metric, labels, value });
     };
     if matches!(metric.kind, Kind::Gauge | Kind::Sum) {
-        put("", labels, point.value);
+        put("", labels, point.value / per_unit);
         return Ok(());
     }
     let mut cumulated = 0_u64;
-    let bounds = point.bounds.iter().map(f64::to_string).chain(["+Inf".to_owned()]);
+    let bounds = point.bounds.iter().map(|bound| (bound / per_unit).to_string()).chain(["+Inf".to_owned()]);
     for (count, bound) in point.counts.iter().zip(bounds) {
         cumulated = cumulated.saturating_add(*count);
         put("_bucket", labels.clone().with("le", bound), cumulated as f64);
     }
     for (quantile, value) in &point.quantiles {
-        put("", labels.clone().with("quantile", quantile.to_string()), *value);
+        put("", labels.clone().with("quantile", quantile.to_string()), *value / per_unit);
     }
     if let Some(sum) = point.sum {
-        put("_sum", labels.clone(), sum);
+        put("_sum", labels.clone(), sum / per_unit);
     }
     put("_count", labels, point.count as f64);
     Ok(())

@@ -5,9 +5,10 @@ use crate::protobuf::{put_bytes, put_number};
 
 fn all(encoding: Encoding, body: &[u8]) -> (Vec<Sample>, Vec<&'static str>, bool) {
     let (mut found, mut rejected, mut is_delta) = (Vec::new(), Vec::new(), false);
+    let mut known = Known::default();
     each_point(encoding, body, &mut |labels, metric, point| {
         is_delta |= metric.is_delta;
-        rejected.extend(samples("otlp", labels, metric, point, &mut found).err());
+        rejected.extend(samples("otlp", &mut known, labels, metric, point, &mut found).err());
     })
     .unwrap();
     (found, rejected, is_delta)
@@ -46,6 +47,28 @@ fn a_histogram_is_what_prometheus_would_have() {
         ]
     );
     assert!(samples.iter().all(|s| s.observed_at == 1_700_000_000_000_000_000 && s.source == "otlp"));
+}
+
+#[test]
+fn milliseconds_under_an_old_name_are_seconds_under_the_new() {
+    let body = metrics(
+        r#"{"name":"http.server.duration","unit":"ms","histogram":{"aggregationTemporality":2,"dataPoints":[
+            {"timeUnixNano":5,"count":3,"sum":250,"bucketCounts":[1,2],"explicitBounds":[25]}]}},
+        {"name":"process.cpu.time","unit":"s","sum":{"isMonotonic":true,"aggregationTemporality":2,"dataPoints":[
+            {"timeUnixNano":5,"asDouble":1.5,"attributes":[{"key":"cpu.mode","value":{"stringValue":"user"}}]}]}}"#,
+    );
+    let (samples, _, _) = all(Encoding::Json, body.as_bytes());
+    let of_shop = "{\"service_name\":\"shop\"}";
+    assert_eq!(
+        shown(&samples),
+        [
+            "http_server_request_duration_seconds_bucket{\"le\":\"0.025\",\"service_name\":\"shop\"} 1".to_owned(),
+            "http_server_request_duration_seconds_bucket{\"le\":\"+Inf\",\"service_name\":\"shop\"} 3".to_owned(),
+            format!("http_server_request_duration_seconds_sum{of_shop} 0.25"),
+            format!("http_server_request_duration_seconds_count{of_shop} 3"),
+            "process_cpu_seconds_total{\"cpu_mode\":\"user\",\"service_name\":\"shop\"} 1.5".to_owned(),
+        ]
+    );
 }
 
 #[test]
