@@ -224,6 +224,10 @@ fn a_rule_without_a_column_it_needs_is_not_judged() {
     ];
     for (name, recording) in fixtures() {
         for (table, column, cause) in needed {
+            // Where the app told of each wait, its metrics are not needed.
+            if cause == "connection_pool_exhausted" && !recording.tables.spans.rows.is_empty() {
+                continue;
+            }
             let mut less = recording.clone();
             match table {
                 "requests" => less.tables.requests.missing.push(column),

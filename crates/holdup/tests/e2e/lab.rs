@@ -22,6 +22,14 @@ fn play(name: &str, out: &Path) -> Value {
     all
 }
 
+/// Of the slow requests nearly all have both accounts, and nearly all of their time has an owner.
+fn joined(verdict: &Value) {
+    let accounts = &verdict["accounts"];
+    let number = |key: &str| accounts[key].as_f64().unwrap();
+    assert!(number("requests") >= 20.0 && number("joined") >= 0.95 * number("requests"), "{}", accounts["text"]);
+    assert!(number("assigned_ratio") >= 0.95, "{}", accounts["text"]);
+}
+
 /// Whether a throttled disk can be made here: FUSE, a loop device, a mount.
 fn can_mount() -> bool {
     // SAFETY: geteuid takes nothing and can't fail.
@@ -87,6 +95,7 @@ fn hidden_queue_is_found_fixed_and_told_from_its_decoy() {
         "{evidence:#?}"
     );
     assert!(has("sessions", &|e| says(e, "sleep")), "sessions shown as Sleep: {evidence:#?}");
+    joined(faulty);
 
     assert_eq!((&all["fixed"]["verdict"], &all["fixed"]["culprit"]), (&"healthy".into(), &Value::Null));
     let decoy = &all["decoy"];
@@ -174,4 +183,28 @@ fn expect_cleared(verdict: &Value, wanted: &[&str]) {
             verdict["not_judged"]
         );
     }
+}
+
+/// Five waits at five known places at once, and each is found again in its own row of the ledger: the lab holds them against `calm`.
+#[test]
+#[holdup_witness::judged(VERDICTS)]
+fn waits_are_found_again_where_they_were_put() {
+    if !mariadb::is_here() {
+        return;
+    }
+    // SAFETY: geteuid takes nothing and can't fail.
+    if unsafe { libc::geteuid() } != 0 {
+        skip("the lab's network namespaces need root");
+        return;
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("lab");
+    let mut command = holdup(["lab", "accounts", "--variant", "calm", "--variant", "all", "--json", "--quiet", "-o"]);
+    let done = finish(command.arg(&out).arg("--labs").arg(root().join("labs")), 400);
+    assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
+    let all = done.json();
+    assert_eq!((&all["all"]["verdict"], &all["all"]["culprit"]), (&"found".into(), &"downstream_slow".into()));
+    joined(&all["all"]);
+    python::check("tables.py", &["calm", "all"].map(|variant| out.join(variant)));
 }
