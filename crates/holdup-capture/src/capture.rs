@@ -148,7 +148,7 @@ impl Capture {
         for connection in connections.values_mut() {
             connection.speech.quiet(now.saturating_sub(QUIET_NS), &mut Yield { statements, turns });
             if !turns.is_empty() {
-                ended.push((Names::of(connection, turns), std::mem::take(turns)));
+                ended.push((Names::of(connection), std::mem::take(turns)));
             }
         }
         for (names, turns) in ended {
@@ -163,7 +163,7 @@ impl Capture {
         for (_, mut connection) in std::mem::take(&mut self.connections) {
             let Self { statements, turns, counts, .. } = self;
             connection.finish(now, counts, &mut Yield { statements, turns });
-            self.give(&Names::of(&mut connection, &self.turns), out);
+            self.give(&Names::of(&connection), out);
         }
         self.memory = 0;
     }
@@ -204,7 +204,7 @@ impl Capture {
             self.memory = self.memory.saturating_sub(old.memory());
             let Self { statements, turns, .. } = self;
             old.speech.end(Outcome::Closed, at, &mut Yield { statements, turns });
-            self.give(&Names::of(&mut old, &self.turns), out);
+            self.give(&Names::of(&old), out);
         }
         if !self.connections.contains_key(&ends) {
             let Some(connection) = self.begin(segment, at) else { return };
@@ -238,7 +238,7 @@ impl Capture {
             };
         }
         if !turns.is_empty() {
-            let names = Names::of(connection, turns);
+            let names = Names::of(connection);
             self.give(&names, out);
         }
     }
@@ -283,7 +283,7 @@ impl Capture {
             self.totals.given_up += u64::from(!connection.is_closed && connection.speech.protocol().is_some());
             let Self { statements, turns, counts, last_at, .. } = self;
             connection.finish(*last_at, counts, &mut Yield { statements, turns });
-            self.give(&Names::of(&mut connection, &self.turns), out);
+            self.give(&Names::of(&connection), out);
         }
     }
 
@@ -300,10 +300,10 @@ impl Capture {
 
     fn give(&mut self, names: &Names, out: &mut dyn FnMut(Exchange)) {
         let mut turns = std::mem::take(&mut self.turns);
-        if names.is_own {
-            self.totals.own_exchanges += turns.len() as u64;
-            turns.clear();
-        }
+        let count = turns.len();
+        // One by one: behind a proxy a connection may be everybody's.
+        turns.retain(|turn| !turn.said.is_own);
+        self.totals.own_exchanges += (count - turns.len()) as u64;
         turns.drain(..).for_each(|turn| out(self.row(names, turn)));
         self.turns = turns;
     }
@@ -382,15 +382,12 @@ struct Names {
     server: SocketAddr,
     protocol: Option<Protocol>,
     is_server_side: Option<bool>,
-    is_own: bool,
 }
 
 impl Names {
-    /// Those of a connection of which `turns` have ended. One that was seen to be holdup's own stays so.
-    fn of(connection: &mut Connection, turns: &[Turn]) -> Self {
-        connection.is_own |= turns.iter().any(|turn| turn.said.is_own);
-        let Connection { client, server, is_server_side, is_own, .. } = *connection;
-        Self { client, server, protocol: connection.protocol(), is_server_side, is_own }
+    fn of(connection: &Connection) -> Self {
+        let Connection { client, server, is_server_side, .. } = *connection;
+        Self { client, server, protocol: connection.protocol(), is_server_side }
     }
 }
 

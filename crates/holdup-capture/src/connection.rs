@@ -26,8 +26,6 @@ pub(crate) struct Connection {
     pub speech: Speech,
     pub last_at: i64,
     pub is_closed: bool,
-    /// Holdup itself looks at the server through it.
-    pub is_own: bool,
     /// Whether the handshake said that we look from the server's side.
     pub is_server_side: Option<bool>,
     /// A round trip that was measured since it was last asked for, nanoseconds.
@@ -58,7 +56,6 @@ impl Connection {
             speech: Speech::new(protocol, is_opening.then_some(at)),
             last_at: at,
             is_closed: false,
-            is_own: false,
             is_server_side: None,
             round_trip_ns: None,
             from_client: Direction::default(),

@@ -167,7 +167,7 @@ fn both_ends_of_a_line_see_the_same_and_say_on_whose_side_they_are() {
     });
     let address = is_listening.recv().unwrap();
     let clients = client.thread(move || {
-        let watcher = ask(address, &["/* holdup */ SHOW GLOBAL STATUS", "SELECT @@version"]);
+        let watcher = ask(address, &["/* holdup */ SHOW GLOBAL STATUS", "/* holdup */ SELECT @@version"]);
         (watcher, ask(address, &["SELECT 'canary'", "HANG"]))
     });
     let clients = clients.join().unwrap();
@@ -194,4 +194,64 @@ fn both_ends_of_a_line_see_the_same_and_say_on_whose_side_they_are() {
         assert!(watcher.other_cpu_time() > Duration::ZERO);
     }
     drop(clients);
+}
+
+/// What reading costs, live. Ignored: it measures CPU time, and wants a release build and root
+/// (`cargo test --release -p holdup-collect --test linux cost_of_packets -- --ignored --nocapture`).
+#[test]
+#[ignore = "measures CPU time: wants a release build"]
+fn cost_of_packets() {
+    const CLIENTS: u32 = 8;
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    spawn(move || {
+        for stream in listener.incoming() {
+            spawn(move || {
+                let mut stream = stream.unwrap();
+                stream.write_all(&message(0, GREETING)).unwrap();
+                while read_message(&mut stream).is_some() {
+                    stream.write_all(&message(1, OK)).unwrap();
+                }
+            });
+        }
+    });
+    for per_second in [1_000, 10_000, 20_000] {
+        let mut watcher = collector(&format!("wire:{}=mysql", address.port()), &Options::default()).unwrap();
+        watcher.probe().unwrap();
+        watcher.sample(&mut Batch::default()).unwrap();
+        let begun = Instant::now();
+        let length = Duration::from_secs(10);
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|client| {
+                spawn(move || {
+                    let mut stream = ask(address, &[]);
+                    stream.set_nodelay(true).unwrap();
+                    let mut asked = 0_u32;
+                    while begun.elapsed() < length {
+                        let text = format!(
+                            "/*traceparent='00-{client:016x}{asked:016x}-00000000000000ff-01'*/ SELECT id, name FROM products WHERE id = {asked}"
+                        );
+                        stream.write_all(&message(0, &[b"\x03", text.as_bytes()].concat())).unwrap();
+                        read_message(&mut stream).unwrap();
+                        asked += 1;
+                        let due = Duration::from_secs(1) * asked * CLIENTS / per_second;
+                        sleep(due.saturating_sub(begun.elapsed()));
+                    }
+                })
+            })
+            .collect();
+        let (mut batch, mut lost) = (Batch::default(), 0);
+        while !clients.iter().all(JoinHandle::is_finished) {
+            sleep(Duration::from_secs(1));
+            lost += usize::from(watcher.sample(&mut batch).is_err());
+        }
+        let took = begun.elapsed().as_secs_f64();
+        let (count, cpu) = (batch.exchanges.len(), watcher.other_cpu_time().as_secs_f64());
+        println!(
+            "{:.0} exchanges/s: {:.2} % of a core, {:.1} us each; samples with loss: {lost}",
+            count as f64 / took,
+            cpu / took * 100.0,
+            cpu / count as f64 * 1e6
+        );
+    }
 }
