@@ -1,5 +1,5 @@
 //! How many spans a second are taken in, from bytes to rows pushed, and in how much memory: a million spans in bodies of 512,
-//! as the stock SDKs batch them. `cargo run --release -p holdup-otlp --example ingest`. First without a network, in both
+//! as the stock SDKs batch them. `cargo run --release -p holdup-otlp --example ingest [SPANS]`. First without a network, in both
 //! encodings; then over HTTP/1.1 on loopback, where the sender is a thread of its own and only the receiver's CPU time counts.
 //! Memory is the resident set of the process at a tenth of the way and at the end, where equal figures are constant memory.
 
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use holdup_otlp::{Bounds, Encoding, Intake, Receiver, Signal};
 
+/// Spans unless the command line says how many.
 const SPANS: usize = 1_000_000;
 const BATCH: usize = 512;
 /// Different bodies, so that the processor's caches do not know them by heart.
@@ -17,21 +18,22 @@ const BODIES: usize = 64;
 type Error = Box<dyn std::error::Error>;
 
 fn main() -> Result<(), Error> {
+    let spans = std::env::args().nth(1).map_or(Ok(SPANS), |count| count.parse())?;
     for (name, bodies, encoding) in [
         ("protobuf", (0..BODIES).map(protobuf).collect::<Vec<_>>(), Encoding::Protobuf),
         ("JSON", (0..BODIES).map(json).collect(), Encoding::Json),
     ] {
-        direct(name, &bodies, encoding)?;
+        direct(name, &bodies, encoding, spans)?;
     }
-    over_network(&(0..BODIES).map(protobuf).collect::<Vec<_>>())
+    over_network(&(0..BODIES).map(protobuf).collect::<Vec<_>>(), spans)
 }
 
-fn direct(name: &str, bodies: &[Vec<u8>], encoding: Encoding) -> Result<(), Error> {
+fn direct(name: &str, bodies: &[Vec<u8>], encoding: Encoding, spans: usize) -> Result<(), Error> {
     let intake = Intake::new("otlp", Bounds::default());
     let (mut taken, mut drained) = (0, 0);
     let mut resident_bytes = 0;
     let (begun, cpu) = (Instant::now(), thread_cpu("self")?);
-    for body in bodies.iter().cycle().take(SPANS.div_ceil(BATCH)) {
+    for body in bodies.iter().cycle().take(spans.div_ceil(BATCH)) {
         taken += intake.take(Signal::Traces, encoding, false, body)?.items;
         // As a collector does once a second, at this rate.
         if taken % 100_352 == 0 {
@@ -53,7 +55,7 @@ fn direct(name: &str, bodies: &[Vec<u8>], encoding: Encoding) -> Result<(), Erro
     Ok(())
 }
 
-fn over_network(bodies: &[Vec<u8>]) -> Result<(), Error> {
+fn over_network(bodies: &[Vec<u8>], spans: usize) -> Result<(), Error> {
     let receiver = Receiver::start("otlp", &["127.0.0.1:0".parse()?], Bounds::default()).map_err(|(_, error)| error)?;
     let task = receiver_task()?;
     let mut stream = TcpStream::connect(receiver.addresses()[0])?;
@@ -63,7 +65,7 @@ fn over_network(bodies: &[Vec<u8>]) -> Result<(), Error> {
     let mut answer = [0; 4096];
     let (begun, cpu) = (Instant::now(), thread_cpu(&task)?);
     let mut drained_at = Instant::now();
-    for (index, body) in bodies.iter().cycle().take(SPANS.div_ceil(BATCH)).enumerate() {
+    for (index, body) in bodies.iter().cycle().take(spans.div_ceil(BATCH)).enumerate() {
         let head = format!(
             "POST /v1/traces HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
             body.len()
@@ -72,11 +74,11 @@ fn over_network(bodies: &[Vec<u8>]) -> Result<(), Error> {
         stream.write_all(body)?;
         let count = stream.read(&mut answer)?;
         refused += u64::from(!answer[..count].starts_with(b"HTTP/1.1 200"));
-        if drained_at.elapsed() > Duration::from_millis(500) {
+        if drained_at.elapsed() > Duration::from_millis(200) {
             rows += receiver.drain().spans.len();
             drained_at = Instant::now();
         }
-        if index == SPANS / BATCH / 10 {
+        if index == spans / BATCH / 10 {
             resident_bytes = resident()?;
         }
     }
