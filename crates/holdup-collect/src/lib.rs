@@ -4,6 +4,8 @@
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod database;
 pub mod discover;
 pub mod host;
 pub mod log;

@@ -21,8 +21,7 @@ mod status;
 mod taken;
 mod versions;
 
-use holdup_recording::rows::Sample;
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
 use self::capture::Capture;
@@ -34,6 +33,7 @@ use self::replication::Replication;
 use self::server::{Failure, Own, Server};
 use self::sessions::{LockWaits, Texts};
 use self::statements::Statements;
+use crate::database::{Read, Reads};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -251,61 +251,4 @@ fn who(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &m
         return Some(texts);
     }
     None
-}
-
-/// How the parts of one sample went.
-#[derive(Default)]
-struct Reads {
-    failures: Vec<String>,
-    /// The connection is of no use any more.
-    lost: bool,
-}
-
-impl Reads {
-    fn note<T>(&mut self, part: &str, result: Result<T, Failure>) -> Option<T> {
-        result
-            .inspect_err(|failure| {
-                // What was to be answered may still arrive: a connection that fell silent is out of step.
-                self.lost |= !matches!(failure, Failure::Server(..));
-                self.failures.push(format!("{part}: {failure}"));
-            })
-            .ok()
-    }
-}
-
-/// The window in which something was read.
-struct Read<'a> {
-    source: &'a str,
-    begun_at: i64,
-    ended_at: i64,
-}
-
-impl<'a> Read<'a> {
-    fn begin(source: &'a str) -> Self {
-        let now = clock::now_ns();
-        Self { source, begun_at: now, ended_at: now }
-    }
-
-    fn end(&mut self) {
-        self.ended_at = clock::now_ns();
-    }
-
-    fn window_ns(&self) -> i64 {
-        self.ended_at - self.begun_at
-    }
-
-    fn at(&self) -> i64 {
-        self.begun_at + self.window_ns() / 2
-    }
-
-    fn sample(&self, metric: &str, labels: Labels, value: f64) -> Sample {
-        Sample {
-            observed_at: self.at(),
-            window_ns: self.window_ns(),
-            source: self.source.to_owned(),
-            metric: metric.to_owned(),
-            labels,
-            value,
-        }
-    }
 }

@@ -13,8 +13,7 @@ mod sessions;
 mod statements;
 mod tls;
 
-use holdup_recording::rows::Sample;
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage};
 
 use self::address::Address;
 use self::counters::Counters;
@@ -22,6 +21,7 @@ use self::log::Log;
 use self::probe::Parts;
 use self::server::{Failure, Server};
 use self::statements::Texts;
+use crate::database::{Read, Reads};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -162,63 +162,6 @@ impl PostgreSql {
                 );
                 ProbeError::Unreachable { source_name, why }
             }
-        }
-    }
-}
-
-/// How the parts of one sample went.
-#[derive(Default)]
-struct Reads {
-    failures: Vec<String>,
-    /// The connection is of no use any more.
-    lost: bool,
-}
-
-impl Reads {
-    fn note<T>(&mut self, part: &str, result: Result<T, Failure>) -> Option<T> {
-        result
-            .inspect_err(|failure| {
-                // What was to be answered may still arrive: a connection that fell silent is out of step.
-                self.lost |= !matches!(failure, Failure::Server(..));
-                self.failures.push(format!("{part}: {failure}"));
-            })
-            .ok()
-    }
-}
-
-/// The window in which something was read.
-struct Read<'a> {
-    source: &'a str,
-    begun_at: i64,
-    ended_at: i64,
-}
-
-impl<'a> Read<'a> {
-    fn begin(source: &'a str) -> Self {
-        let now = clock::now_ns();
-        Self { source, begun_at: now, ended_at: now }
-    }
-
-    fn end(&mut self) {
-        self.ended_at = clock::now_ns();
-    }
-
-    fn window_ns(&self) -> i64 {
-        self.ended_at - self.begun_at
-    }
-
-    fn at(&self) -> i64 {
-        self.begun_at + self.window_ns() / 2
-    }
-
-    fn sample(&self, metric: &str, labels: Labels, value: f64) -> Sample {
-        Sample {
-            observed_at: self.at(),
-            window_ns: self.window_ns(),
-            source: self.source.to_owned(),
-            metric: metric.to_owned(),
-            labels,
-            value,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::ProbeError;
+use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 
 /// Variable of the environment that is looked at if the address names no other place for the password.
 const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
@@ -69,11 +70,11 @@ fn read(address: &str) -> Result<Address, String> {
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     // A database name behind the host is accepted and not needed.
     let place = place.split_once('/').map_or(place, |(place, _)| place);
-    let (host, port) = host_and_port(place)?;
-    let (user, password) = match account.split_once(':') {
-        Some((user, password)) => (decoded(user)?, Some(decoded(password)?)),
-        None => (decoded(account)?, None),
-    };
+    let (host, port) = host_and_port(place, 3306)?;
+    if host.is_empty() {
+        return Err("the host is missing".to_owned());
+    }
+    let (host, (user, password)) = (host.to_owned(), user_and_password(account)?);
     let mut found = Address { host, port, extra_port: None, user, password: Secret(password), tls: Tls::Off };
     let mut options = OptionFile::default();
     for (name, value) in
@@ -94,11 +95,7 @@ fn read(address: &str) -> Result<Address, String> {
                 }
             }
             "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
-            "password_env" => {
-                let read =
-                    std::env::var(&value).map_err(|_| format!("the environment has no {value} (password_env)"))?;
-                found.password = Secret(Some(read));
-            }
+            "password_env" => found.password = Secret(Some(password_of_variable(&value)?)),
             "password_file" => {
                 let text = file(&value).map_err(|error| format!("password_file={value}: {error}"))?;
                 found.password = Secret(Some(text.lines().next().unwrap_or_default().to_owned()));
@@ -115,37 +112,6 @@ fn read(address: &str) -> Result<Address, String> {
     }
     found.password.0 = found.password.0.or(options.password).or_else(|| std::env::var(PASSWORD_VARIABLE).ok());
     Ok(found)
-}
-
-fn host_and_port(place: &str) -> Result<(String, u16), String> {
-    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) => (host, port.strip_prefix(':')),
-        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-    };
-    if host.is_empty() {
-        return Err("the host is missing".to_owned());
-    }
-    let port = port.map_or(Ok(3306), str::parse).ok().filter(|port| *port > 0);
-    Ok((host.to_owned(), port.ok_or("behind the host's colon there is no port number (is a `@` missing?)")?))
-}
-
-/// `text` with `%XX` as the bytes they stand for.
-fn decoded(text: &str) -> Result<String, String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit =
-            || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
-        match (digit(), digit()) {
-            (Some(high), Some(low)) => out.push(high << 4 | low),
-            _ => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
-        }
-    }
-    String::from_utf8(out).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
 }
 
 fn file(path: &str) -> std::io::Result<String> {

@@ -13,6 +13,7 @@ use mysql::{Conn, OptsBuilder, Row, SslOpts, Value};
 
 use super::address::{Address, Tls};
 use super::versions::Topic;
+use crate::database::Trouble;
 
 /// Begins every statement of ours, so that it is known in the server's own records.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -29,6 +30,12 @@ pub(super) enum Failure {
     Silent(String),
     /// The server's error, number and words.
     Server(u16, String),
+}
+
+impl Trouble for Failure {
+    fn is_of_connection(&self) -> bool {
+        !matches!(self, Self::Server(..))
+    }
 }
 
 impl std::fmt::Display for Failure {

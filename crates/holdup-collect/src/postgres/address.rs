@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use holdup_wire::Secret;
 
 use crate::ProbeError;
+use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 
 /// Variables of the environment that are looked at if the address names no other place for the password.
 const PASSWORD_VARIABLES: &[&str] = &["HOLDUP_POSTGRESQL_PASSWORD", "PGPASSWORD"];
@@ -69,11 +70,9 @@ fn read(address: &str) -> Result<Address, String> {
     let (account, place) = rest.rsplit_once('@').unwrap_or(("", rest));
     let (place, query) = place.split_once('?').unwrap_or((place, ""));
     let (place, database) = place.split_once('/').unwrap_or((place, ""));
-    let (user, password) = match account.split_once(':') {
-        Some((user, password)) => (decoded(user)?, Some(decoded(password)?)),
-        None => (decoded(account)?, None),
-    };
-    let (host, port) = host_and_port(place)?;
+    let (user, password) = user_and_password(account)?;
+    let (host, port) = host_and_port(place, 5432)?;
+    let host = decoded(host)?;
     let mut found = Address {
         host,
         port,
@@ -106,11 +105,7 @@ fn read(address: &str) -> Result<Address, String> {
             "sslrootcert" => found.root_certificates = Some(PathBuf::from(value)),
             "host" => found.host = value,
             "log" => found.log = Some(PathBuf::from(value)),
-            "password_env" => {
-                let read =
-                    std::env::var(&value).map_err(|_| format!("the environment has no {value} (password_env)"))?;
-                password = Some(read);
-            }
+            "password_env" => password = Some(password_of_variable(&value)?),
             "password_file" => {
                 let text =
                     std::fs::read_to_string(&value).map_err(|error| format!("password_file={value}: {error}"))?;
@@ -131,34 +126,6 @@ fn read(address: &str) -> Result<Address, String> {
     let password = password.or_else(|| PASSWORD_VARIABLES.iter().find_map(|name| std::env::var(name).ok()));
     found.password = Secret::new(password.unwrap_or_default());
     Ok(found)
-}
-
-fn host_and_port(place: &str) -> Result<(String, u16), String> {
-    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((host, port)) => (host, port.strip_prefix(':')),
-        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-    };
-    let port = port.map_or(Ok(5432), str::parse).ok().filter(|port| *port > 0);
-    Ok((decoded(host)?, port.ok_or("behind the host's colon there is no port number (is a `@` missing?)")?))
-}
-
-/// `text` with `%XX` as the bytes they stand for.
-fn decoded(text: &str) -> Result<String, String> {
-    let mut bytes = text.bytes();
-    let mut out = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        if byte != b'%' {
-            out.push(byte);
-            continue;
-        }
-        let mut digit =
-            || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
-        match (digit(), digit()) {
-            (Some(high), Some(low)) => out.push(high << 4 | low),
-            _ => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
-        }
-    }
-    String::from_utf8(out).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::address::{Address, Tls};
 use super::tls;
+use crate::database::Trouble;
 
 /// Begins every statement of ours, so that it is known in the server's own records.
 pub(super) const MARKER: &str = "/* holdup */";
@@ -43,6 +44,12 @@ pub(super) enum Failure {
     Login(String),
     /// The server's error, SQLSTATE and words.
     Server(String, String),
+}
+
+impl Trouble for Failure {
+    fn is_of_connection(&self) -> bool {
+        !matches!(self, Self::Server(..))
+    }
 }
 
 impl std::fmt::Display for Failure {

@@ -1,0 +1,133 @@
+//! What collectors of databases have in common: the account in an address, the window of a read, how the parts of a sample went. It
+//! speaks no protocol.
+
+use std::fmt::Display;
+
+use holdup_recording::rows::Sample;
+use holdup_recording::{Labels, clock};
+
+/// What can go wrong with a statement of ours.
+pub(crate) trait Trouble: Display {
+    /// Whether the connection is of no use any more. What was to be answered may still arrive: one that fell silent is out of step.
+    fn is_of_connection(&self) -> bool;
+}
+
+/// How the parts of one sample went.
+#[derive(Default)]
+pub(crate) struct Reads {
+    /// What went wrong, in words.
+    pub failures: Vec<String>,
+    /// The connection is of no use any more.
+    pub lost: bool,
+}
+
+impl Reads {
+    /// What `result` has, or a note of what went wrong with `part`.
+    pub fn note<T>(&mut self, part: &str, result: Result<T, impl Trouble>) -> Option<T> {
+        result
+            .inspect_err(|failure| {
+                self.lost |= failure.is_of_connection();
+                self.failures.push(format!("{part}: {failure}"));
+            })
+            .ok()
+    }
+}
+
+/// The window in which something was read.
+pub(crate) struct Read<'a> {
+    /// Whose it is.
+    pub source: &'a str,
+    /// From when on, nanoseconds since 1970.
+    pub begun_at: i64,
+    /// Until when.
+    pub ended_at: i64,
+}
+
+impl<'a> Read<'a> {
+    /// One of `source` begins now.
+    pub fn begin(source: &'a str) -> Self {
+        let now = clock::now_ns();
+        Self { source, begun_at: now, ended_at: now }
+    }
+
+    /// It has been answered.
+    pub fn end(&mut self) {
+        self.ended_at = clock::now_ns();
+    }
+
+    /// How long it took, nanoseconds.
+    pub fn window_ns(&self) -> i64 {
+        self.ended_at - self.begun_at
+    }
+
+    /// Its middle, nanoseconds since 1970.
+    pub fn at(&self) -> i64 {
+        self.begun_at + self.window_ns() / 2
+    }
+
+    /// A value that was read in it.
+    pub fn sample(&self, metric: &str, labels: Labels, value: f64) -> Sample {
+        Sample {
+            observed_at: self.at(),
+            window_ns: self.window_ns(),
+            source: self.source.to_owned(),
+            metric: metric.to_owned(),
+            labels,
+            value,
+        }
+    }
+}
+
+/// Host and port of `place`, e.g. `db:3307`, `[::1]`; `default` where no port is named. The host is not decoded.
+///
+/// # Errors
+/// If what stands behind the colon is no port. The words never repeat what was given: it may be a password.
+pub(crate) fn host_and_port(place: &str, default: u16) -> Result<(&str, u16), String> {
+    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, port)) => (host, port.strip_prefix(':')),
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    let port = port.map_or(Ok(default), str::parse).ok().filter(|port| *port > 0);
+    Ok((host, port.ok_or("behind the host's colon there is no port number (is a `@` missing?)")?))
+}
+
+/// User and password of `account`, e.g. `me:s%40cret`.
+///
+/// # Errors
+/// As of [`decoded`].
+pub(crate) fn user_and_password(account: &str) -> Result<(String, Option<String>), String> {
+    match account.split_once(':') {
+        Some((user, password)) => Ok((decoded(user)?, Some(decoded(password)?))),
+        None => Ok((decoded(account)?, None)),
+    }
+}
+
+/// The password in the environment's variable `name`.
+///
+/// # Errors
+/// If there is none.
+pub(crate) fn password_of_variable(name: &str) -> Result<String, String> {
+    std::env::var(name).map_err(|_| format!("the environment has no {name} (password_env)"))
+}
+
+/// `text` with `%XX` as the bytes they stand for.
+///
+/// # Errors
+/// If a `%` is followed by something else, or it is no UTF-8 then.
+pub(crate) fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = text.bytes();
+    let mut out = Vec::with_capacity(text.len());
+    while let Some(byte) = bytes.next() {
+        if byte != b'%' {
+            out.push(byte);
+            continue;
+        }
+        let mut digit =
+            || bytes.next().and_then(|digit| char::from(digit).to_digit(16)).and_then(|digit| u8::try_from(digit).ok());
+        match (digit(), digit()) {
+            (Some(high), Some(low)) => out.push(high << 4 | low),
+            _ => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
+        }
+    }
+    String::from_utf8(out).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
+}
