@@ -77,6 +77,7 @@ impl Drop for App {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn requests_spans_and_statements_of_mariadb_are_joined() {
     if !mariadb::is_here() {
         return;
@@ -94,6 +95,7 @@ fn requests_spans_and_statements_of_mariadb_are_joined() {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn requests_spans_and_statements_of_postgresql_are_joined() {
     let Some(python) = python() else { return };
     let _beside = beside();
