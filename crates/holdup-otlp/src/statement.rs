@@ -47,6 +47,29 @@ const NEAR_SQL: [&str; 30] = [
     "sybase",
 ];
 
+/// What statements begin with, but for those that are commands of other languages too (`SET`).
+const SQL_VERBS: [&str; 19] = [
+    "select",
+    "insert",
+    "update",
+    "delete",
+    "with",
+    "replace",
+    "merge",
+    "values",
+    "call",
+    "begin",
+    "start",
+    "commit",
+    "rollback",
+    "savepoint",
+    "create",
+    "alter",
+    "drop",
+    "truncate",
+    "explain",
+];
+
 /// How a system's statements are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
@@ -54,14 +77,16 @@ pub enum Reading {
     Exact(Dialect),
     /// As this dialect has it, so long as nothing is in a statement that other systems read in another way.
     Near(Dialect),
+    /// Whose it is is not told: read if it begins as SQL does.
+    Untold,
     /// Not at all: commands of Redis, documents of MongoDB. Values can't be told from the rest.
     Opaque,
 }
 
 impl Reading {
-    /// That of `system`; where none is told it is SQL of some kind.
+    /// That of `system`.
     pub fn of(system: Option<&str>) -> Self {
-        let Some(system) = system else { return Self::Near(Dialect::MySql) };
+        let Some(system) = system else { return Self::Untold };
         let is_of = |known: &[&str]| known.iter().any(|name| name.eq_ignore_ascii_case(system));
         match () {
             () if is_of(&MYSQL) => Self::Exact(Dialect::MySql),
@@ -90,9 +115,17 @@ impl Reading {
         match self {
             Self::Exact(dialect) => Some(dialect),
             Self::Near(dialect) => (!is_ambiguous(text.as_bytes())).then_some(dialect),
+            Self::Untold => (begins_as_sql(text) && !is_ambiguous(text.as_bytes())).then_some(Dialect::MySql),
             Self::Opaque => None,
         }
     }
+}
+
+/// Whether no command of another language than SQL begins so.
+fn begins_as_sql(text: &str) -> bool {
+    let mut tokens = Lexer::new(text.as_bytes(), Dialect::MySql);
+    let first = tokens.find(|token| !matches!(token.kind, TokenKind::Comment | TokenKind::Open));
+    first.is_some_and(|token| SQL_VERBS.iter().any(|verb| verb.as_bytes().eq_ignore_ascii_case(token.text)))
 }
 
 /// Whether systems differ on where a literal or a comment in `sql` ends: backslashes, `$tag$`, Oracle's `q'[…]'`, comments within
@@ -137,7 +170,7 @@ mod tests {
         }
         assert_eq!(Reading::of(Some("aws.redshift")), Reading::Near(Dialect::PostgreSql));
         assert_eq!(Reading::of(Some("oracle.db")), Reading::Near(Dialect::MySql));
-        assert_eq!(Reading::of(None), Reading::Near(Dialect::MySql));
+        assert_eq!(Reading::of(None), Reading::Untold);
         assert_eq!(Reading::of(Some("mongodb")), Reading::Opaque);
     }
 
@@ -158,6 +191,9 @@ mod tests {
             (Some("trino"), "SELECT \"s3cret\", 's3cret' /* s3cret */"),
             (None, r"SELECT 'x\', 's3cret'"),
             (None, "SELECT /* a /* it's */ */ 's3cret'"),
+            (None, "SET user:1 s3cret"),
+            (None, "{\"find\": \"users\", \"s3cret\": 1}"),
+            (None, "/* SELECT */ HSET s3cret"),
         ] {
             let reading = Reading::of(system);
             for kept in [reading.without_values(statement), reading.name_without_values(statement)] {

@@ -216,7 +216,7 @@ table! {
         started_at: i64,
         /// How long it took, nanoseconds.
         duration_ns: i64,
-        /// Who said so: `otlp`, `log:PATH`, `server_timing`.
+        /// Who said so: `otlp`, `otlp:ADDRESS`, `log:PATH`, `server_timing`.
         source: String,
         /// The service that said so (`service.name`); empty where it is not told.
         service: String,
@@ -226,7 +226,7 @@ table! {
         span_id: Option<String>,
         /// Of the span it is part of.
         parent_id: Option<String>,
-        /// Its name, verbatim.
+        /// Its name, without what is or looks like a value.
         name: String,
         /// `server`, `client`, `internal`, `producer`, `consumer`.
         kind: String,
