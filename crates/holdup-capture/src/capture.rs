@@ -392,4 +392,6 @@ impl Names {
 }
 
 #[cfg(test)]
+mod mangled_tests;
+#[cfg(test)]
 mod tests;
