@@ -48,6 +48,8 @@ targets! {
     http2_session: "../../../../fuzz/fuzz_targets/http2_session.rs",
     import: "../../../../fuzz/fuzz_targets/import.rs",
     kernel_files: "../../../../fuzz/fuzz_targets/kernel_files.rs",
+    otlp: "../../../../fuzz/fuzz_targets/otlp.rs",
+    packets: "../../../../fuzz/fuzz_targets/packets.rs",
     scenario: "../../../../fuzz/fuzz_targets/scenario.rs",
     statement: "../../../../fuzz/fuzz_targets/statement.rs",
     template: "../../../../fuzz/fuzz_targets/template.rs",
