@@ -7,7 +7,7 @@
 
 mod address;
 mod fields;
-mod follow;
+pub(crate) mod follow;
 mod line;
 
 use std::io;
@@ -16,6 +16,7 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
 use self::address::Address;
+pub(crate) use self::fields::moment;
 use self::follow::{Follow, Line, Place};
 use self::line::Unread;
 use crate::reading::Out;
@@ -114,7 +115,8 @@ impl Collector for Log {
         let begun = self.follow.begin(LOOKED_AT_BYTES, &mut |place, line| match line {
             Line::Whole(b"") => {}
             Line::Whole(line) => seen.count(place, line::spans(line, fields, source, 0).map(|_| ())),
-            Line::TooLong => seen.cannot(place, "it is too long"),
+            Line::TooLong | Line::Piece(_) => seen.cannot(place, "it is too long"),
+            Line::FileBegins | Line::Gap => {}
         });
         begun.map_err(|error| self.unusable(&error))?;
         let all = seen.read + seen.without_trace + seen.unread;
@@ -143,7 +145,8 @@ impl Collector for Log {
         let (before, mut left_out) = (batch.spans.len(), 0_u64);
         let looked = self.follow.look(&mut |place, line| match line {
             Line::Whole(b"") => {}
-            Line::TooLong => counts.cannot(place, "it is too long"),
+            Line::FileBegins | Line::Gap => {}
+            Line::TooLong | Line::Piece(_) => counts.cannot(place, "it is too long"),
             Line::Whole(line) => {
                 let rows = line::spans(line, fields, source, now);
                 counts.count(place, rows.as_ref().map(|_| ()).map_err(|why| *why));

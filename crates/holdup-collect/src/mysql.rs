@@ -16,6 +16,7 @@ pub mod processes;
 mod replication;
 mod server;
 mod sessions;
+mod slow_log;
 mod statements;
 mod status;
 mod taken;
@@ -32,13 +33,14 @@ use self::probe::Parts;
 use self::replication::Replication;
 use self::server::{Failure, Own, Server};
 use self::sessions::{LockWaits, Texts};
+use self::slow_log::SlowLog;
 use self::statements::Statements;
 use crate::database::{Read, Reads};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH]`.
+/// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH&log=PATH]`.
 ///
 /// # Errors
 /// If the address is not understood, or a file or variable it names is not there.
@@ -63,6 +65,7 @@ impl MySql {
             slow: options.slow.clone(),
             capture: None,
             own: Own::default(),
+            slow_log: None,
         })
     }
 }
@@ -84,6 +87,8 @@ struct MySql {
     capture: Option<Capture>,
     /// What all our connections run.
     own: Own,
+    /// Followed while the server says that it is to be read.
+    slow_log: Option<SlowLog>,
 }
 
 impl Collector for MySql {
@@ -93,7 +98,7 @@ impl Collector for MySql {
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
         let server = Server::connect_sharing(&self.address, &self.own).map_err(|failure| self.unusable(failure))?;
-        let found = probe::find(&server, &self.source).map_err(|failure| self.unusable(failure))?;
+        let found = probe::find(&server, &self.address, &self.source).map_err(|failure| self.unusable(failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
         {
@@ -105,12 +110,16 @@ impl Collector for MySql {
             self.address.extra_port = Some(server.port);
         }
         self.server = Some(server);
+        // What stands there already is of the time before.
+        let _ = self.logged(true, &mut Batch::default());
         Ok(found.coverage)
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let server = self.connected()?;
+        let log = self.logged(true, batch);
+        let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
         let mut parts = Reads::default();
+        parts.failures.extend(log);
         parts.note("settings", status::settings(&server, &self.source, batch));
         // They are read at the end too: what was put off is fetched now.
         if let Some(history) = self.parts.history
@@ -122,9 +131,12 @@ impl Collector for MySql {
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let server = self.connected()?;
+        // The log is there also when the server lets nobody in.
+        let log = self.logged(false, batch);
+        let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
         let (parts, source) = (self.parts, self.source.as_str());
         let mut reads = Reads::default();
+        reads.failures.extend(log);
         let _ = who(&server, source, parts, &mut reads, batch);
         if parts.pool && !reads.lost {
             reads.note("thread pool", pool::sample(&server, source, batch));
@@ -161,7 +173,7 @@ impl MySql {
         }
         let reconnect = || {
             let server = Server::connect_sharing(&self.address, &self.own)?;
-            let parts = probe::find(&server, &self.source)?.parts;
+            let parts = probe::find(&server, &self.address, &self.source)?.parts;
             Ok((server, parts))
         };
         let (server, parts) =
@@ -171,6 +183,16 @@ impl MySql {
         self.statements.forget();
         self.executions.forget();
         Ok(server)
+    }
+
+    /// Reads what the slow query log has had since, if it is to be read; in words what went wrong.
+    fn logged(&mut self, at_once: bool, batch: &mut Batch) -> Option<String> {
+        let Some((form, path)) = self.parts.slow_log.zip(self.address.log.as_ref()) else {
+            self.slow_log = None;
+            return None;
+        };
+        let log = self.slow_log.get_or_insert_with(|| SlowLog::new(path));
+        log.sample(form, at_once, &self.source, batch).err().map(|error| format!("slow log: {error}"))
     }
 
     /// What was caught of slow requests; starts to wait for them, if that is wanted and can be. Returns why it can't.
@@ -220,6 +242,11 @@ impl MySql {
         };
         ProbeError::Unreachable { source_name, why: format!("{failure}{way_out}") }
     }
+}
+
+/// `failure`, and what else went wrong.
+fn with(failure: ReadError, other: Option<&str>) -> ReadError {
+    other.map_or_else(|| ReadError(failure.to_string()), |other| ReadError(format!("{failure}; {other}")))
 }
 
 /// All sessions with what they truly do, and the thread pool's queue. Returns what they run, literals and all; nothing if they could

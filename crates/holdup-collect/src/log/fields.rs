@@ -207,7 +207,7 @@ pub(super) fn trace_id(text: &str) -> Option<String> {
 
 /// A moment, nanoseconds since the Unix epoch: a number of seconds, milliseconds, microseconds or nanoseconds since then,
 /// whichever makes it one of our time, or `2026-01-31T12:00:00.5+01:00`. One without its zone is none.
-pub(super) fn moment(text: &str) -> Option<i64> {
+pub(crate) fn moment(text: &str) -> Option<i64> {
     let text = text.trim();
     if let Ok(number) = text.parse::<f64>() {
         // 1e8 seconds are in 1973, 1e11 in the year 5138.

@@ -1,5 +1,5 @@
 //! Follows a file that grows: whole lines as they come, over rotation by rename and by truncation. It doesn't know what
-//! is in a line. A line longer than the bound is told of by its number and never held.
+//! is in a line. A line longer than the bound is told of by its number and never held, or handed out in pieces.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 /// Longest line that is held.
-pub(super) const LINE_BYTES_MAX: usize = 64 * 1024;
+pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
 
 /// Bytes that are read at once.
 const PIECE_BYTES: usize = 64 * 1024;
@@ -21,7 +21,7 @@ const COUNTED_BYTES_MAX: u64 = 64 << 20;
 
 /// Where a line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct Place {
     /// Its number, from 1; none where the file was too large to count, or a part of it was passed over.
     pub number: Option<u64>,
     /// Its first byte, from 0.
@@ -29,11 +29,17 @@ pub(super) struct Place {
 }
 
 /// A line that was found.
-pub(super) enum Line<'a> {
+pub(crate) enum Line<'a> {
     /// Without its end.
     Whole(&'a [u8]),
     /// Longer than [`LINE_BYTES_MAX`].
     TooLong,
+    /// Of one that is longer: a piece, not its last. Only where pieces are asked for, as what follows.
+    Piece(&'a [u8]),
+    /// The next line is the first of a file.
+    FileBegins,
+    /// Something was passed over before the next line.
+    Gap,
 }
 
 struct Open {
@@ -46,19 +52,30 @@ struct Open {
 }
 
 /// See the module.
-pub(super) struct Follow {
+pub(crate) struct Follow {
     path: PathBuf,
     open: Option<Open>,
     /// The beginning of a line whose end has not come.
     begun: Vec<u8>,
     is_too_long: bool,
+    in_pieces: bool,
     piece: Vec<u8>,
 }
 
 impl Follow {
     /// The file at `path`, of which nothing has been read.
     pub fn new(path: PathBuf) -> Self {
-        Self { path, open: None, begun: Vec::new(), is_too_long: false, piece: Vec::new() }
+        Self { path, open: None, begun: Vec::new(), is_too_long: false, in_pieces: false, piece: Vec::new() }
+    }
+
+    /// The same, for who wants all of a long line, and to know where lines do not follow one another.
+    pub fn in_pieces(path: PathBuf) -> Self {
+        Self { in_pieces: true, ..Self::new(path) }
+    }
+
+    /// Whether all that was read so far ends with the end of a line.
+    pub fn is_between_lines(&self) -> bool {
+        self.begun.is_empty() && !self.is_too_long
     }
 
     /// What is there now is passed over, but for its last `bytes` if it has as many, which are handed out as lines.
@@ -112,6 +129,7 @@ impl Follow {
         }
         if self.open.is_none() {
             self.open = Some(open(&self.path)?);
+            self.say(Line::FileBegins, each);
         }
         skipped += self.catch_up(each)?;
         Ok(skipped)
@@ -124,7 +142,9 @@ impl Follow {
             // It was emptied in place.
             (open.offset, open.place) = (0, Place { number: Some(1), offset: 0 });
             (self.begun, self.is_too_long) = (Vec::new(), false);
+            self.say(Line::FileBegins, each);
         }
+        let Some(open) = &mut self.open else { return Ok(0) };
         let behind = length - open.offset;
         let skipped = behind.saturating_sub(LOOK_BYTES_MAX);
         open.offset += skipped;
@@ -135,9 +155,12 @@ impl Follow {
         }
         open.place = Place { number: None, offset: open.offset };
         self.forget_line();
+        self.say(Line::Gap, each);
         let mut is_first = true;
         self.read(behind - skipped, &mut |place, line| {
-            if !std::mem::take(&mut is_first) {
+            let is_cut = is_first;
+            is_first &= matches!(line, Line::Piece(_));
+            if !is_cut {
                 each(place, line);
             }
         })?;
@@ -176,6 +199,12 @@ impl Follow {
             open.offset += piece.len() as u64;
             let place = open.place;
             let Some(end) = piece.strip_suffix(b"\n") else {
+                if self.in_pieces && self.begun.len() + piece.len() > LINE_BYTES_MAX {
+                    let mut begun = std::mem::take(&mut self.begun);
+                    begun.extend_from_slice(piece);
+                    each(place, Line::Piece(&begun));
+                    return;
+                }
                 if self.begun.len() + piece.len() > LINE_BYTES_MAX {
                     self.is_too_long = true;
                     self.begun.clear();
@@ -199,10 +228,16 @@ impl Follow {
     }
 
     fn hand_out(&mut self, place: Place, line: &[u8], each: &mut dyn FnMut(Place, Line<'_>)) {
-        if std::mem::take(&mut self.is_too_long) || line.len() > LINE_BYTES_MAX {
+        if !self.in_pieces && (std::mem::take(&mut self.is_too_long) || line.len() > LINE_BYTES_MAX) {
             return each(place, Line::TooLong);
         }
         each(place, Line::Whole(line.strip_suffix(b"\r").unwrap_or(line)));
+    }
+
+    fn say(&self, what: Line<'_>, each: &mut dyn FnMut(Place, Line<'_>)) {
+        if let Some(open) = self.open.as_ref().filter(|_| self.in_pieces) {
+            each(open.place, what);
+        }
     }
 
     fn forget_line(&mut self) {
@@ -260,6 +295,9 @@ mod tests {
         let text = match line {
             Line::Whole(bytes) => String::from_utf8_lossy(bytes).into_owned(),
             Line::TooLong => "too long".to_owned(),
+            Line::Piece(bytes) => format!("a piece of {} bytes", bytes.len()),
+            Line::FileBegins => "a file begins".to_owned(),
+            Line::Gap => "a gap".to_owned(),
         };
         (place.number.unwrap_or(0), text)
     }
@@ -342,6 +380,24 @@ mod tests {
         look(&mut follow);
         add(&path, &most[PIECE_BYTES - 7..]);
         assert_eq!(look(&mut follow)[0].1.len(), LINE_BYTES_MAX);
+    }
+
+    #[test]
+    fn a_long_line_in_pieces_and_where_lines_do_not_follow() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.log");
+        add(&path, b"1\n");
+        let mut follow = Follow::in_pieces(path.clone());
+        assert_eq!(look(&mut follow), lines(&[(1, "a file begins"), (1, "1")]));
+        add(&path, &vec![b'x'; LINE_BYTES_MAX + 1]);
+        assert_eq!(look(&mut follow), lines(&[(2, "a piece of 65537 bytes")]));
+        add(&path, b"rest\n3");
+        assert_eq!(look(&mut follow), lines(&[(2, "rest")]));
+        assert!(!follow.is_between_lines());
+        add(&path, b"\n");
+        assert_eq!((look(&mut follow), follow.is_between_lines()), (lines(&[(3, "3")]), true));
+        fs::write(&path, "new\n").unwrap();
+        assert_eq!(look(&mut follow), lines(&[(1, "a file begins"), (1, "new")]));
     }
 
     #[test]

@@ -10,8 +10,7 @@ use crate::database::{decoded, host_and_port, password_of_variable, user_and_pas
 /// Variable of the environment that is looked at if the address names no other place for the password.
 const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
 
-const PARAMETERS: &str =
-    "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH";
+const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH, log=PATH";
 
 /// A server and the account to use there.
 #[derive(Clone, Debug)]
@@ -23,6 +22,8 @@ pub(super) struct Address {
     pub(super) user: String,
     pub(super) password: Secret,
     pub(super) tls: Tls,
+    /// The slow query log, on this machine.
+    pub(super) log: Option<PathBuf>,
 }
 
 /// Whether the connection is encrypted.
@@ -75,7 +76,8 @@ fn read(address: &str) -> Result<Address, String> {
         return Err("the host is missing".to_owned());
     }
     let (host, (user, password)) = (host.to_owned(), user_and_password(account)?);
-    let mut found = Address { host, port, extra_port: None, user, password: Secret(password), tls: Tls::Off };
+    let mut found =
+        Address { host, port, extra_port: None, user, password: Secret(password), tls: Tls::Off, log: None };
     let mut options = OptionFile::default();
     for (name, value) in
         query.split('&').filter_map(|pair| pair.split_once('=').or((!pair.is_empty()).then_some((pair, ""))))
@@ -95,6 +97,7 @@ fn read(address: &str) -> Result<Address, String> {
                 }
             }
             "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
+            "log" => found.log = Some(PathBuf::from(value)),
             "password_env" => found.password = Secret(Some(password_of_variable(&value)?)),
             "password_file" => {
                 let text = file(&value).map_err(|error| format!("password_file={value}: {error}"))?;
@@ -165,6 +168,7 @@ mod tests {
         assert_eq!(tls("tls=require").unwrap(), Tls::Require);
         assert_eq!(tls("tls_ca=/ca.pem").unwrap(), Tls::Verify(Some("/ca.pem".into())));
         assert!(tls("tls=maybe").is_err());
+        assert_eq!(Address::parse("mysql://u@h?log=/a%20b").unwrap().log, Some("/a b".into()));
         assert_eq!(full.password.0.as_deref(), Some("p:@ss?/%"));
         let short = Address::parse("mysql://u@db").unwrap();
         assert_eq!(short.source(), "mysql://db:3306");

@@ -3,10 +3,12 @@
 
 use holdup_recording::{Coverage, CoverageState};
 
+use super::address::Address;
 use super::capture::Places;
 use super::history::MOST;
 use super::server::{Columns, Failure, Flavour, Server};
 use super::sessions::Holders;
+use super::slow_log;
 use super::versions::Topic;
 
 /// Where executions are kept by the server.
@@ -39,6 +41,8 @@ pub(super) struct Parts {
     pub(super) places: Option<Places>,
     /// Whether the state of replication may be read.
     pub(super) replication: bool,
+    /// How the slow query log is to be read, where it is.
+    pub(super) slow_log: Option<slow_log::Form>,
 }
 
 /// What was found out.
@@ -50,7 +54,7 @@ pub(super) struct Found {
 }
 
 /// Finds out what can be read.
-pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
+pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<Found, Failure> {
     let account = account(server)?;
     let process_grant = format!("GRANT PROCESS ON *.* TO {account};");
     let schema_grant = format!("GRANT SELECT ON performance_schema.* TO {account};");
@@ -116,6 +120,9 @@ pub(super) fn find(server: &Server, source: &str) -> Result<Found, Failure> {
     };
     let mut coverage = vec![own, pool];
     coverage.extend(of_schema);
+    let log = slow_log::find(server, address, entry(source, SLOW_LOG), parts.history.is_some())?;
+    parts.slow_log = log.form;
+    coverage.extend(log.coverage);
     coverage.extend(replication(server, source, &account, &mut parts)?);
     Ok(Found { parts, coverage, missing })
 }
@@ -125,6 +132,7 @@ const DIGESTS: &str = " statement digests";
 const HISTORY: &str = " statement history";
 const STAGES: &str = " statement stages";
 const METADATA_LOCKS: &str = " metadata locks";
+const SLOW_LOG: &str = " slow log";
 const REPLICATION: &str = " replication";
 
 fn entry(source: &str, part: &str) -> Coverage {

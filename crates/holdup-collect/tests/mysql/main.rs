@@ -4,3 +4,4 @@
 mod depth;
 mod old;
 mod server;
+mod slow_log;

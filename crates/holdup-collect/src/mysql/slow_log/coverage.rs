@@ -1,0 +1,165 @@
+//! Whether the slow query log can be read, whether it has all, and what would change that. Nothing of a log is read that
+//! the user did not name.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+
+use holdup_recording::{Coverage, CoverageState};
+
+use super::Form;
+use crate::mysql::address::Address;
+use crate::mysql::server::{Columns, Failure, Server};
+
+/// What was found out.
+#[derive(Default)]
+pub(in crate::mysql) struct Found {
+    /// How to read it, if it is to be read.
+    pub(in crate::mysql) form: Option<Form>,
+    /// None where executions come from the history, and nobody asks for the log.
+    pub(in crate::mysql) coverage: Option<Coverage>,
+}
+
+/// The settings of the log, by their names in lower case.
+struct Settings(HashMap<String, String>);
+
+impl Settings {
+    fn read(server: &Server) -> Result<Self, Failure> {
+        // In one, and whether they are needed or not: each kind of statement that we run is known as ours by having been run.
+        let rows = server.rows(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('slow_query_log', 'slow_query_log_file', 'datadir', 'log_output', \
+             'long_query_time', 'log_slow_rate_limit', 'min_examined_row_limit', 'log_slow_filter')",
+        )?;
+        let pair = |row: &mysql::Row| Some((row.text(0)?.to_ascii_lowercase(), row.text(1)?));
+        Ok(Self(rows.iter().filter_map(pair).collect()))
+    }
+
+    fn text(&self, name: &str) -> &str {
+        self.0.get(name).map_or("", String::as_str)
+    }
+
+    fn number(&self, name: &str) -> f64 {
+        self.text(name).parse().unwrap_or(0.0)
+    }
+
+    /// The log's file, as the server names it.
+    fn file(&self) -> Option<PathBuf> {
+        let name = Some(self.text("slow_query_log_file")).filter(|name| !name.is_empty())?;
+        Some(Path::new(self.text("datadir")).join(name))
+    }
+}
+
+/// What it costs to have every statement logged, and what is easily missed.
+const PRICE: &str = "that writes every statement with its values to the server's disk, some 300 bytes more than its text each: watch the \
+                     disk, and set it back when done; connections that are open keep the old long_query_time";
+
+/// Finds out; `entry` is the coverage's to fill in.
+pub(in crate::mysql) fn find(
+    server: &Server,
+    address: &Address,
+    mut entry: Coverage,
+    has_history: bool,
+) -> Result<Found, Failure> {
+    let settings = Settings::read(server)?;
+    let Some(path) = &address.log else {
+        if has_history {
+            return Ok(Found::default());
+        }
+        entry.state = CoverageState::Absent;
+        entry.why = Some(
+            "no log was named: without the statement history single executions, their time and their trace ids can't be seen"
+                .to_owned(),
+        );
+        entry.enable = Some(way_out(&settings, address));
+        return Ok(Found { form: None, coverage: Some(entry) });
+    };
+    if has_history {
+        entry.why = Some("not read: the statement history has the same executions, with better times".to_owned());
+        return Ok(Found { form: None, coverage: Some(entry) });
+    }
+    if let Err((why, enable)) = may_read(path) {
+        (entry.state, entry.why, entry.enable) = (CoverageState::Absent, Some(why), Some(enable));
+        return Ok(Found { form: None, coverage: Some(entry) });
+    }
+    let (lacks, enable) = lacks(&settings);
+    if !lacks.is_empty() {
+        entry.state = CoverageState::Partial;
+        entry.why = Some(lacks.join("; "));
+        entry.enable = Some(enable.join(" ")).filter(|enable| !enable.is_empty());
+    }
+    Ok(Found { form: Some(Form { stamp_is_begin: server.release.is_mariadb() }), coverage: Some(entry) })
+}
+
+/// How to have executions of the log.
+fn way_out(settings: &Settings, address: &Address) -> String {
+    let file = settings.file();
+    let is_here = matches!(address.host.as_str(), "localhost" | "::1") || address.host.starts_with("127.");
+    let (place, whose) = match &file {
+        None => ("FILE".to_owned(), String::new()),
+        Some(path) if !is_here => (path.display().to_string(), ", on the server's machine".to_owned()),
+        Some(path) => (
+            path.display().to_string(),
+            may_read(path).err().map(|(why, enable)| format!(" ({why}: {enable})")).unwrap_or_default(),
+        ),
+    };
+    let (_, enable) = lacks(settings);
+    let switch = if enable.is_empty() { String::new() } else { format!("{} ({PRICE}); ", enable.join(" ")) };
+    format!("{switch}add ?log={place} to the address{whose}")
+}
+
+/// Tries to open it, and reads nothing; why it can't be read, and what to do.
+fn may_read(path: &Path) -> Result<(), (String, String)> {
+    let Err(error) = File::open(path) else { return Ok(()) };
+    let why = format!("{}: {error}", path.display());
+    if error.kind() != ErrorKind::PermissionDenied {
+        return Err((why, "run holdup on the server's machine, and switch the log on".to_owned()));
+    }
+    let whose = std::fs::metadata(path).map_or_else(
+        |_| "its folder is closed to others".to_owned(),
+        |file| {
+            let (user, group, mode) = (file.uid(), file.gid(), file.mode() & 0o777);
+            format!("it is of user {user} and group {group}, mode {mode:o}")
+        },
+    );
+    Err((why, format!("run holdup as root, or as somebody who may read it ({whose})")))
+}
+
+/// What the log does not have by these settings, and what would change it.
+fn lacks(settings: &Settings) -> (Vec<String>, Vec<String>) {
+    let (mut lacks, mut enable) = (Vec::new(), Vec::new());
+    if !matches!(settings.text("slow_query_log"), "1" | "ON") {
+        lacks.push("slow_query_log is OFF: nothing is logged".to_owned());
+        enable.push("SET GLOBAL slow_query_log = ON;".to_owned());
+    }
+    let output = settings.text("log_output");
+    if !output.to_ascii_uppercase().contains("FILE") {
+        lacks.push(format!("log_output is {output}, not FILE"));
+        enable.push("SET GLOBAL log_output = 'FILE';".to_owned());
+    }
+    let seconds = settings.number("long_query_time");
+    if seconds > 0.0 {
+        lacks.push(format!("executions of {seconds} s and more only (long_query_time)"));
+        enable.push("SET GLOBAL long_query_time = 0;".to_owned());
+    }
+    for (name, what) in [
+        ("log_slow_rate_limit", "of executions or sessions one in so many is logged"),
+        ("min_examined_row_limit", "only what examines so many rows is logged"),
+    ] {
+        let least = if name == "log_slow_rate_limit" { 1.0 } else { 0.0 };
+        if settings.number(name) > least {
+            lacks.push(format!("{name} is {}: {what}", settings.number(name)));
+            enable.push(format!("SET GLOBAL {name} = {least};"));
+        }
+    }
+    // Of MariaDB (Percona Server's is empty by default): with all of these set everything is logged.
+    let filter = settings.text("log_slow_filter");
+    const ALL: [&str; 7] =
+        ["admin", "filesort", "filesort_on_disk", "full_join", "full_scan", "tmp_table", "tmp_table_on_disk"];
+    if !filter.is_empty() && !ALL.iter().all(|name| filter.split(',').any(|part| part == *name)) {
+        lacks.push(format!("log_slow_filter is {filter}: what is of none of these kinds is not logged"));
+        enable.push("SET GLOBAL log_slow_filter = '';".to_owned());
+    }
+    (lacks, enable)
+}

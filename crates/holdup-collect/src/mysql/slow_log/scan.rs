@@ -1,0 +1,105 @@
+//! Where in a statement its bytes stand: in its code, or in a literal, a quoted name or a comment, which may hold anything.
+//! It goes on from line to line and holds nothing, so that a statement may be as long as it likes. Backslashes escape, as
+//! they do unless the server's `sql_mode` has `NO_BACKSLASH_ESCAPES`.
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    #[default]
+    Code,
+    /// Closed by this byte.
+    Quoted(u8),
+    /// To the end of the line.
+    Line,
+    /// Behind `/*`: with `!` or `M!` it is code.
+    Opened,
+    Block,
+}
+
+/// See the module.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Scan {
+    state: State,
+    /// The two bytes before, if they may begin something together with what follows.
+    before: [u8; 2],
+}
+
+impl Scan {
+    /// Goes on over these bytes.
+    pub(super) fn take(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.step(byte);
+        }
+    }
+
+    /// Whether what follows is code.
+    pub(super) fn is_in_code(self) -> bool {
+        self.state == State::Code
+    }
+
+    fn step(&mut self, byte: u8) {
+        let [second_last, last] = self.before;
+        self.before = [last, byte];
+        let state = match (self.state, byte) {
+            (State::Code, b'\'' | b'"' | b'`') => State::Quoted(byte),
+            (State::Code, b'#') => State::Line,
+            (State::Code, b'*') if last == b'/' => State::Opened,
+            (State::Code, 0..=b' ') if byte != b'\n' && (second_last, last) == (b'-', b'-') => State::Line,
+            // What is escaped, a backslash as well, escapes nothing.
+            (State::Quoted(quote), _) if last == b'\\' && quote != b'`' => {
+                self.before = [0; 2];
+                return;
+            }
+            (State::Quoted(quote), _) if byte == quote => State::Code,
+            (State::Line, b'\n') => State::Code,
+            (State::Opened, b'!') => State::Code,
+            (State::Opened, b'M') if last == b'*' => State::Opened,
+            (State::Opened, _) => State::Block,
+            (State::Block, b'/') if last == b'*' => State::Code,
+            (state, _) => state,
+        };
+        // Nothing begins with the end of something else.
+        let goes_on =
+            state == State::Block && byte == b'*' || matches!((self.state, state), (State::Code, State::Opened));
+        if state != self.state && !goes_on {
+            self.before = [0; 2];
+        }
+        self.state = state;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_open() {
+        for (text, is_in_code) in [
+            ("SELECT 1;\n", true),
+            ("'a", false),
+            ("'it''s'", true),
+            (r"'it\'s", false),
+            (r"'it\'s'", true),
+            (r"'a\\'", true),
+            (r"`a\`", true),
+            ("\"a'", false),
+            ("# don't\n", true),
+            ("# don't", false),
+            ("-- don't\n", true),
+            ("1--'", false),
+            ("--\n'", false),
+            ("/* don't", false),
+            ("/* don't */", true),
+            ("/*/ '", false),
+            ("/**/", true),
+            ("/*'**/", true),
+            ("/*!50000 ' */", false),
+            ("/*M!100000 '' */", true),
+            ("/*M ' */", true),
+            ("a*/'", false),
+        ] {
+            let mut scan = Scan::default();
+            scan.take(text.as_bytes());
+            assert_eq!(scan.is_in_code(), is_in_code, "{text:?}");
+        }
+    }
+}
