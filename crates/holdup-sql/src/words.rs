@@ -1,62 +1,5 @@
 //! The few words whose meaning the digest depends on. Everything else is just a name to it.
 
-/// Words behind which an operand must follow, in order: a sign behind one belongs to the number, and a parenthesis
-/// behind one is no call.
-const BEFORE_OPERAND: &[&str] = &[
-    "all",
-    "and",
-    "any",
-    "as",
-    "between",
-    "binary",
-    "by",
-    "case",
-    "distinct",
-    "div",
-    "else",
-    "escape",
-    "except",
-    "exists",
-    "from",
-    "having",
-    "ilike",
-    "in",
-    "intersect",
-    "interval",
-    "into",
-    "is",
-    "join",
-    "lateral",
-    "like",
-    "limit",
-    "mod",
-    "not",
-    "offset",
-    "on",
-    "or",
-    "over",
-    "regexp",
-    "return",
-    "returning",
-    "rlike",
-    "select",
-    "set",
-    "some",
-    "straight_join",
-    "then",
-    "union",
-    "using",
-    "value",
-    "values",
-    "when",
-    "where",
-    "with",
-    "xor",
-];
-
-/// Longest of them, in bytes.
-const LONGEST: usize = 13;
-
 /// What a bare word means to the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
@@ -74,20 +17,85 @@ pub(crate) enum Meaning {
     Constant,
 }
 
-/// The meaning of `word`, in any case.
-pub(crate) fn meaning(word: &[u8]) -> Meaning {
-    let mut lower = [0; LONGEST];
-    let Some(lower) = lower.get_mut(..word.len()) else { return Meaning::Name };
-    lower.copy_from_slice(word);
-    lower.make_ascii_lowercase();
-    match &*lower {
-        b"in" => Meaning::In,
-        b"is" | b"not" => Meaning::Test,
-        b"values" | b"value" => Meaning::Values,
-        b"null" | b"true" | b"false" => Meaning::Constant,
-        lower if BEFORE_OPERAND.binary_search_by(|known| known.as_bytes().cmp(lower)).is_ok() => Meaning::BeforeOperand,
-        _ => Meaning::Name,
+/// The words that mean something, in order. A sign behind one of those that want an operand belongs to the number, and a parenthesis
+/// behind one is no call.
+const WORDS: &[(&str, Meaning)] = &[
+    ("all", Meaning::BeforeOperand),
+    ("and", Meaning::BeforeOperand),
+    ("any", Meaning::BeforeOperand),
+    ("as", Meaning::BeforeOperand),
+    ("between", Meaning::BeforeOperand),
+    ("binary", Meaning::BeforeOperand),
+    ("by", Meaning::BeforeOperand),
+    ("case", Meaning::BeforeOperand),
+    ("distinct", Meaning::BeforeOperand),
+    ("div", Meaning::BeforeOperand),
+    ("else", Meaning::BeforeOperand),
+    ("escape", Meaning::BeforeOperand),
+    ("except", Meaning::BeforeOperand),
+    ("exists", Meaning::BeforeOperand),
+    ("false", Meaning::Constant),
+    ("from", Meaning::BeforeOperand),
+    ("having", Meaning::BeforeOperand),
+    ("ilike", Meaning::BeforeOperand),
+    ("in", Meaning::In),
+    ("intersect", Meaning::BeforeOperand),
+    ("interval", Meaning::BeforeOperand),
+    ("into", Meaning::BeforeOperand),
+    ("is", Meaning::Test),
+    ("join", Meaning::BeforeOperand),
+    ("lateral", Meaning::BeforeOperand),
+    ("like", Meaning::BeforeOperand),
+    ("limit", Meaning::BeforeOperand),
+    ("mod", Meaning::BeforeOperand),
+    ("not", Meaning::Test),
+    ("null", Meaning::Constant),
+    ("offset", Meaning::BeforeOperand),
+    ("on", Meaning::BeforeOperand),
+    ("or", Meaning::BeforeOperand),
+    ("over", Meaning::BeforeOperand),
+    ("regexp", Meaning::BeforeOperand),
+    ("return", Meaning::BeforeOperand),
+    ("returning", Meaning::BeforeOperand),
+    ("rlike", Meaning::BeforeOperand),
+    ("select", Meaning::BeforeOperand),
+    ("set", Meaning::BeforeOperand),
+    ("some", Meaning::BeforeOperand),
+    ("straight_join", Meaning::BeforeOperand),
+    ("then", Meaning::BeforeOperand),
+    ("true", Meaning::Constant),
+    ("union", Meaning::BeforeOperand),
+    ("using", Meaning::BeforeOperand),
+    ("value", Meaning::Values),
+    ("values", Meaning::Values),
+    ("when", Meaning::BeforeOperand),
+    ("where", Meaning::BeforeOperand),
+    ("with", Meaning::BeforeOperand),
+    ("xor", Meaning::BeforeOperand),
+];
+
+/// Where the words of each letter begin among [`WORDS`], and behind the last letter where all end.
+const BY_LETTER: [usize; 27] = {
+    let mut begins = [0; 27];
+    let mut word = 0;
+    while word < WORDS.len() {
+        let mut later = (WORDS[word].0.as_bytes()[0] - b'a') as usize + 1;
+        while later < begins.len() {
+            begins[later] += 1;
+            later += 1;
+        }
+        word += 1;
     }
+    begins
+};
+
+/// The meaning of `word`, in any case. It is asked of every word of every statement.
+pub(crate) fn meaning(word: &[u8]) -> Meaning {
+    let letter = word.first().map_or(0, |first| usize::from(first.to_ascii_lowercase().wrapping_sub(b'a')));
+    let (Some(from), Some(to)) = (BY_LETTER.get(letter), BY_LETTER.get(letter + 1)) else { return Meaning::Name };
+    let of_letter = WORDS.get(*from..*to).unwrap_or_default();
+    let found = of_letter.iter().find(|(known, _)| known.as_bytes().eq_ignore_ascii_case(word));
+    found.map_or(Meaning::Name, |(_, meaning)| *meaning)
 }
 
 /// Words that a server takes for one and the same, in order, with the one that stands for them. A server's digest text may
@@ -143,10 +151,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_is_sorted_and_fits() {
-        assert!(BEFORE_OPERAND.is_sorted());
-        assert_eq!(BEFORE_OPERAND.iter().map(|word| word.len()).max(), Some(LONGEST));
-        assert!(BEFORE_OPERAND.iter().all(|word| meaning(word.to_ascii_uppercase().as_bytes()) != Meaning::Name));
+    fn the_list_is_sorted_and_every_word_is_found() {
+        assert!(WORDS.is_sorted_by_key(|(word, _)| word));
+        assert!(WORDS.iter().all(|(word, known)| meaning(word.to_ascii_uppercase().as_bytes()) == *known));
+        assert_eq!([meaning(b""), meaning(b"_is"), meaning(b"{"), meaning(b"z")], [Meaning::Name; 4]);
         assert_eq!(meaning(b"customer"), Meaning::Name);
         assert!(SYNONYMS.is_sorted());
         assert!(
