@@ -22,7 +22,7 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
     ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
     #[cfg(feature = "mysql")]
-    ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements", crate::mysql::make),
+    ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
     #[cfg(feature = "postgresql")]
     ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and what they wait for, counters, statements; its log with ?log=PATH", crate::postgres::make),
     #[cfg(feature = "postgresql")]
