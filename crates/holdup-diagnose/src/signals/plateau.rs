@@ -1,5 +1,12 @@
 //! A plateau: a rate that stays at one level although more is asked for. It is looked for in the rate itself, whatever its
 //! level: what the level is a limit of, and whose, is for the rules. A level alone proves nothing, since a steady load is one.
+//!
+//! [`ceilings`] looks for levels together with the demand beyond them, also several and for a part of the time; [`Plateau`] says
+//! only how level a rate is as a whole, where no queue is known.
+
+mod ceilings;
+
+pub use ceilings::{Asked, Ceiling, Demand, Fall, ceilings, falls, sum};
 
 use super::Growth;
 
