@@ -1,7 +1,5 @@
 //! On MariaDB: statements of slow requests, steps, who holds a lock and with what, InnoDB's backlog, the process list.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use holdup_collect::mysql::processes::Processes;
@@ -9,10 +7,7 @@ use holdup_collect::slow::SlowRequests;
 use holdup_recording::{Batch, CoverageState, clock};
 use mysql::prelude::Queryable;
 
-use crate::server::{CANARY, Server, as_root, id, part, sample_until, session, value};
-
-const MARIADBD: &str = "/usr/sbin/mariadbd";
-const INSTALL: &str = "/usr/bin/mariadb-install-db";
+use crate::server::{CANARY, Server, id, mariadb, part, sample_until, session, value};
 
 const SLOW: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
 const OTHER: &str = "0123456789abcdef0123456789abcdef";
@@ -21,21 +16,8 @@ const NOWHERE: &str = "ffffffffffffffffffffffffffffffff";
 #[test]
 #[holdup_witness::judged]
 fn what_a_real_mariadb_shows_in_depth() {
-    if !Path::new(MARIADBD).exists() {
-        assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
-        eprintln!("skipped: {MARIADBD} is not installed (apt-get install mariadb-server)");
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let made = Command::new(INSTALL)
-        .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-        .arg(format!("--datadir={}", dir.path().join("data").display()))
-        .args(as_root())
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    let mut command = Command::new(MARIADBD);
-    command.arg("--no-defaults").args(as_root()).args(["--performance-schema=ON"]);
+    let Some((mut command, dir)) = mariadb() else { return };
+    command.arg("--performance-schema=ON");
     command.arg("--performance-schema-consumer-events-statements-current=ON");
     command.arg("--performance-schema-consumer-events-statements-history=ON");
     command.arg("--performance-schema-consumer-events-statements-history-long=ON");

@@ -1,7 +1,5 @@
 //! On a MariaDB as Debian delivers it, performance_schema off: executions and their trace ids out of the slow query log.
 
-use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use holdup_collect::watch::{Options, collector};
@@ -9,10 +7,7 @@ use holdup_recording::rows::Statement;
 use holdup_recording::{Batch, CoverageState, clock};
 use mysql::prelude::Queryable;
 
-use crate::server::{CANARY, Server, as_root, id, part, sample_until};
-
-const MARIADBD: &str = "/usr/sbin/mariadbd";
-const INSTALL: &str = "/usr/bin/mariadb-install-db";
+use crate::server::{CANARY, Server, id, mariadb, part, sample_until};
 
 const LEADING: &str = "5bd66ef5095369c7b0d1f8f4bd33716a";
 const TRAILING: &str = "0123456789abcdef0123456789abcdef";
@@ -27,22 +22,9 @@ fn comment(trace: &str) -> String {
 #[test]
 #[holdup_witness::judged]
 fn what_the_slow_log_of_a_real_mariadb_gives() {
-    if !Path::new(MARIADBD).exists() {
-        assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
-        eprintln!("skipped: {MARIADBD} is not installed (apt-get install mariadb-server)");
-        return;
-    }
-    let dir = tempfile::tempdir().unwrap();
-    let made = Command::new(INSTALL)
-        .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-        .arg(format!("--datadir={}", dir.path().join("data").display()))
-        .args(as_root())
-        .output()
-        .unwrap();
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    let Some((mut command, dir)) = mariadb() else { return };
     let log = dir.path().join("data/slow.log");
-    let mut command = Command::new(MARIADBD);
-    command.arg("--no-defaults").args(as_root()).args(["--performance-schema=OFF", "--slow-query-log-file=slow.log"]);
+    command.args(["--performance-schema=OFF", "--slow-query-log-file=slow.log"]);
     let server = Server::start(command, dir);
 
     // Nobody has asked for the log: the way to have it, as statements.
