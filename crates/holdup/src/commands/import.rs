@@ -1,13 +1,15 @@
 //! `holdup import`: what other tools wrote, as holdup's own.
 
+mod aws;
 mod found;
 mod packets;
 
 use std::fs;
-use std::io::{Read as _, Write as _};
+use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use holdup_capture::Protocol;
+use holdup_capture::file::is_capture;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
 
 use super::print_json;
@@ -16,7 +18,8 @@ use crate::failure::Failure;
 /// Turn other tools' files into holdup's own
 ///
 /// A capture of packets (pcap, pcapng) becomes a recording: what databases were asked on each connection, and when they
-/// answered. What other load tools use becomes a scenario: holdup import scenario.
+/// answered. So does what aws prints of RDS as JSON: CloudWatch, enhanced monitoring, Performance Insights, and what describes
+/// instances and volumes; several files are one recording. What other load tools use becomes a scenario: holdup import scenario.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
@@ -25,14 +28,17 @@ Examples:
   holdup import db.pcap -o recordings/db
   holdup import db.pcap --port 6033=mysql
   zcat db.pcap.gz | holdup import - -o recordings/db
+  aws cloudwatch get-metric-data --metric-data-queries file://queries.json --start-time 2026-11-22T00:00:00Z \
+    --end-time 2026-11-23T00:00:00Z > data.json; aws rds describe-db-instances --db-instance-identifier orders-db > db.json
+  holdup import data.json queries.json db.json -o recordings/orders-db
   holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Capture file; - is standard input
+    /// Capture file, or files that aws printed; - is standard input
     #[arg(value_name = "FILE")]
-    file: Option<PathBuf>,
+    files: Vec<PathBuf>,
 
     /// Where the recording goes [default: recordings/NAME-TIME]
     #[arg(short, long, value_name = "DIR")]
@@ -41,6 +47,10 @@ pub struct Args {
     /// What is spoken on a port other than 3306, 3307, 5432 and 5433 where connections were open already: mysql or postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = port)]
     ports: Vec<(u16, Protocol)>,
+
+    /// Which instance the figures are of, if the files of aws do not say it
+    #[arg(long, value_name = "NAME")]
+    db_instance: Option<String>,
 
     /// Print what was found as JSON
     #[arg(long)]
@@ -110,13 +120,54 @@ struct ScenarioArgs {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    match (args.what, &args.file) {
-        (Some(What::Scenario(args)), _) => scenario(args),
-        (None, Some(file)) => {
-            let (dir, ports) = (args.output.as_deref(), args.ports.as_slice());
-            packets::import(&packets::Given { file, dir, ports, json: args.json })
+    if let Some(What::Scenario(args)) = args.what {
+        return scenario(args);
+    }
+    let (dir, ports, json) = (args.output.as_deref(), args.ports.as_slice(), args.json);
+    if args.files.iter().filter(|path| is_stream(path)).count() > 1 {
+        return Err(Failure::Unusable("- can be given once: standard input has one end".to_owned()));
+    }
+    let mut files = args.files.iter().map(|path| Opened::new(path)).collect::<Result<Vec<Opened>, Failure>>()?;
+    let captures = files.iter().filter(|file| is_capture(&file.head)).count();
+    if captures > 0 && files.len() > 1 {
+        return Err(Failure::Unusable("a capture of packets is imported alone; import each by itself".to_owned()));
+    }
+    match files.pop() {
+        None => Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned())),
+        Some(file) if files.is_empty() && !aws::is_json(&file.head) => {
+            packets::import(packets::Given { file, dir, ports, json })
         }
-        (None, None) => Err(Failure::Unusable("which file? e.g. holdup import db.pcap".to_owned())),
+        Some(last) => {
+            files.push(last);
+            aws::import(aws::Given { files, dir, db_instance: args.db_instance.as_deref(), json })
+        }
+    }
+}
+
+/// A file of which the beginning was read, which says what it is.
+struct Opened {
+    /// Without its directory.
+    name: String,
+    /// For messages.
+    shown: String,
+    head: Vec<u8>,
+    rest: Box<dyn Read>,
+}
+
+impl Opened {
+    fn new(path: &Path) -> Result<Self, Failure> {
+        let is_stream = is_stream(path);
+        let name = match path.file_name() {
+            Some(name) if !is_stream => name.to_string_lossy().into_owned(),
+            _ => "stdin".to_owned(),
+        };
+        let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
+        let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
+        let mut rest: Box<dyn Read> =
+            if is_stream { Box::new(std::io::stdin()) } else { Box::new(fs::File::open(path).map_err(unreadable)?) };
+        let mut head = Vec::new();
+        rest.by_ref().take(64).read_to_end(&mut head).map_err(unreadable)?;
+        Ok(Self { name, shown, head, rest })
     }
 }
 

@@ -4,6 +4,7 @@
 //! A test that lacks what it needs (MariaDB, the Python of `cargo xtask setup`) says so and passes, unless `CI` is set.
 
 mod answers;
+mod aws;
 mod cut;
 mod demo;
 mod examples;

@@ -1,7 +1,6 @@
 //! `holdup import FILE.pcap`: a capture of packets -> a recording of the exchanges in it. The file is read once, from end to
 //! end, and never held as a whole.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,8 +13,8 @@ use holdup_recording::rows::{Exchange, Sample};
 use holdup_recording::writer::{Recorder, RowSink};
 use holdup_recording::{Batch, Coverage, CoverageState, Labels};
 
+use super::Opened;
 use super::found::Found;
-use super::is_stream;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
@@ -31,25 +30,16 @@ const SAMPLE_NS: i64 = 1_000_000_000;
 
 /// What is given.
 pub(super) struct Given<'a> {
-    pub file: &'a Path,
+    pub file: Opened,
     pub dir: Option<&'a Path>,
     pub ports: &'a [(u16, Protocol)],
     pub json: bool,
 }
 
 /// Reads a capture file into a recording, and says what is in it.
-pub(super) fn import(given: &Given<'_>) -> Result<(), Failure> {
-    let is_stream = is_stream(given.file);
-    let name = match given.file.file_name() {
-        Some(name) if !is_stream => name.to_string_lossy().into_owned(),
-        _ => "stdin".to_owned(),
-    };
-    let shown = if is_stream { "standard input".to_owned() } else { given.file.display().to_string() };
+pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
+    let Opened { name, shown, head, rest: file } = given.file;
     let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
-    let mut file: Box<dyn Read> =
-        if is_stream { Box::new(std::io::stdin()) } else { Box::new(File::open(given.file).map_err(unreadable)?) };
-    let mut head = Vec::new();
-    file.by_ref().take(4).read_to_end(&mut head).map_err(unreadable)?;
     if !is_capture(&head) {
         let why =
             Reader::new().feed(&head, &mut |_| ()).err().map_or_else(|| "too short".to_owned(), |e| e.to_string());

@@ -1,0 +1,238 @@
+//! What Amazon's command line prints of a database -> series and settings: CloudWatch (`get-metric-data`,
+//! `get-metric-statistics`), RDS enhanced monitoring, Performance Insights, and what `describe-db-instances`,
+//! `describe-instance-types` and `describe-volumes` say of it. A file is read once, from end to end, and never held as a
+//! whole. What is missing in a file stays missing: no point is made up, no gap is a zero.
+
+mod document;
+mod element;
+mod guard;
+mod insights;
+mod name;
+mod os;
+mod period;
+mod resolve;
+mod settings;
+
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufReader, Read};
+
+use crate::ImportError;
+
+/// Largest file that is read, bytes.
+pub const LARGEST_BYTES: u64 = 2 << 30;
+/// Most series of one import.
+const MOST_SERIES: usize = 20_000;
+/// Most points of one import: 16 bytes each.
+const MOST_POINTS: usize = 20_000_000;
+/// Most instances, volumes, instance types and queries that are kept of one import, each.
+pub(crate) const MOST_DESCRIBED: usize = 10_000;
+/// Most notes.
+const MOST_NOTES: usize = 100;
+/// Letters of what a file says that are shown in a message.
+const SHOWN_LETTERS: usize = 60;
+
+/// Points of one metric.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Series {
+    /// Who said so: `cloudwatch:FILE`, `enhanced_monitoring:FILE`, `performance_insights:FILE`; the first file that has it.
+    pub source: String,
+    /// Its name, unit last, e.g. `aws_read_throughput_bytes_per_second`.
+    pub metric: String,
+    /// What it is of: `db_instance`, where that is known, and further.
+    pub labels: BTreeMap<String, String>,
+    /// How long each value is the statistic of, nanoseconds; 0 where nothing tells.
+    pub period_ns: i64,
+    /// The middle of each period (nanoseconds since the Unix epoch) and the value, in the order of time; one a moment.
+    pub points: Vec<(i64, f64)>,
+}
+
+/// One thing that Amazon says of how something is set up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// `aws`, or `aws:NAME` of what the import's figures are not of.
+    pub source: String,
+    /// E.g. `instance.class`.
+    pub name: String,
+    /// As text; sizes in bytes.
+    pub value: String,
+}
+
+/// What the files of one import say together.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Figures {
+    /// By metric, then labels.
+    pub series: Vec<Series>,
+    /// By source, then name.
+    pub settings: Vec<Setting>,
+    /// What is missing, was guessed or left out, in words.
+    pub notes: Vec<String>,
+    /// Whether something of what was asked of Amazon is not in the files.
+    pub is_partial: bool,
+}
+
+/// Where a series comes from, which decides how it is named and where in its period its time stamp lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+enum Kind {
+    /// `get-metric-data`: an id, a label, and no name.
+    Data,
+    /// `get-metric-statistics`.
+    Statistics,
+    /// Enhanced monitoring.
+    Os,
+    /// Performance Insights.
+    Insights,
+}
+
+/// A series as a file has it; what it is called is decided when all files are read.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct Key {
+    kind: Kind,
+    /// Number of the file, where its ids are its own.
+    file: usize,
+    /// The id, or the name.
+    name: String,
+    /// CloudWatch's label; of Performance Insights the identifier.
+    label: String,
+    stat: String,
+    unit: String,
+    labels: Vec<(String, String)>,
+}
+
+/// Points of a series as files have them.
+#[derive(Debug)]
+struct Raw {
+    key: Key,
+    /// Number of the first file that has it.
+    file: usize,
+    points: Vec<(i64, f64)>,
+}
+
+/// One entry of the queries that were given to `get-metric-data`.
+#[derive(Clone, Debug, PartialEq)]
+struct Query {
+    metric: String,
+    dimensions: Vec<(String, String)>,
+    stat: String,
+    period_ns: i64,
+}
+
+/// Files on their way into [`Figures`].
+#[derive(Debug, Default)]
+pub struct Aws {
+    files: Vec<String>,
+    places: HashMap<Key, usize>,
+    raw: Vec<Raw>,
+    points: usize,
+    /// By id; nothing where two files of queries say different things of one.
+    queries: BTreeMap<String, Option<Query>>,
+    described: settings::Described,
+    /// Names of instances by what Amazon calls them within.
+    resource_ids: BTreeMap<String, String>,
+    notes: Vec<String>,
+    is_partial: bool,
+}
+
+impl Aws {
+    /// Reads one file; `file` is its name.
+    ///
+    /// # Errors
+    /// If it is no JSON, is nothing of what is looked for, contradicts itself, or is larger, deeper or of more series
+    /// than is read.
+    pub fn read(&mut self, input: impl Read, file: &str) -> Result<(), ImportError> {
+        self.files.push(file.to_owned());
+        let seen = guard::Seen::default();
+        let input = BufReader::with_capacity(1 << 16, guard::Guard::new(input, &seen));
+        let mut json = serde_json::Deserializer::from_reader(input);
+        let wrong = |e: serde_json::Error| {
+            if e.is_io() {
+                return ImportError::new(file, seen.line(), untail(&e));
+            }
+            let what = if e.is_data() { "" } else { "this is not the JSON that aws prints: " };
+            ImportError::new(file, e.line(), format!("{what}{}", untail(&e)))
+        };
+        let mut documents = 0_u64;
+        // Several documents in one file are read as those of several files: enhanced monitoring is kept so.
+        while let Err(more) = json.end() {
+            if more.is_io() {
+                return Err(wrong(more));
+            }
+            document::read(&mut json, self).map_err(wrong)?;
+            documents += 1;
+        }
+        if documents == 0 {
+            return Err(ImportError::new(file, 0, "the file is empty"));
+        }
+        Ok(())
+    }
+
+    /// Everything that was read, named and put together. `db_instance` is the name of the instance for series whose file does
+    /// not say it.
+    ///
+    /// # Errors
+    /// If there is neither a point nor a setting in all the files.
+    pub fn finish(self, db_instance: Option<&str>) -> Result<Figures, ImportError> {
+        let file = self.files.first().cloned().unwrap_or_default();
+        let figures = resolve::resolve(self, db_instance);
+        if figures.series.is_empty() && figures.settings.is_empty() {
+            let why = "there is not one point in it; ask for another stretch of time (--start-time, --end-time), and see that the dimensions are right";
+            return Err(ImportError::new(&file, 0, why));
+        }
+        Ok(figures)
+    }
+
+    fn file(&self) -> usize {
+        self.files.len().saturating_sub(1)
+    }
+
+    /// Takes points of one series in. A value that is missing is not a number here, until the distance of points is known.
+    fn push(&mut self, key: Key, points: impl IntoIterator<Item = (i64, f64)>) -> Result<(), String> {
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None if self.raw.len() >= MOST_SERIES => {
+                return Err(format!("there are more than {MOST_SERIES} series; import fewer files at once"));
+            }
+            None => {
+                self.places.insert(key.clone(), self.raw.len());
+                self.raw.push(Raw { key, file: self.file(), points: Vec::new() });
+                self.raw.len() - 1
+            }
+        };
+        if let Some(Raw { points: all, .. }) = self.raw.get_mut(place) {
+            let before = all.len();
+            all.extend(points.into_iter().filter(|(_, value)| !value.is_infinite()));
+            self.points += all.len() - before;
+        }
+        if self.points > MOST_POINTS {
+            return Err(format!("there are more than {MOST_POINTS} points; import a shorter stretch of time"));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, text: String) {
+        if self.notes.len() < MOST_NOTES && !self.notes.contains(&text) {
+            self.notes.push(text);
+        }
+    }
+
+    /// Says of the file at hand that something of what was asked is not in it.
+    fn lacks(&mut self, what: &str) {
+        self.is_partial = true;
+        let file = self.files.last().cloned().unwrap_or_default();
+        self.note(format!("{file}: {what}"));
+    }
+}
+
+/// The message without the place that is said before it.
+fn untail(e: &serde_json::Error) -> String {
+    let text = e.to_string();
+    let tail = format!(" at line {} column {}", e.line(), e.column());
+    text.strip_suffix(&tail).unwrap_or(&text).to_owned()
+}
+
+/// What a file says, so that it can stand in a message.
+fn shown(text: &str) -> String {
+    text.chars().take(SHOWN_LETTERS).collect::<String>().escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! One document of a file: which of Amazon's answers it is, by its keys, and what of it goes where.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+use super::element::{Each, Element, Small, figure, moment};
+use super::{Aws, Key, Kind, Query, insights, os, settings, shown};
+
+/// What is looked for.
+const LOOKED_FOR: &str = "MetricDataResults (aws cloudwatch get-metric-data), Datapoints (get-metric-statistics), \
+    MetricDataQueries (its --metric-data-queries), MetricList (aws pi get-resource-metrics), events or cpuUtilization (aws logs \
+    get-log-events on RDSOSMetrics), DBInstances (aws rds describe-db-instances), InstanceTypes and Volumes (aws ec2 describe-...)";
+/// Most keys of an answer that are shown.
+const SHOWN_KEYS: usize = 8;
+/// Deepest list of lists of documents.
+const DEEPEST: usize = 4;
+
+/// Reads a document.
+pub(super) fn read<'de, D: Deserializer<'de>>(deserializer: D, aws: &mut Aws) -> Result<(), D::Error> {
+    Document { aws, depth: 0 }.deserialize(deserializer)
+}
+
+struct Document<'a> {
+    aws: &'a mut Aws,
+    depth: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for Document<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Document<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "what aws prints with --output json; looked for: {LOOKED_FOR}")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        if self.depth >= DEEPEST {
+            return Err(A::Error::custom("lists within lists within lists are nothing that aws prints"));
+        }
+        while list.next_element_seed(Document { aws: self.aws, depth: self.depth + 1 })?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let aws = self.aws;
+        let mut open = Open::default();
+        let left = Small::bound();
+        while let Some(key) = map.next_key::<String>()? {
+            let is_known = match key.as_str() {
+                "MetricDataResults" => map.next_value_seed(Each(|element| result(aws, element))).map(|()| true)?,
+                "Datapoints" => map.next_value_seed(Each(|element| open.datapoint(&element))).map(|()| true)?,
+                "MetricList" => {
+                    map.next_value_seed(Each(|element| {
+                        let (key, points) = insights::series(element)?;
+                        open.count(points.len() + 100)?;
+                        open.insights.push((key, points));
+                        Ok(())
+                    }))?;
+                    true
+                }
+                "events" | "logEvents" => map.next_value_seed(Each(|element| event(aws, &element))).map(|()| true)?,
+                "DBInstances" => {
+                    map.next_value_seed(Each(|element| settings::db_instance(aws, &element))).map(|()| true)?
+                }
+                "InstanceTypes" => {
+                    map.next_value_seed(Each(|element| settings::instance_type(aws, &element))).map(|()| true)?
+                }
+                "Volumes" => map.next_value_seed(Each(|element| settings::volume(aws, &element))).map(|()| true)?,
+                "MetricDataQueries" => {
+                    map.next_value_seed(Each(|element: Element| query(aws, &element.facts))).map(|()| true)?
+                }
+                "NextToken" | "nextToken" | "Marker" => {
+                    // Pages of log events also have a nextForwardToken, always: that is no sign that there is more.
+                    open.has_more |= map.next_value_seed(Small(&left))? != Value::Null;
+                    true
+                }
+                _ if os::KEYS.contains(&key.as_str()) || OTHER_KEYS.contains(&key.as_str()) => {
+                    let value = map.next_value_seed(Small(&left))?;
+                    open.facts.insert(key.clone(), value);
+                    continue;
+                }
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    if open.others.len() < SHOWN_KEYS {
+                        open.others.push(shown(&key));
+                    }
+                    false
+                }
+            };
+            open.is_known |= is_known;
+        }
+        open.end(aws).map_err(A::Error::custom)
+    }
+}
+
+/// Keys that belong to an answer and alone do not tell which.
+const OTHER_KEYS: [&str; 6] = ["Label", "Identifier", "Id", "MetricStat", "Expression", "Messages"];
+
+/// What is kept of a document until its end, since the order of keys is nobody's promise.
+#[derive(Default)]
+struct Open {
+    facts: Map<String, Value>,
+    /// Statistic, unit, moment and value of each datapoint.
+    datapoints: Vec<(String, String, i64, f64)>,
+    insights: Vec<insights::Points>,
+    points: usize,
+    has_more: bool,
+    is_known: bool,
+    others: Vec<String>,
+}
+
+impl Open {
+    /// Counts points, of which a series without any is some.
+    fn count(&mut self, points: usize) -> Result<(), String> {
+        const MOST: usize = 4_000_000;
+        self.points += points;
+        if self.points > MOST {
+            Err(format!("one answer has more than {MOST} points; ask for less at once"))
+        } else {
+            Ok(())
+        }
+    }
+
+    fn datapoint(&mut self, element: &Element) -> Result<(), String> {
+        let at = moment(element.facts.get("Timestamp").unwrap_or(&Value::Null))?;
+        let unit = element.text("Unit").unwrap_or_default();
+        let extended = element.facts.get("ExtendedStatistics").and_then(Value::as_object);
+        for (stat, value) in element.facts.iter().chain(extended.into_iter().flatten()) {
+            if matches!(stat.as_str(), "Timestamp" | "Unit" | "ExtendedStatistics") {
+                continue;
+            }
+            if let Some(value) = figure(value) {
+                self.datapoints.push((stat.clone(), unit.to_owned(), at, value));
+            }
+        }
+        self.count(1)
+    }
+
+    fn end(self, aws: &mut Aws) -> Result<(), String> {
+        let Self { facts, datapoints, insights, has_more, mut is_known, others, .. } = self;
+        if has_more && is_known {
+            aws.lacks("it is one page of an answer (NextToken), there is more: give the other pages as well, or leave out --no-paginate and --max-items, so that aws puts them together");
+        }
+        let text = |key: &str| facts.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+        if !datapoints.is_empty() && text("Label").is_empty() {
+            return Err("Datapoints without a Label: which metric these are is not said; keep all that aws cloudwatch get-metric-statistics prints".to_owned());
+        }
+        for (stat, unit, at, value) in datapoints {
+            let file = aws.file();
+            let (name, label, labels) = (text("Label"), String::new(), Vec::new());
+            aws.push(Key { kind: Kind::Statistics, file, name, label, stat, unit, labels }, [(at, value)])?;
+        }
+        for (key, points) in insights {
+            aws.push(Key { label: text("Identifier"), ..key }, points)?;
+        }
+        if facts.contains_key("instanceID") && (facts.contains_key("cpuUtilization") || facts.contains_key("memory")) {
+            os::take(aws, &facts)?;
+            is_known = true;
+        }
+        if facts.contains_key("Id") && (facts.contains_key("MetricStat") || facts.contains_key("Expression")) {
+            query(aws, &facts)?;
+            is_known = true;
+        }
+        if is_known {
+            return Ok(());
+        }
+        let has: Vec<String> = facts.keys().map(|key| shown(key)).chain(others).take(SHOWN_KEYS).collect();
+        let has = if has.is_empty() { "nothing".to_owned() } else { has.join(", ") };
+        Err(format!("nothing that is known of aws; it has {has}; looked for: {LOOKED_FOR}"))
+    }
+}
+
+/// A result of `get-metric-data`.
+fn result(aws: &mut Aws, element: Element) -> Result<(), String> {
+    let id = element.text("Id").unwrap_or_default().to_owned();
+    let label = element.text("Label").unwrap_or_default().to_owned();
+    if let Some(status) = element.text("StatusCode").filter(|status| *status != "Complete") {
+        aws.lacks(&format!("{} of result {} ({}): not all of it is there", shown(status), shown(&id), shown(&label)));
+    }
+    let file = aws.file();
+    let key =
+        Key { kind: Kind::Data, file, name: id, label, stat: String::new(), unit: String::new(), labels: Vec::new() };
+    aws.push(key, element.timestamps.into_iter().zip(element.values))
+}
+
+/// An event of CloudWatch Logs: its message is a document of its own.
+fn event(aws: &mut Aws, element: &Element) -> Result<(), String> {
+    let Some(message) = element.text("message").or_else(|| element.text("Message")) else {
+        return Err("an event without a message; keep all that aws logs get-log-events prints".to_owned());
+    };
+    let mut json = serde_json::Deserializer::from_str(message);
+    let left = Small::bound();
+    let value = Small(&left).deserialize(&mut json).map_err(|e| {
+        format!("a message that is no JSON ({e}): is the log group RDSOSMetrics? it begins {}", shown(message))
+    })?;
+    match value.as_object() {
+        Some(facts) if facts.contains_key("instanceID") => os::take(aws, facts),
+        _ => Err(format!("a message without instanceID: is the log group RDSOSMetrics? it begins {}", shown(message))),
+    }
+}
+
+/// An entry of the queries that were given to `get-metric-data`: what the ids of its results mean.
+fn query(aws: &mut Aws, facts: &Map<String, Value>) -> Result<(), String> {
+    let at = |path: &str| facts.get("MetricStat").and_then(|stat| stat.pointer(path));
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
+    let (id, metric) = (text(facts.get("Id")), text(at("/Metric/MetricName")));
+    // Of an expression nothing but its label says what it is.
+    if id.is_empty() || metric.is_empty() {
+        return Ok(());
+    }
+    let dimensions = at("/Metric/Dimensions").and_then(Value::as_array).into_iter().flatten();
+    let query = Query {
+        metric,
+        dimensions: dimensions.map(|d| (text(d.get("Name")), text(d.get("Value")))).collect(),
+        stat: text(at("/Stat")),
+        period_ns: at("/Period").and_then(Value::as_i64).unwrap_or(0).clamp(0, 86_400 * 366) * 1_000_000_000,
+    };
+    if aws.queries.len() >= super::MOST_DESCRIBED {
+        return Err(format!("there are more than {} queries", super::MOST_DESCRIBED));
+    }
+    let known = aws.queries.entry(id).or_insert_with(|| Some(query.clone()));
+    if known.as_ref() != Some(&query) {
+        *known = None;
+    }
+    Ok(())
+}

@@ -1,0 +1,94 @@
+//! Bounds of a file before it is understood: its size, the length of one text in it, its depth. What reads JSON would hold a text
+//! of any length.
+
+use std::cell::Cell;
+use std::io::{Error, Read};
+
+use super::LARGEST_BYTES;
+
+/// Longest text, bytes: an event of CloudWatch Logs has at most 1 MB, which escapes may double.
+const LONGEST_TEXT: usize = 4 << 20;
+/// Deepest nesting.
+const DEEPEST: usize = 64;
+
+/// How far a file was read.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    lines: Cell<usize>,
+}
+
+impl Seen {
+    /// The line, from 1, in which reading stands.
+    pub fn line(&self) -> usize {
+        self.lines.get() + 1
+    }
+}
+
+/// Lets no more through than is read.
+pub(super) struct Guard<'a, R> {
+    input: R,
+    seen: &'a Seen,
+    bytes: u64,
+    depth: usize,
+    in_text: bool,
+    is_escaped: bool,
+    text: usize,
+}
+
+impl<'a, R: Read> Guard<'a, R> {
+    pub fn new(input: R, seen: &'a Seen) -> Self {
+        Self { input, seen, bytes: 0, depth: 0, in_text: false, is_escaped: false, text: 0 }
+    }
+
+    fn byte(&mut self, byte: u8) -> Result<(), String> {
+        if self.in_text {
+            self.text += 1;
+            if self.text > LONGEST_TEXT {
+                return Err(format!("a text is longer than {LONGEST_TEXT} bytes: nothing that aws prints is"));
+            }
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' => self.is_escaped = true,
+                b'"' => self.in_text = false,
+                _ => {}
+            }
+        } else {
+            match byte {
+                b'"' => (self.in_text, self.text) = (true, 0),
+                b'{' | b'[' => {
+                    self.depth += 1;
+                    if self.depth > DEEPEST {
+                        return Err(format!("it is nested deeper than {DEEPEST}: nothing that aws prints is"));
+                    }
+                }
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+        if byte == b'\n' {
+            self.seen.lines.set(self.seen.lines.get() + 1);
+        }
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Guard<'_, R> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.input.read(into)?;
+        let is_first = self.bytes == 0;
+        self.bytes += count as u64;
+        if self.bytes > LARGEST_BYTES {
+            let why = format!("more than {LARGEST_BYTES} bytes; ask for a shorter stretch of time, in several files");
+            return Err(Error::other(why));
+        }
+        let piece = into.get_mut(..count).unwrap_or_default();
+        if is_first && piece.starts_with(b"\xef\xbb\xbf") {
+            // The mark of UTF-8 that some programs put first is white space to nobody else.
+            piece[..3].fill(b' ');
+        }
+        for byte in piece {
+            self.byte(*byte).map_err(Error::other)?;
+        }
+        Ok(count)
+    }
+}

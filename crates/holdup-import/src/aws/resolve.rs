@@ -1,0 +1,252 @@
+//! What series are called, and what they are of, once all files are read: queries name what their results don't, and of
+//! instances one file may say the name and another the figures.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::name::{known, named, snake};
+use super::{Aws, Figures, Key, Kind, MOST_NOTES, Query, Raw, Series, period, shown};
+
+type Labels = BTreeMap<String, String>;
+
+/// What a series is.
+struct Meaning {
+    metric: String,
+    labels: Labels,
+    factor: f64,
+    period_ns: Option<i64>,
+    /// Whether a value is of the period after its time stamp, and not of that before it.
+    is_stamped_at_start: bool,
+}
+
+/// A series whose points still stand where the file has them.
+struct Placed {
+    one: Series,
+    is_stamped_at_start: bool,
+    /// Whether its period was told by few points.
+    is_guess: bool,
+}
+
+/// So many points tell their period, though some between them are missing.
+const FEW: usize = 5;
+
+pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
+    let Aws { files, raw, queries, described, resource_ids, mut notes, is_partial, .. } = aws;
+    let mut all: BTreeMap<(String, Labels), (Series, bool)> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for Raw { key, file, points } in raw {
+        if points.is_empty() {
+            continue;
+        }
+        let meaning = meaning(&key, &queries, &resource_ids, &mut unknown);
+        let file = files.get(file).map_or("", String::as_str);
+        let source = match key.kind {
+            Kind::Data | Kind::Statistics => format!("cloudwatch:{file}"),
+            Kind::Os => format!("enhanced_monitoring:{file}"),
+            Kind::Insights => format!("performance_insights:{file}"),
+        };
+        let Meaning { metric, labels, factor, period_ns, is_stamped_at_start } = meaning;
+        let (series, _) = all.entry((metric.clone(), labels.clone())).or_insert_with(|| {
+            let period_ns = period_ns.unwrap_or(0);
+            (Series { source, metric, labels, period_ns, points: Vec::new() }, is_stamped_at_start)
+        });
+        series.points.extend(points.into_iter().map(|(at, value)| (at, value * factor)));
+    }
+    let names: BTreeSet<String> = all.keys().filter_map(|(_, labels)| labels.get("db_instance").cloned()).collect();
+    let only = names.first().filter(|_| names.len() == 1).map(String::as_str);
+    let instance = db_instance.or(described.only()).or(only);
+    let mut nameless = 0;
+    let mut twice = 0;
+    let mut series = Vec::new();
+    for (mut one, is_stamped_at_start) in all.into_values() {
+        let has_name = one.labels.keys().any(|label| WHOSE.contains(&label.as_str()));
+        // Performance Insights has a name of its own for an instance, which only the user can say whose it is.
+        let told = if one.labels.contains_key("db_resource") { db_instance } else { instance.filter(|_| !has_name) };
+        match told {
+            Some(name) => drop(one.labels.insert("db_instance".to_owned(), name.to_owned())),
+            None => nameless += usize::from(!has_name || one.labels.contains_key("db_resource")),
+        }
+        twice += in_order(&mut one.points);
+        let is_told = one.period_ns > 0;
+        if !is_told {
+            let is_regular = !one.metric.starts_with("aws_os_");
+            one.period_ns = if is_regular { period::regular(&one.points) } else { period::usual(&one.points) };
+        }
+        // They told the distance, and have done their part.
+        one.points.retain(|(_, value)| !value.is_nan());
+        series.push(Placed { is_guess: !is_told && one.points.len() < FEW, one, is_stamped_at_start });
+    }
+    let mut series = centred(series);
+    join(&mut series);
+    if nameless > 0 {
+        notes.push(format!(
+            "of {nameless} series the files do not say which instance they are of, or only its resource id; say it with --db-instance NAME, or import what aws rds describe-db-instances prints, too"
+        ));
+    }
+    if twice > 0 {
+        notes.push(format!("{twice} points are given twice with different values; those given first are kept"));
+    }
+    for text in unknown.into_iter().take(MOST_NOTES) {
+        notes.push(text);
+    }
+    let is_measured = |name: &str| series.iter().any(|one| one.labels.get("db_instance").is_some_and(|of| of == name));
+    let settings = described.settings(&is_measured, &mut notes);
+    Figures { series, settings, notes, is_partial }
+}
+
+/// Labels that say what a series is of.
+const WHOSE: [&str; 5] = ["db_instance", "db_cluster", "instance_id", "volume_id", "db_resource"];
+
+/// Sorts points by time and leaves one a moment; how many others said something else. A missing value says nothing.
+fn in_order(points: &mut Vec<(i64, f64)>) -> usize {
+    points.sort_by_key(|(at, _)| *at);
+    let mut others = 0;
+    points.dedup_by(|later, first| {
+        let is_same = later.0 == first.0;
+        if is_same && first.1.is_nan() {
+            first.1 = later.1;
+        } else if is_same && !later.1.is_nan() {
+            others += usize::from(later.1 != first.1);
+        }
+        is_same
+    });
+    others
+}
+
+/// Series that have points, each point in the middle of its period. Few points with gaps among them tell a longer period than there
+/// is: they have that of their neighbours in the file, so that what is read and what is written at one time lie at one time.
+fn centred(all: Vec<Placed>) -> Vec<Series> {
+    let mut shortest: BTreeMap<String, i64> = BTreeMap::new();
+    for Placed { one, .. } in all.iter().filter(|placed| placed.one.period_ns > 0) {
+        let known = shortest.entry(one.source.clone()).or_insert(one.period_ns);
+        *known = one.period_ns.min(*known);
+    }
+    let mut series = Vec::new();
+    for Placed { mut one, is_stamped_at_start, is_guess } in all {
+        let shortest = shortest.get(&one.source).copied().unwrap_or(0);
+        if is_guess && shortest > 0 && one.period_ns % shortest == 0 {
+            one.period_ns = shortest;
+        }
+        let half = one.period_ns / 2;
+        for (at, _) in &mut one.points {
+            *at = if is_stamped_at_start { at.saturating_add(half) } else { at.saturating_sub(half) };
+        }
+        series.extend(Some(one).filter(|one| !one.points.is_empty()));
+    }
+    series
+}
+
+/// Makes one of series that turned out to be the same when the instance was put to them.
+fn join(series: &mut Vec<Series>) {
+    series.sort_by(|a, b| (&a.metric, &a.labels).cmp(&(&b.metric, &b.labels)));
+    series.dedup_by(|later, first| {
+        let is_same = later.metric == first.metric && later.labels == first.labels;
+        if is_same {
+            first.points.append(&mut later.points);
+            in_order(&mut first.points);
+        }
+        is_same
+    });
+}
+
+fn meaning(
+    key: &Key,
+    queries: &BTreeMap<String, Option<Query>>,
+    resource_ids: &BTreeMap<String, String>,
+    unknown: &mut Vec<String>,
+) -> Meaning {
+    let plain = |metric: String, labels: Labels| Meaning {
+        metric,
+        labels,
+        factor: 1.0,
+        period_ns: None,
+        is_stamped_at_start: false,
+    };
+    let mut labels: Labels = key.labels.iter().cloned().collect();
+    match key.kind {
+        Kind::Os => plain(key.name.clone(), labels),
+        Kind::Insights => {
+            if !key.stat.is_empty() {
+                labels.insert("stat".to_owned(), key.stat.clone());
+            }
+            match resource_ids.get(&key.label) {
+                Some(name) => drop(labels.insert("db_instance".to_owned(), name.clone())),
+                None if !key.label.is_empty() => drop(labels.insert("db_resource".to_owned(), key.label.clone())),
+                None => {}
+            }
+            plain(key.name.clone(), labels)
+        }
+        Kind::Statistics => of_cloudwatch(&key.name, &key.unit, &key.stat, labels, None),
+        Kind::Data => match queries.get(&key.name) {
+            Some(Some(query)) => {
+                labels.extend(query.dimensions.iter().map(|(name, value)| (dimension(name), value.clone())));
+                let period_ns = Some(query.period_ns).filter(|ns| *ns > 0);
+                of_cloudwatch(&query.metric, "", &query.stat, labels, period_ns)
+            }
+            _ => {
+                let (metric, stat, instance) = by_label(&key.name, &key.label, unknown);
+                labels.extend(instance.map(|name| ("db_instance".to_owned(), name)));
+                of_cloudwatch(&metric, "", &stat, labels, None)
+            }
+        },
+    }
+}
+
+fn of_cloudwatch(metric: &str, unit: &str, stat: &str, mut labels: Labels, period_ns: Option<i64>) -> Meaning {
+    let ours = named(metric, unit, stat);
+    if !matches!(stat, "" | "Average" | "SampleCount") {
+        labels.insert("stat".to_owned(), stat.to_owned());
+    }
+    Meaning { metric: ours.metric, labels, factor: ours.factor, period_ns, is_stamped_at_start: true }
+}
+
+fn dimension(name: &str) -> String {
+    match name {
+        "DBInstanceIdentifier" => "db_instance".to_owned(),
+        "DBClusterIdentifier" => "db_cluster".to_owned(),
+        _ => snake(name),
+    }
+}
+
+/// What a result is by its label, which is the metric's name, or made of it and what tells it from the others (`AWS/RDS orders-db
+/// ReadIOPS`), or whatever its user wrote; else by its id. Metric, statistic, instance.
+fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String, Option<String>) {
+    const STATS: [&str; 5] = ["Average", "Maximum", "Minimum", "Sum", "SampleCount"];
+    let words: Vec<&str> =
+        label.split(|c: char| c.is_whitespace() || matches!(c, ':' | ',' | '|' | '(' | ')')).collect();
+    let is_percentile =
+        |word: &str| word.strip_prefix('p').is_some_and(|rest| !rest.is_empty() && rest.parse::<f64>().is_ok());
+    let stat = words.iter().find(|word| STATS.contains(word) || is_percentile(word)).copied().unwrap_or_default();
+    let metric = words.iter().find_map(|word| known(word));
+    let rest: Vec<&str> = words
+        .iter()
+        .filter(|word| !word.is_empty() && **word != stat && !word.starts_with("AWS/") && known(word).is_none())
+        .copied()
+        .collect();
+    let instance = match rest.as_slice() {
+        // What is left may be any word; as the name of an instance it must be able to be one.
+        [one] if is_instance(one) => Some((*one).to_owned()),
+        _ => None,
+    };
+    if let Some(metric) = metric {
+        return (metric.to_owned(), stat.to_owned(), instance);
+    }
+    if let Some(metric) = known(id) {
+        return (metric.to_owned(), stat.to_owned(), instance);
+    }
+    let name = if label.is_empty() { id } else { label };
+    let name = if stat.is_empty() { name.to_owned() } else { name.replacen(stat, "", 1) };
+    unknown.push(format!(
+        "{} ({}) names no metric that is known: kept as aws_{}, unit unknown; import the file that was given as --metric-data-queries, too",
+        shown(id),
+        shown(label),
+        snake(&name),
+    ));
+    (name, stat.to_owned(), None)
+}
+
+/// Whether RDS would let an instance have this name: small letters, digits and hyphens, a letter first.
+fn is_instance(word: &str) -> bool {
+    word.len() <= 63
+        && word.starts_with(|c: char| c.is_ascii_lowercase())
+        && word.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+}

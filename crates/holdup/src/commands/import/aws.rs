@@ -1,0 +1,228 @@
+//! `holdup import FILE.json ...`: what Amazon's command line printed -> a recording of its figures. Files are read one after the
+//! other; nothing is made before all of them are understood.
+
+use std::path::Path;
+
+use holdup_import::aws::{Aws, Figures, Series};
+use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::rows::{Sample, Setting};
+use holdup_recording::writer::Recorder;
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+
+use super::Opened;
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::session::default_dir;
+
+/// Rows that are handed over at once.
+const ROWS_AT_ONCE: usize = 50_000;
+/// Series that are shown.
+const SHOWN: usize = 40;
+
+/// What is given.
+pub(super) struct Given<'a> {
+    pub files: Vec<Opened>,
+    pub dir: Option<&'a Path>,
+    pub db_instance: Option<&'a str>,
+    pub json: bool,
+}
+
+/// Whether a file that begins so may be what Amazon's command line prints.
+pub(super) fn is_json(head: &[u8]) -> bool {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    head.first().is_none_or(|first| matches!(first, b'{' | b'['))
+}
+
+/// Reads files of Amazon's figures into a recording, and says what is in it.
+pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
+    let Given { files, dir, db_instance, json } = given;
+    let mut aws = Aws::default();
+    let mut names = Vec::new();
+    for file in files {
+        let Opened { name, shown, head, rest } = file;
+        aws.read(std::io::Read::chain(head.as_slice(), rest), &name).map_err(|mut e| {
+            e.file.clone_from(&shown);
+            Failure::Unusable(format!("{e}; of a HAR or OpenAPI file: holdup import scenario {shown}"))
+        })?;
+        names.push(name);
+    }
+    let figures = aws.finish(db_instance).map_err(Failure::unusable)?;
+    let name = names.first().map_or("aws", |name| name.split('.').next().unwrap_or(name));
+    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
+    let found = Found::of(&figures);
+    record(figures, &names.join(", "), &found, &dir)?;
+    if json {
+        return print_json(&found.json(&dir));
+    }
+    crate::terminal::print(&found.text(&dir));
+    errln!("the figures are in {}/samples.parquet; next: holdup diagnose {0}", dir.display());
+    errln!(
+        "none of them is a response time: what clients waited is measured by holdup run SCENARIO --watch postgres://USER@HOST:5432"
+    );
+    Ok(())
+}
+
+fn record(figures: Figures, title: &str, found: &Found, dir: &Path) -> Result<(), Failure> {
+    // Settings alone have no time: they are of now.
+    let (from, to) = found.span.unwrap_or_else(|| (clock::now_ns(), clock::now_ns()));
+    let mut manifest = Manifest::starting(title, from, Host::default());
+    let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
+    let sink = recorder.sink();
+    let settings = figures.settings.into_iter().map(|setting| {
+        let holdup_import::aws::Setting { source, name, value } = setting;
+        Setting { observed_at: from, source, name, value }
+    });
+    sink.push(Batch { settings: settings.collect(), ..Batch::default() });
+    manifest.coverage = coverage(&figures.series, &figures.notes, figures.is_partial);
+    for Series { source, metric, labels, period_ns, points } in figures.series {
+        let labels = Labels::of(labels);
+        for points in points.chunks(ROWS_AT_ONCE) {
+            let sample = |(at, value): &(i64, f64)| Sample {
+                observed_at: *at,
+                window_ns: period_ns,
+                source: source.clone(),
+                metric: metric.clone(),
+                labels: labels.clone(),
+                value: *value,
+            };
+            sink.push(Batch { samples: points.iter().map(sample).collect(), ..Batch::default() });
+        }
+    }
+    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
+    // The recording ends with the figures, not now.
+    manifest.ended_at = Some(to);
+    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+}
+
+/// One entry for each file that has series.
+fn coverage(series: &[Series], notes: &[String], is_partial: bool) -> Vec<Coverage> {
+    let mut all: Vec<Coverage> = Vec::new();
+    for one in series {
+        let points = one.points.len() as u64;
+        match all.iter_mut().find(|coverage| coverage.source == one.source) {
+            Some(coverage) => coverage.reads_total += points,
+            None => all.push(Coverage {
+                source: one.source.clone(),
+                state: CoverageState::Complete,
+                why: None,
+                enable: None,
+                cpu_ratio: None,
+                reads_total: points,
+                gaps_total: 0,
+            }),
+        }
+    }
+    for coverage in &mut all {
+        let file = coverage.source.split_once(':').map_or("", |(_, file)| file);
+        let of_it: Vec<&str> = notes.iter().filter_map(|n| n.strip_prefix(file)?.strip_prefix(": ")).collect();
+        if is_partial && !of_it.is_empty() {
+            coverage.state = CoverageState::Partial;
+            coverage.why = Some(of_it.join("; "));
+            coverage.enable = Some("let aws put all pages together: without --no-paginate and --max-items".to_owned());
+        }
+    }
+    all
+}
+
+/// What was found, for whoever imported it.
+struct Found {
+    span: Option<(i64, i64)>,
+    series: Vec<Line>,
+    points: usize,
+    settings: Vec<(String, String)>,
+    notes: Vec<String>,
+}
+
+struct Line {
+    metric: String,
+    labels: String,
+    points: usize,
+    period_s: f64,
+    least: f64,
+    mean: f64,
+    most: f64,
+}
+
+impl Found {
+    fn of(figures: &Figures) -> Self {
+        let line = |series: &Series| {
+            let values = || series.points.iter().map(|(_, value)| *value);
+            Line {
+                metric: series.metric.clone(),
+                labels: series
+                    .labels
+                    .iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect::<Vec<_>>()
+                    .join(" "),
+                points: series.points.len(),
+                period_s: series.period_ns as f64 / 1e9,
+                least: values().fold(f64::INFINITY, f64::min),
+                mean: values().sum::<f64>() / series.points.len().max(1) as f64,
+                most: values().fold(f64::NEG_INFINITY, f64::max),
+            }
+        };
+        // From the beginning of the first period to the end of the last.
+        let ends = figures.series.iter().filter_map(|series| {
+            let half = series.period_ns / 2;
+            Some((series.points.first()?.0.saturating_sub(half), series.points.last()?.0.saturating_add(half)))
+        });
+        Self {
+            span: ends.reduce(|a, b| (a.0.min(b.0), a.1.max(b.1))),
+            series: figures.series.iter().map(line).collect(),
+            points: figures.series.iter().map(|series| series.points.len()).sum(),
+            settings: figures
+                .settings
+                .iter()
+                .map(|setting| (format!("{} {}", setting.source, setting.name), setting.value.clone()))
+                .collect(),
+            notes: figures.notes.clone(),
+        }
+    }
+
+    /// For people.
+    fn text(&self, dir: &Path) -> String {
+        let mut text = format!("{} series, {} points", self.series.len(), self.points);
+        if let Some((from, to)) = self.span {
+            text += &format!(" from {} to {}", clock::rfc3339(from), clock::rfc3339(to));
+        }
+        text += &format!(", {} settings -> {}\n", self.settings.len(), dir.display());
+        for note in &self.notes {
+            text += &format!("note: {note}\n");
+        }
+        for (name, value) in self.settings.iter().take(SHOWN) {
+            text += &format!("{name} = {value}\n");
+        }
+        if !self.series.is_empty() {
+            text +=
+                &format!("\n{:>8} {:>7} {:>14} {:>14} {:>14}  series\n", "points", "every", "least", "mean", "most");
+        }
+        for line in self.series.iter().take(SHOWN) {
+            let Line { metric, labels, points, period_s, least, mean, most } = line;
+            text += &format!("{points:>8} {period_s:>6}s {least:>14.4} {mean:>14.4} {most:>14.4}  {metric} {labels}\n");
+        }
+        if self.series.len() > SHOWN {
+            text += &format!("and {} more series: --json has them all\n", self.series.len() - SHOWN);
+        }
+        text
+    }
+
+    /// For programs.
+    fn json(&self, dir: &Path) -> serde_json::Value {
+        let series = self.series.iter().map(|line| {
+            serde_json::json!({
+                "metric": line.metric, "labels": line.labels, "points": line.points, "period_s": line.period_s,
+                "least": line.least, "mean": line.mean, "most": line.most,
+            })
+        });
+        serde_json::json!({
+            "recording": dir.display().to_string(),
+            "points": self.points,
+            "from": self.span.map(|(from, _)| clock::rfc3339(from)),
+            "to": self.span.map(|(_, to)| clock::rfc3339(to)),
+            "notes": self.notes,
+            "settings": self.settings.iter().cloned().collect::<std::collections::BTreeMap<_, _>>(),
+            "series": series.collect::<Vec<_>>(),
+        })
+    }
+}
