@@ -17,7 +17,7 @@ use crate::signals::validity::{self, Label};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{accounts, audit, host_load, indicators};
+use crate::{accounts, audit, figures, host_load, indicators};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -227,7 +227,7 @@ fn of_search(
 /// The kind of answer and its sentence.
 fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance) -> (Answer, String) {
     if case.client.seconds.is_empty() {
-        return (Answer::Undecided, "Nothing here measured response time, so there is nothing to explain.".to_owned());
+        return (Answer::Undecided, figures::headline(case));
     }
     let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
     let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);

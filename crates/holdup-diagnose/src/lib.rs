@@ -10,12 +10,14 @@
 //! - `judge`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
 //! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
 //!   host and servers did, for a comparison.
+//! - `figures`: what is said where only a cloud's figures are there.
 //! - [`compare`]: before and after.
 
 pub mod accounts;
 pub mod audit;
 pub mod case;
 pub mod compare;
+mod figures;
 pub mod host_load;
 pub mod indicators;
 mod judge;

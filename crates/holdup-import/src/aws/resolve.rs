@@ -63,7 +63,11 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
         let told = if one.labels.contains_key("db_resource") { db_instance } else { instance.filter(|_| !has_name) };
         match told {
             Some(name) => drop(one.labels.insert("db_instance".to_owned(), name.to_owned())),
-            None => nameless += usize::from(!has_name || one.labels.contains_key("db_resource")),
+            None if has_name => {}
+            None => {
+                nameless += 1;
+                one.labels.insert("db_instance".to_owned(), "unnamed".to_owned());
+            }
         }
         twice += in_order(&mut one.points);
         let is_told = one.period_ns > 0;
@@ -79,8 +83,12 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     join(&mut series);
     if nameless > 0 {
         notes.push(format!(
-            "of {nameless} series the files do not say which instance they are of, or only its resource id; say it with --db-instance NAME, or import what aws rds describe-db-instances prints, too"
+            "of {nameless} series the files do not say which instance they are of: they are taken as of one, db_instance=unnamed; say it with --db-instance NAME, or import what aws rds describe-db-instances prints, too"
         ));
+    }
+    let has_resource = |one: &Series| one.labels.contains_key("db_resource") && !one.labels.contains_key("db_instance");
+    if series.iter().any(has_resource) {
+        notes.push("Performance Insights has only its own id of the instance; say its name with --db-instance NAME, or import what aws rds describe-db-instances prints, too".to_owned());
     }
     if twice > 0 {
         notes.push(format!("{twice} points are given twice with different values; those given first are kept"));

@@ -1,0 +1,88 @@
+//! What can be said where nothing measured response time, but Amazon's figures of a database were imported: how its disk
+//! answered, as sentences. No cause is named by them.
+
+use holdup_recording::rows::Sample;
+
+use crate::case::Case;
+
+/// What a delay of the disk is called, its metric, and what one of it is shown as.
+const SHOWN: [(&str, &str, f64, &str); 4] = [
+    ("writes took", "aws_write_latency_seconds", 1e3, " ms"),
+    ("reads took", "aws_read_latency_seconds", 1e3, " ms"),
+    ("operations in the disk's queue were", "aws_disk_queue_depth", 1.0, ""),
+    ("CPU was", "aws_cpu_utilization_ratio", 100.0, " %"),
+];
+
+/// The headline of a recording in which nothing measured response time.
+pub(crate) fn headline(case: &Case<'_>) -> String {
+    let window = case.whole();
+    let rows = || {
+        let rows = case.recording.tables.samples.rows.iter();
+        rows.filter(|row| row.metric.starts_with("aws_") && window.contains(row.observed_at))
+    };
+    let mut instances: Vec<&str> = rows().filter_map(|row| row.labels.get("db_instance")).collect();
+    instances.sort_unstable();
+    instances.dedup();
+    let Some(first) = instances.first() else {
+        return "Nothing here measured response time, so there is nothing to explain.".to_owned();
+    };
+    let of =
+        if instances.len() > 1 { format!("{first}, the first of {}", instances.len()) } else { (*first).to_owned() };
+    let facts: Vec<String> = SHOWN
+        .iter()
+        .filter_map(|(what, metric, factor, unit)| {
+            let is_it = |row: &&Sample| {
+                row.metric == *metric
+                    && row.labels.get("db_instance") == Some(first)
+                    && row.labels.get("stat").is_none()
+            };
+            let mut values: Vec<f64> = rows().filter(is_it).map(|row| row.value * factor).collect();
+            values.sort_by(f64::total_cmp);
+            let (median, most) = (values.get(values.len() / 2)?, values.last()?);
+            Some(format!("{what} {}{unit} in the median and {}{unit} at most", brief(*median), brief(*most)))
+        })
+        .collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(" Of {of} Amazon says: {}.", facts.join(", ")) };
+    format!("Nothing here measured response time, so what of it the database's waits explain is not known.{facts}")
+}
+
+/// Few digits, as many as tell something.
+fn brief(number: f64) -> String {
+    if number.abs() < 10.0 { format!("{number:.1}") } else { format!("{number:.0}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::manifest::{Host, Manifest};
+    use holdup_recording::rows::{Sample, Tables};
+    use holdup_recording::{Labels, Recording};
+
+    use super::headline;
+    use crate::case::Case;
+
+    #[test]
+    fn what_amazon_says_is_said_and_no_cause_is_named() {
+        let mut manifest = Manifest::starting("made", 0, Host::default());
+        manifest.ended_at = Some(10_000_000_000);
+        let (dir, tables) = (Default::default(), Tables::default());
+        let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None };
+        assert!(headline(&Case::new(&recording, None)).ends_with("there is nothing to explain."));
+        for (at, value, stat) in [(1, 0.015, None), (2, 0.1, None), (3, 0.02, None), (4, 9.0, Some("Maximum"))] {
+            let labels = Labels::of([("db_instance", "orders-db")]);
+            recording.tables.samples.rows.push(Sample {
+                observed_at: at * 1_000_000_000,
+                metric: "aws_write_latency_seconds".to_owned(),
+                labels: stat.map_or(labels.clone(), |stat| labels.with("stat", stat)),
+                value,
+                ..Sample::default()
+            });
+        }
+        let text = headline(&Case::new(&recording, None));
+        assert!(
+            text.contains("Of orders-db Amazon says: writes took 20 ms in the median and 100 ms at most."),
+            "{text}"
+        );
+        let diagnosis = crate::diagnose(&recording, None);
+        assert!(diagnosis.culprit.is_none() && diagnosis.cleared.is_empty() && diagnosis.headline == text);
+    }
+}
