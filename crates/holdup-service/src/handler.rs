@@ -173,7 +173,8 @@ impl Service {
         let begun = Instant::now();
         let result = connection.run(sent.as_deref().unwrap_or(sql), id);
         if let Some(trace) = trace {
-            let of = Of::Statement(self.system, self.peer.clone(), sql.to_owned());
+            // As drivers tell of what has parameters.
+            let of = Of::Statement(self.system, self.peer.clone(), sql.replace("{id}", "?"));
             trace.waited(of, begun, result.is_err());
         }
         let word: String = sql.chars().take_while(char::is_ascii_alphabetic).collect();

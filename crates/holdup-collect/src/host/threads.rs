@@ -162,7 +162,8 @@ mod tests {
     /// stays wrong however often it is made.
     fn count(scan: &mut Scan, proc: &Proc, open_max: usize) -> (usize, usize) {
         let mut last = (0, 0);
-        for _ in 0..200 {
+        // Other tests of this program begin and end threads all the while.
+        for _ in 0..20_000 {
             let before = listed(proc);
             let mut tally = Tally { counts: [0; 128], rows: Vec::new(), source: "host", at: 0 };
             scan.count(proc, open_max, &mut tally).unwrap();
@@ -170,6 +171,7 @@ mod tests {
             if before == listed(proc) && last.0 == last.1 {
                 break;
             }
+            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         last
     }
