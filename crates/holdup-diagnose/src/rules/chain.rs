@@ -35,6 +35,9 @@ const DEMANDS: &[&str] = &[
     "missing_index",
 ];
 
+/// Limits of a disk that a demand reaches.
+const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
+
 /// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
 const WITHIN_STATEMENTS: &[&str] = &["missing_index", "commit_log_bound", "flush_storm"];
 
@@ -45,6 +48,7 @@ const LONG_STATEMENTS: &[&str] = &[
     "commit_log_bound",
     "disk_saturated",
     "iops_ceiling",
+    "throughput_ceiling",
     "cpu_saturated",
     "cpu_throttled",
     "on_disk_temporary_tables",
@@ -77,22 +81,20 @@ const MECHANISMS: &[Mechanism] = &[
         is_added: false,
     },
     Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
-    Mechanism {
-        consequence: "disk_saturated",
-        causes: &[&["iops_ceiling"], DEMANDS],
-        magnitude: its_own,
-        is_added: false,
-    },
+    Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
+    // That a burst ended is how the ceiling came to be reached, not why more is asked for than it lets through.
+    Mechanism { consequence: "burst_exhausted", causes: &[CEILINGS], magnitude: its_own, is_added: false },
+    Mechanism { consequence: "disk_saturated", causes: &[CEILINGS, DEMANDS], magnitude: its_own, is_added: false },
     Mechanism {
         consequence: "uninterruptible_pileup",
-        causes: &[&["disk_saturated"], &["iops_ceiling"], DEMANDS],
+        causes: &[&["disk_saturated"], CEILINGS, DEMANDS],
         magnitude: its_own,
         is_added: false,
     },
     // A flush waits behind what else is asked of the disk; pages that have to be written are asked of it as well.
     Mechanism {
         consequence: "commit_log_bound",
-        causes: &[&["disk_saturated", "iops_ceiling"], &["flush_storm"]],
+        causes: &[&["disk_saturated", "iops_ceiling", "throughput_ceiling"], &["flush_storm"]],
         magnitude: its_own,
         is_added: false,
     },

@@ -1,12 +1,13 @@
 //! A disk does all the operations a second that it may: a limit on their number, whatever their size.
 
+use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, weights};
 use super::disk_saturated::{raise, who};
 use super::readahead_too_large::what_it_does;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::plateau::inner;
+use crate::signals::flows::{Counted, SMALL_BYTES};
 use crate::signals::throttle::{Throttle, Unit};
-use crate::signals::{Disk, Missing, Plateau, View};
+use crate::signals::{Disk, Missing};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
@@ -16,8 +17,8 @@ pub const RULE: Rule = Rule {
         title: "The disk is at its limit of operations a second",
         what: "Disks of a cloud, and cgroups, have a limit on reads and writes a second, counted together. Small requests reach it long before the limit on bytes.",
         hurts: "Every operation beyond it waits in the queue, and the threads that asked for it sleep uninterruptibly, while throughput in MB/s looks harmless.",
-        needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N).",
-        predicts: "The sum of reads and writes stays at one level, whatever their mix, while operations are queued all the time and are small; threads of the service sleep uninterruptibly for a large part of what requests are too slow by.",
+        needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N); or a cloud database's figures (IOPS, throughput, queue depth).",
+        predicts: "The sum of reads and writes stands at one level, whatever their mix, while operations are small and queued, and each waits longer than in quiet intervals; threads of the service sleep uninterruptibly for a large part of what requests are too slow by.",
         clears: "Operations a second follow the demand; the queue is empty now and then; requests are large, so that bytes are the limit; or threads hardly ever slept for the disk.",
         looks_like: "A steady load on a fast disk is level too, but has no queue. A limit on bytes is a plateau of bytes, with large requests. A plateau of reads alone while writes come on top is none.",
         fix: "Fewer operations (memory, indexes, group commit), larger ones where neighbours are wanted anyway, or a higher limit.",
@@ -29,17 +30,19 @@ pub const RULE: Rule = Rule {
 
 const HOST: &str = "--watch host";
 
-/// Mean requests above this size are limited by bytes rather than by their number, bytes. Clouds count one operation for up to
-/// 16 to 256 KB of sequential I/O, and neighbouring requests are merged to as much.
-const SMALL_BYTES: f64 = 32.0 * 1024.0;
-
-/// In an interval with fewer operations queued or served than this on average the disk was not at any limit.
-const QUEUED: f64 = 1.0;
-
-/// Share (0-1) of the intervals in which operations have to be queued: a limit that binds does all the time.
-const QUEUED_THROUGH: f64 = 0.8;
-
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let cloud = ceiling::cloud(case, Unit::Operations);
+    if let Some(Ok(Outcome::Found(found))) = cloud {
+        return Ok(Outcome::Found(found));
+    }
+    match (host(case), cloud) {
+        (Err(_), Some(outcome)) => outcome,
+        (outcome, _) => outcome,
+    }
+}
+
+/// By the kernel's counters of devices, and by cgroups' limits.
+fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let disks = view.disks()?;
     let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
@@ -74,16 +77,17 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             );
             (vec![limit.evidence(&view, text)], vec![0.9 * limit.reached_ratio, 0.7], raise(&view, limit))
         }
-        None => match ceiling(&view, disk)? {
-            Ceiling::At(level, evidence) => {
+        None => match level(case, disk)? {
+            Ok(at) => {
                 let text = format!(
                     "Fewer operations, or a disk that may do more than {} a second: {} does most of them.",
-                    thousands(level),
+                    thousands(at.binding.ceiling.level),
                     who.name.as_deref().unwrap_or("find who (pidstat -d 1), who")
                 );
-                (evidence, vec![0.75, 0.6], Fix { text, command: None, keep: None, risk: None })
+                let fix = Fix { text, command: None, keep: None, risk: None };
+                (level_evidence(&at), weights(&at.binding.ceiling), fix)
             }
-            Ceiling::Not(cleared) => return Ok(Outcome::Cleared(cleared)),
+            Err(cleared) => return Ok(Outcome::Cleared(cleared)),
         },
     };
     evidence.push(view.disk_evidence(disk, "below 1", what_it_does(disk))?);
@@ -99,15 +103,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
-/// Whether a disk is at a limit of operations, and what shows it.
-enum Ceiling {
-    /// At this many a second.
-    At(f64, Vec<Evidence>),
-    /// It is not.
-    Not(Vec<Evidence>),
-}
-
-fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Ceiling, Missing> {
+/// The limit on operations that `disk` is at, or what shows that it is at none.
+fn level(case: &Case<'_>, disk: &Disk) -> Result<Result<AtCeiling, Vec<Evidence>>, Missing> {
+    let view = case.slow();
     let labels = [("device", disk.device.as_str())];
     let operations = view.counter("system_disk_operations_total", &labels, HOST)?;
     let size = operations.evidence(
@@ -116,42 +114,14 @@ fn ceiling(view: &View<'_>, disk: &Disk) -> Result<Ceiling, Missing> {
         format!("a read or write of {} was {} on average", disk.name(), bytes(disk.bytes_each())),
     );
     if disk.bytes_each() > SMALL_BYTES {
-        return Ok(Ceiling::Not(vec![size]));
+        return Ok(Err(vec![size]));
     }
-    let rates = |metric| {
-        let growths = view.growths(|_| true, metric, &labels);
-        inner(&growths).iter().map(|g| g.rate()).collect::<Vec<f64>>()
-    };
-    let queue = rates("system_disk_weighted_io_time_seconds_total");
-    let queued = queue.iter().filter(|q| **q > QUEUED).count() as f64 / queue.len().max(1) as f64;
-    let done = rates("system_disk_operations_total");
-    let Some(level) = Plateau::of(&done) else {
-        return Err(Missing::new(
-            "at least ten samples of the disk while requests were slow",
-            "a longer run, or a shorter --interval",
-        ));
-    };
-    let flat = operations.evidence(
-        format!("{} a second in {} of the intervals", thousands(level.level), percent(level.at_level_ratio)),
-        "as many as are asked for",
-        format!(
-            "reads and writes of {} together stayed within 8 % of {} a second in {} of {} intervals, while operations were queued in {}",
-            disk.name(),
-            thousands(level.level),
-            percent(level.at_level_ratio),
-            level.intervals,
-            percent(queued)
-        ),
-    );
-    if !level.is_flat() || queued < QUEUED_THROUGH {
-        return Ok(Ceiling::Not(vec![flat]));
-    }
-    // Where bytes are as level and requests are not far from large, either may be the limit: a level that moves less is nearer to it.
-    let moved = Plateau::of(&rates("system_disk_io_bytes_total"));
-    if disk.bytes_each() > SMALL_BYTES / 2.0 && moved.is_some_and(|bytes| bytes.at_level_ratio > level.at_level_ratio) {
-        return Ok(Ceiling::Not(vec![flat, size]));
-    }
-    Ok(Ceiling::At(level.level, vec![flat, size]))
+    let (flows, at) = at_ceiling(case, Counted::Host)?;
+    let here = at.into_iter().find(|a| a.binding.unit == Unit::Operations && a.flow.name == disk.device);
+    Ok(here.ok_or_else(|| {
+        let flow = flows.iter().find(|f| f.name == disk.device);
+        flow.and_then(|f| ceiling::other_unit(case, f, Unit::Operations)).into_iter().chain([size]).collect()
+    }))
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@
 //! recording lacks what it needs it says `NotJudged` by returning what is missing.
 
 pub mod atime_updates;
+pub mod burst_exhausted;
+mod ceiling;
 mod chain;
 pub mod commit_log_bound;
 pub mod connection_limit;
@@ -30,6 +32,7 @@ pub mod out_of_memory_kill;
 pub mod readahead_too_large;
 pub mod table_cache_small;
 pub mod thread_pool_queue;
+pub mod throughput_ceiling;
 pub mod timing;
 pub mod uninterruptible_pileup;
 pub mod working_set_exceeds_memory;
@@ -65,7 +68,9 @@ pub const ALL: &[&Rule] = &[
     &working_set_exceeds_memory::RULE,
     &readahead_too_large::RULE,
     &atime_updates::RULE,
+    &throughput_ceiling::RULE,
     &iops_ceiling::RULE,
+    &burst_exhausted::RULE,
     &disk_saturated::RULE,
     &uninterruptible_pileup::RULE,
 ];

@@ -1,0 +1,164 @@
+//! A burst has ended: what was fast for a while is back at its baseline.
+
+use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, rate, waited_ms};
+use super::{Doc, Found, MATTERS, Outcome, Rule, percent};
+use crate::case::Case;
+use crate::signals::flows::Counted;
+use crate::signals::{Gauge, Missing};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "burst_exhausted",
+    doc: Doc {
+        title: "The disk's burst is used up",
+        what: "Small instances and volumes may do several times their baseline for as long as they have credits: EBS gives most instance sizes 30 minutes in 24 hours, and gp2 volumes 5.4 million operations. Then they are at their baseline.",
+        hurts: "The same load is fast at one time of the day and slow at another, and nothing in the service has changed. A test that is over before the credits are shows a machine that does not exist.",
+        needs: "The host's disk statistics (--watch host) or a cloud database's figures over the time when it was fast as well; better the balances EBSByteBalance%, EBSIOBalance% or BurstBalance, too.",
+        predicts: "Two levels of bytes or operations a second in turn, the higher one first, with more asked for at both; a balance of credits that falls to nothing as the lower level begins.",
+        clears: "There is one level, or none; or the balance is far from used up.",
+        looks_like: "A limit that somebody lowered. A demand that falls has no queue at the lower level.",
+        fix: "A size whose baseline is enough, or a volume type without bursts (gp3, io1, io2). Work that may wait (vacuum, backups) at hours when credits are left.",
+        prove: "The same load for longer than the credits last: one level of latency all the time.",
+        references: "AWS: Amazon EC2 user guide, Amazon EBS-optimized instances (maximum performance for 30 minutes at least once every 24 hours), General Purpose SSD volumes (I/O credits and burst); CloudWatch metrics EBSByteBalance%, EBSIOBalance%, BurstBalance.",
+    },
+    judge,
+};
+
+/// Balances of credits, as ratios.
+const BALANCES: [&str; 3] = ["aws_ebs_byte_balance_ratio", "aws_ebs_io_balance_ratio", "aws_burst_balance_ratio"];
+
+/// A balance (0-1) below this is used up: it is an average of a minute or more.
+const USED_UP: f64 = 0.05;
+
+/// One that never falls below this is not.
+const LEFT: f64 = 0.5;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let cloud = at_ceiling(case, Counted::Cloud).map(|(_, at)| at);
+    let host = at_ceiling(case, Counted::Host).map(|(_, at)| at);
+    let all: Vec<AtCeiling> = match (cloud, host) {
+        (Err(_), Err(missing)) => return Err(missing),
+        (cloud, host) => cloud.into_iter().chain(host).flatten().collect(),
+    };
+    let balances = balances(case);
+    let used_up = balances.iter().find(|(_, balance)| balance.min <= USED_UP);
+    let is_left = used_up.is_none() && !balances.is_empty() && balances.iter().all(|(_, b)| b.min >= LEFT);
+    let found = all.iter().find(|at| at.burst().is_some()).filter(|_| !is_left);
+    let Some(at) = found.or_else(|| all.first().filter(|_| used_up.is_some())) else {
+        return Ok(Outcome::Cleared(cleared(case, &all, &balances)?));
+    };
+    let explains_ms = explains(case, at)?;
+    let mut evidence = level_evidence(at);
+    if let (Some(fall), Some(first)) = (at.falls().last(), evidence.first_mut()) {
+        let since = (fall.at - case.recording.manifest.started_at) as f64 / 1e9;
+        first.text = format!(
+            "{}; the switch from {} was {since:.0} s into the recording",
+            first.text,
+            rate(at.binding.unit, fall.from)
+        );
+    }
+    evidence.extend(balances.iter().map(|(name, balance)| balance_evidence(name, balance)));
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let mut weights = vec![if at.burst().is_some() { 0.75 } else { 0.3 }];
+    weights.push(if used_up.is_some() { 0.85 } else { 0.3 });
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: vec![Fix {
+            text: format!(
+                "Do not count on the burst: plan with {}, and take a size or a volume type with that much all the time.",
+                rate(at.binding.unit, at.binding.ceiling.level)
+            ),
+            command: None,
+            keep: None,
+            risk: None,
+        }],
+        prove: "The same load for longer than the burst lasts: response time stays what it is at the beginning."
+            .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// How long requests wait at the baseline, milliseconds.
+fn explains(case: &Case<'_>, at: &AtCeiling) -> Result<f64, Missing> {
+    if at.flow.counted == Counted::Cloud {
+        return waited_ms(case, &at.flow);
+    }
+    let view = case.slow();
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let busy = disks.named(&at.flow.name).map_or(waits.busiest, |d| d.utilization);
+    waits.of_requests(case, waits.disks_ms(busy))
+}
+
+/// Balances that were recorded of the degraded stretch.
+fn balances(case: &Case<'_>) -> Vec<(&'static str, Gauge)> {
+    let view = case.slow();
+    BALANCES.into_iter().filter_map(|name| Some((name, view.gauge(name, &[], "").ok()?))).collect()
+}
+
+fn balance_evidence(name: &str, balance: &Gauge) -> Evidence {
+    let text =
+        format!("the balance {name} was {} at its lowest, {} on average", percent(balance.min), percent(balance.mean));
+    balance.evidence(percent(balance.min), "well above nothing", text)
+}
+
+fn cleared(case: &Case<'_>, all: &[AtCeiling], balances: &[(&str, Gauge)]) -> Result<Vec<Evidence>, Missing> {
+    let mut evidence: Vec<Evidence> = balances.iter().map(|(name, b)| balance_evidence(name, b)).collect();
+    if let Some(at) = all.first() {
+        evidence.extend(level_evidence(at).into_iter().take(1));
+    }
+    if evidence.is_empty() {
+        let flows = case.view(case.whole()).flows()?;
+        let told = flows.first().and_then(|f| ceiling::other_unit(case, f, crate::signals::throttle::Unit::Bytes));
+        evidence.extend(told);
+    }
+    Ok(evidence)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// 200 requests a second that wait for a disk of 60 MB/s, and for one of 20 after 30 s.
+    fn made(after: f64) -> Made {
+        let bytes = move |s: i64| if s < 30 { 60e6 * s as f64 } else { 60e6 * 30.0 + after * (s - 30) as f64 };
+        let mut made = Made::new(80).requests(200, 400).asleep(60, "io_schedule", "io_schedule < vfs_read", None);
+        for direction in ["read", "write"] {
+            let labels = [("device", "vda"), ("direction", direction)];
+            let share = if direction == "read" { 0.7 } else { 0.3 };
+            made = made
+                .counted("host", "system_disk_io_bytes_total", &labels, move |s| share * bytes(s))
+                .counted("host", "system_disk_operations_total", &labels, move |s| share * bytes(s) / 65_536.0)
+                .counter("host", "system_disk_operation_time_seconds_total", &labels, 30.0);
+        }
+        let labels = [("device", "vda")];
+        made.counter("host", "system_disk_io_time_seconds_total", &labels, 1.0).counter(
+            "host",
+            "system_disk_weighted_io_time_seconds_total",
+            &labels,
+            60.0,
+        )
+    }
+
+    #[test]
+    fn two_levels_are_a_burst_and_a_baseline() {
+        assert!(made(20e6).explains(&RULE).unwrap() > 200.0);
+        let Ok(Outcome::Found(found)) = made(20e6).judge(&RULE) else { panic!("not found") };
+        assert!(found.evidence[0].text.contains("the switch from 60 MB/s was 30 s"), "{:?}", found.evidence);
+        assert_eq!(made(60e6).explains(&RULE), Some(0.0), "one level");
+        assert_eq!(made(20e6).without("system_disk_weighted_io_time_seconds_total").explains(&RULE), None);
+    }
+
+    #[test]
+    fn credits_that_are_left_clear_it() {
+        let balance = |ratio| made(20e6).gauge("aws", "aws_ebs_byte_balance_ratio", &[("db_instance", "db")], ratio);
+        assert_eq!(balance(0.9).explains(&RULE), Some(0.0));
+        assert!(balance(0.01).explains(&RULE).unwrap() > 200.0);
+    }
+}

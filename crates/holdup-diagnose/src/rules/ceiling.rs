@@ -1,0 +1,236 @@
+//! What the rules on ceilings have in common: which flow stands at a level and of what unit, how long requests wait for it, whose
+//! limit the level is, and what to say of it.
+
+use super::{Found, MATTERS, Outcome, ms, percent, thousands};
+use crate::case::Case;
+use crate::signals::flows::{Binding, Counted, Flow};
+use crate::signals::plateau::{Ceiling, Demand, Fall, falls};
+use crate::signals::throttle::Unit;
+use crate::signals::{Missing, Window};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// What records the disks of a cloud's database.
+const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS, queue depth) imported";
+
+/// Fewer samples of the degraded stretch than this show no level.
+const LEAST_SAMPLES: usize = 8;
+
+/// `213 MB/s` (10⁶ bytes, as vendors count), `12,000 operations/s`.
+pub(super) fn rate(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Operations => format!("{} operations/s", thousands(value)),
+        Unit::Bytes if value < 10e6 => format!("{:.1} MB/s", value / 1e6),
+        Unit::Bytes => format!("{} MB/s", thousands(value / 1e6)),
+    }
+}
+
+/// A flow that stands at a level.
+pub(super) struct AtCeiling {
+    pub flow: Flow,
+    pub binding: Binding,
+}
+
+impl AtCeiling {
+    /// The ends of bursts by which the level of the degraded stretch was reached.
+    pub fn falls(&self) -> Vec<Fall> {
+        let here = |f: &Fall| (f.to - self.binding.ceiling.level).abs() < 1e-9 * f.to.max(1.0);
+        falls(&self.binding.all).into_iter().filter(here).collect()
+    }
+
+    /// The higher level before, if the level is one after a burst.
+    pub fn burst(&self) -> Option<&Ceiling> {
+        let from = self.falls().last()?.from;
+        self.binding.all.iter().find(|c| (c.level - from).abs() < 1e-9 * from)
+    }
+}
+
+/// The flows of that kind of source, and of them those that stand at a level in the degraded stretch, the longest queue first. Of
+/// several disks each counts before all of them together.
+///
+/// # Errors
+/// If nothing of it was recorded, or too little to tell a level.
+pub(super) fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>, Vec<AtCeiling>), Missing> {
+    let slow = case.slow().window;
+    let flows: Vec<Flow> = case.view(case.whole()).flows()?.into_iter().filter(|f| f.counted == counted).collect();
+    let samples = |f: &Flow| f.bytes.iter().filter(|i| i.window.to > slow.from && i.window.from < slow.to).count();
+    if flows.is_empty() {
+        return Err(Missing::new("throughput of a database's volume", CLOUD));
+    }
+    if flows.iter().map(samples).max() < Some(LEAST_SAMPLES) {
+        let what = "at least ten samples of the disk while requests were slow";
+        return Err(Missing::new(what, "a longer run, or a shorter --interval"));
+    }
+    let mut found: Vec<AtCeiling> = Vec::new();
+    for flow in &flows {
+        if let Some(binding) = flow.binding(slow) {
+            found.push(AtCeiling { flow: flow.clone(), binding });
+        }
+    }
+    let queued = |a: &AtCeiling| a.flow.queued(slow).unwrap_or(0.0);
+    found.sort_by(|a, b| a.flow.is_of_several().cmp(&b.flow.is_of_several()).then(queued(b).total_cmp(&queued(a))));
+    Ok((flows, found))
+}
+
+/// Milliseconds that a mean request of the degraded stretch waits longer for the volume than one of the calm stretch: Little's law
+/// over what is in flight there.
+///
+/// # Errors
+/// If nobody counted requests.
+pub(super) fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
+    let each = |window: Window| -> Result<f64, Missing> {
+        let completed = case.completed_in(window)?.max(1.0);
+        Ok(flow.queued(window).unwrap_or(0.0) * window.seconds() / completed * 1e3)
+    };
+    let calm = case.calm().map(|view| each(view.window)).transpose()?;
+    Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
+}
+
+/// What shows the level and the demand beyond it.
+pub(super) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
+    let (flow, unit, ceiling) = (&at.flow, at.binding.unit, &at.binding.ceiling);
+    let demand = match ceiling.demand {
+        Demand::Longer => "and each waited longer than in quieter intervals",
+        Demand::Insensitive => "and their number went up and down while the rate did not",
+        Demand::Standing => "all the time",
+    };
+    let text = format!(
+        "reads and writes of {} together stood at {} in {} of {} intervals in which as much was asked for, with {:.1} \
+         operations in flight, {demand}",
+        flow.name,
+        rate(unit, ceiling.level),
+        percent(ceiling.at_level_ratio),
+        ceiling.intervals,
+        ceiling.queued,
+    );
+    let observed = rate(unit, ceiling.level);
+    let mut evidence: Vec<Evidence> = Vec::new();
+    let stretch = |c: &Ceiling| {
+        let from = c.stretches.first().map_or(0, |s| s.from);
+        Window { from, to: c.stretches.last().map_or(from, |s| s.to) }
+    };
+    evidence.push(flow.evidence(unit, stretch(ceiling), observed, "as much as is asked for".into(), text));
+    if let (Some(burst), Some(fall)) = (at.burst(), at.falls().last()) {
+        let last = burst.stretches.iter().rfind(|s| s.from < fall.at).copied().unwrap_or(stretch(burst));
+        let text = format!(
+            "until then it stood at {} for {} s: a burst that ended",
+            rate(unit, burst.level),
+            thousands(last.seconds())
+        );
+        evidence.push(flow.evidence(unit, last, rate(unit, burst.level), "the same level".into(), text));
+    }
+    evidence
+}
+
+/// The other unit, beside its limit if that is known.
+pub(super) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evidence> {
+    let slow = case.slow().window;
+    let (mean, most) = (flow.mean(unit, slow)?, flow.most(unit));
+    let known = case.slow().known_limits();
+    let limit = known.of_unit(unit).min_by(|a, b| a.limit.total_cmp(&b.limit));
+    let provisioned = known.of_unit(unit).find(|d| d.of.starts_with("provisioned"));
+    let beside = provisioned
+        .or(limit)
+        .map_or_else(String::new, |d| format!("; the limit ({}) is {}", d.of, rate(unit, d.limit)));
+    let text = format!(
+        "{} did {} on average and {} at most, at no level of its own{beside}",
+        flow.name,
+        rate(unit, mean),
+        rate(unit, most)
+    );
+    Some(flow.evidence(unit, slow, rate(unit, most), "a level, if it were the limit".into(), text))
+}
+
+/// Whose limit the level is: a documented one of the instance or volume that is known, or of unknown origin.
+pub(super) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
+    let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
+    let known = case.slow().known_limits();
+    if at.flow.counted == Counted::Host || known.what.is_none() {
+        return "The limit is of unknown origin: neither instance nor volume is known, and a number alone is nobody's."
+            .into();
+    }
+    if let Some(limit) = known.matching(unit, level) {
+        return format!("It is the {} ({}; {}).", limit.of, rate(unit, limit.limit), limit.source);
+    }
+    let documented: Vec<String> = known.of_unit(unit).map(|d| format!("{} {}", d.of, rate(unit, d.limit))).collect();
+    let what = known.what.unwrap_or_default();
+    if documented.is_empty() {
+        return format!("The limit is of unknown origin: no figures of {what} are at hand.");
+    }
+    let restart = if what.contains("r5.") || what.contains("m5.") {
+        " Instances started before 3 December 2019 have less until they are stopped and started."
+    } else {
+        ""
+    };
+    format!("The limit is none of those documented for it ({}): of unknown origin.{restart}", documented.join(", "))
+}
+
+/// What the cloud's figures say of limits on `unit`; none if there are none.
+pub(super) fn cloud(case: &Case<'_>, unit: Unit) -> Option<Result<Outcome, Missing>> {
+    let (flows, at) = match at_ceiling(case, Counted::Cloud) {
+        Ok(both) => both,
+        Err(missing) if missing.enable == CLOUD => return None,
+        Err(missing) => return Some(Err(missing)),
+    };
+    Some(cloud_outcome(case, unit, &flows, at))
+}
+
+fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>) -> Result<Outcome, Missing> {
+    let at = at.into_iter().find(|a| a.binding.unit == unit);
+    let Some(at) = at else {
+        let evidence = flows.iter().filter_map(|flow| other_unit(case, flow, unit)).collect();
+        return Ok(Outcome::Cleared(evidence));
+    };
+    let explains_ms = waited_ms(case, &at.flow)?;
+    let mut evidence = level_evidence(&at);
+    let slow = case.slow().window;
+    let waits = format!(
+        "{:.1} operations were in flight on average: {} of each request more than when it was calm. {}",
+        at.flow.queued(slow).unwrap_or(0.0),
+        ms(explains_ms),
+        origin(case, &at)
+    );
+    evidence.push(at.flow.evidence(unit, slow, ms(explains_ms), "a small part of the delay".into(), waits));
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let other = if unit == Unit::Bytes { Unit::Operations } else { Unit::Bytes };
+    evidence.extend(other_unit(case, &at.flow, other));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: weights(&at.binding.ceiling),
+        fixes: vec![raise(case, &at)],
+        prove: format!("The same load again: {} of {} follow the load, and few wait.", word(unit), at.flow.name),
+        role: Role::Root,
+    }))
+}
+
+pub(super) fn weights(ceiling: &Ceiling) -> Vec<f64> {
+    let demand = match ceiling.demand {
+        Demand::Longer => 0.8,
+        Demand::Insensitive => 0.7,
+        Demand::Standing => 0.55,
+    };
+    vec![0.85 * ceiling.at_level_ratio, demand]
+}
+
+pub(super) fn word(unit: Unit) -> &'static str {
+    if unit == Unit::Bytes { "bytes a second" } else { "operations a second" }
+}
+
+/// Less of it, or more room: the next class up, if the class is known.
+pub(super) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
+    let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
+    let known = case.slow().known_limits();
+    let documented = known.of_unit(unit).filter(|d| d.of.starts_with("baseline")).map(|d| d.limit);
+    let floor = documented.fold(level, f64::max);
+    let next = known.next_class(floor).filter(|_| unit == Unit::Bytes && at.flow.counted == Counted::Cloud);
+    let room = next.map_or_else(
+        || format!("an instance or volume that may do more than {}", rate(unit, level)),
+        |(class, baseline)| format!("the next class, {class} ({} all the time)", rate(unit, baseline)),
+    );
+    let text =
+        format!("Less of it first (what reads and writes most: vacuum, resent values, missing indexes); then {room}.");
+    let risk = next.map(|_| "A change of class restarts the instance, and a higher one costs more.".to_owned());
+    Fix { text, command: None, keep: None, risk }
+}

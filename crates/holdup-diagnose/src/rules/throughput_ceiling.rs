@@ -1,0 +1,92 @@
+//! A disk or volume moves all the bytes that it may, reads and writes together.
+
+use super::ceiling::{self, at_ceiling, level_evidence, origin, raise, rate, weights};
+use super::disk_saturated::who;
+use super::readahead_too_large::what_it_does;
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms};
+use crate::case::Case;
+use crate::signals::Missing;
+use crate::signals::flows::Counted;
+use crate::signals::throttle::Unit;
+use crate::verdict::Role;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "throughput_ceiling",
+    doc: Doc {
+        title: "The disk is at its limit of bytes a second",
+        what: "Disks of a cloud, and the instances they are attached to, may move so many bytes a second, reads and writes counted together; a smaller instance has less of it than its volumes do. Many may burst above their baseline for a while.",
+        hurts: "What is beyond it waits in the queue: the same statements with the same plans take ten or a hundred times as long, while CPU, memory, connections and operations a second are well below their limits.",
+        needs: "The host's disk statistics (--watch host) and the thread states of the service's processes (--watch pid:N); or a cloud database's figures (read and write throughput, IOPS, queue depth). Limits are learnt from the level; class and volume type name them.",
+        predicts: "The sum of reads and writes, of one disk or of several together, stands at one level however the parts go up and down, while operations are in flight all the time and each waits longer than in quiet intervals. Operations a second go up and down with their size.",
+        clears: "Bytes a second follow the demand; nothing is queued; operations a second are the level and requests are small; or the waits are a small part of the delay.",
+        looks_like: "A limit on operations is a plateau of operations, with small requests. A steady load is level and has no queue, or one that follows it. Reads or writes alone look ragged at a limit on both: only the sum is flat. A cgroup's limit on bytes is held above the device, and is told by disk_saturated.",
+        fix: "Fewer bytes (values that are resent unchanged, vacuum after them, missing indexes, memory), or an instance and volume with a higher baseline: the smaller of the two counts.",
+        prove: "The same load again: bytes a second follow the load, and few operations are in flight.",
+        references: "AWS: Amazon EC2 user guide, Amazon EBS-optimized instances (baseline and burst by size); Amazon EBS I/O characteristics and monitoring; J. D. C. Little, A Proof for the Queuing Formula L = λW, Operations Research 9(3), 1961.",
+    },
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let cloud = ceiling::cloud(case, Unit::Bytes);
+    if let Some(Ok(Outcome::Found(found))) = cloud {
+        return Ok(Outcome::Found(found));
+    }
+    match (host(case), cloud) {
+        (Err(_), Some(outcome)) => outcome,
+        (outcome, _) => outcome,
+    }
+}
+
+/// By the kernel's counters of devices.
+fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let (flows, at) = at_ceiling(case, Counted::Host)?;
+    let Some(at) = at.into_iter().find(|a| a.binding.unit == Unit::Bytes) else {
+        let slow = view.window;
+        let queued = |f: &&crate::signals::flows::Flow| f.queued(slow).unwrap_or(0.0);
+        let busiest = flows.iter().max_by(|a, b| queued(a).total_cmp(&queued(b)));
+        let evidence = busiest.and_then(|flow| ceiling::other_unit(case, flow, Unit::Bytes));
+        return Ok(Outcome::Cleared(evidence.into_iter().collect()));
+    };
+    let disk = disks.named(&at.flow.name).or(disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue)));
+    let explains_ms = waits.of_requests(case, waits.disks_ms(disk.map_or(0.0, |d| d.utilization)))?;
+    let asleep = waits.asleep.counted(
+        format!("{:.2} threads on average", waits.asleep.mean),
+        "several, if the disk were the cause",
+        format!("waits for disks are at most {} of a request. {}", ms(explains_ms), origin(case, &at)),
+    );
+    let mut evidence = level_evidence(&at);
+    evidence.push(asleep);
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    evidence.extend(ceiling::other_unit(case, &at.flow, Unit::Operations));
+    let mut fix = raise(case, &at);
+    if let Some(disk) = disk {
+        evidence.push(view.disk_evidence(disk, "below 1", what_it_does(disk))?);
+        let who = who(&view, disk);
+        if let Some(name) = &who.name {
+            fix.text = format!("{} {name} does most of it.", fix.text);
+        }
+        evidence.extend(who.evidence);
+    }
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: weights(&at.binding.ceiling),
+        fixes: vec![fix],
+        prove: format!(
+            "Run the same scenario again: {} moves more than {}, and few operations wait for it.",
+            at.flow.name,
+            rate(Unit::Bytes, at.binding.ceiling.level)
+        ),
+        role: Role::Root,
+    }))
+}
+
+#[cfg(test)]
+mod tests;

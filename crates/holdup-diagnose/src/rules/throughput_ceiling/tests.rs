@@ -1,0 +1,163 @@
+//! Ceilings on bytes: of a disk, of two together, and the incident's own figures.
+
+use super::*;
+use crate::signals::testing::Made;
+use crate::verdict::Answer;
+
+const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
+
+fn large(made: Made, device: &str, by: impl Fn(i64) -> f64) -> Made {
+    // Read and write take turns, so that only their sum is level.
+    let mut made = made;
+    let done: Vec<(f64, f64)> = (0..=made_seconds(&made))
+        .scan((0.0, 0.0), |all, s| {
+            let read = 0.5 + 0.4 * (s as f64 * 1.7).sin();
+            *all = (all.0 + by(s) * read, all.1 + by(s) * (1.0 - read));
+            Some(*all)
+        })
+        .collect();
+    for (direction, of) in [("read", 0), ("write", 1)] {
+        let labels = [("device", device), ("direction", direction)];
+        let total = |s: i64| if of == 0 { done[s as usize].0 } else { done[s as usize].1 };
+        made = made
+            .counted("host", "system_disk_io_bytes_total", &labels, total)
+            .counted("host", "system_disk_operations_total", &labels, |s| (total(s) / 100e3).floor())
+            .counter("host", "system_disk_operation_time_seconds_total", &labels, 10.0);
+    }
+    let labels = [("device", device)];
+    made.counter("host", "system_disk_io_time_seconds_total", &labels, 1.0).counter(
+        "host",
+        "system_disk_weighted_io_time_seconds_total",
+        &labels,
+        20.0,
+    )
+}
+
+fn made_seconds(made: &Made) -> i64 {
+    made.with(|case| case.whole().to / 1_000_000_000)
+}
+
+fn base() -> Made {
+    Made::new(30).requests(100, 200).asleep(20, "io_schedule", READ, None)
+}
+
+#[test]
+fn a_level_of_the_sum_is_a_limit_though_its_parts_are_ragged() {
+    let made = large(base(), "vda", |_| 12e6);
+    assert!((made.explains(&RULE).unwrap() - 200.0).abs() < 10.0);
+    assert_eq!(made.explains(&super::super::iops_ceiling::RULE), Some(0.0), "requests are large");
+    let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+    assert!(found.evidence[0].text.contains("12 MB/s"), "{:?}", found.evidence[0]);
+    assert!(found.evidence[1].text.contains("of unknown origin"), "{:?}", found.evidence[1]);
+}
+
+#[test]
+fn two_disks_of_one_instance_share_a_limit() {
+    // Each takes what the other leaves.
+    let share = |s: i64| 0.5 + 0.35 * (s as f64 * 0.9).cos();
+    let made = large(base(), "vda", move |s| 40e6 * share(s));
+    let made = large(made, "vdb", move |s| 40e6 * (1.0 - share(s)));
+    let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+    assert!(found.evidence[0].text.contains("all disks together"), "{:?}", found.evidence[0]);
+}
+
+#[test]
+fn a_demand_that_is_followed_and_small_requests_clear_it() {
+    let ragged = large(base(), "vda", |s| 10e6 * (1.5 + (s as f64 * 0.8).sin()));
+    assert_eq!(ragged.explains(&RULE), Some(0.0));
+    let small = base().disk("vda", (400.0, 8_192.0, 40.0), (100.0, 8_192.0, 40.0));
+    assert_eq!(small.explains(&RULE), Some(0.0));
+}
+
+#[test]
+fn without_a_fact_it_is_not_cleared() {
+    let made = large(base(), "vda", |_| 12e6);
+    for metric in [
+        "system_disk_operations_total",
+        "system_disk_io_bytes_total",
+        "system_disk_weighted_io_time_seconds_total",
+        "process_threads",
+    ] {
+        assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
+    }
+}
+
+/// The incident's figures, a minute of it a second here: quiet, a burst at 443 MB/s, then 213 MB/s; reads and writes ragged,
+/// near 15,000 operations a second of 30,000 that are provisioned, 50 to 100 in flight.
+fn incident() -> Made {
+    let level = |s: i64| match s {
+        0..60 => 90e6 + 40e6 * (s as f64 * 0.7).sin(),
+        60..120 => 443e6,
+        _ => 213e6,
+    };
+    let off = |s: i64, by: f64| 1.0 + by * (s as f64 * 12.9898).sin() * (s as f64 * 4.1414).cos();
+    let read = |s: i64| 0.55 + 0.3 * (s as f64 * 0.37).sin();
+    let sum = move |s: i64| level(s) * off(s, 0.01);
+    let operations = move |s: i64| if s < 60 { 6_000.0 } else { 15_000.0 } * off(s, 0.35);
+    let labels = [("db_instance", "search")];
+    Made::new(300)
+        .requests(100, 800)
+        .each_request(|number, row| {
+            if number < 6_000 {
+                row.done_at = row.intended_at + 8_000_000;
+                row.first_byte_at = Some(row.done_at);
+            }
+        })
+        .counted("cloudwatch", "aws_read_throughput_bytes_per_second", &labels, move |s| sum(s) * read(s))
+        .counted("cloudwatch", "aws_write_throughput_bytes_per_second", &labels, move |s| sum(s) * (1.0 - read(s)))
+        .counted("cloudwatch", "aws_read_iops", &labels, move |s| operations(s) * read(s))
+        .counted("cloudwatch", "aws_write_iops", &labels, move |s| operations(s) * (1.0 - read(s)))
+        .counted("cloudwatch", "aws_disk_queue_depth", &labels, move |s| {
+            if s < 60 { 0.8 } else { 75.0 + 25.0 * (s as f64 * 1.3).sin() }
+        })
+        .gauge("cloudwatch", "aws_cpu_utilization_ratio", &labels, 0.5)
+        .setting("aws", "instance.class", "db.r5.2xlarge")
+        .setting("aws", "volume.type", "io1")
+        .setting("aws", "volume.iops", "30000")
+}
+
+#[test]
+fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
+    let diagnosis = incident().diagnose();
+    assert_eq!((diagnosis.verdict, diagnosis.culprit.as_deref()), (Answer::Found, Some(RULE.cause)), "{diagnosis:#?}");
+    let found = diagnosis.findings.iter().find(|f| f.cause == RULE.cause).unwrap();
+    let level: f64 = found.evidence[0].observed.trim_end_matches(" MB/s").parse().unwrap();
+    assert!((level - 213.0).abs() <= 0.03 * 213.0, "{level}");
+    let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
+    let all = texts.join("\n");
+    for part in [
+        "none of those documented for it (baseline of db.r5.2xlarge 288 MB/s, burst of db.r5.2xlarge 594 MB/s",
+        "of unknown origin",
+        "3 December 2019",
+        "the limit (provisioned of the io1 volume) is 30,000 operations/s",
+    ] {
+        assert!(all.contains(part), "{part}: {all}");
+    }
+    assert!(found.fixes[0].text.contains("r5.4xlarge"), "{:?}", found.fixes);
+    // The burst is marked from its first minute to its last.
+    let burst = found.evidence.iter().find(|e| e.text.contains("a burst that ended")).unwrap();
+    let span = burst.window.unwrap();
+    assert!((span.from_s - 60.0).abs() <= 2.0 && (span.to_s - 120.0).abs() <= 2.0, "{span:?}");
+    assert!(burst.observed.starts_with("443 MB/s") || burst.observed.starts_with("44"), "{burst:?}");
+    let iops = diagnosis.cleared.iter().find(|c| c.cause == "iops_ceiling").unwrap();
+    assert!(iops.evidence[0].text.contains("30,000"), "{iops:?}");
+    let exhausted = diagnosis.findings.iter().find(|f| f.cause == "burst_exhausted").unwrap();
+    assert_eq!((exhausted.role, exhausted.follows_from.as_deref()), (Role::Symptom, Some(RULE.cause)));
+}
+
+#[test]
+fn a_level_is_named_where_class_and_level_agree_and_only_there() {
+    let labels = [("db_instance", "db")];
+    let half = |made: Made, metric: &str| made.gauge("cloudwatch", metric, &labels, 287.5e6 / 2.0);
+    let made = Made::new(60).requests(100, 800).gauge("cloudwatch", "aws_disk_queue_depth", &labels, 70.0);
+    let made = half(half(made, "aws_read_throughput_bytes_per_second"), "aws_write_throughput_bytes_per_second")
+        .gauge("cloudwatch", "aws_read_iops", &labels, 2_000.0)
+        .gauge("cloudwatch", "aws_write_iops", &labels, 2_000.0);
+    let text = |made: &Made| match made.judge(&RULE) {
+        Ok(Outcome::Found(found)) => found.evidence.iter().map(|e| e.text.clone()).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    };
+    assert!(text(&made).contains("neither instance nor volume is known"), "{}", text(&made));
+    let known = made.setting("aws", "instance.class", "db.r5.2xlarge");
+    assert!(text(&known).contains("It is the baseline of db.r5.2xlarge (288 MB/s; Amazon EC2"), "{}", text(&known));
+}
