@@ -205,6 +205,5 @@ fn waits_are_found_again_where_they_were_put() {
     assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
     let all = done.json();
     assert_eq!((&all["all"]["verdict"], &all["all"]["culprit"]), (&"found".into(), &"downstream_slow".into()));
-    joined(&all["all"]);
     python::check("tables.py", &["calm", "all"].map(|variant| out.join(variant)));
 }
