@@ -2,6 +2,7 @@
 
 mod aws;
 mod found;
+mod pace;
 mod packets;
 
 use std::fs;

@@ -10,12 +10,15 @@ use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
 use super::Opened;
+use super::pace::Pace;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
 
 /// Rows that are handed over at once.
-const ROWS_AT_ONCE: usize = 50_000;
+const ROWS_AT_ONCE: usize = 10_000;
+/// Rows that may wait to be written, some 700 bytes each.
+const ROWS_WAITING: usize = 400_000;
 /// Series that are shown.
 const SHOWN: usize = 40;
 
@@ -73,6 +76,7 @@ fn record(figures: Figures, title: &str, found: &Found, dir: &Path) -> Result<()
         Setting { observed_at: from, source, name, value }
     });
     sink.push(Batch { settings: settings.collect(), ..Batch::default() });
+    let mut pace = Pace::new("samples", ROWS_WAITING);
     manifest.coverage = coverage(&figures.series, &figures.notes, figures.is_partial);
     for Series { source, metric, labels, period_ns, points } in figures.series {
         let labels = Labels::of(labels);
@@ -85,7 +89,7 @@ fn record(figures: Figures, title: &str, found: &Found, dir: &Path) -> Result<()
                 labels: labels.clone(),
                 value: *value,
             };
-            sink.push(Batch { samples: points.iter().map(sample).collect(), ..Batch::default() });
+            pace.push(&sink, Batch { samples: points.iter().map(sample).collect(), ..Batch::default() }, dir);
         }
     }
     let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;

@@ -2,19 +2,19 @@
 //! end, and never held as a whole.
 
 use std::io::Read;
-use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::path::Path;
 
 use holdup_capture::file::{Reader, is_capture};
 use holdup_capture::packet::Packet;
 use holdup_capture::{Capture, Options, Protocol, Totals};
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::rows::{Exchange, Sample};
-use holdup_recording::writer::{Recorder, RowSink};
+use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels};
 
 use super::Opened;
 use super::found::Found;
+use super::pace::Pace;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::session::default_dir;
@@ -103,7 +103,7 @@ impl Work {
             sampled_at: i64::MIN,
             first_at: None,
             recorder: None,
-            pace: Pace::default(),
+            pace: Pace::new("exchanges", ROWS_WAITING),
         }
     }
 
@@ -228,35 +228,4 @@ fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample
         let labels = Labels::of([("client", client.as_str()), ("server", server.as_str())]);
         put("wire_round_trip_seconds", labels, trip.least_ns as f64 / 1e9);
     }
-}
-
-/// Keeps reading from running ahead of writing.
-#[derive(Default)]
-struct Pace {
-    waiting: usize,
-    written: Option<String>,
-}
-
-impl Pace {
-    fn push(&mut self, sink: &RowSink, batch: Batch, dir: &Path) {
-        self.waiting += batch.len();
-        sink.push(batch);
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while self.waiting >= ROWS_WAITING && Instant::now() < deadline {
-            let newest = newest(&dir.join("segments"));
-            if newest != self.written {
-                self.written = newest;
-                self.waiting = 0;
-            } else {
-                std::thread::sleep(Duration::from_millis(20));
-            }
-        }
-    }
-}
-
-/// The name of the newest closed segment of exchanges: names sort by their numbers.
-fn newest(segments: &PathBuf) -> Option<String> {
-    let entries = std::fs::read_dir(segments).ok()?;
-    let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    names.filter(|name| name.starts_with("exchanges-") && name.ends_with(".parquet")).max()
 }
