@@ -1,6 +1,6 @@
 //! Other tools' files -> holdup's own: scenarios from JMeter's plans, browsers' HAR files and OpenAPI descriptions, and
-//! series from what Amazon's command line prints ([`aws`]). Pure: bytes in, the text of a scenario and a list of what it does not say out; no file is
-//! opened, no name resolved. What could not be carried over is never silently dropped: it is a [`Note`].
+//! series from what Amazon's command line prints ([`aws`]). Pure: bytes in, the text of a scenario and a list of what it
+//! does not say out; no file is opened, no name resolved. What could not be carried over is never silently dropped: it is a [`Note`].
 
 pub mod aws;
 mod content;

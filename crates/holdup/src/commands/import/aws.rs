@@ -18,7 +18,7 @@ use crate::session::default_dir;
 /// Rows that are handed over at once.
 const ROWS_AT_ONCE: usize = 10_000;
 /// Rows that may wait to be written, some 700 bytes each.
-const ROWS_WAITING: usize = 400_000;
+const ROWS_WAITING: usize = 200_000;
 /// Series that are shown.
 const SHOWN: usize = 40;
 
