@@ -64,7 +64,7 @@ impl<'a> Case<'a> {
         let requests: Vec<&Request> =
             rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
         let index = Index::of(&recording.tables.samples.rows);
-        let (mut client, origin) = latency::best(&requests, &index, whole);
+        let (mut client, measured_by) = latency::best(&requests, &index, whole);
         // Who asks for a part of the run wants to see just that.
         let warm_up = WarmUp::of(manifest, &requests, window.is_none());
         client.seconds.retain(|s| s.window.from >= warm_up.measured_from());
@@ -82,9 +82,15 @@ impl<'a> Case<'a> {
 
         let find = |client: &ClientView| {
             let complaint = Complaint::find(client, &operations, &objectives)?;
-            Some(Complaint { text: origin.qualify(&complaint.text), ..complaint })
+            Some(Complaint { text: measured_by.qualify(&complaint.text), ..complaint })
         };
         let mut found = find(&client);
+        // That a volume is quick is no account of requests.
+        let is_idle = measured_by == Origin::Volume && found.is_none();
+        let origin = if is_idle { Origin::DatabaseSessions } else { measured_by };
+        if is_idle {
+            client.seconds.clear();
+        }
         let explained = found.as_ref().map_or(whole, |c| c.slow);
         let mut limited_ratio = validity.spoiled_ratio(explained);
         let mut left_out = Vec::new();
@@ -207,13 +213,17 @@ impl<'a> Case<'a> {
 
     /// Requests that ended within `window` after they had been with the service, by when they ended: well, or given up, which
     /// were served for as long. The time that threads and sessions spent is shared among them. Without request rows what the
-    /// app's metrics count, or the database's statements.
+    /// app's metrics count, or the database's statements, or the operations of its volume.
     ///
     /// # Errors
     /// If nothing was recorded that counts any of them.
     pub fn completed_in(&self, window: Window) -> Result<f64, Missing> {
         if self.origin != Origin::Client {
             let view = self.view(window);
+            if self.origin == Origin::Volume {
+                let within = self.client.seconds.iter().filter(|s| window.contains(s.window.from));
+                return Ok(within.map(|s| s.offered).sum::<u64>() as f64);
+            }
             let counted = view
                 .counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
                 .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))

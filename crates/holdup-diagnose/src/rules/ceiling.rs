@@ -4,6 +4,7 @@
 use super::{Found, MATTERS, Outcome, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::flows::{Binding, Counted, Flow};
+use crate::signals::latency::Origin;
 use crate::signals::plateau::{Ceiling, Demand, Fall, falls};
 use crate::signals::throttle::Unit;
 use crate::signals::{Missing, Window};
@@ -77,6 +78,10 @@ pub(super) fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>
 /// # Errors
 /// If nobody counted requests.
 pub(super) fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
+    if case.origin == Origin::Volume {
+        // What is to be explained is this volume's own wait.
+        return Ok(case.excess_ms());
+    }
     let each = |window: Window| -> Result<f64, Missing> {
         let completed = case.completed_in(window)?.max(1.0);
         Ok(flow.queued(window).unwrap_or(0.0) * window.seconds() / completed * 1e3)

@@ -186,4 +186,27 @@ mod tests {
             assert_eq!(made.clone().without(metric).explains(&RULE), None, "{metric}");
         }
     }
+
+    #[test]
+    fn a_clouds_volume_is_known_by_its_provision() {
+        let labels = [("db_instance", "db")];
+        let mut made = Made::new(60).requests(100, 500).gauge("cw", "aws_disk_queue_depth", &labels, 45.0);
+        for (direction, share) in [("read", 0.8), ("write", 0.2)] {
+            made = made.gauge("cw", &format!("aws_{direction}_iops"), &labels, share * 3_000.0).counted(
+                "cw",
+                &format!("aws_{direction}_throughput_bytes_per_second"),
+                &labels,
+                move |s| share * 30e6 * (1.0 + 0.3 * (s as f64 * 1.9).sin()),
+            );
+        }
+        let known =
+            made.clone().setting("aws", "volume.type", "gp3").setting("aws", "volume.size_bytes", "107374182400");
+        let Ok(Outcome::Found(found)) = known.judge(&RULE) else { panic!("not found") };
+        let texts: Vec<&str> = found.evidence.iter().map(|e| e.text.as_str()).collect();
+        assert!(texts.join("\n").contains("It is the baseline of the gp3 volume (3,000 operations/s"), "{texts:?}");
+        // The same number of who knows what is nobody's.
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert!(found.evidence.iter().any(|e| e.text.contains("of unknown origin")));
+        assert_eq!(made.without("aws_disk_queue_depth").explains(&RULE), None, "without a queue a level says nothing");
+    }
 }

@@ -150,7 +150,9 @@ fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f6
             })
         }
         Origin::AppMetrics => of.calls >= PER_REQUEST * completed,
-        Origin::DatabaseSessions => view.status("questions").is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta),
+        Origin::DatabaseSessions | Origin::Volume => {
+            view.status("questions").is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta)
+        }
     }
 }
 

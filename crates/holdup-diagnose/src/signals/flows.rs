@@ -263,3 +263,43 @@ fn standing(rates: &[(i64, f64)], queue: &[(i64, f64)]) -> Vec<Asked> {
     };
     rates.iter().filter_map(asked).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::signals::testing::Made;
+
+    #[test]
+    fn a_sample_that_a_part_lacks_is_a_gap_of_the_sum() {
+        let at = |s: i64| s * 1_000_000_000;
+        let made = Made::new(6).disk("vda", (100.0, 4_096.0, 10.0), (50.0, 4_096.0, 10.0));
+        let made = made.tables(|tables| {
+            tables.samples.rows.retain(|row| {
+                let is_read = row.metric == "system_disk_io_bytes_total" && row.labels.get("direction") == Some("read");
+                !(is_read && row.observed_at == at(3))
+            });
+        });
+        let flows = made.with(|case| case.slow().flows().unwrap());
+        let windows: Vec<(i64, i64)> = flows[0].bytes.iter().map(|i| (i.window.from, i.window.to)).collect();
+        assert!(windows.contains(&(at(2), at(4))) && !windows.contains(&(at(2), at(3))), "{windows:?}");
+        assert!(
+            flows[0].bytes.iter().all(|i| (i.done - 150.0 * 4_096.0).abs() < 1e-6 && (i.queued - 1.5).abs() < 1e-9)
+        );
+    }
+
+    #[test]
+    fn where_no_queue_is_told_latency_tells_it() {
+        let labels = [("db_instance", "db")];
+        let mut made = Made::new(6);
+        for (direction, rate, seconds) in [("read", 1_000.0, 0.02), ("write", 500.0, 0.06)] {
+            made = made
+                .gauge("cw", &format!("aws_{direction}_iops"), &labels, rate)
+                .gauge("cw", &format!("aws_{direction}_latency_seconds"), &labels, seconds)
+                .gauge("cw", &format!("aws_{direction}_throughput_bytes_per_second"), &labels, rate * 8_192.0)
+                // A further statistic of the same is not added to it.
+                .gauge("cw", &format!("aws_{direction}_iops"), &[("db_instance", "db"), ("stat", "Maximum")], 9e9);
+        }
+        let flow = made.with(|case| case.slow().flows().unwrap().remove(0));
+        assert!(flow.operations.iter().all(|i| i.done == 1_500.0 && (i.queued - 50.0).abs() < 1e-9), "{flow:?}");
+        assert!((flow.bytes_each(made.with(|case| case.whole())) - 8_192.0).abs() < 1e-6);
+    }
+}

@@ -1,7 +1,8 @@
 //! Who measured response time. Best are the client's own requests; where holdup only watched, the app's HTTP
 //! metrics stand for them, and where there is no app either, the time statements wait in the database by
 //! Little's law (sessions waiting = rate x wait). Execution is left out there: a batch job's long statements
-//! are among all others, and are no delay of theirs.
+//! are among all others, and are no delay of theirs. Where there are only a cloud's figures of a database, how its volume
+//! answered stands for it, if that is something to complain about: that a volume is quick says nothing of requests.
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,8 @@ pub enum Origin {
     AppMetrics,
     /// The database's sessions and statement rate, by Little's law.
     DatabaseSessions,
+    /// CloudWatch, of the volume of a database.
+    Volume,
 }
 
 impl Origin {
@@ -32,6 +35,9 @@ impl Origin {
             Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
             Origin::DatabaseSessions => {
                 format!("{text}; the wait in the database alone, by Little's law over its sessions")
+            }
+            Origin::Volume => {
+                format!("{text}; of reads or writes of the database's volume, by CloudWatch: nobody measured requests")
             }
         }
     }
@@ -46,7 +52,54 @@ pub(crate) fn best(requests: &[&Request], index: &Index, whole: Window) -> (Clie
     if !app.seconds.is_empty() {
         return (app, Origin::AppMetrics);
     }
-    (from_sessions(index, whole), Origin::DatabaseSessions)
+    let sessions = from_sessions(index, whole);
+    let volume =
+        if sessions.seconds.is_empty() { from_volume(index, whole) } else { ClientView { seconds: Vec::new() } };
+    if volume.seconds.is_empty() { (sessions, Origin::DatabaseSessions) } else { (volume, Origin::Volume) }
+}
+
+/// Periods of CloudWatch: what the slower of reads and writes took, as whoever commits waits for a write, and whoever asks for a
+/// read. Of several instances the first by name.
+fn from_volume(index: &Index, whole: Window) -> ClientView {
+    const LATENCIES: [(&str, &str); 2] =
+        [("aws_read_latency_seconds", "aws_read_iops"), ("aws_write_latency_seconds", "aws_write_iops")];
+    let names = LATENCIES.iter().flat_map(|(latency, _)| index.series(latency, &[]));
+    let Some(name) = names.filter_map(|((_, labels), _)| labels.get("db_instance")).min() else {
+        return ClientView { seconds: Vec::new() };
+    };
+    // The series without a further label is the mean over all of the instance.
+    let labels = [("db_instance", name)];
+    let one = |metric: &str| {
+        let of_it = index.series(metric, &labels).min_by_key(|((_, labels), _)| labels.iter().count());
+        of_it.map(|(_, series)| series.clone()).unwrap_or_default()
+    };
+    let mut periods: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for (latency, rate) in LATENCIES {
+        let rates = one(rate);
+        for (at, seconds) in one(latency) {
+            let Ok(i) = rates.binary_search_by_key(&at, |(t, _)| *t) else { continue };
+            let slowest = periods.entry(at).or_default();
+            if seconds > slowest.0 && rates[i].1 > 0.0 {
+                *slowest = (seconds, rates[i].1);
+            }
+        }
+    }
+    let instants: Vec<i64> = periods.keys().copied().collect();
+    let mut steps: Vec<i64> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    let step = steps.get(steps.len() / 2).copied().unwrap_or(0);
+    let second = |(at, (seconds, rate)): (i64, (f64, f64))| {
+        let window = Window { from: at - step / 2, to: at + step / 2 };
+        let offered = (rate * window.seconds()).round() as u64;
+        let is_told = offered > 0 && whole.contains(at);
+        is_told.then(|| Second {
+            window,
+            offered,
+            errors: 0,
+            response_ms: Distribution::of([(seconds * 1e3, offered)]),
+        })
+    };
+    ClientView { seconds: periods.into_iter().filter_map(second).collect() }
 }
 
 /// Intervals between scrapes of the app's HTTP histogram. A bucket's requests are put at the geometric middle

@@ -84,7 +84,7 @@ fn without_a_fact_it_is_not_cleared() {
 
 /// The incident's figures, a minute of it a second here: quiet, a burst at 443 MB/s, then 213 MB/s; reads and writes ragged,
 /// near 15,000 operations a second of 30,000 that are provisioned, 50 to 100 in flight.
-fn incident() -> Made {
+fn incident(made: Made) -> Made {
     let level = |s: i64| match s {
         0..60 => 90e6 + 40e6 * (s as f64 * 0.7).sin(),
         60..120 => 443e6,
@@ -95,15 +95,7 @@ fn incident() -> Made {
     let sum = move |s: i64| level(s) * off(s, 0.01);
     let operations = move |s: i64| if s < 60 { 6_000.0 } else { 15_000.0 } * off(s, 0.35);
     let labels = [("db_instance", "search")];
-    Made::new(300)
-        .requests(100, 800)
-        .each_request(|number, row| {
-            if number < 6_000 {
-                row.done_at = row.intended_at + 8_000_000;
-                row.first_byte_at = Some(row.done_at);
-            }
-        })
-        .counted("cloudwatch", "aws_read_throughput_bytes_per_second", &labels, move |s| sum(s) * read(s))
+    made.counted("cloudwatch", "aws_read_throughput_bytes_per_second", &labels, move |s| sum(s) * read(s))
         .counted("cloudwatch", "aws_write_throughput_bytes_per_second", &labels, move |s| sum(s) * (1.0 - read(s)))
         .counted("cloudwatch", "aws_read_iops", &labels, move |s| operations(s) * read(s))
         .counted("cloudwatch", "aws_write_iops", &labels, move |s| operations(s) * (1.0 - read(s)))
@@ -118,7 +110,13 @@ fn incident() -> Made {
 
 #[test]
 fn the_incident_is_named_with_its_level_and_burst_and_no_wrong_limit() {
-    let diagnosis = incident().diagnose();
+    let requests = Made::new(300).requests(100, 800).each_request(|number, row| {
+        if number < 6_000 {
+            row.done_at = row.intended_at + 8_000_000;
+            row.first_byte_at = Some(row.done_at);
+        }
+    });
+    let diagnosis = incident(requests).diagnose();
     assert_eq!((diagnosis.verdict, diagnosis.culprit.as_deref()), (Answer::Found, Some(RULE.cause)), "{diagnosis:#?}");
     let found = diagnosis.findings.iter().find(|f| f.cause == RULE.cause).unwrap();
     let level: f64 = found.evidence[0].observed.trim_end_matches(" MB/s").parse().unwrap();
@@ -160,4 +158,24 @@ fn a_level_is_named_where_class_and_level_agree_and_only_there() {
     assert!(text(&made).contains("neither instance nor volume is known"), "{}", text(&made));
     let known = made.setting("aws", "instance.class", "db.r5.2xlarge");
     assert!(text(&known).contains("It is the baseline of db.r5.2xlarge (288 MB/s; Amazon EC2"), "{}", text(&known));
+}
+
+/// Without a single request: what CloudWatch says of the volume is enough, if it became slow, and only then.
+#[test]
+fn the_incident_is_named_by_cloudwatch_alone() {
+    let labels = [("db_instance", "search")];
+    let figures =
+        |write_ms: f64| {
+            incident(Made::new(220))
+                .counted("cloudwatch", "aws_read_latency_seconds", &labels, |s| if s < 60 { 0.001 } else { 0.005 })
+                .counted("cloudwatch", "aws_write_latency_seconds", &labels, move |s| {
+                    if s < 60 { 0.010 } else { write_ms / 1e3 }
+                })
+        };
+    let diagnosis = figures(100.0).diagnose();
+    assert_eq!((diagnosis.verdict, diagnosis.culprit.as_deref()), (Answer::Found, Some(RULE.cause)), "{diagnosis:#?}");
+    assert!(diagnosis.complaint.unwrap().contains("by CloudWatch"));
+    let quick = figures(15.0).diagnose();
+    assert_eq!(quick.verdict, Answer::Undecided, "that a volume is quick clears nothing: {quick:#?}");
+    assert!(quick.cleared.is_empty());
 }
