@@ -141,7 +141,7 @@ impl Aws {
     pub fn read(&mut self, input: impl Read, file: &str) -> Result<(), ImportError> {
         self.files.push(file.to_owned());
         let seen = guard::Seen::default();
-        let input = BufReader::with_capacity(1 << 16, guard::Guard::new(input, &seen));
+        let input = BufReader::with_capacity(1 << 16, guard::Guard::new(input, &seen, LARGEST_BYTES));
         let mut json = serde_json::Deserializer::from_reader(input);
         let wrong = |e: serde_json::Error| {
             if e.is_io() {

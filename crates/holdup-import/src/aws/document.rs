@@ -175,7 +175,9 @@ impl Open {
         }
         let has: Vec<String> = facts.keys().map(|key| shown(key)).chain(others).take(SHOWN_KEYS).collect();
         let has = if has.is_empty() { "nothing".to_owned() } else { has.join(", ") };
-        Err(format!("nothing that is known of aws; it has {has}; looked for: {LOOKED_FOR}"))
+        Err(format!(
+            "nothing that is known of aws; it has {has}; looked for: {LOOKED_FOR}, as aws prints them without --query"
+        ))
     }
 }
 

@@ -4,9 +4,7 @@
 use std::cell::Cell;
 use std::io::{Error, Read};
 
-use super::LARGEST_BYTES;
-
-/// Longest text, bytes: an event of CloudWatch Logs has at most 1 MB, which escapes may double.
+/// Longest text, bytes: an event of enhanced monitoring with sixty processes has 8 KB.
 const LONGEST_TEXT: usize = 4 << 20;
 /// Deepest nesting.
 const DEEPEST: usize = 64;
@@ -29,6 +27,7 @@ pub(super) struct Guard<'a, R> {
     input: R,
     seen: &'a Seen,
     bytes: u64,
+    bytes_max: u64,
     depth: usize,
     in_text: bool,
     is_escaped: bool,
@@ -36,8 +35,8 @@ pub(super) struct Guard<'a, R> {
 }
 
 impl<'a, R: Read> Guard<'a, R> {
-    pub fn new(input: R, seen: &'a Seen) -> Self {
-        Self { input, seen, bytes: 0, depth: 0, in_text: false, is_escaped: false, text: 0 }
+    pub fn new(input: R, seen: &'a Seen, bytes_max: u64) -> Self {
+        Self { input, seen, bytes: 0, bytes_max, depth: 0, in_text: false, is_escaped: false, text: 0 }
     }
 
     fn byte(&mut self, byte: u8) -> Result<(), String> {
@@ -77,8 +76,9 @@ impl<R: Read> Read for Guard<'_, R> {
         let count = self.input.read(into)?;
         let is_first = self.bytes == 0;
         self.bytes += count as u64;
-        if self.bytes > LARGEST_BYTES {
-            let why = format!("more than {LARGEST_BYTES} bytes; ask for a shorter stretch of time, in several files");
+        if self.bytes > self.bytes_max {
+            let why =
+                format!("more than {} bytes; ask for a shorter stretch of time, in several files", self.bytes_max);
             return Err(Error::other(why));
         }
         let piece = into.get_mut(..count).unwrap_or_default();
@@ -90,5 +90,25 @@ impl<R: Read> Read for Guard<'_, R> {
             self.byte(*byte).map_err(Error::other)?;
         }
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all(text: &str) -> std::io::Result<String> {
+        let (seen, mut read) = (Seen::default(), String::new());
+        Guard::new(text.as_bytes(), &seen, 40).read_to_string(&mut read).map(|_| read)
+    }
+
+    #[test]
+    fn no_more_is_let_through_than_is_read() {
+        assert_eq!(all("{\"a\": [1]}").unwrap(), "{\"a\": [1]}");
+        assert_eq!(all("\u{feff}{}").unwrap(), "   {}");
+        assert!(all(&" ".repeat(41)).unwrap_err().to_string().contains("more than 40 bytes"));
+        assert!(all(&"[]".repeat(20)).is_ok(), "what is closed is not deep");
+        assert!(all(&format!("\"{}\"", "[".repeat(38))).is_ok(), "nor is what is text");
+        assert!(all("\"\\\"[\"").is_ok());
     }
 }
