@@ -21,6 +21,14 @@ const INSTANCES: &str = "Amazon EC2 user guide, Amazon EBS-optimized instances, 
 /// Where volumes' figures come from. The page lists M6in and R6in (November 2022).
 const VOLUMES: &str = "Amazon EC2 user guide, General Purpose SSD and Provisioned IOPS SSD volumes, as of early 2023";
 
+/// What `describe-instance-types` says, as an import has it.
+const DESCRIBED: [(&str, &str, Unit); 4] = [
+    ("instance.ebs_baseline_throughput_bytes_per_second", "baseline", Unit::Bytes),
+    ("instance.ebs_baseline_iops", "baseline", Unit::Operations),
+    ("instance.ebs_burst_throughput_bytes_per_second", "burst", Unit::Bytes),
+    ("instance.ebs_burst_iops", "burst", Unit::Operations),
+];
+
 /// Size from which on RDS stripes a database over several volumes, bytes: then a volume's own limits are not the database's.
 const STRIPED_FROM: f64 = 400.0 * GIB;
 
@@ -216,7 +224,17 @@ impl View<'_> {
             |name: &str| settings.iter().rev().find(|s| s.source == "aws" && s.name == name).map(|s| s.value.as_str());
         let number = |name: &str| text(name).and_then(|v| v.parse::<f64>().ok()).filter(|v| *v > 0.0);
         let (class, kind) = (text("instance.class"), text("volume.type"));
-        let mut limits = class.map(of_instance).unwrap_or_default();
+        let mut limits: Vec<Documented> = DESCRIBED
+            .iter()
+            .filter_map(|(name, which, unit)| {
+                let of = format!("{which} of {}", class.unwrap_or("the instance"));
+                Some(Documented { of, unit: *unit, limit: number(name)?, source: "describe-instance-types" })
+            })
+            .collect();
+        // What Amazon itself says of the type is newer than any table.
+        if limits.is_empty() {
+            limits = class.map(of_instance).unwrap_or_default();
+        }
         limits.extend(kind.map_or_else(Vec::new, |kind| {
             of_volume(
                 kind,
@@ -274,6 +292,13 @@ mod tests {
         assert_eq!(known.matching(Unit::Operations, 287.5e6), None);
         assert_eq!(known.next_class(213e6).unwrap().0, "r5.2xlarge");
         assert_eq!(known.next_class(287.5e6).unwrap(), ("r5.4xlarge", 593.75e6));
+        let described = Made::new(3).setting("aws", "instance.class", "db.r7g.2xlarge").setting(
+            "aws",
+            "instance.ebs_baseline_throughput_bytes_per_second",
+            "312500000",
+        );
+        let known = described.with(|case| case.slow().known_limits());
+        assert_eq!(known.matching(Unit::Bytes, 310e6).unwrap().source, "describe-instance-types");
         assert_eq!(of_instance("db.r5dn.large")[0].limit, 81.25e6);
         assert_eq!(of_instance("db.r99.large"), []);
     }
