@@ -13,6 +13,7 @@ mod full_disk;
 mod generator;
 mod import;
 mod incident_c;
+mod incident_d;
 mod lab;
 mod mariadb;
 mod objectives;
