@@ -33,7 +33,7 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     let Aws { files, raw, queries, described, resource_ids, mut notes, is_partial, .. } = aws;
     let mut all: BTreeMap<(String, Labels), (Series, bool)> = BTreeMap::new();
     let mut unknown = Vec::new();
-    for Raw { key, file, points } in raw {
+    for Raw { key, file, mut points } in raw {
         if points.is_empty() {
             continue;
         }
@@ -49,7 +49,8 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
             let period_ns = period_ns.unwrap_or(0);
             (Series { source, metric, labels, period_ns, points: Vec::new() }, is_stamped_at_start)
         });
-        series.points.extend(points.into_iter().map(|(at, value)| (at, value * factor)));
+        points.iter_mut().for_each(|(_, value)| *value *= factor);
+        series.points.append(&mut points);
     }
     let names: BTreeSet<String> = all.keys().filter_map(|(_, labels)| labels.get("db_instance").cloned()).collect();
     let only = names.first().filter(|_| names.len() == 1).map(String::as_str);
@@ -76,7 +77,7 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
             one.period_ns = if is_regular { period::regular(&one.points) } else { period::usual(&one.points) };
         }
         // They told the distance, and have done their part.
-        one.points.retain(|(_, value)| !value.is_nan());
+        one.points.retain(|(_, value)| value.is_finite());
         series.push(Placed { is_guess: !is_told && one.points.len() < FEW, one, is_stamped_at_start });
     }
     let mut series = centred(series);

@@ -95,6 +95,11 @@ fn metric_statistics_are_a_series_each_and_units_are_converted() {
     assert_eq!(one(&figures, "aws_cpu_utilization_ratio", &[("stat", "p95")]).points, [(TEN + 150 * SECOND, 0.6)]);
     assert_eq!(one(&figures, "aws_cpu_utilization_samples", &[]).points[0].1, 5.0);
     assert_eq!(one(&figures, "aws_replica_lag_seconds", &[("stat", "Sum")]).points, [(TEN, 1.5)]);
+    // What no number can hold in our unit is no point.
+    let much = r#"{"Label": "SwapUsage", "Datapoints": [{"Timestamp": 1795341600, "Average": 1e305, "Unit": "Terabytes"},
+        {"Timestamp": 1795341660, "Average": 1, "Unit": "Terabytes"}]}"#;
+    let figures = read(&[("swap.json", much)]).unwrap();
+    assert_eq!(one(&figures, "aws_swap_usage_bytes", &[]).points, [(TEN + 90 * SECOND, 1024_f64.powi(4))]);
 }
 
 const OS: &str = r#"{"engine": "Postgres", "instanceID": "orders-db", "instanceResourceID": "db-ABC", "timestamp": "2026-11-22T10:00:00Z",
