@@ -38,7 +38,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let cloud = at_ceiling(case, Counted::Cloud).map(|(_, at)| at);
     let host = at_ceiling(case, Counted::Host).map(|(_, at)| at);
     let all: Vec<AtCeiling> = match (cloud, host) {
-        (Err(_), Err(missing)) => return Err(missing),
+        (Err(_), Err(missing)) => return ceiling::no_disk_was_asked(case).ok_or(missing),
         (cloud, host) => cloud.into_iter().chain(host).flatten().collect(),
     };
     let balances = balances(case);

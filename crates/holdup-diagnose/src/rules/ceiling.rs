@@ -72,6 +72,14 @@ pub(super) fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>
     Ok((flows, found))
 }
 
+/// That disks were looked at and none was asked for anything, if it is so.
+pub(super) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {
+    let view = case.slow();
+    let is_idle = view.disks().is_ok_and(|disks| disks.tops().next().is_none());
+    let none = view.counter("system_disk_operations_total", &[], "--watch host").ok().filter(|_| is_idle)?;
+    Some(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]))
+}
+
 /// Milliseconds that a mean request of the degraded stretch waits longer for the volume than one of the calm stretch: Little's law
 /// over what is in flight there.
 ///

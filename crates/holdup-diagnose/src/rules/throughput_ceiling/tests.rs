@@ -67,6 +67,10 @@ fn a_demand_that_is_followed_and_small_requests_clear_it() {
     assert_eq!(ragged.explains(&RULE), Some(0.0));
     let small = base().disk("vda", (400.0, 8_192.0, 40.0), (100.0, 8_192.0, 40.0));
     assert_eq!(small.explains(&RULE), Some(0.0));
+    let idle = base().disk("vda", (0.0, 4_096.0, 1.0), (0.0, 4_096.0, 1.0));
+    for rule in [&RULE, &super::super::burst_exhausted::RULE, &super::super::iops_ceiling::RULE] {
+        assert_eq!(idle.explains(rule), Some(0.0), "{}", rule.cause);
+    }
 }
 
 #[test]
