@@ -8,6 +8,10 @@ if [ -d "$dir/mysql" ]; then
 fi
 mkdir -p "$dir"
 dir=$(cd "$dir" && pwd)
+# A server that starts removes what it takes for its own left-overs in the folder for temporary files: not from the machine's.
+TMPDIR=$dir.tmp
+mkdir -p "$TMPDIR"
+export TMPDIR
 install=$(command -v mariadb-install-db || command -v mysql_install_db) || {
     echo "mariadb-install-db is not here; run: labs/kit/need.sh mariadb-server" >&2
     exit 3

@@ -47,7 +47,9 @@ fetch) fetch ;;
 init)
     dir=${2:?usage: mysql56.sh init DIR}
     [ ! -d "$dir/mysql" ] || exit 0
-    mkdir -p "$dir"
+    mkdir -p "$dir" "$dir.tmp"
+    TMPDIR=$dir.tmp
+    export TMPDIR
     # The package's own data folder has no tables of accounts; these are MySQL's own scripts for them.
     {
         echo "CREATE DATABASE mysql;"

@@ -59,7 +59,9 @@ struct MariaDb {
 impl MariaDb {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
+        // A server that starts removes what it takes for its left-overs there: each has its own.
         let made = Command::new(INSTALL)
+            .env("TMPDIR", dir.path())
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg(format!("--datadir={}", dir.path().join("data").display()))
             .args(as_root())
@@ -138,6 +140,7 @@ impl Drop for MariaDb {
 fn start(dir: &Path, port: u16, extra_port: u16, settings: &[&str]) -> Child {
     let log = std::fs::File::create(dir.join("log")).unwrap();
     Command::new(MARIADBD)
+        .env("TMPDIR", dir)
         .args(["--no-defaults", "--bind-address=127.0.0.1", "--extra-max-connections=3"])
         .args(settings)
         .arg(format!("--datadir={}", dir.join("data").display()))

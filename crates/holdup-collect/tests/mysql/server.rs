@@ -3,7 +3,6 @@
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -102,16 +101,15 @@ const INSTALL: &str = "/usr/bin/mariadb-install-db";
 
 /// MariaDB with an empty data folder; none where it is not installed, which without `CI` is no failure.
 pub fn mariadb() -> Option<(Command, tempfile::TempDir)> {
-    // One after the other: each runs a server of its own, and on a machine that was busy one of two at once has failed.
-    static INSTALLS: Mutex<()> = Mutex::new(());
     if !Path::new(MARIADBD).exists() {
         assert!(std::env::var_os("CI").is_none(), "{MARIADBD} is not installed (apt-get install mariadb-server)");
         eprintln!("skipped: {MARIADBD} is not installed (apt-get install mariadb-server)");
         return None;
     }
-    let _turn = INSTALLS.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = tempfile::tempdir().unwrap();
+    // A server that starts removes what it takes for its left-overs there: each has its own.
     let made = Command::new(INSTALL)
+        .env("TMPDIR", dir.path())
         .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
         .arg(format!("--datadir={}", dir.path().join("data").display()))
         .args(as_root())
@@ -120,7 +118,7 @@ pub fn mariadb() -> Option<(Command, tempfile::TempDir)> {
     let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     assert!(made.status.success(), "{} {} {}", made.status, words(&made.stdout), words(&made.stderr));
     let mut command = Command::new(MARIADBD);
-    command.arg("--no-defaults").args(as_root());
+    command.arg("--no-defaults").env("TMPDIR", dir.path()).args(as_root());
     Some((command, dir))
 }
 

@@ -53,7 +53,9 @@ impl MariaDb {
     pub fn start() -> Option<Self> {
         let program = program(&["/usr/sbin/mariadbd", "/usr/local/sbin/mariadbd"], "mariadb-server")?;
         let dir = tempfile::tempdir().expect("a folder");
+        // A server that starts removes what it takes for its left-overs there: each has its own.
         let made = Command::new("mariadb-install-db")
+            .env("TMPDIR", dir.path())
             .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
             .arg(format!("--datadir={}", dir.path().join("data").display()))
             .args(as_root())
@@ -119,6 +121,7 @@ fn launch(program: &Path, dir: &tempfile::TempDir, port: u16, more: &[String]) -
     let path = |name: &str| dir.path().join(name).display().to_string();
     let log = fs::File::create(path("log")).expect("a log");
     Command::new(program)
+        .env("TMPDIR", dir.path())
         .args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M"])
         .args(["--max-allowed-packet=64M", "--plugin-load-add=auth_ed25519", "--character-set-server=utf8mb4"])
         .arg(format!("--datadir={}", path("data")))
