@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::io::Write as _;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::account::Limits;
@@ -40,6 +40,24 @@ pub fn judge(test: &str, limits: &Limits, mut body: impl FnMut()) {
             Ok(())
         }),
     );
+}
+
+/// What was certain.
+struct Certain;
+
+/// Fails a test for what no stall can make, such as a file of the wrong form: no attempt is made again, whatever the machine did.
+///
+/// # Panics
+/// Always.
+pub fn certain(why: &str) -> ! {
+    eprintln!("{why}");
+    panic_any(Certain)
+}
+
+/// The first words of a panic, for who reads why nothing could be judged.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or_default().chars().map(|c| if c.is_control() { ' ' } else { c }).take(300).collect()
 }
 
 impl Patience {
@@ -81,6 +99,7 @@ impl Patience {
                     quiet += usize::from(!is_disturbed);
                     Box::new(miss)
                 }
+                Err(panic) if panic.is::<Certain>() => return Came::Failed(panic),
                 Err(panic) => {
                     eprintln!("attempt {number} missed; {account}");
                     quiet += if is_disturbed { 0 } else { self.misses };
@@ -91,7 +110,8 @@ impl Patience {
                 eprintln!("that was on a quiet machine");
                 return Came::Failed(miss);
             }
-            said.push(format!("{}: {account}", if is_disturbed { "disturbed" } else { "quiet, and missed" }));
+            let how = if is_disturbed { "disturbed" } else { "quiet, and missed" };
+            said.push(format!("{how}: {account}: {}", words(miss.as_ref())));
         }
         Came::Undecided(format!("the machine stalled in too many attempts:\n  {}", said.join("\n  ")))
     }
@@ -143,6 +163,18 @@ mod tests {
         };
         assert_eq!(judged(QUIET, 3), (true, false, 3));
         assert_eq!(judged(STALLED, 1), (false, true, 4));
+    }
+
+    #[test]
+    fn what_is_certain_is_a_failure_on_any_machine() {
+        let mut made = 0;
+        let came = patience(STALLED, 3).tries(|_| {
+            made += 1;
+            certain("no such column")
+        });
+        assert!(matches!(came, Came::Failed(_)) && made == 1);
+        let Came::Undecided(why) = patience(STALLED, 1).tries(|_| panic!("five is\nnot {}", 4)) else { panic!() };
+        assert!(why.contains("five is not 4"), "{why}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ import duckdb
 import jsonschema
 
 ROOT = pathlib.Path(__file__).resolve().parents[5]
-TIME = {"requests": "intended_at"}
+TIME = {"requests": "intended_at", "spans": "started_at", "exchanges": "request_at"}
 # A counter's growth over a window belongs to the samples on both sides of it.
 MARGIN_S = 2.5
 
