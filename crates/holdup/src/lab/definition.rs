@@ -56,7 +56,7 @@ pub struct Variant {
 pub struct Expect {
     /// `found`, `healthy` or `undecided`.
     pub verdict: String,
-    /// The cause that must be named, if any.
+    /// The cause that must be named, if any; several joined by ` or `, where each is right.
     pub culprit: Option<String>,
     /// The cause that must be named as the one that binds next, if any must.
     pub next: Option<String>,
