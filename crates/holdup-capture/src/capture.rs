@@ -83,6 +83,23 @@ pub struct Totals {
     pub given_up: u64,
 }
 
+impl Totals {
+    /// What of it is recorded, as counters.
+    pub fn counters(&self) -> [(&'static str, u64); 9] {
+        [
+            ("wire_packets_total", self.packets),
+            ("wire_bytes_total", self.bytes),
+            ("wire_connections_total", self.connections),
+            ("wire_exchanges_total", self.exchanges),
+            ("wire_own_exchanges_total", self.own_exchanges),
+            ("wire_exchanges_lost_total", self.lost_exchanges),
+            ("wire_retransmitted_segments_total", self.retransmitted),
+            ("wire_gaps_total", self.gaps),
+            ("wire_lost_bytes_total", self.lost_bytes),
+        ]
+    }
+}
+
 /// The least round trip between two hosts since it was last asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoundTrip {

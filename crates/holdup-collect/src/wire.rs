@@ -247,7 +247,9 @@ impl Wire {
         let (totals, dropped, left_out, cpu) = (seen.totals, seen.dropped, seen.rows_left_out, seen.cpu);
         drop(seen);
         let mut out = Out::new(batch, &self.source);
-        put(&mut out, &totals);
+        for (metric, value) in totals.counters() {
+            out.put_plain(metric, value as f64);
+        }
         out.put_plain("wire_packets_dropped_total", dropped as f64);
         out.put_plain("wire_exchanges_left_out_total", left_out as f64);
         if let Some(cpu) = cpu {
@@ -272,23 +274,6 @@ fn lost(dropped: u64, left_out: u64) -> Option<String> {
     });
     let all: Vec<String> = dropped.into_iter().chain(left_out).collect();
     (!all.is_empty()).then(|| all.join("; "))
-}
-
-/// Counters of what was seen.
-fn put(out: &mut Out<'_>, totals: &Totals) {
-    for (metric, value) in [
-        ("wire_packets_total", totals.packets),
-        ("wire_bytes_total", totals.bytes),
-        ("wire_connections_total", totals.connections),
-        ("wire_exchanges_total", totals.exchanges),
-        ("wire_own_exchanges_total", totals.own_exchanges),
-        ("wire_exchanges_lost_total", totals.lost_exchanges),
-        ("wire_retransmitted_segments_total", totals.retransmitted),
-        ("wire_gaps_total", totals.gaps),
-        ("wire_lost_bytes_total", totals.lost_bytes),
-    ] {
-        out.put_plain(metric, value as f64);
-    }
 }
 
 #[cfg(test)]

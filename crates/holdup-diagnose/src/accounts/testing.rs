@@ -30,6 +30,19 @@ pub(crate) struct Injected {
     pub calls: i64,
 }
 
+/// Nothing is injected.
+pub(crate) const NONE: Injected = Injected {
+    pool: 0.0,
+    downstream: 0.0,
+    database_network: 0.0,
+    admission: 0.0,
+    lock: 0.0,
+    execution: 0.0,
+    network: 0.0,
+    app: 0.0,
+    calls: 0,
+};
+
 /// Who tells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Told {

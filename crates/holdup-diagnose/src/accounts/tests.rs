@@ -1,6 +1,6 @@
 //! Waits that were put in at a known place are found again in their own row, whoever tells of them.
 
-use super::testing::{ALL, Injected, Told, made};
+use super::testing::{ALL, Injected, NONE, Told, made};
 use super::*;
 use crate::ledger::LedgerRow;
 
@@ -44,17 +44,6 @@ fn assert_recovered(injected: Injected, told: Told) {
 }
 
 const EACH: [Injected; 8] = {
-    const NONE: Injected = Injected {
-        pool: 0.0,
-        downstream: 0.0,
-        database_network: 0.0,
-        admission: 0.0,
-        lock: 0.0,
-        execution: 0.0,
-        network: 0.0,
-        app: 0.0,
-        calls: 0,
-    };
     [
         Injected { pool: 50.0, ..NONE },
         Injected { downstream: 60.0, ..NONE },

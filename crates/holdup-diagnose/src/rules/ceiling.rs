@@ -177,8 +177,24 @@ pub(super) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     format!("The limit is none of those documented for it ({}): of unknown origin.{restart}", documented.join(", "))
 }
 
+/// What a cloud's figures say of a limit on `unit`, if they find one; else what this host's counters say, as far as there are any.
+pub(super) fn judge(
+    case: &Case<'_>,
+    unit: Unit,
+    host: fn(&Case<'_>) -> Result<Outcome, Missing>,
+) -> Result<Outcome, Missing> {
+    let cloud = cloud(case, unit);
+    if let Some(Ok(Outcome::Found(found))) = cloud {
+        return Ok(Outcome::Found(found));
+    }
+    match (host(case), cloud) {
+        (Err(_), Some(outcome)) => outcome,
+        (outcome, _) => outcome,
+    }
+}
+
 /// What the cloud's figures say of limits on `unit`; none if there are none.
-pub(super) fn cloud(case: &Case<'_>, unit: Unit) -> Option<Result<Outcome, Missing>> {
+fn cloud(case: &Case<'_>, unit: Unit) -> Option<Result<Outcome, Missing>> {
     let (flows, at) = match at_ceiling(case, Counted::Cloud) {
         Ok(both) => both,
         Err(missing) if missing.enable == CLOUD => return None,

@@ -161,19 +161,9 @@ fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, Told, made};
+    use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
 
-    const SLOW: Injected = Injected {
-        downstream: 60.0,
-        pool: 0.0,
-        database_network: 0.0,
-        admission: 0.0,
-        lock: 0.0,
-        execution: 0.0,
-        network: 0.0,
-        app: 0.0,
-        calls: 0,
-    };
+    const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
 
     #[test]
     fn a_slow_neighbour_is_named_by_its_spans() {

@@ -31,14 +31,7 @@ pub const RULE: Rule = Rule {
 const HOST: &str = "--watch host";
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let cloud = ceiling::cloud(case, Unit::Operations);
-    if let Some(Ok(Outcome::Found(found))) = cloud {
-        return Ok(Outcome::Found(found));
-    }
-    match (host(case), cloud) {
-        (Err(_), Some(outcome)) => outcome,
-        (outcome, _) => outcome,
-    }
+    ceiling::judge(case, Unit::Operations, host)
 }
 
 /// By the kernel's counters of devices, and by cgroups' limits.

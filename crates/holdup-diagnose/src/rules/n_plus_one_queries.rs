@@ -181,19 +181,9 @@ fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<R
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, Told, made};
+    use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
 
-    const LOOPING: Injected = Injected {
-        calls: 30,
-        downstream: 0.0,
-        pool: 0.0,
-        database_network: 0.0,
-        admission: 0.0,
-        lock: 0.0,
-        execution: 0.0,
-        network: 0.0,
-        app: 0.0,
-    };
+    const LOOPING: Injected = Injected { calls: 30, ..NONE };
 
     #[test]
     fn a_loop_of_statements_is_found_by_the_app_and_by_the_server() {

@@ -29,14 +29,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let cloud = ceiling::cloud(case, Unit::Bytes);
-    if let Some(Ok(Outcome::Found(found))) = cloud {
-        return Ok(Outcome::Found(found));
-    }
-    match (host(case), cloud) {
-        (Err(_), Some(outcome)) => outcome,
-        (outcome, _) => outcome,
-    }
+    ceiling::judge(case, Unit::Bytes, host)
 }
 
 /// By the kernel's counters of devices.

@@ -125,20 +125,10 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 #[cfg(test)]
 mod tests {
     use super::super::RULE;
-    use crate::accounts::testing::{ALL, Injected, made};
+    use crate::accounts::testing::{ALL, Injected, NONE, made};
     use crate::signals::testing::Made;
 
-    const FAR: Injected = Injected {
-        database_network: 40.0,
-        downstream: 0.0,
-        pool: 0.0,
-        admission: 0.0,
-        lock: 0.0,
-        execution: 0.0,
-        network: 0.0,
-        app: 0.0,
-        calls: 0,
-    };
+    const FAR: Injected = Injected { database_network: 40.0, ..NONE };
 
     /// Responses of `size` bytes whose first byte comes `share` (0-1) of their time before the last.
     fn large(share: f64, size: impl Fn(usize) -> i64) -> Made {

@@ -1,22 +1,12 @@
 //! The queue is found by whichever account is left, less surely with each that is lost, and never by a guess.
 
 use super::RULE;
-use crate::accounts::testing::{ALL, Injected, Told, made};
+use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
 use crate::rules::Outcome;
 use crate::signals::testing::Made;
 use crate::verdict::Answer;
 
-const QUEUE: Injected = Injected {
-    admission: 250.0,
-    pool: 0.0,
-    downstream: 0.0,
-    database_network: 0.0,
-    lock: 0.0,
-    execution: 0.0,
-    network: 0.0,
-    app: 0.0,
-    calls: 0,
-};
+const QUEUE: Injected = Injected { admission: 250.0, ..NONE };
 const NO_TABLES: Told = Told { pool_tables: false, ..ALL };
 const NO_WIRE: Told = Told { wire: (false, false), ..ALL };
 

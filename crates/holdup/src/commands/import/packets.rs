@@ -210,17 +210,7 @@ fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample
         let (source, metric) = (source.to_owned(), metric.to_owned());
         samples.push(Sample { observed_at: at, window_ns: 0, source, metric, labels, value });
     };
-    for (metric, value) in [
-        ("wire_packets_total", totals.packets),
-        ("wire_bytes_total", totals.bytes),
-        ("wire_connections_total", totals.connections),
-        ("wire_exchanges_total", totals.exchanges),
-        ("wire_own_exchanges_total", totals.own_exchanges),
-        ("wire_exchanges_lost_total", totals.lost_exchanges),
-        ("wire_retransmitted_segments_total", totals.retransmitted),
-        ("wire_gaps_total", totals.gaps),
-        ("wire_lost_bytes_total", totals.lost_bytes),
-    ] {
+    for (metric, value) in totals.counters() {
         put(metric, Labels::none(), value as f64);
     }
     for trip in capture.round_trips().iter().take(64) {
