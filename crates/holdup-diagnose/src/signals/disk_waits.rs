@@ -4,6 +4,7 @@
 
 use super::client::{mean_over, service_ms};
 use super::disks::Disks;
+use super::server_waits::ServerWaits;
 use super::{Asleep, Missing, Place, View};
 use crate::case::Case;
 use crate::rules::{MATTERS, timing};
@@ -116,6 +117,8 @@ pub struct DiskWaits {
     pub busiest: f64,
     /// Whether a cgroup's limit holds requests back before a device counts them: then devices know less than threads do.
     pub held_back: bool,
+    /// What the sessions of a database that tells were at.
+    pub sessions: Option<ServerWaits>,
 }
 
 impl DiskWaits {
@@ -146,7 +149,20 @@ impl DiskWaits {
         let asleep = self.ms((self.asleep.mean - self.mean_of(&[Wait::Remote, Wait::Reclaim])).max(0.0));
         let known = &[Wait::Fault, Wait::Read, Wait::Page, Wait::Write, Wait::Directory, Wait::Swap];
         let behind = if busiest >= NEVER_RESTS { self.ms(self.mean_of(known)) * busiest } else { 0.0 };
-        if self.held_back { asleep } else { asleep.min(self.io_ms().max(behind)) }
+        let threads = if self.held_back { asleep } else { asleep.min(self.io_ms().max(behind)) };
+        threads.max(self.sessions_ms(busiest))
+    }
+
+    /// The same by the database's own account of its sessions, which knows of those that queue inside it as well.
+    fn sessions_ms(&self, busiest: f64) -> f64 {
+        let waited = self.ms(self.sessions.map_or(0.0, |sessions| sessions.for_disk()));
+        if self.held_back {
+            waited
+        } else if busiest >= NEVER_RESTS {
+            waited * busiest
+        } else {
+            waited.min(self.io_ms())
+        }
     }
 
     /// Threads that waited for reads. Where it isn't known what they waited for, reads have the share that they have in the
@@ -178,22 +194,33 @@ impl DiskWaits {
     pub fn of_requests(&self, case: &Case<'_>, ms: f64) -> Result<f64, Missing> {
         let server = case.slow().mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok().filter(|m| m.count > 0.0);
         let client = case.slow_requests().ok().and_then(|rows| mean_over(rows, service_ms));
-        match server {
-            Some(server) => {
-                let busy = server.ms.max(self.asleep_ms());
-                let is_busy = busy > 0.0 && self.asleep_ms() >= KEEPS_BUSY * busy;
-                Ok(client.filter(|_| is_busy).map_or(ms, |client| ms * (client / busy).max(1.0)))
-            }
-            None => {
-                // At most: as if workers were busy with nothing but sleeping.
-                let most = client.map_or(ms, |client| ms * (client / self.asleep_ms().max(1e-9)).max(1.0));
-                let matters = |ms| case.share(ms) >= MATTERS;
-                if !matters(ms) && matters(most) && self.asleep.mean >= A_WORKER {
-                    return Err(Missing::new("the app's own time of a request", timing::APP_METRICS));
-                }
-                Ok(ms)
-            }
+        let in_proportion = |busy: f64, waited: f64| {
+            let is_busy = busy > 0.0 && waited >= KEEPS_BUSY * busy;
+            client.filter(|_| is_busy).map_or(ms, |client| ms * (client / busy).max(1.0))
+        };
+        if let Some(server) = server {
+            return Ok(in_proportion(server.ms.max(self.asleep_ms()), self.asleep_ms()));
         }
+        // Where statements are what the client asks for, the database's sessions are the workers.
+        if let Some(busy_ms) = self.statement_ms(case) {
+            let waited = self.asleep_ms().max(self.ms(self.sessions.map_or(0.0, |sessions| sessions.for_disk())));
+            return Ok(in_proportion(busy_ms.max(waited), waited));
+        }
+        // At most: as if workers were busy with nothing but sleeping.
+        let most = client.map_or(ms, |client| ms * (client / self.asleep_ms().max(1e-9)).max(1.0));
+        let matters = |ms| case.share(ms) >= MATTERS;
+        if !matters(ms) && matters(most) && self.asleep.mean >= A_WORKER {
+            return Err(Missing::new("the app's own time of a request", timing::APP_METRICS));
+        }
+        Ok(ms)
+    }
+
+    /// Milliseconds per request that sessions were at statements, where the client's requests are statements.
+    fn statement_ms(&self, case: &Case<'_>) -> Option<f64> {
+        let load = case.recording.manifest.load.as_ref()?;
+        let is_sql = ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol));
+        let busy = if is_sql { case.slow().busy_sessions().ok()? } else { return None };
+        Some(self.ms(self.sessions.map_or(busy.mean(), |sessions| sessions.active)))
     }
 
     /// Share (0-1) of the waits for reads that are page faults; none if no place tells.
@@ -224,6 +251,7 @@ impl View<'_> {
                 .max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()))
                 .map_or(0.0, |d| d.utilization),
             held_back: self.throttles()?.first().is_some_and(|t| t.is_reached()),
+            sessions: self.server_waits().ok().flatten(),
         })
     }
 }

@@ -17,6 +17,7 @@ pub mod objectives;
 pub mod operations;
 pub mod plateau;
 pub mod processes;
+pub mod server_waits;
 pub mod sessions;
 pub mod spans;
 #[cfg(test)]

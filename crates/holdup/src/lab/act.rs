@@ -50,10 +50,11 @@ impl Stage<'_> {
     /// fails; [`LabError::Interrupted`] once `stop` is set. Whatever was started has been stopped by then.
     pub fn start(&self, variant: &str, say: &dyn Fn(&str), stop: &AtomicBool) -> Result<Act, LabError> {
         let variant = self.lab.variant(variant)?;
+        let scenario = variant.scenario.as_ref().unwrap_or(&self.lab.scenario);
         self.check_ports()?;
         let mut act = Act {
             scenario: String::new(),
-            scenario_file: self.lab.scenario_file.clone(),
+            scenario_file: scenario.path.clone(),
             watch: Vec::new(),
             running: Vec::new(),
             scope: self.scope.clone(),
@@ -64,10 +65,8 @@ impl Stage<'_> {
                 self.start_one(&mut act, process, variant, say, stop)?;
             }
         }
-        act.scenario = act
-            .scope
-            .fill(&self.lab.scenario)
-            .map_err(|process| not_started(&variant.name, "the scenario", process))?;
+        act.scenario =
+            act.scope.fill(&scenario.text).map_err(|process| not_started(&variant.name, "the scenario", process))?;
         let filled = |addresses: &[String]| -> Vec<String> {
             addresses.iter().filter_map(|address| act.scope.fill(address).ok()).collect()
         };

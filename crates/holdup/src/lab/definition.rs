@@ -23,9 +23,7 @@ pub struct Lab {
     pub interval: Option<Duration>,
     /// Its folder, absolute.
     pub(super) folder: PathBuf,
-    pub(super) scenario_file: PathBuf,
-    /// As it stands in the file, with its placeholders.
-    pub(super) scenario: String,
+    pub(super) scenario: ScenarioFile,
     pub(super) needs: Vec<Step>,
     pub(super) setup: Vec<Step>,
     pub(super) ports: Vec<String>,
@@ -33,6 +31,13 @@ pub struct Lab {
     pub(super) processes: Vec<Process>,
     pub(super) watch: Vec<String>,
     pub(super) watch_if_allowed: Vec<String>,
+}
+
+/// A load, as it stands in its file, with its placeholders.
+#[derive(Clone, Debug)]
+pub(super) struct ScenarioFile {
+    pub path: PathBuf,
+    pub text: String,
 }
 
 /// One way to play the incident.
@@ -43,6 +48,8 @@ pub struct Variant {
     pub title: String,
     /// What the diagnosis must say of it.
     pub expect: Expect,
+    /// Its own load, where a fix changes what is asked.
+    pub(super) scenario: Option<ScenarioFile>,
     /// Names of the processes it starts, in this order.
     pub(super) start: Vec<String>,
     /// Appended to a process's arguments.
@@ -159,16 +166,12 @@ impl Lab {
         }
         let fields = Fields { declared: &declared };
 
-        let scenario = map.need("scenario")?;
-        let scenario_file = folder.join(scenario.text()?);
-        let scenario = std::fs::read_to_string(&scenario_file)
-            .map_err(|e| scenario.error(format!("failed to read {}: {e}", scenario_file.display())))?;
-        fields.check_scenario(&scenario, &scenario_file)?;
+        let scenario = scenario(map.need("scenario")?, folder, &fields)?;
 
         Ok(Self {
             name: name.text()?.to_owned(),
             title: map.need("title")?.text()?.to_owned(),
-            variants: variants(map.need("variants")?, &fields)?,
+            variants: variants(map.need("variants")?, folder, &fields)?,
             interval: map.get("interval").map(Node::duration).transpose()?,
             needs: fields.steps(map.get("needs"), NEEDS_WITHIN, false)?,
             setup: fields.steps(map.get("setup"), STEP_WITHIN, false)?,
@@ -177,7 +180,6 @@ impl Lab {
             watch_if_allowed: fields.watch(map.get("watch_if_allowed"))?,
             ports: declared.ports,
             folder: folder.to_owned(),
-            scenario_file,
             scenario,
             secrets,
         })
@@ -255,17 +257,25 @@ fn process(node: &Node, fields: &Fields<'_>) -> Result<Process, YamlError> {
     })
 }
 
-fn variants(node: &Node, fields: &Fields<'_>) -> Result<Vec<Variant>, YamlError> {
+fn scenario(node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<ScenarioFile, YamlError> {
+    let path = folder.join(node.text()?);
+    let text = std::fs::read_to_string(&path)
+        .map_err(|error| node.error(format!("failed to read {}: {error}", path.display())))?;
+    fields.check_scenario(&text, &path)?;
+    Ok(ScenarioFile { path, text })
+}
+
+fn variants(node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Vec<Variant>, YamlError> {
     let variants: Vec<Variant> =
-        node.entries()?.iter().map(|(name, value)| variant(name, value, fields)).collect::<Result<_, _>>()?;
+        node.entries()?.iter().map(|(name, value)| variant(name, value, folder, fields)).collect::<Result<_, _>>()?;
     if variants.is_empty() {
         return Err(node.error("a lab has at least one variant"));
     }
     Ok(variants)
 }
 
-fn variant(name: &str, node: &Node, fields: &Fields<'_>) -> Result<Variant, YamlError> {
-    let map = node.map(&["title", "start", "arguments", "env", "expect"])?;
+fn variant(name: &str, node: &Node, folder: &Path, fields: &Fields<'_>) -> Result<Variant, YamlError> {
+    let map = node.map(&["title", "scenario", "start", "arguments", "env", "expect"])?;
     if !is_name(name) {
         return Err(node.error("no name: letters, digits, - and _, beginning with a letter or digit"));
     }
@@ -295,6 +305,7 @@ fn variant(name: &str, node: &Node, fields: &Fields<'_>) -> Result<Variant, Yaml
         name: name.to_owned(),
         title: map.need("title")?.text()?.to_owned(),
         expect,
+        scenario: map.get("scenario").map(|node| scenario(node, folder, fields)).transpose()?,
         start: names,
         arguments,
         env,
