@@ -17,7 +17,7 @@ use crate::signals::validity::{self, Label};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{accounts, audit, figures, host_load, indicators};
+use crate::{accounts, audit, figures, host_load, indicators, links};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -109,8 +109,8 @@ impl Judged {
     /// The findings, linked: root first, symptoms last.
     fn rank(&mut self, case: &Case<'_>) -> Vec<Finding> {
         let mut found = std::mem::take(&mut self.found);
-        let follows = rules::link(&mut found, case);
-        let mut found: Vec<_> = found.into_iter().zip(follows).collect();
+        let links = rules::link(&mut found, case);
+        let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // Where requests fail, of what is to be explained as much is explained as of the failed ones.
         let ratio = |rule: &Rule, ms: f64| case.share(ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
         found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {
@@ -119,23 +119,28 @@ impl Judged {
                 .then(ratio(b_rule, b.explains_ms).total_cmp(&ratio(a_rule, a.explains_ms)))
                 .then(b.explains_ms.total_cmp(&a.explains_ms))
         });
+        // What adds to a root may make up more of the time than anything else, and is none.
+        if let Some(root) = found.iter().position(|((_, f), _)| f.role == Role::Root) {
+            found[..=root].rotate_right(1);
+        }
         let unjudged = self.not_judged.len() as f64;
         let mut findings: Vec<Finding> = Vec::new();
-        for ((rule, found), follows_from) in found {
+        for ((rule, found), link) in found {
             let explains_ratio = ratio(rule, found.explains_ms);
             // Independent pieces of evidence: the chance that all of them mislead. Then how much is left unexplained.
             let doubt: f64 = found.weights.iter().map(|w| 1.0 - w).product();
             let confidence =
                 (1.0 - doubt) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0)) - UNJUDGED_PENALTY * unjudged;
             let role = match found.role {
-                Role::Root if !findings.is_empty() => Role::Contributor,
+                Role::Root if findings.iter().any(|f| f.role == Role::Root) => Role::Contributor,
                 role => role,
             };
             findings.push(Finding {
                 cause: rule.cause.to_owned(),
                 title: rule.doc.title.to_owned(),
                 role,
-                follows_from: follows_from.map(str::to_owned),
+                follows_from: link.follows_from.map(str::to_owned),
+                adds_to: link.adds_to.map(str::to_owned),
                 confidence: round(confidence.clamp(0.05, 0.99), 2),
                 explains_ms: round(found.explains_ms, 1),
                 explains_ratio: round(explains_ratio, 3),
@@ -171,6 +176,7 @@ impl Judged {
             headline,
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
             episode: complaint.map(|c| span(c.slow, start)),
+            chain: links::of(case, &findings),
             findings,
             cleared: self.cleared,
             not_judged: self.not_judged,

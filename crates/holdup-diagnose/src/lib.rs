@@ -7,7 +7,7 @@
 //! - [`accounts`]: the app's and the database's account of one and the same request, joined.
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
 //! - [`search`]: what a search for the knee found, in words.
-//! - `judge`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
+//! - `judge`, `links`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
 //! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
 //!   host and servers did, for a comparison.
 //! - `figures`: what is said where only a cloud's figures are there.
@@ -22,6 +22,7 @@ pub mod host_load;
 pub mod indicators;
 mod judge;
 pub mod ledger;
+mod links;
 mod load;
 pub mod rules;
 pub mod search;

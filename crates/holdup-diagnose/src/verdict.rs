@@ -30,6 +30,10 @@ pub struct Diagnosis {
     pub complaint: Option<String>,
     /// The degraded stretch.
     pub episode: Option<Span>,
+    /// How the causes that were found hang together, contributors first, then the root, then what follows; empty if there is
+    /// no more than one.
+    #[serde(default)]
+    pub chain: Vec<ChainLink>,
     /// Causes found, root first.
     pub findings: Vec<Finding>,
     /// Causes ruled out, with what rules them out.
@@ -110,6 +114,19 @@ pub enum Role {
     Symptom,
     /// What will bind next once the root is fixed.
     Next,
+}
+
+/// A cause in the chain of causes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChainLink {
+    /// Slug.
+    pub cause: String,
+    /// Its part.
+    pub role: Role,
+    /// What it leads to: another cause of the chain, or `latency`.
+    pub leads_to: String,
+    /// What would be so if it were absent.
+    pub without: String,
 }
 
 /// A pointer into the recording with what it says.
@@ -221,6 +238,9 @@ impl Evidence {
             "exchanges" => {
                 tables.exchanges.rows.iter().any(|r| is("kind", &r.kind) && is("side", &r.side) && within(r.request_at))
             }
+            "plans" => tables.plans.rows.iter().any(|r| {
+                is("kind", &r.kind) && is("digest", &r.digest) && is("shape", &r.shape) && within(r.observed_at)
+            }),
             "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name) && is("source", &r.source)),
             "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
             _ => false,
@@ -339,6 +359,9 @@ pub struct Finding {
     /// The finding that it is a consequence of; none of a root. Followed upwards this is the chain of causes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub follows_from: Option<String>,
+    /// Of a contributor, the finding whose resource it asks more of; none of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adds_to: Option<String>,
     /// 0-1.
     pub confidence: f64,
     /// Milliseconds of a mean slow request that it explains.

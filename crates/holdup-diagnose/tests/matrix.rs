@@ -42,7 +42,8 @@ fn verdicts_are_as_accepted() {
         let _ = writeln!(matrix, "{name}: {:?} {culprit}, next {next}", diagnosis.verdict);
         for finding in &diagnosis.findings {
             let from = finding.follows_from.as_ref().map_or_else(String::new, |cause| format!(" <- {cause}"));
-            let _ = writeln!(matrix, "  {:?} {}{from}", finding.role, finding.cause);
+            let to = finding.adds_to.as_ref().map_or_else(String::new, |cause| format!(" -> {cause}"));
+            let _ = writeln!(matrix, "  {:?} {}{from}{to}", finding.role, finding.cause);
         }
         let case = Case::new(&recording, None);
         for rule in rules::ALL {

@@ -216,6 +216,7 @@ mod tests {
             title: String::new(),
             role: Role::Root,
             follows_from: None,
+            adds_to: None,
             confidence: 0.9,
             explains_ms: 1.0,
             explains_ratio: 1.0,

@@ -1,6 +1,6 @@
 //! A burst has ended: what was fast for a while is back at its baseline.
 
-use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, rate, waited_ms};
+use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, rate};
 use super::{Doc, Found, MATTERS, Outcome, Rule, percent};
 use crate::case::Case;
 use crate::signals::flows::Counted;
@@ -48,7 +48,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(at) = found.or_else(|| all.first().filter(|_| used_up.is_some())) else {
         return Ok(Outcome::Cleared(cleared(case, &all, &balances)?));
     };
-    let explains_ms = explains(case, at)?;
+    let explains_ms = ceiling::disk_ms(case, &at.flow)?;
     let mut evidence = level_evidence(at);
     if let (Some(fall), Some(first)) = (at.falls().last(), evidence.first_mut()) {
         let since = (fall.at - case.recording.manifest.started_at) as f64 / 1e9;
@@ -81,18 +81,6 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             .to_owned(),
         role: Role::Root,
     }))
-}
-
-/// How long requests wait at the baseline, milliseconds.
-fn explains(case: &Case<'_>, at: &AtCeiling) -> Result<f64, Missing> {
-    if at.flow.counted == Counted::Cloud {
-        return waited_ms(case, &at.flow);
-    }
-    let view = case.slow();
-    let disks = view.disks()?;
-    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
-    let busy = disks.named(&at.flow.name).map_or(waits.busiest, |d| d.utilization);
-    waits.of_requests(case, waits.disks_ms(busy))
 }
 
 /// Balances that were recorded of the degraded stretch.

@@ -98,6 +98,22 @@ pub(super) fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
 }
 
+/// The same by whoever tells of it best: of a cloud's volume by what is in flight there; of a host's disk by the threads and sessions
+/// that wait for it.
+///
+/// # Errors
+/// If nobody tells of waits.
+pub(super) fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
+    if flow.counted == Counted::Cloud {
+        return waited_ms(case, flow);
+    }
+    let view = case.slow();
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let busy = disks.named(&flow.name).map_or(waits.busiest, |d| d.utilization);
+    waits.of_requests(case, waits.disks_ms(busy))
+}
+
 /// What shows the level and the demand beyond it.
 pub(super) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
     let (flow, unit, ceiling) = (&at.flow, at.binding.unit, &at.binding.ceiling);

@@ -10,6 +10,9 @@
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
+//! - *More is asked of a disk that is at its limit*: rewritten values and vacuum raise a demand that is the service's own. They
+//!   contribute: the limit is what binds, and is the root; without one of them less would be asked for, which may or may not be
+//!   enough.
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
@@ -68,6 +71,32 @@ struct Mechanism {
     magnitude: fn(&Found, &Case<'_>) -> Option<f64>,
     /// Whether the consequence's time comes on top of its cause's: time in front of it rather than the same time seen again.
     is_added: bool,
+}
+
+/// A cause that raises what is asked of a resource whose limit binds: its contributor, never its root.
+struct Contribution {
+    cause: &'static str,
+    /// What it adds to, nearest first; causes of one tier are nearer the more they explain.
+    adds_to: &'static [&'static [&'static str]],
+}
+
+/// Every contribution.
+const CONTRIBUTIONS: &[Contribution] = &[
+    // Values that are written anew leave dead rows, which vacuum has to remove; and are written through the same disk.
+    Contribution {
+        cause: "toast_rewrite",
+        adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
+    },
+    Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
+];
+
+/// What a finding is linked to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Link {
+    /// The cause that it is a consequence of.
+    pub follows_from: Option<&'static str>,
+    /// The cause that it adds to.
+    pub adds_to: Option<&'static str>,
 }
 
 /// Every mechanism, consequences after what they may be causes of.
@@ -143,8 +172,8 @@ pub(crate) fn is_outside(cause: &str) -> bool {
     OUTSIDE.contains(&cause)
 }
 
-/// Makes symptoms of the findings that follow from others, and gives for each what it follows from.
-pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec<Option<&'static str>> {
+/// Makes symptoms of the findings that follow from others and contributors of those that add to others, and gives for each which.
+pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
     for mechanism in MECHANISMS {
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
@@ -174,7 +203,14 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec
     for (_, finding) in found.iter_mut() {
         finding.explains_ms = finding.explains_ms.min(case.excess_ms());
     }
-    follows
+    let mut links: Vec<Link> = follows.into_iter().map(|follows_from| Link { follows_from, adds_to: None }).collect();
+    for contribution in CONTRIBUTIONS {
+        let Some(of) = found.iter().position(|(rule, _)| rule.cause == contribution.cause) else { continue };
+        let Some(to) = contribution.adds_to.iter().find_map(|tier| strongest(found, of, tier, 0.0)) else { continue };
+        links[of].adds_to = Some(found[to].0.cause);
+        found[of].1.role = Role::Contributor;
+    }
+    links
 }
 
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.
@@ -251,6 +287,13 @@ mod tests {
                 assert!(known(cause), "{cause}");
                 let later = MECHANISMS[i..].iter().any(|m| m.consequence == *cause);
                 assert!(!later, "{cause} is settled after what it brings about");
+            }
+        }
+        for (i, contribution) in CONTRIBUTIONS.iter().enumerate() {
+            assert!(known(contribution.cause), "{}", contribution.cause);
+            for cause in contribution.adds_to.iter().copied().flatten() {
+                assert!(known(cause), "{cause}");
+                assert!(CONTRIBUTIONS[..=i].iter().all(|c| c.cause != *cause), "{cause} comes after what adds to it");
             }
         }
         assert!(OUTSIDE.iter().all(|cause| known(cause)));

@@ -7,6 +7,7 @@
 //! recording lacks what it needs it says `NotJudged` by returning what is missing.
 
 pub mod atime_updates;
+pub mod autovacuum_pressure;
 pub mod burst_exhausted;
 mod ceiling;
 mod chain;
@@ -34,7 +35,10 @@ pub mod table_cache_small;
 pub mod thread_pool_queue;
 pub mod throughput_ceiling;
 pub mod timing;
+pub mod toast_rewrite;
 pub mod uninterruptible_pileup;
+mod vacuum_advice;
+mod volume_demand;
 pub mod working_set_exceeds_memory;
 pub mod workload_spike;
 
@@ -42,6 +46,7 @@ use crate::case::Case;
 use crate::signals::Missing;
 use crate::verdict::{Evidence, Fix, Role};
 pub(crate) use chain::{is_outside, link};
+pub(crate) use volume_demand::without;
 
 /// Every rule, in the order in which a request meets the resource.
 pub const ALL: &[&Rule] = &[
@@ -68,6 +73,8 @@ pub const ALL: &[&Rule] = &[
     &working_set_exceeds_memory::RULE,
     &readahead_too_large::RULE,
     &atime_updates::RULE,
+    &toast_rewrite::RULE,
+    &autovacuum_pressure::RULE,
     &throughput_ceiling::RULE,
     &iops_ceiling::RULE,
     &burst_exhausted::RULE,

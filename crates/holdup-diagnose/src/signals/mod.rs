@@ -20,14 +20,17 @@ pub mod processes;
 pub mod server_waits;
 pub mod sessions;
 pub mod spans;
+pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;
 pub mod threads;
 pub mod throttle;
 pub mod useful_reads;
+pub mod vacuum;
 pub mod validity;
 pub mod view;
 pub mod warm_up;
+pub mod written;
 
 pub use blockers::{Blockers, Holder};
 pub use client::ClientView;

@@ -11,12 +11,38 @@ use super::{BOLD, DIM, dim, wrap};
 /// Notes that are shown at most; `--json` and the report have all.
 const NOTES: usize = 5;
 
-/// The longest chain of causes, `A -> B -> C`; nothing if there is none of two.
+/// The longest chain of causes, `A -> B -> C`, with what adds to its first in front; nothing if there is none of two.
 pub(super) fn chain(out: &mut String, d: &Diagnosis) {
     let longest = d.findings.iter().map(|f| upwards(f, &d.findings)).max_by_key(Vec::len);
-    if let Some(chain) = longest.filter(|chain| chain.len() > 1) {
-        wrap(out, "", &chain.join(" -> "));
+    let Some(chain) = longest else { return };
+    let is_on = |f: &&Finding| f.adds_to.as_deref().is_some_and(|to| chain.contains(&to));
+    // What adds to something that adds to the root stands in front of it.
+    let adding = d.findings.iter().filter(|f| is_on(f)).map(|f| beneath(f, &d.findings)).max_by_key(Vec::len);
+    let adding = adding.unwrap_or_default();
+    if adding.is_empty() && chain.len() < 2 {
+        return;
     }
+    let contributors = adding.iter().map(|cause| format!("{cause} (contributor)"));
+    let root =
+        chain.first().map(|cause| if adding.is_empty() { (*cause).to_owned() } else { format!("{cause} (root)") });
+    let rest = chain.iter().skip(1).map(|cause| (*cause).to_owned());
+    let parts: Vec<String> = contributors.chain(root).chain(rest).collect();
+    wrap(out, "", &parts.join(" -> "));
+    for link in d.chain.iter().filter(|link| adding.contains(&link.cause.as_str())) {
+        dim(out, &format!("without {}: {}", link.cause, link.without));
+    }
+}
+
+/// Causes that add to `finding`, those furthest from it first, and itself.
+fn beneath<'f>(finding: &'f Finding, all: &'f [Finding]) -> Vec<&'f str> {
+    let mut chain = vec![finding.cause.as_str()];
+    while let Some(below) =
+        all.iter().find(|f| f.adds_to.as_deref() == chain.last().copied() && !chain.contains(&f.cause.as_str()))
+    {
+        chain.push(&below.cause);
+    }
+    chain.reverse();
+    chain
 }
 
 /// Causes from the root to `finding`. One that is its own cause, which no rule says, ends it.
@@ -69,6 +95,7 @@ mod tests {
             title: String::new(),
             role: Role::Root,
             follows_from: follows_from.map(str::to_owned),
+            adds_to: None,
             confidence: 0.9,
             explains_ms: 1.0,
             explains_ratio: 1.0,
@@ -89,6 +116,17 @@ mod tests {
         assert_eq!(upwards(&all[2], &all), expected);
         let circle = [finding("a", Some("b")), finding("b", Some("a"))];
         assert_eq!(upwards(&circle[0], &circle), ["b", "a"]);
+    }
+
+    #[test]
+    fn what_adds_to_the_root_stands_in_front_of_it() {
+        let adds = |cause: &str, to: &str| Finding { adds_to: Some(to.into()), ..finding(cause, None) };
+        let all = [
+            finding("throughput_ceiling", None),
+            adds("toast_rewrite", "autovacuum_pressure"),
+            adds("autovacuum_pressure", "throughput_ceiling"),
+        ];
+        assert_eq!(beneath(&all[2], &all), ["toast_rewrite", "autovacuum_pressure"]);
     }
 
     #[test]

@@ -1,0 +1,60 @@
+//! The chain of causes as data: contributors, the root, and what follows from it, each with what would be so if it were absent.
+//! That is what tells them apart: without the root the delay is gone; without a contributor less is asked for, and the
+//! same limit may bind or not; without a symptom nothing changes, as it is a consequence.
+
+use crate::case::Case;
+use crate::rules::{self, ms};
+use crate::verdict::{ChainLink, Finding, Role};
+
+/// What a chain ends in.
+const LATENCY: &str = "latency";
+
+/// The links of the chain that `findings` make, what comes first in front; none if nothing is linked.
+pub fn of(case: &Case<'_>, findings: &[Finding]) -> Vec<ChainLink> {
+    let is_linked = |f: &Finding| {
+        let names = |of: &Option<String>| of.as_deref() == Some(f.cause.as_str());
+        f.follows_from.is_some()
+            || f.adds_to.is_some()
+            || findings.iter().any(|other| names(&other.follows_from) || names(&other.adds_to))
+    };
+    let mut linked: Vec<&Finding> = findings.iter().filter(|f| is_linked(f)).collect();
+    linked.sort_by_key(|f| depth(f, findings));
+    linked.into_iter().map(|f| link(case, f, findings)).collect()
+}
+
+/// Where a finding stands: below nothing what adds to a root, above it what follows from one.
+fn depth(finding: &Finding, all: &[Finding]) -> i64 {
+    let steps = |next: fn(&Finding) -> Option<&str>| {
+        let (mut at, mut count) = (finding, 0);
+        while let Some(cause) = next(at).filter(|_| count < all.len() as i64) {
+            count += 1;
+            let Some(found) = all.iter().find(|f| f.cause == cause) else { break };
+            at = found;
+        }
+        (count, at)
+    };
+    let (below, root) = steps(|f| f.adds_to.as_deref());
+    if below > 0 && root.cause != finding.cause {
+        return depth(root, all) - below;
+    }
+    steps(|f| f.follows_from.as_deref()).0
+}
+
+fn link(case: &Case<'_>, finding: &Finding, all: &[Finding]) -> ChainLink {
+    let follows = all.iter().find(|f| f.follows_from.as_deref() == Some(finding.cause.as_str()));
+    let leads_to = finding.adds_to.clone().or_else(|| follows.map(|f| f.cause.clone()));
+    let left = (case.excess_ms() - finding.explains_ms).max(0.0);
+    let without = match (finding.role, &finding.follows_from) {
+        (Role::Symptom, Some(root)) => format!("it would come back: it follows from {root}"),
+        (Role::Contributor, _) => rules::without(case, &finding.cause).unwrap_or_else(|| {
+            format!("less would be asked of what binds; {} of the delay is its own", ms(finding.explains_ms))
+        }),
+        _ => format!("{} of the {} by which a mean request is too slow would be left", ms(left), ms(case.excess_ms())),
+    };
+    ChainLink {
+        cause: finding.cause.clone(),
+        role: finding.role,
+        leads_to: leads_to.unwrap_or_else(|| LATENCY.to_owned()),
+        without,
+    }
+}

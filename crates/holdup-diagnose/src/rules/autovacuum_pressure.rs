@@ -1,0 +1,159 @@
+//! Vacuum is at work on tables with many dead rows, and takes a good part of what the disk can do.
+
+use super::volume_demand::{Demand, clear_by_disk, demand, share_text, vacuum_bytes};
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
+use crate::case::Case;
+use crate::signals::tables::TableWrites;
+use crate::signals::vacuum::{Measured, Vacuum};
+use crate::signals::{Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "autovacuum_pressure",
+    doc: Doc {
+        title: "Vacuum takes a good part of the disk",
+        what: "Updates and deletes leave dead rows, and autovacuum goes through tables and indexes to remove them: it reads pages that nobody else needs, changes them, and each change goes to the log as well.",
+        hurts: "On a disk that is at its limit requests wait behind it, for hours on a large table. Whoever ends it has quiet at once, and more dead rows, larger tables and a longer run later.",
+        needs: "PostgreSQL's progress of vacuum, tables and sessions (--watch postgresql://…); how much it reads and writes by pg_stat_io (16 and later), by the log (log_autovacuum_min_duration) or by its progress; what passes through the disk (--watch host, or a cloud's figures).",
+        predicts: "A vacuum is under way while requests are slow, on a table with many dead rows or its TOAST table; what it reads and writes is a good part of what the disk moves; its worker waits for reads and writes as sessions do.",
+        clears: "No vacuum ran; or its bytes are a small part of what the disk moved; or requests do not wait for the disk.",
+        looks_like: "A vacuum against wraparound (it says so, and has to run). One that only is there: a run in the background on a disk with room holds up nobody.",
+        fix: "Fewer dead rows first (values that are resent unchanged, updates that could be HOT); then smaller portions, by settings for the table; never switched off.",
+        prove: "The same load again, after vacuum has caught up: runs are short, and dead rows stay near the threshold.",
+        references: "PostgreSQL documentation: Routine Vacuuming, Automatic Vacuuming (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay), VACUUM Progress Reporting, pg_stat_io.",
+    },
+    judge,
+};
+
+/// A vacuum that is there for a smaller share (0-1) of the time than this holds up nobody for long.
+const RUNS: f64 = 0.1;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => clear_by_disk(case).ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let vacuum = view.vacuum()?;
+    let Some(longest) = vacuum.runs.first().filter(|_| vacuum.running_ratio >= RUNS) else {
+        let text = "no vacuum was under way while requests were slow, or only for moments".to_owned();
+        let none = vacuum.evidence(percent(vacuum.running_ratio), "most of the time", text);
+        return Ok(Outcome::Cleared(none.into_iter().collect()));
+    };
+    let tables = view.table_writes().unwrap_or_default();
+    let table = tables.iter().find(|t| t.table == longest.table);
+    let dead = table
+        .and_then(|t| t.dead)
+        .map_or_else(String::new, |n| format!(", with {} dead rows at the end", thousands(n)));
+    let through = longest.done_ratio.map_or_else(String::new, |r| format!(", {} of its pages done", percent(r)));
+    let text = format!(
+        "{} of {} was under way for {} of the time{through}{dead}",
+        if longest.automatic { "autovacuum" } else { "vacuum" },
+        longest.name(),
+        percent(longest.running_ratio)
+    );
+    let under_way = vacuum.evidence(percent(vacuum.running_ratio), "short runs now and then", text);
+    let demand = demand(case)?;
+    let (share, how) = share(&view, &vacuum, &demand)?;
+    let waited = demand.waited_ms(case)?;
+    let explains_ms = waited * share;
+    let taken = vacuum.evidence(
+        ms(explains_ms),
+        "a small part of the delay",
+        format!("{how}; a request waits {} for {}", ms(waited), demand.flow.name),
+    );
+    let mut evidence: Vec<Evidence> = under_way.into_iter().chain(taken).collect();
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let made: f64 = tables.iter().map(TableWrites::dead_per_second).sum();
+    if let Some(table) = table {
+        evidence.push(dead_rows(&view, table, made));
+    }
+    evidence.extend(worker_waits(&view));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.6 * vacuum.running_ratio.max(0.5), if vacuum.bytes_per_second.is_some() { 0.7 } else { 0.4 }],
+        fixes: fixes(&view, &tables, table),
+        prove: "Once vacuum has caught up, the same load again: runs are short, and dead rows stay near the threshold."
+            .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// Share (0-1) that vacuum has in what the disk did, and how that is known.
+fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, String), Missing> {
+    if let (Some((_, measured)), Some(bytes_per_second)) = (vacuum.bytes_per_second, vacuum_bytes(vacuum, demand)) {
+        let by = match measured {
+            Measured::Counters => "by pg_stat_io",
+            Measured::Log => "by the server's log of the runs that ended",
+            Measured::Progress => "at most, by the pages that it went through",
+        };
+        let share = demand.share(bytes_per_second);
+        return Ok((
+            share,
+            format!("it read and wrote {}/s {by}: {}", bytes(bytes_per_second), share_text(demand, share)),
+        ));
+    }
+    let sessions = view.server_waits().ok().flatten().map_or(0.0, |waits| waits.disk);
+    if vacuum.waiting <= 0.0 {
+        let enable = "log_autovacuum_min_duration = 0 and the log read along, or PostgreSQL 16 and later";
+        return Err(Missing::new("how much vacuum read and wrote", enable));
+    }
+    let share = vacuum.waiting / (vacuum.waiting + sessions);
+    let text = format!(
+        "of those that read and wrote {} were its workers ({:.1} beside {sessions:.1} sessions)",
+        percent(share),
+        vacuum.waiting
+    );
+    Ok((share, text))
+}
+
+/// Dead rows that were made, and how many there are.
+fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evidence {
+    let share = table.dead_per_second() / all_per_second.max(1e-9);
+    let text = format!(
+        "{} dead rows a second were made in {}, {} of all; vacuum begins at {}",
+        thousands(table.dead_per_second()),
+        table.name(),
+        percent(share),
+        thousands(vacuum_advice::Fires::set(view, table).at(table.live.unwrap_or(0.0)))
+    );
+    view.table_evidence(table, "n_dead_tup", format!("{}/s", thousands(table.dead_per_second())), "", text)
+}
+
+/// What its workers wait for.
+fn worker_waits(view: &View<'_>) -> Option<Evidence> {
+    let labels = [("backend_type", "autovacuum worker"), ("wait_event_type", "IO")];
+    let waiting = view.gauge("postgresql_activity_sessions", &labels, "").ok()?;
+    let text = format!("{:.1} of its workers waited for reads and writes on average", waiting.mean);
+    (waiting.mean > 0.0).then(|| waiting.evidence(format!("{:.1}", waiting.mean), "", text))
+}
+
+fn fixes(view: &View<'_>, tables: &[TableWrites], table: Option<&TableWrites>) -> Vec<Fix> {
+    let mut fixes = vec![Fix {
+        text: "Make fewer dead rows: leave unchanged large values out of updates, and columns with an index where they can be (HOT). Let this run end: one that is stopped starts over, with more to do.".to_owned(),
+        command: None,
+        keep: None,
+        risk: None,
+    }];
+    if let Some(table) = table {
+        let owner = table.toast_of.as_ref().and_then(|of| tables.iter().find(|t| t.table == *of)).unwrap_or(table);
+        fixes.extend(vacuum_advice::advise(view, table, owner));
+    }
+    fixes.push(Fix {
+        text: "If it has to be slower for now: a longer pause between its portions. It then takes longer, and dead rows grow meanwhile.".to_owned(),
+        command: Some("ALTER SYSTEM SET autovacuum_vacuum_cost_delay = '10ms'; SELECT pg_reload_conf();".to_owned()),
+        keep: None,
+        risk: Some("If it can't keep up any more, tables grow and all reads become slower; watch dead rows.".to_owned()),
+    });
+    fixes
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,156 @@
+//! Updates write large values anew that did not change: each leaves as many dead rows in the TOAST table as the value has chunks.
+
+use super::volume_demand::{clear_by_disk, demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
+use crate::case::Case;
+use crate::signals::tables::{CHUNK_BYTES, Toast};
+use crate::signals::written::{Change, changes, set_columns};
+use crate::signals::{Executed, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "toast_rewrite",
+    doc: Doc {
+        title: "Updates write large values anew each time",
+        what: "PostgreSQL stores values above some 2 kB out of line, in the table's TOAST table, 1,996 bytes a row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",
+        hurts: "An update of a row with a 10 kB value leaves 1 + 6 dead rows rather than 1, and writes them to the log, to the table and once more when vacuum has been there. Reads and writes of that fill a disk that the updates themselves would not.",
+        needs: "Counters by table with the TOAST tables (--watch postgresql://…), what passes through the disk (--watch host, or a cloud's figures), and who waits for it; statements by digest name the one that does it.",
+        predicts: "Rows inserted into and deleted from the TOAST table are a fixed number for every update of its table, as many as the value has chunks, and their bytes are a good part of what the disk moves while it is what requests wait for.",
+        clears: "Updates write no rows of TOAST; or what they write is a small part of what the disk moves; or requests do not wait for the disk.",
+        looks_like: "Values that do change with every update: the counters are the same, so look at what the statement sets and whether the app changes it. Inserts of new values fill the TOAST table and leave nothing dead.",
+        fix: "Set only the columns that changed (dirty tracking or dynamic updates of the object mapper); or keep the large value in a table of its own.",
+        prove: "The same load again: rows of TOAST an update near 0. What is dead already has to be vacuumed first.",
+        references: "PostgreSQL documentation: TOAST (out-of-line, on-disk storage; \"during an UPDATE operation, values of unchanged fields are normally preserved as-is\"), pg_stat_all_tables, HOT.",
+    },
+    judge,
+};
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => clear_by_disk(case).ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let toasts = view.toasts()?;
+    let Some(most) = toasts.iter().max_by(|a, b| a.bytes_per_second().total_cmp(&b.bytes_per_second())) else {
+        return Ok(Outcome::Cleared(vec![nothing_of_it(&view)?]));
+    };
+    let ratio = per_update(&view, most);
+    if !is_rewritten(most) {
+        return Ok(Outcome::Cleared(vec![ratio]));
+    }
+    let demand = demand(case)?;
+    let share = demand.share(rewritten_bytes(&toasts));
+    let written = view.table_evidence(
+        &most.toast,
+        "n_tup_ins",
+        format!("{}/s", bytes(most.bytes_per_second())),
+        "next to nothing, if only what changed were written",
+        format!(
+            "that is at least {}/s, to the log and to the table: {}",
+            bytes(most.bytes_per_second()),
+            share_text(&demand, share)
+        ),
+    );
+    if is_negligible(share) {
+        return Ok(Outcome::Cleared(vec![ratio, written]));
+    }
+    let waited = demand.waited_ms(case)?;
+    let explains_ms = waited * share;
+    let waits = view.table_evidence(
+        &most.toast,
+        "n_tup_del",
+        ms(explains_ms),
+        "a small part of the delay",
+        format!("a request waits {} for {}, of which these bytes have their share", ms(waited), demand.flow.name),
+    );
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![ratio, written, waits]));
+    }
+    let statements = statements(&view, most);
+    let mut evidence = vec![ratio, written, waits];
+    evidence.extend(statements.first().map(|of| sets(&view, most, of)));
+    let mut fixes = vec![leave_out(most, statements.first())];
+    fixes.extend(vacuum_advice::advise(&view, &most.toast, &most.owner));
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights: vec![0.8, if statements.is_empty() { 0.4 } else { 0.7 }],
+        fixes,
+        prove: format!(
+            "The same load again: updates of {} write no rows of {}. Wait until vacuum has removed what is dead by then.",
+            most.owner.table, most.toast.table
+        ),
+        role: Role::Root,
+    }))
+}
+
+/// Rows of TOAST an update.
+fn per_update(view: &View<'_>, of: &Toast) -> Evidence {
+    let text = format!(
+        "{} updates of {} wrote {} rows of its TOAST table anew and left as many dead: {:.1} an update{}",
+        thousands(of.owner.updated),
+        of.owner.table,
+        thousands(of.rewritten()),
+        of.per_update(),
+        if is_rewritten(of) {
+            format!(", a value of up to {} each time", bytes(of.value_bytes()))
+        } else {
+            ": values out of line were left as they are".to_owned()
+        }
+    );
+    view.table_evidence(&of.toast, "n_tup_ins", format!("{:.1} an update", of.per_update()), "0 an update", text)
+}
+
+/// That no table with values out of line was written.
+fn nothing_of_it(view: &View<'_>) -> Result<Evidence, Missing> {
+    let tables = view.table_writes()?;
+    let most = tables.first().ok_or_else(|| Missing::new("tables", vacuum_advice::NEEDS))?;
+    let text = "of the tables that are written none has values out of line";
+    Ok(view.table_evidence(most, "n_tup_upd", "none", "a TOAST table that grows", text))
+}
+
+/// Statements that update the table, most calls first.
+fn statements(view: &View<'_>, of: &Toast) -> Vec<Executed> {
+    let mut all = view.executed(&["digest_text"]).unwrap_or_default();
+    all.retain(|s| changes(&s.text, Change::Update, &of.owner.table));
+    all.sort_by(|a, b| b.calls.total_cmp(&a.calls));
+    all
+}
+
+fn sets(view: &View<'_>, of: &Toast, statement: &Executed) -> Evidence {
+    let columns = set_columns(&statement.text);
+    let share = (statement.calls / of.owner.updated.max(1.0)).min(1.0);
+    let text = format!(
+        "the value is written with every update, so the statement sends it each time, changed or not: it sets {} ({} of the updates): {}",
+        if columns.is_empty() { "columns that are not plain to see".to_owned() } else { columns.join(", ") },
+        percent(share),
+        statement.text
+    );
+    view.digest_evidence(statement, "calls", percent(share), "", text)
+}
+
+fn leave_out(of: &Toast, statement: Option<&Executed>) -> Fix {
+    let which = match statement.map(|s| set_columns(&s.text)).unwrap_or_default().as_slice() {
+        [] | [_] => String::new(),
+        several => format!(" (it sets {})", several.join(", ")),
+    };
+    Fix {
+        text: format!(
+            "Set only the columns that changed in updates of {}{which}: dirty tracking or dynamic updates of the object mapper, or a table of its own for the large value. Each update then leaves 1 dead row instead of {:.0}, and {} less to write.",
+            of.owner.table,
+            1.0 + of.per_update(),
+            bytes(of.per_update() * CHUNK_BYTES * 2.0)
+        ),
+        command: None,
+        keep: None,
+        risk: Some("What is dead already is vacuumed first: until then it stays as slow as it is.".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

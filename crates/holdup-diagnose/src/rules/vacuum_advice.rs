@@ -1,0 +1,186 @@
+//! Which settings of autovacuum a table should have by what becomes of its rows, with the arithmetic: at how many dead rows a run
+//! begins, how often that is at the measured rate, and how much a run has to go through.
+
+use super::{bytes, thousands};
+use crate::signals::View;
+use crate::signals::tables::{POSTGRESQL, TableWrites};
+use crate::signals::vacuum::PAGE_BYTES;
+use crate::verdict::Fix;
+
+/// PostgreSQL's own defaults.
+const SCALE: f64 = 0.2;
+const THRESHOLD: f64 = 50.0;
+
+/// How the rows of a table live.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Profile {
+    /// They stay, and are changed again and again.
+    Updated,
+    /// They are inserted and deleted soon.
+    ShortLived,
+    /// Neither.
+    Other,
+}
+
+/// How the rows of `table` live; of a TOAST table those of its owner tell.
+pub(super) fn profile(table: &TableWrites) -> Profile {
+    if table.deleted > 0.0 && table.deleted >= 0.5 * table.inserted && table.inserted >= table.updated {
+        Profile::ShortLived
+    } else if table.updated > 0.0 && table.updated >= table.inserted + table.deleted {
+        Profile::Updated
+    } else {
+        Profile::Other
+    }
+}
+
+/// When autovacuum begins: scale factor and threshold.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Fires {
+    /// Share of the live rows.
+    pub scale: f64,
+    /// Rows on top.
+    pub threshold: f64,
+}
+
+impl Fires {
+    /// What suits rows that live so: values that a large service with such tables has settled on.
+    fn of(profile: Profile) -> Self {
+        match profile {
+            Profile::Updated => Self { scale: 0.01, threshold: 50.0 },
+            Profile::ShortLived => Self { scale: 0.0, threshold: 5_000.0 },
+            Profile::Other => Self { scale: SCALE, threshold: THRESHOLD },
+        }
+    }
+
+    /// What is set for `table`: its own options, else the server's.
+    pub fn set(view: &View<'_>, table: &TableWrites) -> Self {
+        let options = view.setting_of(&table.source, &format!("reloptions:{}", table.table)).unwrap_or_default();
+        let own = |name: &str| {
+            let pair = options
+                .trim_matches(['{', '}'])
+                .split(',')
+                .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='));
+            pair.and_then(|value| value.parse::<f64>().ok())
+        };
+        let number = |name: &str, default: f64| {
+            let of_server = || view.setting_of(&table.source, name)?.parse::<f64>().ok();
+            own(name).or_else(of_server).unwrap_or(default)
+        };
+        Self {
+            scale: number("autovacuum_vacuum_scale_factor", SCALE),
+            threshold: number("autovacuum_vacuum_threshold", THRESHOLD),
+        }
+    }
+
+    /// Dead rows at which a run begins.
+    pub fn at(&self, live: f64) -> f64 {
+        self.threshold + self.scale * live
+    }
+}
+
+/// `at 10,050 dead rows, every 40 s`.
+fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
+    let at = fires.at(live);
+    let every = at / per_second.max(1e-9);
+    let every = if every < 120.0 {
+        format!("{} s", thousands(every.max(1.0)))
+    } else {
+        format!("{} min", thousands(every / 60.0))
+    };
+    format!("at {} dead rows, every {every} at the measured {} a second", thousands(at), thousands(per_second))
+}
+
+/// Settings for `table`, if its rows live in a way that the present ones do not suit. `owner` is the table whose rows it holds: itself,
+/// or of a TOAST table the one whose values it has.
+pub(super) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) -> Option<Fix> {
+    let profile = profile(owner);
+    let (now, then) = (Fires::set(view, table), Fires::of(profile));
+    let (live, per_second) = (table.live?, table.dead_per_second());
+    if profile == Profile::Other || per_second <= 0.0 || then.at(live) >= 0.8 * now.at(live) {
+        return None;
+    }
+    let lives = match profile {
+        Profile::Updated => "are changed again and again and stay",
+        _ => "are deleted soon after they came",
+    };
+    // A dead row a page at worst; of a TOAST table four in each.
+    let a_page = if table.toast_of.is_some() { 4.0 } else { 1.0 };
+    let touched = |fires: Fires| {
+        let pages = fires.at(live) / a_page;
+        view.table_bytes(table).map_or(pages * PAGE_BYTES, |all| (pages * PAGE_BYTES).min(all))
+    };
+    let text = format!(
+        "Let autovacuum come to {} sooner, in smaller portions: its rows {lives}. With scale factor {} and threshold {} it comes {} and goes through up to {} of pages with dead rows; with {} and {} {}, through up to {}.",
+        table.name(),
+        now.scale,
+        thousands(now.threshold),
+        how_often(now, live, per_second),
+        bytes(touched(now)),
+        then.scale,
+        thousands(then.threshold),
+        how_often(then, live, per_second),
+        bytes(touched(then)),
+    );
+    let prefix = if table.toast_of.is_some() { "toast." } else { "" };
+    Some(Fix {
+        text,
+        command: Some(format!(
+            "ALTER TABLE {} SET ({prefix}autovacuum_vacuum_scale_factor = {}, {prefix}autovacuum_vacuum_threshold = {:.0});",
+            owner.table, then.scale, then.threshold
+        )),
+        keep: Some("It is kept with the table.".to_owned()),
+        risk: Some("More runs, each of which goes through all indexes of the table as well; waits for running transactions on it when it is set.".to_owned()),
+    })
+}
+
+/// Where the arithmetic's figures come from.
+pub(super) const NEEDS: &str = POSTGRESQL;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const DB: &str = "postgresql://db";
+
+    fn made(inserted: f64, updated: f64, deleted: f64) -> Made {
+        let labels = [("database", "app"), ("table", "public.article")];
+        let metric = |column: &str| format!("postgresql_stat_tables_{column}");
+        Made::new(10)
+            .counter(DB, &metric("n_tup_ins"), &labels, inserted)
+            .counter(DB, &metric("n_tup_upd"), &labels, updated)
+            .counter(DB, &metric("n_tup_del"), &labels, deleted)
+            .gauge(DB, &metric("n_live_tup"), &labels, 1e6)
+            .gauge(DB, &metric("n_dead_tup"), &labels, 100.0)
+    }
+
+    fn advice(made: &Made) -> Option<Fix> {
+        made.with(|case| {
+            let view = case.slow();
+            let tables = view.table_writes().unwrap();
+            advise(&view, &tables[0], &tables[0])
+        })
+    }
+
+    #[test]
+    fn rows_that_stay_and_rows_that_go_have_settings_of_their_own() {
+        let often = advice(&made(1.0, 100.0, 0.0)).unwrap();
+        assert!(often.text.contains("at 200,050 dead rows, every 33 min"), "{}", often.text);
+        assert!(often.text.contains("with 0.01 and 50 at 10,050 dead rows, every 100 s"), "{}", often.text);
+        assert_eq!(
+            often.command.as_deref(),
+            Some(
+                "ALTER TABLE public.article SET (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 50);"
+            )
+        );
+        let short = advice(&made(100.0, 1.0, 100.0)).unwrap();
+        assert!(short.command.unwrap().contains("scale_factor = 0, autovacuum_vacuum_threshold = 5000"));
+        assert_eq!(advice(&made(100.0, 1.0, 0.0)), None, "rows are only added");
+        let set = made(1.0, 100.0, 0.0).setting(
+            DB,
+            "reloptions:public.article",
+            "fillfactor=90,autovacuum_vacuum_scale_factor=0.005",
+        );
+        assert_eq!(advice(&set), None, "it comes sooner already");
+    }
+}

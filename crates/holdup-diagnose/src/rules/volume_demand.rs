@@ -1,0 +1,142 @@
+//! What is asked of a disk or volume, and how much of it is whose: the flow that binds or has the longest queue, what the load
+//! would move if all of it were served, and the parts that rewritten TOAST values and vacuum have in it. With a part taken away
+//! the rest is held against the level: whether that alone would be enough.
+
+use super::ceiling::{self, rate};
+use super::{MATTERS, Outcome, ms, percent};
+use crate::case::Case;
+use crate::signals::flows::{Counted, Flow};
+use crate::signals::tables::Toast;
+use crate::signals::throttle::Unit;
+use crate::signals::vacuum::Vacuum;
+use crate::signals::{Missing, Window};
+
+/// An update that writes fewer rows of TOAST than this writes no value out of line most times.
+pub(super) const REWRITES: f64 = 0.5;
+
+/// A level is reached by a demand of this share (0-1) of it: at it, queues are long already.
+const REACHES: f64 = 0.95;
+
+/// The flow of the degraded stretch.
+pub(super) struct Demand {
+    /// What passes through the volume.
+    pub flow: Flow,
+    /// Bytes a second that were moved.
+    pub moved: f64,
+    /// Bytes a second that all of the offered load would have moved.
+    pub offered: f64,
+    /// The level at which bytes stand, if they do.
+    pub level: Option<f64>,
+}
+
+/// What is asked of the volume that binds, or else of the one with the longest queue.
+///
+/// # Errors
+/// If no disk was recorded.
+pub(super) fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
+    let slow = case.slow().window;
+    let bound = [Counted::Cloud, Counted::Host].into_iter().find_map(|counted| {
+        let (_, at) = ceiling::at_ceiling(case, counted).ok()?;
+        at.into_iter().find(|a| a.binding.unit == Unit::Bytes).map(|a| (a.flow, a.binding.ceiling.level))
+    });
+    let (flow, level) = match bound {
+        Some((flow, level)) => (flow, Some(level)),
+        None => {
+            let flows = case.view(case.whole()).flows()?;
+            let queued = |f: &Flow| f.queued(slow).unwrap_or(0.0);
+            let single = flows.into_iter().filter(|f| !f.is_of_several());
+            let longest = single.max_by(|a, b| queued(a).total_cmp(&queued(b)));
+            (longest.ok_or_else(|| Missing::new("what passed through a disk", "--watch host"))?, None)
+        }
+    };
+    let moved = flow.mean(Unit::Bytes, slow).unwrap_or(0.0);
+    let offered = moved * backlog(case, slow);
+    Ok(Demand { flow, moved, offered, level })
+}
+
+/// Requests that were due for each that was served, at least 1: what queued would have asked for as much.
+fn backlog(case: &Case<'_>, slow: Window) -> f64 {
+    let due: u64 = case.client.seconds.iter().filter(|s| slow.contains(s.window.from)).map(|s| s.offered).sum();
+    let served = case.completed_in(slow).unwrap_or(0.0);
+    let due_in = case.complaint.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
+    let (due, served) = (due as f64 / due_in, served / slow.seconds().max(1e-9));
+    if served > 0.0 { (due / served).max(1.0) } else { 1.0 }
+}
+
+impl Demand {
+    /// Share (0-1) of what was moved that `bytes` a second are.
+    pub fn share(&self, bytes: f64) -> f64 {
+        if self.moved > 0.0 { (bytes / self.moved).min(1.0) } else { 0.0 }
+    }
+
+    /// Milliseconds of a mean request that wait for the volume.
+    ///
+    /// # Errors
+    /// If nobody tells of waits for it.
+    pub fn waited_ms(&self, case: &Case<'_>) -> Result<f64, Missing> {
+        ceiling::disk_ms(case, &self.flow)
+    }
+
+    /// What would be left to ask for without a part of `share` (0-1), and whether that is below the level: in words.
+    pub fn without(&self, share: f64) -> String {
+        let left = self.offered * (1.0 - share);
+        let of = format!("{} of {} would be asked for", rate(Unit::Bytes, left), rate(Unit::Bytes, self.offered));
+        match self.level {
+            Some(level) if left < REACHES * level => {
+                format!(
+                    "{of}, which the level of {} lets through: for this load that alone is enough",
+                    rate(Unit::Bytes, level)
+                )
+            }
+            Some(level) => format!("{of}, still above the level of {}", rate(Unit::Bytes, level)),
+            None => of,
+        }
+    }
+}
+
+/// Clears what needs the disk to hurt, where requests hardly wait for it: whatever else is not known of the cause.
+pub(super) fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
+    let demand = demand(case).ok()?;
+    let waited = demand.waited_ms(case).ok().filter(|waited| case.share(*waited) < MATTERS)?;
+    let text = format!("a request waited {} for {}, by anybody's doing", ms(waited), demand.flow.name);
+    let slow = case.slow().window;
+    let evidence = demand.flow.evidence(Unit::Bytes, slow, ms(waited), "a good part of the delay".into(), text);
+    Some(Outcome::Cleared(vec![evidence]))
+}
+
+/// What would be left to ask of the volume without the contributor `cause`, in words; none if that is not known.
+pub(crate) fn without(case: &Case<'_>, cause: &str) -> Option<String> {
+    let demand = demand(case).ok()?;
+    let bytes = match cause {
+        "toast_rewrite" => rewritten_bytes(&case.slow().toasts().ok()?),
+        "autovacuum_pressure" => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, &demand))?,
+        _ => return None,
+    };
+    let share = demand.share(bytes);
+    (share > 0.0).then(|| demand.without(share))
+}
+
+/// Bytes a second that were written for values that updates wrote anew, at least.
+pub(super) fn rewritten_bytes(toasts: &[Toast]) -> f64 {
+    toasts.iter().filter(|t| is_rewritten(t)).map(Toast::bytes_per_second).fold(0.0, |sum, b| sum + b)
+}
+
+/// Whether updates of the table write values out of line anew most times.
+pub(super) fn is_rewritten(toast: &Toast) -> bool {
+    toast.owner.updated > 0.0 && toast.per_update() >= REWRITES
+}
+
+/// Bytes a second that vacuum read and wrote, no more than there were.
+pub(super) fn vacuum_bytes(vacuum: &Vacuum, demand: &Demand) -> Option<f64> {
+    vacuum.bytes_per_second.map(|(bytes, _)| bytes.min(demand.moved))
+}
+
+/// `43 % of the 12 MB/s that vda moved`.
+pub(super) fn share_text(demand: &Demand, share: f64) -> String {
+    format!("{} of the {} that {} moved", percent(share), rate(Unit::Bytes, demand.moved), demand.flow.name)
+}
+
+/// Whether so small a share of the bytes can matter at all.
+pub(super) fn is_negligible(share: f64) -> bool {
+    share < MATTERS
+}
