@@ -123,6 +123,7 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
         stages: tables.stages.rows,
         spans: tables.spans.rows,
         exchanges: tables.exchanges.rows,
+        plans: tables.plans.rows,
         settings,
         events: tables.events.rows,
     };

@@ -7,6 +7,7 @@
 //!
 //! - [`rows`]: the tables, a struct a row. All times are integer nanoseconds since the Unix epoch.
 //! - [`manifest`]: what was recorded, when, on what, and what could not be seen.
+//! - [`plan`]: the tree in the table `plans`.
 //! - [`objective`]: what was asked of the service, read, and held against seconds of load.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` but for the last seconds.
 //! - [`Recording`]: opens a finished, a running or a broken one.
@@ -17,6 +18,7 @@ pub mod hlog;
 pub mod labels;
 pub mod manifest;
 pub mod objective;
+pub mod plan;
 pub mod priority;
 pub mod reader;
 pub mod rows;

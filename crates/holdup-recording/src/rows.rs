@@ -296,6 +296,42 @@ table! {
 }
 
 table! {
+    /// How a server goes about one statement, as it was planned at one moment; of an execution that was logged with its plan also
+    /// what came of it. Since format 1.5.
+    pub struct Plan in "plans" {
+        /// When it was executed or planned.
+        observed_at: i64,
+        /// The server.
+        source: String,
+        /// `auto_explain` (the server logged it, after an execution), `explain` (asked for, not executed), `analyze` (asked for,
+        /// executed). Plans of one kind are compared with each other.
+        kind: String,
+        /// The server's connection id of who ran the statement.
+        session_id: Option<i64>,
+        /// Identity of the normalised statement.
+        digest: String,
+        /// Its text with every literal replaced by `?`.
+        digest_text: String,
+        /// Default database.
+        database: Option<String>,
+        /// Identity of the plan's structure: kinds of nodes, tables, indexes, kinds and order of joins; no figures.
+        shape: String,
+        /// The tree, as JSON without values: see `plan::Node`.
+        plan: String,
+        /// How long that execution took, nanoseconds.
+        duration_ns: Option<i64>,
+        /// The planner's cost of all of it, in the server's own unit.
+        cost: Option<f64>,
+        /// Rows that the planner expected of it.
+        rows_estimated: Option<f64>,
+        /// Rows that came.
+        rows_actual: Option<f64>,
+        /// Trace id found in the statement's comment.
+        trace_id: Option<String>,
+    }
+}
+
+table! {
     /// One setting of a host, mount, device, server or container.
     pub struct Setting in "settings" {
         /// When it was read.
@@ -408,6 +444,7 @@ tables! {
     stages: Stage,
     spans: Span,
     exchanges: Exchange,
+    plans: Plan,
     settings: Setting,
     events: Event,
 }

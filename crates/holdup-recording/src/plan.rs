@@ -1,0 +1,147 @@
+//! How a server goes about a statement: the tree of nodes that the table `plans` holds as JSON, in one vocabulary for all servers.
+//! Kinds, tables, indexes and conditions without values; what the planner expected and, where it was executed, what came.
+//!
+//! Its structure is what two plans are compared by: kinds, tables, indexes, kinds of join and their order, never a figure.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+/// Deeper nodes than this are left out of what is read: no server makes them, and reading goes by recursion.
+const DEPTH_MAX: usize = 100;
+
+/// One step of a plan, and those that it takes its rows from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Node {
+    /// What it does, in the server's words: `Seq Scan`, `Index Scan`, `Hash Join`; of MySQL and MariaDB a table's way of access
+    /// (`ALL`, `ref`, `range`, …) or the operation (`nested_loop`, `filesort`, …).
+    pub kind: String,
+    /// The table.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relation: Option<String>,
+    /// The table's schema, where it is told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// The index.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<String>,
+    /// The kind of join, where it is not an inner one: `Left`, `Semi`, `Anti`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub join: Option<String>,
+    /// What rows are found or joined by, every value as `?`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub condition: Option<String>,
+    /// What rows are thrown away by, every value as `?`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<String>,
+    /// The planner's cost of it with all beneath it, in the server's own unit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Rows that the planner expected of one run of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_estimated: Option<f64>,
+    /// Rows that the planner expected to be read for them in one run, where it is told (MySQL, MariaDB).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_read: Option<f64>,
+    /// Rows that came of a mean run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_actual: Option<f64>,
+    /// Rows that the filter threw away in a mean run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rows_removed: Option<f64>,
+    /// How often it was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loops: Option<f64>,
+    /// How long a mean run took, milliseconds, with all beneath it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_ms: Option<f64>,
+    /// Where its rows come from, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Node>,
+}
+
+impl Node {
+    /// The structure as one text: `Hash Join(Seq Scan orders, Hash(Index Scan customer by customer_pkey))`.
+    pub fn structure(&self) -> String {
+        let mut text = String::new();
+        self.write(&mut text, 0);
+        text
+    }
+
+    /// The node itself in the same way, without what is beneath it.
+    pub fn name(&self) -> String {
+        let mut text = self.kind.clone();
+        for (before, part) in [(" ", &self.join), (" ", &self.relation), (" by ", &self.index)] {
+            if let Some(part) = part {
+                let _ = write!(text, "{before}{part}");
+            }
+        }
+        text
+    }
+
+    fn write(&self, text: &mut String, depth: usize) {
+        text.push_str(&self.name());
+        if self.children.is_empty() || depth >= DEPTH_MAX {
+            return;
+        }
+        for (number, child) in self.children.iter().enumerate() {
+            text.push_str(if number == 0 { "(" } else { ", " });
+            child.write(text, depth + 1);
+        }
+        text.push(')');
+    }
+
+    /// As JSON, for the column `plan`.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// Of the column `plan`; none if it is no plan.
+    pub fn of_json(text: &str) -> Option<Self> {
+        serde_json::from_str(text).ok()
+    }
+
+    /// It and all beneath it, from the top, left before right.
+    pub fn all(&self) -> Vec<&Self> {
+        let (mut all, mut next) = (Vec::new(), vec![self]);
+        while let Some(node) = next.pop() {
+            all.push(node);
+            next.extend(node.children.iter().rev());
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(kind: &str, relation: &str, index: Option<&str>) -> Node {
+        let (kind, relation, index) = (kind.to_owned(), Some(relation.to_owned()), index.map(str::to_owned));
+        Node { kind, relation, index, rows_estimated: Some(5.0), ..Node::default() }
+    }
+
+    #[test]
+    fn the_structure_has_no_figures_and_json_comes_back() {
+        let mut join = Node {
+            kind: "Hash Join".to_owned(),
+            join: Some("Left".to_owned()),
+            children: vec![scan("Seq Scan", "orders", None), scan("Index Scan", "customer", Some("customer_pkey"))],
+            ..Node::default()
+        };
+        let structure = "Hash Join Left(Seq Scan orders, Index Scan customer by customer_pkey)";
+        assert_eq!(join.structure(), structure);
+        let text = join.to_json();
+        assert_eq!(Node::of_json(&text).as_ref(), Some(&join));
+        assert!(!text.contains("null"), "{text}");
+        join.children[0].rows_estimated = Some(5e6);
+        join.children[0].schema = Some("public".to_owned());
+        assert_eq!(join.structure(), structure, "figures and schemas are not part of it");
+        join.children.reverse();
+        assert_ne!(join.structure(), structure, "the order is");
+        let names: Vec<String> = join.all().into_iter().map(Node::name).collect();
+        assert_eq!(names, ["Hash Join Left", "Index Scan customer by customer_pkey", "Seq Scan orders"]);
+        assert_eq!(Node::of_json("plan"), None);
+    }
+}
