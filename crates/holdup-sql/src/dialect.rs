@@ -11,6 +11,12 @@ pub enum Dialect {
     /// `NO_BACKSLASH_ESCAPES` a string that ends in a backslash is taken to go on, so the rest is read out of step.
     #[default]
     MySql,
+    /// The same under `sql_mode=ANSI_QUOTES`: `"…"` is a name.
+    MySqlAnsiQuotes,
+    /// The same under `sql_mode=NO_BACKSLASH_ESCAPES`: a backslash is a byte like others.
+    MySqlNoBackslashEscapes,
+    /// Under both.
+    MySqlAnsiQuotesNoBackslashEscapes,
     /// PostgreSQL 10 to 18 with `standard_conforming_strings` on, as it is by default: `"…"` is a name, a backslash
     /// escapes in `E'…'` only, `$tag$ … $tag$` is a string, comments nest.
     PostgreSql,
@@ -19,32 +25,37 @@ pub enum Dialect {
 impl Dialect {
     /// Whether `"…"` is a string, not a name.
     pub(crate) fn double_quote_is_string(self) -> bool {
-        matches!(self, Self::MySql)
+        matches!(self, Self::MySql | Self::MySqlNoBackslashEscapes)
     }
 
     /// Whether a backslash in a string takes the next byte with it.
     pub(crate) fn backslash_escapes(self) -> bool {
-        matches!(self, Self::MySql)
+        matches!(self, Self::MySql | Self::MySqlAnsiQuotes)
+    }
+
+    /// Whether it is MySQL's or MariaDB's, under whichever mode.
+    pub(crate) fn is_mysql(self) -> bool {
+        self != Self::PostgreSql
     }
 
     /// Whether `` `…` `` is a name.
     pub(crate) fn backtick_quotes_name(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 
     /// Whether `#` starts a comment.
     pub(crate) fn hash_comment(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 
     /// Whether `--` starts a comment only with white space (or the end) behind it.
     pub(crate) fn dashes_need_space(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 
     /// Whether what stands in `/*! … */` is run.
     pub(crate) fn executable_comment(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 
     /// Whether comments may stand in a comment.
@@ -54,12 +65,12 @@ impl Dialect {
 
     /// Whether `@` begins a variable and is no operator.
     pub(crate) fn at_begins_variable(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 
     /// Whether several words are one to the server (`SUBSTR`, `MID`), so that its own texts have either.
     pub(crate) fn has_synonyms(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 
     /// Whether letter case counts in names that stand in quotes.
@@ -88,6 +99,6 @@ impl Dialect {
 
     /// Whether a name may begin with a digit.
     pub(crate) fn name_may_begin_with_digit(self) -> bool {
-        matches!(self, Self::MySql)
+        self.is_mysql()
     }
 }

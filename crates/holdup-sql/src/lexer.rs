@@ -3,7 +3,10 @@
 
 use crate::Dialect;
 
+mod key;
 mod postgresql;
+
+pub use key::{Key, key};
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

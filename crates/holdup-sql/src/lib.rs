@@ -13,5 +13,5 @@ mod words;
 
 pub use dialect::Dialect;
 pub use digest::{digest, digest_of_text, digest_text};
-pub use lexer::{Lexer, Token, TokenKind};
+pub use lexer::{Key, Lexer, Token, TokenKind, key};
 pub use trace::trace_id;

@@ -32,7 +32,7 @@ impl Lexer<'_> {
     }
 
     /// `E'…'`; what goes on in a further line (`E'a'`, line feed, `'b'`) has its escapes too.
-    fn escaped_string(&self) -> usize {
+    pub(super) fn escaped_string(&self) -> usize {
         let mut length = self.quoted(1, true);
         while let Some(blank) = self.continuation(length) {
             length = self.quoted(length + blank, true);
@@ -56,7 +56,7 @@ impl Lexer<'_> {
     }
 
     /// `$1`, `$$ … $$`, `$tag$ … $tag$`. A tag that is cut off is hidden like the text it would have begun.
-    fn dollar(&self) -> (TokenKind, usize) {
+    pub(super) fn dollar(&self) -> (TokenKind, usize) {
         let rest = self.rest();
         let digits = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
         if digits > 0 {
@@ -80,7 +80,10 @@ impl Lexer<'_> {
         if !self.after_operand {
             return (TokenKind::Parameter, 1);
         }
-        if let Some(known) = QUESTION_OPERATORS.iter().find(|known| rest.starts_with(known)) {
+        // `?--` is a `?` before a comment.
+        let is_operator =
+            |known: &&&[u8]| rest.starts_with(known) && !(known.ends_with(b"-") && self.byte(known.len()) == b'-');
+        if let Some(known) = QUESTION_OPERATORS.iter().find(is_operator) {
             return (TokenKind::Operator, known.len());
         }
         let behind = rest.get(1..).unwrap_or_default().trim_ascii_start();
