@@ -23,6 +23,9 @@ const LEAST_EXCESS_MS: f64 = 1.0;
 /// more about it than about the service.
 pub(crate) const SPOILED: f64 = 0.5;
 
+/// What is outside of a degraded stretch begins so long after it, nanoseconds.
+const APART_NS: i64 = 1_000_000_000;
+
 /// Columns of requests that every use of them needs.
 const COLUMNS: &[&str] = &["operation", "intended_at", "ready_at", "sent_at", "done_at", "outcome", "connect_ns"];
 
@@ -158,6 +161,30 @@ impl<'a> Case<'a> {
         self.complaint.as_ref().and_then(|c| c.calm).map(|w| self.view(w))
     }
 
+    /// All degraded stretches, in time order; none if nothing is degraded.
+    pub fn episodes(&self) -> &[Window] {
+        self.complaint.as_ref().map_or(&[], |c| &c.episodes)
+    }
+
+    /// What was measured outside of every degraded stretch, in time order: without the warm-up, and a second apart from each, as
+    /// what queued there ends after it.
+    pub fn outside(&self) -> Vec<Window> {
+        let (Some(first), Some(last)) = (self.client.seconds.first(), self.client.seconds.last()) else {
+            return Vec::new();
+        };
+        let ended = self.slow().window;
+        let mut from = first.window.from;
+        let mut windows = Vec::new();
+        for episode in self.episodes() {
+            windows.push(Window { from, to: episode.from });
+            let drained = if ended.from == episode.from { ended.to } else { episode.to };
+            from = drained.max(episode.to) + APART_NS;
+        }
+        windows.push(Window { from, to: last.window.to });
+        windows.retain(|w| w.seconds() >= 1.0);
+        windows
+    }
+
     /// The recording through any window.
     pub fn view(&self, window: Window) -> View<'_> {
         View { recording: self.recording, index: &self.index, window }
@@ -173,6 +200,7 @@ impl<'a> Case<'a> {
             text: String::new(),
             is_slow: true,
             slow,
+            episodes: vec![slow],
             calm: None,
             slow_mean_ms: times.mean()?,
             calm_mean_ms: 0.0,

@@ -176,6 +176,7 @@ impl Judged {
             headline,
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
             episode: complaint.map(|c| span(c.slow, start)),
+            episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
             chain: links::of(case, &findings),
             findings,
             cleared: self.cleared,

@@ -1,10 +1,32 @@
-//! The chain of causes as data: contributors, the root, and what follows from it, each with what would be so if it were absent.
+//! The answer's outline as data: episodes, where there are several, and the chain of causes: contributors, the root, and what follows from it, each with what would be so if it were absent.
 //! That is what tells them apart: without the root the delay is gone; without a contributor less is asked for, and the
 //! same limit may bind or not; without a symptom nothing changes, as it is a consequence.
 
 use crate::case::Case;
 use crate::rules::{self, ms};
-use crate::verdict::{ChainLink, Finding, Role};
+use crate::signals::client::Second;
+use crate::signals::{Complaint, Distribution, Window};
+use crate::verdict::{ChainLink, EpisodeReport, Finding, Role, round};
+
+/// Every degraded stretch as data, where there are several.
+pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
+    let start = case.recording.manifest.started_at;
+    let at = |t: i64| round((t - start) as f64 / 1e9, 3);
+    let report = |window: &Window| {
+        let seconds: Vec<&Second> = case.client.seconds.iter().filter(|s| window.contains(s.window.from)).collect();
+        let times = Distribution::merged(seconds.iter().map(|s| &s.response_ms));
+        EpisodeReport {
+            from_s: at(window.from),
+            to_s: at(window.to),
+            requests: seconds.iter().map(|s| s.offered).sum(),
+            response_ms: round(times.mean().unwrap_or(0.0), 1),
+            calm_ms: round(complaint.calm_mean_ms, 1),
+            judged: *window == complaint.slow,
+        }
+    };
+    let several = complaint.episodes.iter().filter(|_| complaint.episodes.len() > 1);
+    several.map(report).collect()
+}
 
 /// What a chain ends in.
 const LATENCY: &str = "latency";

@@ -30,6 +30,9 @@ pub struct Diagnosis {
     pub complaint: Option<String>,
     /// The degraded stretch.
     pub episode: Option<Span>,
+    /// All degraded stretches, where there are several: causes are looked for in the worst, which is `episode`.
+    #[serde(default)]
+    pub episodes: Vec<EpisodeReport>,
     /// How the causes that were found hang together, contributors first, then the root, then what follows; empty if there is
     /// no more than one.
     #[serde(default)]
@@ -114,6 +117,23 @@ pub enum Role {
     Symptom,
     /// What will bind next once the root is fixed.
     Next,
+}
+
+/// A degraded stretch beside what was calm.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpisodeReport {
+    /// Start, seconds from the start of the recording.
+    pub from_s: f64,
+    /// End.
+    pub to_s: f64,
+    /// Requests that were due in it.
+    pub requests: u64,
+    /// Their mean response time, milliseconds.
+    pub response_ms: f64,
+    /// The same of the calm stretch; 0 without one.
+    pub calm_ms: f64,
+    /// Whether it is the one that causes are looked for in.
+    pub judged: bool,
 }
 
 /// A cause in the chain of causes.

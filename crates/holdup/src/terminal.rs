@@ -82,6 +82,7 @@ pub fn verdict(d: &Diagnosis) -> String {
     if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
         wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
     }
+    kernel::episodes(&mut out, d);
     if let (Some(disturbed), true) = (&d.load.disturbed, d.verdict != Answer::Undecided) {
         wrap(&mut out, "", &format!("But {disturbed}; what was measured then is not the service's."));
     }

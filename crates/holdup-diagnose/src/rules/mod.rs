@@ -31,6 +31,7 @@ pub mod network_loss;
 pub mod on_disk_temporary_tables;
 pub mod out_of_memory_kill;
 pub mod readahead_too_large;
+pub mod statement_mix_changed;
 pub mod table_cache_small;
 pub mod thread_pool_queue;
 pub mod throughput_ceiling;
@@ -52,6 +53,7 @@ pub(crate) use volume_demand::without;
 pub const ALL: &[&Rule] = &[
     &load_generator_limit::RULE,
     &workload_spike::RULE,
+    &statement_mix_changed::RULE,
     &out_of_memory_kill::RULE,
     &file_descriptor_limit::RULE,
     &network_loss::RULE,

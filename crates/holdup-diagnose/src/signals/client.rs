@@ -17,6 +17,9 @@ pub struct Second {
     pub errors: u64,
     /// Response times in milliseconds: see [`is_latency`].
     pub response_ms: Distribution,
+    /// Age of the oldest request under way at its end, milliseconds, if none was due in it; none otherwise, or where that is not
+    /// known.
+    pub waiting_ms: Option<f64>,
 }
 
 impl Second {
@@ -81,6 +84,9 @@ pub fn is_latency(request: &Request) -> bool {
 
 const SECOND_NS: i64 = 1_000_000_000;
 
+/// Seconds for which one request is followed while it is under way.
+const LONGEST_STALL: usize = 3_600;
+
 /// Requests by second.
 #[derive(Clone, Debug, Default)]
 pub struct ClientView {
@@ -100,6 +106,8 @@ impl ClientView {
         let count = (last - first) / SECOND_NS + 1;
         let mut counts = vec![(0, 0); count as usize];
         let mut times: Vec<Vec<(f64, u64)>> = vec![Vec::new(); count as usize];
+        // When the oldest request that was under way at the end of each second was due.
+        let mut oldest: Vec<Option<i64>> = vec![None; count as usize];
         for request in requests {
             let second = ((request.intended_at - first) / SECOND_NS) as usize;
             counts[second].0 += request.count();
@@ -107,13 +115,19 @@ impl ClientView {
             if is_latency(request) {
                 times[second].push((response_ms(request), request.count()));
             }
+            let ended = ((request.done_at - first) / SECOND_NS).min(count);
+            for under_way in oldest.iter_mut().take(ended.max(0) as usize).skip(second).take(LONGEST_STALL) {
+                *under_way = Some(under_way.map_or(request.intended_at, |at| at.min(request.intended_at)));
+            }
         }
         let window = |i: i64| Window { from: first + i * SECOND_NS, to: first + (i + 1) * SECOND_NS };
-        let seconds = (0..count).zip(counts).zip(times).map(|((i, (offered, errors)), times)| Second {
+        let all = (0..count).zip(counts).zip(times).zip(oldest);
+        let seconds = all.map(|(((i, (offered, errors)), times), oldest)| Second {
             window: window(i),
             offered,
             errors,
             response_ms: Distribution::of(times),
+            waiting_ms: oldest.filter(|_| offered == 0).map(|at| (window(i).to - at) as f64 / 1e6),
         });
         Self { seconds: seconds.collect() }
     }

@@ -7,6 +7,7 @@ use holdup_recording::objective::Metric;
 use super::Window;
 use super::client::{ClientView, Second};
 use super::distribution::Distribution;
+use super::episodes::{self, Episode};
 use super::objectives::Objective;
 use super::operations::Operation;
 use crate::rules::{ms, thousands};
@@ -39,8 +40,10 @@ pub struct Complaint {
     pub text: String,
     /// Whether requests are slow; if not, they only fail, and no wait explains that.
     pub is_slow: bool,
-    /// From the first to the last degraded second.
+    /// From the first to the last degraded second; of several [`Self::episodes`] the one in which most time was lost.
     pub slow: Window,
+    /// All degraded stretches, in time order: several where response time came back to calm in between.
+    pub episodes: Vec<Window>,
     /// The longest calm stretch, if there is one of at least [`CALM_SECONDS`].
     pub calm: Option<Window>,
     /// Mean response time in `slow`, milliseconds.
@@ -62,7 +65,8 @@ impl Complaint {
     pub fn find(view: &ClientView, operations: &[Operation], objectives: &[Objective]) -> Option<Self> {
         let seconds = &view.seconds;
         let reference = calm_median(seconds);
-        let degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
+        let mut degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
+        let levels = episodes::find(seconds);
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
@@ -75,18 +79,30 @@ impl Complaint {
             (texts.join("; "), missed.iter().any(of_time))
         } else if objectives.is_empty() && is_sustained(seconds, &degraded) {
             what_rose(seconds, reference, operations)
+        } else if let (true, Some(worst)) = (objectives.is_empty(), worst(&levels)) {
+            let within = |s: &Second| levels.iter().any(|e| e.window.contains(s.window.from));
+            degraded = seconds.iter().map(within).collect();
+            (what_stood(worst), true)
         } else {
             return None;
         };
-        let first = degraded.iter().position(|d| *d).unwrap_or(0);
-        let last = degraded.iter().rposition(|d| *d).unwrap_or(seconds.len().checked_sub(1)?);
         let times = |part: &[Second]| Distribution::merged(part.iter().map(|s| &s.response_ms));
+        let stretches = stretches(seconds, &degraded, &levels)?;
+        let lost = |&(a, b): &(usize, usize)| {
+            let of = |s: &Second| s.response_ms.mean().unwrap_or(0.0) * s.offered as f64;
+            seconds[a..=b].iter().map(of).sum::<f64>()
+        };
+        let (first, last) = stretches.iter().copied().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
         let slow = times(&seconds[first..=last]);
         let calm = longest_calm(seconds, &degraded);
         Some(Self {
             text,
             is_slow,
             slow: Window { from: seconds[first].window.from, to: seconds[last].window.to },
+            episodes: stretches
+                .iter()
+                .map(|(a, b)| Window { from: seconds[*a].window.from, to: seconds[*b].window.to })
+                .collect(),
             calm: calm.map(|(a, b)| Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }),
             slow_mean_ms: slow.mean().unwrap_or(0.0),
             calm_mean_ms: calm.and_then(|(a, b)| times(&seconds[a..b]).mean()).unwrap_or(0.0),
@@ -99,6 +115,47 @@ impl Complaint {
 pub fn is_any_degraded(view: &ClientView, objectives: &[Objective]) -> bool {
     let reference = calm_median(&view.seconds);
     view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
+}
+
+/// Degraded stretches as indices, ends included: from the first degraded second to the last, or where change points tell several
+/// episodes apart each of those, with the degraded seconds right beside it. None of nothing.
+fn stretches(seconds: &[Second], degraded: &[bool], levels: &[Episode]) -> Option<Vec<(usize, usize)>> {
+    let last = seconds.len().checked_sub(1)?;
+    let first_degraded = degraded.iter().position(|d| *d).unwrap_or(0);
+    let last_degraded = degraded.iter().rposition(|d| *d).unwrap_or(last);
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for level in levels {
+        let within = |s: &Second| s.window.from < level.window.to && s.window.to > level.window.from;
+        let (Some(mut a), Some(mut b)) = (seconds.iter().position(within), seconds.iter().rposition(within)) else {
+            continue;
+        };
+        if !degraded[a..=b].iter().any(|d| *d) {
+            continue;
+        }
+        while a > 0 && degraded[a - 1] {
+            a -= 1;
+        }
+        while b < last && degraded[b + 1] {
+            b += 1;
+        }
+        match all.last_mut() {
+            Some(before) if a <= before.1 + 1 => before.1 = b,
+            _ => all.push((a, b)),
+        }
+    }
+    Some(if all.len() > 1 { all } else { vec![(first_degraded, last_degraded)] })
+}
+
+/// The episode with the highest level.
+fn worst(levels: &[Episode]) -> Option<&Episode> {
+    levels.iter().max_by(|a, b| a.level_ms.total_cmp(&b.level_ms))
+}
+
+/// That response time stood high without ever being what anybody would call slow by itself.
+fn what_stood(worst: &Episode) -> String {
+    let seconds = thousands(worst.window.seconds());
+    let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
+    format!("response time stood at {level} for {seconds} s, against {calm} in calm seconds (no objective was given)")
 }
 
 /// What became worse in words, and whether it is response time.
@@ -273,6 +330,32 @@ mod tests {
         view.seconds.remove(2);
         let complaint = Complaint::find(&view, &[], &[]).unwrap();
         assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
+    }
+
+    #[test]
+    fn episodes_that_come_and_go_are_several_and_the_worst_is_looked_at() {
+        let slow = |s: i64| (40..80).contains(&s) || (160..240).contains(&s) || (300..330).contains(&s);
+        let rows = requests(10, 400, |s| if slow(s) { 900.0 } else { 20.0 });
+        let complaint = find(&rows, None).unwrap();
+        let windows: Vec<(i64, i64)> =
+            complaint.episodes.iter().map(|w| (w.from / 1_000_000_000, w.to / 1_000_000_000)).collect();
+        assert_eq!(windows, [(40, 80), (160, 240), (300, 330)]);
+        assert_eq!(complaint.slow, complaint.episodes[1]);
+        assert_eq!(complaint.calm.map(|c| (c.from, c.to)), Some((80_000_000_000, 160_000_000_000)));
+    }
+
+    #[test]
+    fn ten_times_of_little_is_a_complaint_if_it_stays() {
+        let rows = requests(20, 120, |s| if (60..100).contains(&s) { 20.0 } else { 2.0 });
+        let complaint = find(&rows, None).unwrap();
+        assert!(
+            complaint.text.starts_with("response time stood at 20.0 ms for 40 s, against 2.00 ms"),
+            "{}",
+            complaint.text
+        );
+        assert_eq!((complaint.slow.from, complaint.slow.to), (60_000_000_000, 100_000_000_000));
+        // An objective that is met is the last word.
+        assert_eq!(find(&rows, Some("p99 < 400ms")), None);
     }
 
     #[test]

@@ -97,6 +97,7 @@ fn from_volume(index: &Index, whole: Window) -> ClientView {
             offered,
             errors: 0,
             response_ms: Distribution::of([(seconds * 1e3, offered)]),
+            waiting_ms: None,
         })
     };
     ClientView { seconds: periods.into_iter().filter_map(second).collect() }
@@ -130,7 +131,13 @@ fn from_histogram(index: &Index, whole: Window) -> ClientView {
         }
         let response_ms = Distribution::of(counts);
         let window = Window { from: *from, to: *to };
-        (!response_ms.is_empty()).then(|| Second { window, offered: response_ms.count(), errors: 0, response_ms })
+        (!response_ms.is_empty()).then(|| Second {
+            window,
+            offered: response_ms.count(),
+            errors: 0,
+            response_ms,
+            waiting_ms: None,
+        })
     });
     ClientView { seconds: seconds.collect() }
 }
@@ -164,7 +171,7 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
             // The value stands for as many statements, so that a mean over intervals is Little's law over all of them.
             let offered = statements as u64;
             let response_ms = Distribution::of([(ms, offered)]);
-            seconds.push(Second { window: Window { from, to }, offered, errors: 0, response_ms });
+            seconds.push(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None });
         }
     }
     ClientView { seconds }

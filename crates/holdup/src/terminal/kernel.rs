@@ -4,9 +4,12 @@
 use std::fmt::Write as _;
 
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::verdict::{Finding, Note};
+use holdup_diagnose::verdict::{EpisodeReport, Finding, Note};
 
 use super::{BOLD, DIM, dim, wrap};
+
+/// Episodes that are shown at most; `--json` has all.
+const EPISODES: usize = 6;
 
 /// Notes that are shown at most; `--json` and the report have all.
 const NOTES: usize = 5;
@@ -31,6 +34,22 @@ pub(super) fn chain(out: &mut String, d: &Diagnosis) {
     for link in d.chain.iter().filter(|link| adding.contains(&link.cause.as_str())) {
         dim(out, &format!("without {}: {}", link.cause, link.without));
     }
+}
+
+/// Every degraded stretch, where there are several.
+pub(super) fn episodes(out: &mut String, d: &Diagnosis) {
+    if d.episodes.len() < 2 {
+        return;
+    }
+    let one = |e: &EpisodeReport| {
+        let judged = if e.judged { ", looked at here" } else { "" };
+        format!("{:.0} to {:.0} s ({:.0} ms{judged})", e.from_s, e.to_s, e.response_ms)
+    };
+    let all: Vec<String> = d.episodes.iter().take(EPISODES).map(one).collect();
+    let more = d.episodes.len().saturating_sub(EPISODES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let calm = d.episodes.first().map_or(0.0, |e| e.calm_ms);
+    wrap(out, "", &format!("{} episodes against {calm:.0} ms in between: {}{more}.", d.episodes.len(), all.join(", ")));
 }
 
 /// Causes that add to `finding`, those furthest from it first, and itself.

@@ -1,0 +1,183 @@
+//! Other statements than before: one that is new, or many times as frequent, and whose time is what requests wait for.
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use crate::case::Case;
+use crate::signals::Missing;
+use crate::signals::mix::{Mix, Statement};
+use crate::verdict::{Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "statement_mix_changed",
+    doc: Doc {
+        title: "Other statements run than when all was well",
+        what: "A statement that hardly ran before, or ran far more rarely, has joined the others: a batch job, a report, a deployment with a new query, retries of one call.",
+        hurts: "It takes CPUs, disks and locks from those who were there before; each of them is as it was and takes longer.",
+        needs: "Calls by statement in and out of the degraded stretches: the server's counters by digest (performance_schema, pg_stat_statements), or single executions, or what was seen on the wire.",
+        predicts: "Shares of the calls differ by more than chance gives; a statement is new or several times as frequent as outside, and the time of its further calls is a good part of the delay.",
+        clears: "The mix is the same, to within what chance gives; or what is new takes next to no time.",
+        looks_like: "A spike (more of the same: shares stay). A changed plan (the same calls, more time each). A scenario of holdup's that has phases: the mix is the question then.",
+        fix: "Find who sends it, and when it began: a job, a release. Move it, make it cheaper, or limit how many of it run at once.",
+        prove: "Without it the same load is as fast as before.",
+        references: "B. Gregg, Systems Performance, 2nd edition, workload characterization; total variation distance: D. Levin, Y. Peres, Markov Chains and Mixing Times, ch. 4.",
+    },
+    judge,
+};
+
+/// Times as frequent as outside, at least, from which on a statement has joined.
+const TIMES: f64 = 3.0;
+
+/// A smaller part (0-1) of the calls than this is not another mix, however surely it differs.
+const PART: f64 = 0.05;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match compare(case) {
+        Err(missing) => timing::clear_by_bound(case, "whichever statements it ran").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
+    if case.calm().is_none() {
+        let what = "a calm stretch to compare with";
+        return Err(Missing::new(what, "a longer recording, with a stretch in which all is well"));
+    }
+    let view = case.slow();
+    let mut inside = case.episodes().to_vec();
+    if let Some(judged) = inside.iter_mut().find(|w| w.from == view.window.from) {
+        *judged = view.window;
+    }
+    let mix = view.mix(&inside, &case.outside())?;
+    let whole = mix.evidence(
+        view.window,
+        None,
+        format!("{:.1} % of the calls", 100.0 * mix.distance),
+        format!("up to {:.1} %, by chance", 100.0 * mix.by_chance.1),
+        words(&mix),
+    );
+    let completed: f64 = case.completed_in(view.window)?.max(1.0);
+    let all: f64 = completed / view.window.seconds().max(1e-9) * mix.recorded.0;
+    // Milliseconds of a request that the calls take which there were not before.
+    let further_ms = |of: &Statement| {
+        let before = mix.rates(of).1 * mix.recorded.0;
+        let more = (of.calls.0 - before).max(0.0) / of.calls.0.max(1.0);
+        of.seconds.0 * more / all.max(1.0) * 1e3
+    };
+    let joined = mix.statements.iter().filter(|of| mix.more_often(of) >= TIMES);
+    let Some(of) = joined.max_by(|a, b| further_ms(a).total_cmp(&further_ms(b))) else {
+        return Ok(Outcome::Cleared(vec![whole]));
+    };
+    let explains_ms = further_ms(of);
+    let (now, before) = mix.rates(of);
+    let is_new = of.calls.1 <= 0.0;
+    let was = if is_new { "never outside of it".to_owned() } else { format!("{} a second outside", rate(before)) };
+    let text = format!(
+        "{} calls a second, {was}; {} each, {} of a request: {}",
+        rate(now),
+        ms(of.seconds.0 / of.calls.0.max(1.0) * 1e3),
+        ms(explains_ms),
+        of.text
+    );
+    let told = mix.evidence(
+        view.window,
+        Some(of),
+        format!("{} a second", rate(now)),
+        format!("{} a second", rate(before)),
+        text,
+    );
+    let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
+    if case.share(explains_ms) < MATTERS || !is_another {
+        return Ok(Outcome::Cleared(vec![told, whole]));
+    }
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence: vec![told, whole],
+        weights: vec![0.7, if is_new { 0.6 } else { 0.4 }],
+        fixes: vec![Fix {
+            text: format!(
+                "Find who sends it and what began {} s into the recording (a job, a release): {}",
+                thousands((view.window.from - case.recording.manifest.started_at) as f64 / 1e9),
+                of.text
+            ),
+            command: None,
+            keep: None,
+            risk: None,
+        }],
+        prove: "The same load without that statement: response time is that of the calm stretch.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// The mix in words: how far apart, and at what rates.
+fn words(mix: &Mix) -> String {
+    let (now, before) = mix.rate();
+    let count = mix.statements.len();
+    let rates = format!("calls a second {} -> {}", rate(before), rate(now));
+    let most = 100.0 * mix.most_moved();
+    if mix.distance <= mix.by_chance.1 || mix.distance < PART {
+        return format!("the mix is the same: {count} statements, shares differ by at most {most:.1} points, {rates}");
+    }
+    format!(
+        "{} of the calls are other statements' than outside (chance gives up to {}): {count} statements, shares differ by up to {most:.1} points, {rates}",
+        percent(mix.distance),
+        percent(mix.by_chance.1)
+    )
+}
+
+/// `2.5`, `250`.
+fn rate(per_second: f64) -> String {
+    if per_second < 10.0 { format!("{per_second:.1}") } else { thousands(per_second) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// 100 requests a second that take 10 ms, and 400 from 30 to 60 s of 90; a statement of 1 ms for each, and another at `more` a second
+    /// of `ms` from then on.
+    fn made(more: i64, ms: i64) -> Made {
+        let slow = |second: i64| (30..60).contains(&second);
+        let grown = |s: i64| (s - 30).clamp(0, 30);
+        Made::new(90)
+            .requests(100, 400)
+            .each_request(move |n, r| {
+                if !slow(n / 100) {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            })
+            .digest("SELECT name FROM item WHERE id = ?", |s| (100 * s, 100 * s, 0, 0, 0))
+            .digest("SELECT report FROM item", move |s| (more * grown(s), more * ms * grown(s), 0, 0, 0))
+    }
+
+    #[test]
+    fn a_statement_that_joined_is_found_with_its_time() {
+        let made = made(50, 600);
+        // 50 a second of 600 ms for 100 requests.
+        assert!((made.explains(&RULE).unwrap() - 300.0).abs() < 15.0, "{:?}", made.explains(&RULE));
+        let diagnosis = made.diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{:#?}", diagnosis.findings);
+        let text = &diagnosis.findings[0].evidence[0].text;
+        assert!(text.contains(" calls a second, never outside of it; 600 ms each"), "{text}");
+    }
+
+    #[test]
+    fn the_same_mix_and_what_takes_no_time_clear_it() {
+        let Ok(Outcome::Cleared(evidence)) = made(0, 0).judge(&RULE) else { panic!("not cleared") };
+        let text = &evidence.last().unwrap().text;
+        assert!(text.contains("the mix is the same: 1 statements, shares differ by at most 0.0 points"), "{text}");
+        assert_eq!(made(50, 1).explains(&RULE), Some(0.0));
+        // Slower, and no more often: another plan, not another mix.
+        let slower = made(0, 0).digest("SELECT total FROM day WHERE id = ?", |s| {
+            (100 * s, 100 * s + 40_000 * (s - 30).clamp(0, 30), 0, 0, 0)
+        });
+        assert_eq!(slower.explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        assert_eq!(made(50, 600).tables(|t| t.statements.rows.clear()).explains(&RULE), None);
+        let always_slow = Made::new(30).requests(100, 400).digest("SELECT 1", |s| (100 * s, s, 0, 0, 0));
+        assert_eq!(always_slow.explains(&RULE), None, "nothing to compare with");
+    }
+}
