@@ -10,6 +10,8 @@
 //! Where both accounts of most requests of a band are joined by trace id ([`crate::accounts`]) its row is made of those instead,
 //! each exact.
 
+mod by_sessions;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::rows::Request;
@@ -67,7 +69,10 @@ const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
 /// The ledger of the degraded stretch, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
-    let parts = measured(case);
+    let mut parts = measured(case);
+    if parts.is_empty() {
+        parts = by_sessions::parts(case);
+    }
     let cpu_ms = app_cpu_ms(case);
     let joined = Joined::of(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();

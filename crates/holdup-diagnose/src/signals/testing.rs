@@ -228,6 +228,14 @@ impl Made {
         self
     }
 
+    /// As if the requests had been sent by `protocol`.
+    pub fn by_protocol(mut self, protocol: &str) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.protocol = protocol.into();
+        }
+        self
+    }
+
     /// Changes tables by hand.
     pub fn tables(mut self, change: impl FnOnce(&mut Tables)) -> Self {
         change(&mut self.recording.tables);

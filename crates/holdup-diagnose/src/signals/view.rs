@@ -339,9 +339,14 @@ impl<'a> View<'a> {
 
     /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.
     pub fn session_instants(&self) -> usize {
+        self.session_times().len()
+    }
+
+    /// The instants at which sessions were sampled, in order, nanoseconds since 1970.
+    pub fn session_times(&self) -> Vec<i64> {
         let of = |metric| self.index.series(metric, &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
         let instants: BTreeSet<i64> = ["mysql_sessions", "postgresql_sessions"].into_iter().flat_map(of).collect();
-        instants.into_iter().filter(|at| self.window.contains(*at)).count()
+        instants.into_iter().filter(|at| self.window.contains(*at)).collect()
     }
 
     /// The last value of setting `name` of any source that has it.
