@@ -49,6 +49,10 @@ keep)
         trap '' TERM INT HUP
         for group in $(cat "$file"); do
             tries=0
+            # Whose parent was killed may have been left behind, and would run on for good.
+            for pid in $(cat "$group/cgroup.procs" 2>/dev/null); do
+                kill -KILL "$pid" 2>/dev/null || true
+            done
             # Not while anybody is in it.
             until rmdir "$group" 2>/dev/null || [ ! -d "$group" ] || [ "$tries" -ge 150 ]; do
                 tries=$((tries + 1))
