@@ -2,15 +2,20 @@
 //! own timing, and from its log single executions with the trace id that the application put into their text.
 //!
 //! It reads in a session that can't write, with short limits, every statement marked and left out of what is recorded.
-//! It switches nothing on. Vacuum, tables, indexes and plans are not read yet.
+//! It switches nothing on. What is read of which version is one table (`readings`); tables, indexes, processes and statements
+//! have files of their own. What is costly is read as seldom as its cost asks for (`pace`).
 
+mod activity;
 mod address;
 mod counters;
 mod log;
+mod pace;
 mod probe;
+mod readings;
 mod server;
 mod sessions;
 mod statements;
+mod tables;
 mod tls;
 
 use holdup_recording::{Batch, Coverage};
@@ -18,9 +23,11 @@ use holdup_recording::{Batch, Coverage};
 use self::address::Address;
 use self::counters::Counters;
 use self::log::Log;
+use self::pace::Turn;
 use self::probe::Parts;
 use self::server::{Failure, Server};
-use self::statements::Texts;
+use self::statements::Statements;
+use self::tables::Tables;
 use crate::database::{Read, Reads};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -41,7 +48,8 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
         partial: options.partial,
         server: None,
         parts: Parts::default(),
-        texts: Texts::default(),
+        statements: Statements::default(),
+        tables: Tables::default(),
         counters: Counters::default(),
     }))
 }
@@ -53,7 +61,8 @@ struct PostgreSql {
     /// Empty before the first connection and after a loss.
     server: Option<Server>,
     parts: Parts,
-    texts: Texts,
+    statements: Statements,
+    tables: Tables,
     counters: Counters,
     log: Option<Log>,
 }
@@ -84,6 +93,9 @@ impl Collector for PostgreSql {
         let server = self.connected()?;
         let mut reads = Reads::default();
         reads.note("settings", counters::settings(&server, &self.source, batch));
+        if !reads.lost {
+            reads.note("settings of tables", counters::options(&server, &self.source, batch));
+        }
         self.finish(server, reads)
     }
 
@@ -98,19 +110,27 @@ impl Collector for PostgreSql {
         };
         let source = self.source.as_str();
         let mut reads = Reads { failures: log.into_iter().collect(), lost: false };
+        let mut turn = Turn::default();
+        reads.note("beginning", server.begin());
         // Without the right to see others' it would look as if they did nothing: no row is better than a wrong one.
         if self.parts.sessions {
             let size = self.parts.query_size;
-            reads.note("sessions", sessions::sample(&server, source, size, &self.texts, batch));
+            reads.note("sessions", sessions::sample(&server, source, size, &self.statements.texts, batch));
         }
         if !reads.lost {
-            reads.note("counters", self.counters.sample(&server, source, batch));
+            let read = self.counters.sample(&server, self.parts.rights, &mut turn, source, batch);
+            reads.note("counters", read);
         }
-        if let Some((schema, has_plan_times)) = &self.parts.statements
+        if !reads.lost {
+            reads.note("tables", self.tables.sample(&server, &self.parts.database, &mut turn, source, batch));
+        }
+        if let Some(extension) = &self.parts.statements
             && !reads.lost
         {
-            let read = statements::digests(&server, schema, *has_plan_times, source, &mut self.texts, batch);
-            reads.note("statements", read);
+            reads.note("statements", self.statements.sample(&server, extension, &mut turn, source, batch));
+        }
+        if !reads.lost {
+            reads.note("end", server.end());
         }
         self.finish(server, reads)
     }
@@ -137,6 +157,8 @@ impl PostgreSql {
             reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
         // Settings may differ after a restart.
         self.parts = parts;
+        self.tables.forget();
+        self.statements.forget();
         Ok(server)
     }
 

@@ -1,32 +1,23 @@
-//! What the server counts, whole: every numeric column of its views of statistics is a sample named after view and column.
-//! Which of it matters is for those who read the recording. And what is set.
+//! What the server counts, by the table of what there is in which version ([`readings`](super::readings)). Which of it matters is
+//! for those who read the recording. And what is set, for the server and for single tables.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
 use super::Read;
-use super::server::{Failure, Server};
+use super::pace::{Pace, Turn};
+use super::probe::Rights;
+use super::readings::{self, Cadence, Reading};
+use super::server::{Failure, Row, Rows, Server};
 
-/// A view: from which major version, its name in metrics, the columns that are labels, where it comes from. Columns come and go
-/// with versions, and are taken as they are.
-type View = (i64, &'static str, &'static [&'static str], &'static str);
+/// Shortest pause between two reads of what is read slowly.
+const SLOW: Duration = Duration::from_secs(10);
 
-#[rustfmt::skip]
-const VIEWS: &[View] = &[
-    (10, "database", &["datname"], "pg_stat_database WHERE datname IS NOT NULL"),
-    (10, "bgwriter", &[], "pg_stat_bgwriter"),
-    (17, "checkpointer", &[], "pg_stat_checkpointer"),
-    (14, "wal", &[], "pg_stat_wal"),
-    (10, "archiver", &[], "pg_stat_archiver"),
-    (13, "slru", &["name"], "pg_stat_slru"),
-    (16, "io", &["backend_type", "object", "context"], "pg_stat_io WHERE reads > 0 OR writes > 0 OR extends > 0 OR fsyncs > 0"),
-    (10, "replication", &["application_name", "client_addr"], "(SELECT application_name, client_addr, \
-         extract(epoch FROM write_lag) AS write_lag_seconds, extract(epoch FROM flush_lag) AS flush_lag_seconds, \
-         extract(epoch FROM replay_lag) AS replay_lag_seconds FROM pg_stat_replication) AS holdup_r"),
-];
-
-/// Columns that are numbers and count nothing.
-const IDENTITIES: &[&str] = &["datid", "pid", "usesysid"];
+/// Most tables with options of their own that are told.
+const OPTIONS: usize = 2_000;
 
 /// Parts of names of settings that may hold a secret or a command with one.
 const SECRET: &[&str] =
@@ -39,43 +30,41 @@ const EXTENSIONS: &[&str] = &["auto_explain.", "pg_stat_statements.", "pg_prewar
 #[derive(Default)]
 pub(super) struct Counters {
     started_at: Option<String>,
+    /// Of what is read slowly: what is read -> when next.
+    paces: HashMap<&'static str, Pace>,
 }
 
 impl Counters {
-    /// All numeric columns of all views the server has, and an event if it has restarted.
-    pub(super) fn sample(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    /// All that is due of what the server has and the account may read, and an event if the server has restarted.
+    pub(super) fn sample(
+        &mut self,
+        server: &Server,
+        rights: Rights,
+        turn: &mut Turn,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
         let mut failed = None;
-        for (_, view, labels, from) in VIEWS.iter().filter(|(since, ..)| server.major() >= *since) {
-            let mut read = Read::begin(source);
-            let answer = match server.rows(&format!("SELECT * FROM {from}")) {
+        for reading in readings::of_version(server.major()).filter(|reading| rights.allow(reading.needs)) {
+            let result = match reading.cadence {
+                Cadence::Sample => read(server, reading, source, batch),
+                Cadence::Slow => {
+                    let pace = self.paces.entry(reading.from).or_insert_with(|| Pace::at_least(SLOW));
+                    if !pace.is_due(turn) {
+                        continue;
+                    }
+                    let begun = Instant::now();
+                    let result = read(server, reading, source, batch);
+                    pace.read(turn, begun, &result);
+                    result
+                }
+            };
+            match result {
                 // One view less is no reason to go without the others.
                 Err(failure @ Failure::Server(..)) => {
                     failed.get_or_insert(failure);
-                    continue;
                 }
                 other => other?,
-            };
-            read.end();
-            let place = |column: &&str| answer.columns.iter().position(|name| name == column);
-            for row in &answer.rows {
-                let pairs = labels.iter().filter_map(|label| {
-                    let value = row.text(place(label)?)?;
-                    Some((if *label == "datname" { "database" } else { *label }, value))
-                });
-                let of_row = Labels::of(pairs);
-                for (index, column) in answer.columns.iter().enumerate() {
-                    let name = column.as_str();
-                    if labels.contains(&name) || IDENTITIES.contains(&name) {
-                        continue;
-                    }
-                    if let Some(value) = row.float(index) {
-                        batch.samples.push(read.sample(
-                            &format!("postgresql_stat_{view}_{name}"),
-                            of_row.clone(),
-                            value,
-                        ));
-                    }
-                }
             }
         }
         self.uptime(server, source, batch)?;
@@ -102,6 +91,41 @@ impl Counters {
     }
 }
 
+/// Every number of every row.
+fn read(server: &Server, reading: &Reading, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    let mut read = Read::begin(source);
+    let answer = server.rows(&format!("SELECT * FROM {}", reading.from))?;
+    read.end();
+    put(&answer, reading.name, reading.labels, &read, batch, |_| Labels::none());
+    Ok(())
+}
+
+/// Every number of every row as a sample, with the labels of the row and those that `more` has for it.
+pub(super) fn put(
+    answer: &Rows,
+    name: &str,
+    labels: &[&str],
+    read: &Read<'_>,
+    batch: &mut Batch,
+    more: impl Fn(&Row) -> Labels,
+) {
+    let columns: Vec<Option<String>> =
+        answer.columns.iter().map(|column| readings::metric(name, labels, column)).collect();
+    let places: Vec<(&str, usize)> = labels
+        .iter()
+        .filter_map(|label| Some((readings::label(label), answer.columns.iter().position(|name| name == label)?)))
+        .collect();
+    for row in &answer.rows {
+        let of_row = places.iter().filter_map(|(label, place)| Some((*label, row.text(*place)?)));
+        let of_row = of_row.fold(more(row), |all, (label, value)| all.with(label, value));
+        for (index, metric) in columns.iter().enumerate() {
+            if let (Some(metric), Some(value)) = (metric, row.float(index)) {
+                batch.samples.push(read.sample(metric, of_row.clone(), value));
+            }
+        }
+    }
+}
+
 /// All settings in the server's own words (`128MB`), those left out that may hold a secret.
 pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
     let at = clock::now_ns();
@@ -115,6 +139,24 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
                 || matches!(name, "transaction_read_only" | "client_encoding");
         if !is_ours && !may_be_secret(name) {
             let (name, value) = (name.to_owned(), value.to_owned());
+            batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
+        }
+    }
+    Ok(())
+}
+
+/// What is set for single tables of the connected database, TOAST tables included, which are reached through
+/// `toast.` options of theirs.
+pub(super) fn options(server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    let at = clock::now_ns();
+    let answer = server.rows(&format!(
+        "SELECT holdup_n.nspname || '.' || holdup_c.relname, array_to_string(holdup_c.reloptions, ',') \
+         FROM pg_class AS holdup_c JOIN pg_namespace AS holdup_n ON holdup_n.oid = holdup_c.relnamespace \
+         WHERE holdup_c.reloptions IS NOT NULL AND holdup_c.relkind IN ('r', 'm', 'p', 't') ORDER BY holdup_c.relpages DESC LIMIT {OPTIONS}"
+    ))?;
+    for row in &answer.rows {
+        if let (Some(table), Some(value)) = (row.text(0), row.text(1)) {
+            let (name, value) = (format!("reloptions:{table}"), value.to_owned());
             batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });
         }
     }

@@ -4,6 +4,7 @@ use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
 use super::log::{self, Prefix};
+use super::readings::{NEWEST, OLDEST, Right};
 use super::server::{Failure, Server};
 
 /// What can be read.
@@ -11,12 +12,43 @@ use super::server::{Failure, Server};
 pub(super) struct Parts {
     /// Whether others' sessions show what they do.
     pub(super) sessions: bool,
+    /// What the account may read.
+    pub(super) rights: Rights,
+    /// The connected database, the only one whose tables can be seen.
+    pub(super) database: String,
     /// `track_activity_query_size`: bytes of a statement that sessions show, and one.
     pub(super) query_size: usize,
-    /// The schema of `pg_stat_statements`, quoted, and whether it counts planning apart.
-    pub(super) statements: Option<(String, bool)>,
+    /// Where `pg_stat_statements` is.
+    pub(super) statements: Option<Extension>,
     /// How its log is to be read.
     pub(super) log: Option<log::Form>,
+}
+
+/// What an account may read.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rights {
+    statistics: bool,
+    monitor: bool,
+}
+
+impl Rights {
+    /// Whether what needs `right` can be read.
+    pub(super) fn allow(self, right: Right) -> bool {
+        match right {
+            Right::Anyone => true,
+            Right::Statistics => self.statistics,
+            Right::Monitor => self.monitor,
+        }
+    }
+}
+
+/// The extension `pg_stat_statements`.
+#[derive(Clone, Debug)]
+pub(super) struct Extension {
+    /// Its schema, quoted.
+    pub(super) schema: String,
+    /// The second number of its version, e.g. 10 of 1.10.
+    pub(super) minor: i64,
 }
 
 /// What was found out.
@@ -29,16 +61,23 @@ pub(super) struct Found {
 
 const STATEMENTS: &str = " pg_stat_statements";
 const TEXTS: &str = " statement texts";
+const TABLES: &str = " tables";
+const FILES: &str = " files";
 const LOG: &str = " log";
 
 /// Finds out what can be read.
 pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure> {
     let source = address.source();
     let account = server.value("SELECT quote_ident(current_user)")?.unwrap_or_default();
-    let may = server.value(
-        "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE') OR rolsuper FROM pg_roles WHERE rolname = current_user",
+    let may = server.rows(
+        "SELECT pg_has_role(current_user, 'pg_read_all_stats', 'USAGE'), pg_has_role(current_user, 'pg_monitor', 'USAGE'), \
+         current_database()",
     )?;
-    let mut parts = Parts { sessions: may.as_deref() == Some("t"), ..Parts::default() };
+    let row = may.rows.first();
+    let is_true = |index| row.is_some_and(|row| row.text(index) == Some("t"));
+    let rights = Rights { statistics: is_true(0), monitor: is_true(1) };
+    let database = row.and_then(|row| row.text(2)).unwrap_or_default().to_owned();
+    let mut parts = Parts { sessions: rights.statistics, rights, database, ..Parts::default() };
     let mut own = entry(&source, "");
     let mut missing = None;
     if !parts.sessions {
@@ -48,14 +87,18 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure>
         );
         (own.state, own.why, own.enable) = (CoverageState::Partial, Some(why.clone()), Some(grant.clone()));
         missing = Some((why, grant));
-    } else if !(10..=18).contains(&server.major()) {
-        own.why =
-            Some(format!("PostgreSQL {} is newer or older than those that were tried (10 to 18)", server.major()));
+    } else if !(OLDEST..=NEWEST).contains(&server.major()) {
+        own.why = Some(format!(
+            "PostgreSQL {} is newer or older than what is known ({OLDEST} to {NEWEST}; tried were 13, 15 and 18)",
+            server.major()
+        ));
     }
     let statements = statements(server, &source, &mut parts)?;
     let texts = texts(server, &source, &mut parts)?;
+    let tables = tables(server, &source, &parts)?;
+    let files = files(&source, rights, &account);
     let log = log(server, address, &source, &mut parts)?;
-    Ok(Found { parts, coverage: vec![own, statements, texts, log], missing })
+    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, log], missing })
 }
 
 fn entry(source: &str, part: &str) -> Coverage {
@@ -104,7 +147,9 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
     let schema = row.text(0).unwrap_or("public").to_owned();
     let version = row.text(1).unwrap_or_default();
     let minor: i64 = version.split('.').nth(1).and_then(|minor| minor.parse().ok()).unwrap_or(0);
-    let has_plan_times = !version.starts_with("1.") || minor >= 8;
+    // A version 2 would have all that the last of 1 has.
+    let minor = if version.starts_with("1.") { minor } else { i64::MAX };
+    let has_plan_times = minor >= 8;
     match server.rows(&format!("SELECT 1 FROM {schema}.pg_stat_statements(false) LIMIT 1")) {
         Ok(_) => {}
         Err(failure @ Failure::Server(..)) => {
@@ -127,7 +172,7 @@ fn statements(server: &Server, source: &str, parts: &mut Parts) -> Result<Covera
     if has_plan_times && server.setting("pg_stat_statements.track_planning")?.as_deref() != Some("on") {
         entry.why = Some("the time of planning is not counted (pg_stat_statements.track_planning is off)".to_owned());
     }
-    parts.statements = Some((schema, has_plan_times));
+    parts.statements = Some(Extension { schema, minor });
     Ok(entry)
 }
 
@@ -156,6 +201,41 @@ fn texts(server: &Server, source: &str, parts: &mut Parts) -> Result<Coverage, F
         entry.enable = Some("ALTER SYSTEM SET compute_query_id = auto; SELECT pg_reload_conf();".to_owned());
     }
     Ok(entry)
+}
+
+/// The entry of tables and indexes: of one database, which is the server's doing.
+fn tables(server: &Server, source: &str, parts: &Parts) -> Result<Coverage, Failure> {
+    let mut entry = entry(source, TABLES);
+    if server.setting("track_counts")?.as_deref() == Some("off") {
+        entry.state = CoverageState::Absent;
+        entry.why = Some("track_counts is off: nothing is counted of tables, and autovacuum does not run".to_owned());
+        entry.enable = Some("ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf();".to_owned());
+        return Ok(entry);
+    }
+    // Nobody keeps tables in the one that is there for maintenance.
+    let others = server.value(
+        "SELECT string_agg(datname, ', ' ORDER BY datname) FROM (SELECT datname FROM pg_database WHERE datallowconn \
+         AND NOT datistemplate AND datname NOT IN (current_database(), 'postgres') ORDER BY datname LIMIT 20) AS holdup_d",
+    )?;
+    if let Some(others) = others {
+        let database = &parts.database;
+        entry.state = CoverageState::Partial;
+        entry.why =
+            Some(format!("tables and indexes of database {database} only: the server shows nobody those of {others}"));
+        entry.enable = Some(format!("name another database in the address ({source}/DATABASE)"));
+    }
+    Ok(entry)
+}
+
+/// The entry of the server's files of the log of changes and of temporary ones.
+fn files(source: &str, rights: Rights, account: &str) -> Coverage {
+    let mut entry = entry(source, FILES);
+    if !rights.monitor {
+        entry.state = CoverageState::Absent;
+        entry.why = Some("the account may not list the server's files of WAL and temporary files".to_owned());
+        entry.enable = Some(format!("GRANT pg_monitor TO {account};"));
+    }
+    entry
 }
 
 /// The entry of single executions, which only the log has.

@@ -1,7 +1,7 @@
 //! A connection to the server: how it is made, limited and marked, and what its errors mean to us. It knows nothing of
 //! the server's views. The protocol is `holdup-wire`'s; here are the socket and its patience.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
@@ -20,6 +20,9 @@ use crate::database::Trouble;
 /// Begins every statement of ours, so that it is known in the server's own records.
 pub(super) const MARKER: &str = "/* holdup */";
 
+/// Begins the names that our statements give to what they read.
+const OWN_NAME: &str = " holdup_";
+
 /// Longest wait for a connection or an answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
@@ -28,7 +31,7 @@ const ANSWER_BYTES: usize = 32 << 20;
 
 /// What a session of ours is like: it writes nothing, holds nobody up, and takes names for what they are in the catalog.
 const SETTINGS: &str = "SET default_transaction_read_only = on; SET statement_timeout = 2000; SET lock_timeout = 200; \
-     SET search_path = pg_catalog; SET application_name = 'holdup'";
+     SET search_path = pg_catalog; SET standard_conforming_strings = on; SET application_name = 'holdup'";
 
 /// What tells the version as a number.
 const VERSION: &str = "SELECT current_setting('server_version_num')";
@@ -264,11 +267,17 @@ impl Line {
 /// A connection that reads only.
 pub(super) struct Server {
     line: RefCell<Line>,
-    /// Digests of what we have run: since 17 the server's counters leave a comment before the statement out.
+    /// Digests of what we have run: since 17 the server's counters leave a comment before the statement out. Statements with words
+    /// that the server takes for constants have a name that begins with [`OWN_NAME`].
     own: RefCell<HashSet<String>>,
     /// `server_version_num`, e.g. 150018.
     pub(super) version: i64,
+    /// Whether a transaction is open.
+    in_transaction: Cell<bool>,
 }
+
+/// From this version on statistics are in the server's memory. Before, a transaction that asks for one reads a file of all of them.
+const SHARED_STATISTICS: i64 = 15;
 
 impl Server {
     pub(super) fn connect(address: &Address) -> Result<Self, Failure> {
@@ -289,19 +298,47 @@ impl Server {
         let version = facts.rows.first().and_then(|row| row.int(0)).unwrap_or(0);
         let own =
             SETTINGS.split("; ").chain([VERSION]).map(|sql| digest(sql, holdup_sql::Dialect::PostgreSql)).collect();
-        Ok(Self { line: RefCell::new(line), own: RefCell::new(own), version })
+        Ok(Self { line: RefCell::new(line), own: RefCell::new(own), version, in_transaction: Cell::new(false) })
     }
 
     /// All rows of one statement, which is marked as ours.
     pub(super) fn rows(&self, sql: &str) -> Result<Rows, Failure> {
         self.own.borrow_mut().insert(digest(sql, holdup_sql::Dialect::PostgreSql));
-        self.line.borrow_mut().rows(format!("{MARKER} {sql}"))
+        let answer = self.line.borrow_mut().rows(format!("{MARKER} {sql}"));
+        if let Err(Failure::Server(..)) = &answer
+            && self.in_transaction.replace(false)
+        {
+            // It ends the transaction: what comes then has another.
+            self.rows("ROLLBACK")?;
+            self.begin()?;
+        }
+        answer
+    }
+
+    /// What is read until [`end`](Self::end) is one transaction, where that spares the server reading its file of statistics anew
+    /// for each statement. Between statements it holds no snapshot, so it keeps no dead row from being removed.
+    pub(super) fn begin(&self) -> Result<(), Failure> {
+        if self.major() < SHARED_STATISTICS {
+            self.rows("BEGIN")?;
+            self.in_transaction.set(true);
+        }
+        Ok(())
+    }
+
+    /// See [`begin`](Self::begin).
+    pub(super) fn end(&self) -> Result<(), Failure> {
+        if self.in_transaction.replace(false) {
+            self.rows("COMMIT")?;
+        }
+        Ok(())
     }
 
     /// Whether a statement of the server's counters is one that we run.
     pub(super) fn is_own(&self, text: &str) -> bool {
         text.trim_start().starts_with(MARKER)
-            || self.major() >= 17 && self.own.borrow().contains(&digest(text, holdup_sql::Dialect::PostgreSql))
+            // There also words become placeholders that are none to us: `extract($1 FROM now())`. So some are known by their names.
+            || self.major() >= 17
+                && (text.contains(OWN_NAME) || self.own.borrow().contains(&digest(text, holdup_sql::Dialect::PostgreSql)))
     }
 
     /// The first value of the first row.

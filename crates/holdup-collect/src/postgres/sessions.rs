@@ -1,13 +1,14 @@
 //! What every session does (`pg_stat_activity`), with the server's own words for its state and for what it waits for, and
 //! whom it waits for where that is a lock.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Labels};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::Read;
+use super::activity;
 use super::server::{Failure, MARKER, Row, Server};
 use super::statements::Texts;
 
@@ -20,7 +21,8 @@ const IDLE_ROWS_MAX: usize = 100;
 /// Most sessions that are asked whom they wait for: the answer needs the lock table for itself.
 const WAITERS_MAX: usize = 100;
 
-/// Sessions but ours and the server's own (of which only those that work on tables are shown), and their number by state.
+/// Sessions but ours and the server's own (of which only those that work on tables are shown), their number by state, and what all
+/// processes of the server do.
 pub(super) fn sample(
     server: &Server,
     source: &str,
@@ -34,20 +36,24 @@ pub(super) fn sample(
     let answer = server.rows(&format!(
         "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
          (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, query, {query_id}, \
-         backend_type, CASE WHEN wait_event_type = 'Lock' AND state = 'active' \
+         backend_type, CASE WHEN wait_event_type = 'Lock' AND coalesce(state, 'active') = 'active' \
          AND row_number() OVER (PARTITION BY wait_event_type ORDER BY state_change) <= {WAITERS_MAX} \
-         THEN array_to_string(pg_blocking_pids(pid), ',') END \
-         FROM pg_stat_activity WHERE pid <> pg_backend_pid() \
-         AND (backend_type IN ('client backend', 'parallel worker', 'autovacuum worker') OR state IS NOT NULL)"
+         THEN array_to_string(pg_blocking_pids(pid), ',') END, greatest(age(backend_xmin), age(backend_xid)), \
+         extract(epoch FROM clock_timestamp() - xact_start), application_name \
+         FROM pg_stat_activity AS holdup_a WHERE pid <> pg_backend_pid()"
     ))?;
     read.end();
+    activity::count(&answer.rows, &read, batch);
+    let shown: Vec<&Row> = answer.rows.iter().filter(|row| is_session(row)).collect();
     let waiting: HashSet<i64> =
-        answer.rows.iter().filter(|row| true_state(row) == "lock_wait").filter_map(|row| row.int(0)).collect();
-    let blockers: Vec<Option<i64>> = answer.rows.iter().map(|row| blocked_by(row, &waiting)).collect();
+        shown.iter().filter(|row| true_state(row) == "lock_wait").filter_map(|row| row.int(0)).collect();
+    let direct: HashMap<i64, i64> =
+        shown.iter().filter_map(|row| Some((row.int(0)?, blocked_by(row, &waiting)?))).collect();
+    let blockers: Vec<Option<i64>> = shown.iter().map(|row| root(row.int(0)?, &direct)).collect();
     let holders: HashSet<i64> = blockers.iter().copied().flatten().collect();
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
     let mut idle = 0;
-    for (row, blocked_by) in answer.rows.iter().zip(blockers) {
+    for (row, blocked_by) in shown.into_iter().zip(blockers) {
         let Some(id) = row.int(0) else { continue };
         let query = row.text(9).map(cut).filter(|text| !text.is_empty());
         if query.is_some_and(|text| text.starts_with(MARKER)) {
@@ -94,6 +100,25 @@ pub(super) fn sample(
     Ok(())
 }
 
+/// Whether it is somebody's session, or a process that works on tables; the others are counted only.
+fn is_session(row: &Row) -> bool {
+    let kind = row.text(11).unwrap_or_default();
+    matches!(kind, "client backend" | "parallel worker" | "autovacuum worker") || row.text(5) != Some("")
+}
+
+/// Who holds what all others in the way of this one wait for: in a queue each waits for the one before it.
+fn root(pid: i64, direct: &HashMap<i64, i64>) -> Option<i64> {
+    let mut last = *direct.get(&pid)?;
+    // More steps than sessions is a circle, which the server will break.
+    for _ in 0..direct.len() {
+        match direct.get(&last) {
+            Some(next) if *next != pid => last = *next,
+            _ => break,
+        }
+    }
+    Some(last)
+}
+
 /// Of those in the way the first that doesn't wait itself: others are only ahead in the queue.
 fn blocked_by(row: &Row, waiting: &HashSet<i64>) -> Option<i64> {
     let pids = || row.text(12).unwrap_or_default().split(',').filter_map(|pid| pid.parse().ok());
@@ -119,7 +144,8 @@ fn true_state(row: &Row) -> &'static str {
         (state, _) if state.starts_with("idle in transaction") => "idle_in_transaction",
         // Also a worker without a state.
         (_, Some("Lock")) => "lock_wait",
-        ("", Some("Activity")) => "idle",
+        // Its main loop, where it waits for work.
+        (_, Some("Activity")) => "idle",
         _ => "executing",
     }
 }
@@ -129,7 +155,7 @@ mod tests {
     use super::*;
 
     fn row(state: &str, wait: Option<&str>, blockers: Option<&str>) -> Row {
-        let mut values = vec![None; 13];
+        let mut values = vec![None; 16];
         values[5] = Some(state.to_owned());
         values[6] = wait.map(str::to_owned);
         values[12] = blockers.map(str::to_owned);
@@ -146,6 +172,8 @@ mod tests {
             ("idle in transaction", Some("Client"), "idle_in_transaction"),
             ("idle in transaction (aborted)", None, "idle_in_transaction"),
             ("", Some("Activity"), "idle"),
+            // What sends the log to a replica is active whenever it is connected.
+            ("active", Some("Activity"), "idle"),
         ] {
             assert_eq!(true_state(&row(state, wait, None)), expected, "{state} {wait:?}");
         }
@@ -159,6 +187,14 @@ mod tests {
         assert_eq!(of(Some("0,7")), Some(7));
         assert_eq!(of(Some("0")), None);
         assert_eq!(of(None), None);
+    }
+
+    #[test]
+    fn a_queue_has_one_holder() {
+        let direct = HashMap::from([(11, 10), (12, 11), (13, 12), (20, 21), (21, 20)]);
+        assert_eq!([11, 12, 13].map(|pid| root(pid, &direct)), [Some(10); 3]);
+        assert_eq!(root(10, &direct), None);
+        assert_eq!((root(20, &direct), root(21, &direct)), (Some(21), Some(20)), "a deadlock, for a moment");
     }
 
     #[test]

@@ -1,24 +1,32 @@
 //! The server's own counters of statements (`pg_stat_statements`). Its ids are replaced by our digests, so that sessions,
 //! counters and executions meet. Texts are read once for each statement and kept, since they come from a file of the server's.
 //! Their comments are those of the first execution ever: a trace id there is stale and not looked at.
+//!
+//! The server hands out its whole table whoever asks for how little of it: without texts 5,000 entries take it some 9 ms. So all
+//! of it is taken, as seldom as that cost asks for.
 
-use std::collections::{BTreeMap, HashMap};
+mod totals;
 
-use holdup_recording::Batch;
-use holdup_recording::rows::Statement;
-use holdup_sql::{Dialect, digest_of_text, digest_text};
+use std::collections::HashMap;
+use std::time::Instant;
 
+use holdup_recording::rows::Event;
+use holdup_recording::{Batch, Labels};
+use holdup_sql::{Dialect, digest_text};
+
+use self::totals::{Counts, Entry, Totals};
 use super::Read;
-use super::server::{Failure, Server};
+use super::pace::{Pace, Turn};
+use super::probe::Extension;
+use super::server::{Failure, MARKER, Row, Server};
 
-/// Most statements that are read, those with the most time first.
-const STATEMENTS: usize = 500;
-
-/// Most texts that are remembered.
+/// Most texts that are read at once, and that are remembered.
+const TEXTS_AT_ONCE: usize = 5_000;
 const TEXTS: usize = 20_000;
 
-/// Bytes of a text that are read.
+/// Bytes of a text that are read, and of all texts that are read at once: half of what an answer may have.
 const TEXT_BYTES: usize = 65_536;
+const ANSWER_BYTES: usize = 16 << 20;
 
 /// The server's id of a statement -> its digest text; none if it is ours.
 #[derive(Default)]
@@ -27,75 +35,145 @@ pub(super) struct Texts(HashMap<i64, Option<String>>);
 impl Texts {
     /// The digest text of a statement, if it was read.
     pub(super) fn of(&self, query_id: i64) -> Option<&str> {
-        self.0.get(&query_id)?.as_deref()
+        self.known(query_id)?
     }
 
-    /// Reads the texts that are not known yet.
+    /// The same, and of ours that it is none.
+    fn known(&self, query_id: i64) -> Option<Option<&str>> {
+        self.0.get(&query_id).map(Option::as_deref)
+    }
+
+    /// Reads the texts of `ids`, or as many of them as may be read at once.
     fn learn(&mut self, server: &Server, extension: &str, ids: &[i64]) -> Result<(), Failure> {
-        let unknown: Vec<String> = ids.iter().filter(|id| !self.0.contains_key(id)).map(ToString::to_string).collect();
-        if unknown.is_empty() {
+        if ids.is_empty() {
             return Ok(());
         }
-        if self.0.len() + unknown.len() > TEXTS {
+        if self.0.len() + ids.len() > TEXTS {
             self.0.clear();
         }
+        let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let answer = server.rows(&format!(
-            "SELECT DISTINCT ON (queryid) queryid, left(query, {TEXT_BYTES}) FROM {extension}.pg_stat_statements(true) \
-             WHERE queryid IN ({})",
-            unknown.join(",")
+            "SELECT queryid, query FROM (SELECT queryid, query, sum(length(query)) OVER (ORDER BY queryid) AS before FROM \
+             (SELECT DISTINCT ON (queryid) queryid, left(query, {TEXT_BYTES}) AS query FROM {extension}.pg_stat_statements(true) \
+             WHERE queryid = ANY('{{{}}}'::bigint[])) AS holdup_t) AS holdup_s WHERE before <= {ANSWER_BYTES}",
+            ids.join(",")
         ))?;
         for row in &answer.rows {
-            let (Some(id), Some(text)) = (row.int(0), row.text(1)) else { continue };
+            let Some(id) = row.int(0) else { continue };
+            // The server may have lost a text; it will not find it again.
+            let text = row.text(1).unwrap_or(MARKER);
             self.0.insert(id, (!server.is_own(text)).then(|| digest_text(text, Dialect::PostgreSql)));
         }
         Ok(())
     }
 }
 
-/// Counters by digest and database, summed where several of the server's statements are one of ours.
-pub(super) fn digests(
-    server: &Server,
-    extension: &str,
-    has_plan_times: bool,
-    source: &str,
-    texts: &mut Texts,
-    batch: &mut Batch,
-) -> Result<(), Failure> {
-    // Since 1.8 of the extension (PostgreSQL 13) planning is counted apart.
-    let time = if has_plan_times { "total_exec_time + holdup_s.total_plan_time" } else { "total_time" };
-    let mut read = Read::begin(source);
-    let answer = server.rows(&format!(
-        "SELECT holdup_d.datname, holdup_s.queryid, holdup_s.calls, ((holdup_s.{time}) * 1e6)::bigint, holdup_s.rows \
-         FROM {extension}.pg_stat_statements(false) AS holdup_s JOIN pg_database AS holdup_d ON holdup_d.oid = holdup_s.dbid \
-         WHERE holdup_s.queryid IS NOT NULL ORDER BY 4 DESC LIMIT {STATEMENTS}"
-    ))?;
-    read.end();
-    let ids: Vec<i64> = answer.rows.iter().filter_map(|row| row.int(1)).collect();
-    texts.learn(server, extension, &ids)?;
-    let mut totals: BTreeMap<(Option<String>, String), Statement> = BTreeMap::new();
-    for row in &answer.rows {
-        let Some(text) = row.int(1).and_then(|id| texts.of(id)) else { continue };
-        let (database, digest) = (row.text(0).map(str::to_owned), digest_of_text(text));
-        let total = totals.entry((database.clone(), digest.clone())).or_insert_with(|| Statement {
-            observed_at: read.at(),
-            source: source.to_owned(),
-            kind: "digest_total".to_owned(),
-            digest,
-            digest_text: text.to_owned(),
-            database,
-            ..Statement::default()
-        });
-        let number = |index| row.int(index).unwrap_or(0);
-        total.calls += number(2);
-        total.duration_ns = total.duration_ns.saturating_add(number(3));
-        // Of a statement that changes rows these are the changed ones; it sends them only with RETURNING.
-        let changes = ["insert", "update", "delete", "merge"];
-        if changes.iter().any(|word| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word))) {
-            total.rows_affected = total.rows_affected.saturating_add(number(4));
-        } else {
-            total.rows_sent = total.rows_sent.saturating_add(number(4));
+/// What is remembered between reads.
+#[derive(Default)]
+pub(super) struct Statements {
+    pub(super) texts: Texts,
+    totals: Totals,
+    pace: Pace,
+    /// When the server's table was emptied last, in its words.
+    reset_at: Option<String>,
+    names: HashMap<i64, String>,
+}
+
+impl Statements {
+    /// Counters by digest and database of what has changed since the last read, if a read is due.
+    pub(super) fn sample(
+        &mut self,
+        server: &Server,
+        extension: &Extension,
+        turn: &mut Turn,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
+        if !self.pace.is_due(turn) {
+            return Ok(());
         }
+        let begun = Instant::now();
+        let result = self.read(server, extension, source, batch);
+        self.pace.read(turn, begun, &result);
+        result
     }
-    batch.statements.extend(totals.into_values());
-    Ok(())
+
+    /// Forgets what belongs to a connection that is lost: the server may have restarted.
+    pub(super) fn forget(&mut self) {
+        self.totals = Totals::default();
+        self.names.clear();
+    }
+
+    fn read(&mut self, server: &Server, extension: &Extension, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+        self.look_for_reset(server, extension, source, batch)?;
+        let schema = &extension.schema;
+        // Since 1.8 of the extension (PostgreSQL 13) planning is counted apart, since 1.9 (14) statements within others.
+        let time = if extension.minor >= 8 { "total_exec_time + total_plan_time" } else { "total_time" };
+        let level = if extension.minor >= 9 { "toplevel" } else { "''" };
+        let mut read = Read::begin(source);
+        let answer = server.rows(&format!(
+            "SELECT queryid, dbid, userid, {level}, calls, (({time}) * 1e6)::bigint, rows FROM {schema}.pg_stat_statements(false) AS holdup_s \
+             WHERE queryid IS NOT NULL"
+        ))?;
+        read.end();
+        let number = |row: &Row, index| row.int(index).unwrap_or(0);
+        if answer.rows.iter().any(|row| row.int(1).is_some_and(|database| !self.names.contains_key(&database))) {
+            let names = server.rows("SELECT oid, datname FROM pg_database")?;
+            self.names = names.rows.iter().filter_map(|row| Some((row.int(0)?, row.text(1)?.to_owned()))).collect();
+        }
+        let entries: Vec<Entry> = answer
+            .rows
+            .iter()
+            .filter_map(|row| {
+                let database = self.names.get(&row.int(1)?).cloned();
+                let rest = [1, 2, 3].map(|index| row.text(index).unwrap_or_default()).join(" ");
+                let counts = Counts { calls: number(row, 4), duration_ns: number(row, 5), rows: number(row, 6) };
+                // Of a database that is gone nothing can be said.
+                database.is_some().then_some(Entry { key: (row.int(0)?, rest), database, counts })
+            })
+            .collect();
+        let unknown = totals::unknown(&entries, &self.texts, &self.totals, TEXTS_AT_ONCE);
+        self.texts.learn(server, schema, &unknown)?;
+        batch.statements.extend(self.totals.take(&entries, &self.texts, read.at(), source));
+        let entries = entries.len() as f64;
+        batch.samples.push(read.sample("postgresql_stat_statements_entries", Labels::none(), entries));
+        Ok(())
+    }
+
+    /// Whether somebody has emptied the server's table; how often it has pushed entries out for others.
+    fn look_for_reset(
+        &mut self,
+        server: &Server,
+        extension: &Extension,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
+        // The view is of 1.9 (PostgreSQL 14).
+        if extension.minor < 9 {
+            return Ok(());
+        }
+        let mut read = Read::begin(source);
+        let answer =
+            server.rows(&format!("SELECT dealloc, stats_reset FROM {}.pg_stat_statements_info", extension.schema))?;
+        read.end();
+        let Some(row) = answer.rows.first() else { return Ok(()) };
+        if let Some(dealloc) = row.float(0) {
+            batch.samples.push(read.sample("postgresql_stat_statements_dealloc", Labels::none(), dealloc));
+        }
+        let reset_at = row.text(1).map(str::to_owned);
+        if let (Some(before), Some(now)) = (&self.reset_at, &reset_at)
+            && before != now
+        {
+            self.totals = Totals::default();
+            batch.events.push(Event {
+                observed_at: read.at(),
+                source: source.to_owned(),
+                kind: "reset".to_owned(),
+                text: format!("the counters of statements were reset at {now}"),
+                labels: Labels::of([("view", "pg_stat_statements")]),
+            });
+        }
+        self.reset_at = reset_at.or(self.reset_at.take());
+        Ok(())
+    }
 }

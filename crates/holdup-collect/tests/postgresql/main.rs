@@ -1,9 +1,12 @@
-//! The collector against a real PostgreSQL, of any version that is at hand.
+//! The collector against real PostgreSQLs: 13, the system's, and 18.
 
 #![cfg(feature = "postgresql")]
 
+mod catalog;
+mod depth;
 mod server;
 
+use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -11,7 +14,7 @@ use holdup_collect::Collector;
 use holdup_collect::watch::{Options, collector};
 use holdup_recording::{Batch, CoverageState};
 
-use server::Server;
+use server::{Server, Which};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
@@ -41,17 +44,30 @@ fn until(collector: &mut dyn Collector, what: &str, enough: impl Fn(&Batch) -> b
 }
 
 #[test]
-fn a_whole_watch() {
-    let Some(server) = Server::start(&[
+fn a_whole_watch_of_13() {
+    whole(Which::Fetched(13));
+}
+
+#[test]
+fn a_whole_watch_of_the_systems() {
+    whole(Which::System);
+}
+
+#[test]
+fn a_whole_watch_of_18() {
+    whole(Which::Fetched(18));
+}
+
+fn whole(which: Which) {
+    let options = &[
         ("shared_preload_libraries", "pg_stat_statements,auto_explain"),
         ("auto_explain.log_min_duration", "0"),
         ("log_min_duration_statement", "100"),
         ("log_line_prefix", "%m [%p] %q%u@%d/%a "),
         ("track_activity_query_size", "256"),
         ("pg_stat_statements.track_planning", "on"),
-    ]) else {
-        return;
-    };
+    ];
+    let Some(server) = Server::of(which, options) else { return };
     server.run(
         "CREATE EXTENSION pg_stat_statements; CREATE TABLE t (id int PRIMARY KEY, note text); INSERT INTO t VALUES (1, 'a'), (2, 'b');
          CREATE USER watcher PASSWORD 's3cr3t-canary'; GRANT pg_monitor TO watcher; CREATE USER blind PASSWORD 's3cr3t-canary';",
@@ -128,8 +144,14 @@ fn counters(server: &Server, collector: &mut dyn Collector) {
     assert_eq!((row.database.as_deref(), row.trace_id.as_deref(), row.rows_sent), (Some("postgres"), None, 2));
     assert!(row.duration_ns > 0);
     // What it asks itself is left out.
-    let totals = || seen.statements.iter().filter(|row| row.kind == "digest_total");
-    assert!(totals().all(|row| !row.digest_text.contains("pg_stat_activity")), "{:?}", totals().collect::<Vec<_>>());
+    let own = server.run(
+        "SELECT regexp_replace(query, '\\s+', ' ', 'g') FROM pg_stat_statements WHERE userid = 'watcher'::regrole AND query ~ 'SELECT'",
+    );
+    let own: BTreeSet<String> =
+        own.lines().map(|query| holdup_sql::digest(query, holdup_sql::Dialect::PostgreSql)).collect();
+    assert!(own.len() > 20, "{own:?}");
+    let shown = |row: &&holdup_recording::rows::Statement| row.kind == "digest_total" && own.contains(&row.digest);
+    assert!(!seen.statements.iter().any(|row| shown(&row)), "{:?}", seen.statements.iter().find(shown));
     let value = |metric: &str| {
         let of = |row: &&holdup_recording::rows::Sample| {
             row.metric == metric && row.labels.get("database").is_none_or(|name| name == "postgres")

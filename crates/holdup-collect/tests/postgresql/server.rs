@@ -1,5 +1,5 @@
-//! A PostgreSQL of the test's own: its folder, its port; gone with the test. `HOLDUP_POSTGRES_BIN` names the folder of another
-//! version's programs.
+//! A PostgreSQL of the test's own: its folder, its port; gone with the test. The system's, whose folder of programs
+//! `HOLDUP_POSTGRES_BIN` may name, or one of those that `labs/kit/postgresql.sh` fetches.
 
 use std::fs;
 use std::io::Write as _;
@@ -25,6 +25,11 @@ pub struct Server {
 pub struct Running(Child);
 
 impl Running {
+    /// Waits until it has ended, well or not.
+    pub fn stop(self) {
+        let _ = self.0.wait_with_output();
+    }
+
     /// Its output, once it has ended.
     pub fn end(self) -> String {
         let done = self.0.wait_with_output().expect("psql ends");
@@ -47,21 +52,45 @@ fn command(program: &Path) -> Command {
     command
 }
 
-fn programs() -> Option<PathBuf> {
-    let given = std::env::var_os("HOLDUP_POSTGRES_BIN").map(PathBuf::from);
-    let installed = (10..=18).rev().map(|major| PathBuf::from(format!("/usr/lib/postgresql/{major}/bin")));
-    let found = given.into_iter().chain(installed).find(|folder| folder.join("postgres").exists());
-    if found.is_none() {
-        assert!(std::env::var_os("CI").is_none(), "install with: sudo apt-get install postgresql");
-        eprintln!("skipped; install with: sudo apt-get install postgresql");
+/// Which PostgreSQL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Which {
+    /// The system's, of any version.
+    System,
+    /// One of this major version, which is fetched.
+    Fetched(u32),
+}
+
+impl Which {
+    fn programs(self) -> Result<PathBuf, String> {
+        match self {
+            Self::System => {
+                let given = std::env::var_os("HOLDUP_POSTGRES_BIN").map(PathBuf::from);
+                let installed = (10..=18).rev().map(|major| PathBuf::from(format!("/usr/lib/postgresql/{major}/bin")));
+                let found = given.into_iter().chain(installed).find(|folder| folder.join("postgres").exists());
+                found.ok_or_else(|| "install with: sudo apt-get install postgresql".to_owned())
+            }
+            Self::Fetched(major) => {
+                let kit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit/postgresql.sh");
+                let done = Command::new("sh").arg(kit).args(["fetch", &major.to_string()]).output().expect("sh runs");
+                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
+                if done.status.success() { Ok(text(&done.stdout).into()) } else { Err(text(&done.stderr)) }
+            }
+        }
     }
-    found
 }
 
 impl Server {
-    /// One with `settings`; none, with a reason, where it is not installed.
-    pub fn start(settings: &[(&str, &str)]) -> Option<Self> {
-        let programs = programs()?;
+    /// One with `settings`; none, with a reason, where it can't be had.
+    pub fn of(which: Which, settings: &[(&str, &str)]) -> Option<Self> {
+        let programs = match which.programs() {
+            Ok(programs) => programs,
+            Err(why) => {
+                assert!(std::env::var_os("CI").is_none(), "{which:?}: {why}");
+                eprintln!("skipped {which:?}: {why}");
+                return None;
+            }
+        };
         let dir = tempfile::tempdir().expect("a folder");
         if is_root() {
             chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
@@ -130,6 +159,11 @@ impl Server {
     /// The address of `--watch`.
     pub fn address(&self, user: &str, query: &str) -> String {
         format!("postgresql://{user}:s3cr3t-canary@127.0.0.1:{}/postgres?{query}", self.port)
+    }
+
+    /// Its major version.
+    pub fn major(&self) -> u32 {
+        self.run("SHOW server_version_num").parse::<u32>().expect("a number") / 10_000
     }
 
     /// The folder of its socket.

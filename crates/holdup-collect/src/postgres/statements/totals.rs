@@ -1,0 +1,263 @@
+//! The server's counters by its own ids -> rows by our digests. Of several ids that are one digest the counters are added; a row is
+//! written of what has changed, and none is missing where it counts: between two rows of a digest nothing happened, or all of it is
+//! in the second. Pure.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use holdup_recording::rows::Statement;
+use holdup_sql::digest_of_text;
+
+use super::Texts;
+
+/// Most digests that a read writes, those with the most time since the read before. Of the others the growth is in the row
+/// that is written when their turn comes.
+const WRITTEN: usize = 500;
+
+/// The server's key of an entry: its id, database and the rest of what tells entries apart, as one text.
+pub(super) type Key = (i64, String);
+
+/// Our key: database and digest text.
+type Digest = (Option<String>, String);
+
+/// What is counted of a statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) calls: i64,
+    pub(super) duration_ns: i64,
+    pub(super) rows: i64,
+}
+
+impl Counts {
+    fn plus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls.saturating_add(other.calls),
+            duration_ns: self.duration_ns.saturating_add(other.duration_ns),
+            rows: self.rows.saturating_add(other.rows),
+        }
+    }
+
+    fn minus(self, other: Self) -> Self {
+        Self {
+            calls: self.calls - other.calls,
+            duration_ns: self.duration_ns - other.duration_ns,
+            rows: self.rows - other.rows,
+        }
+    }
+}
+
+/// One entry of the server's, as read.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) key: Key,
+    pub(super) database: Option<String>,
+    pub(super) counts: Counts,
+}
+
+/// What is known of one entry.
+struct Member {
+    /// What is not counted of it: what it had before its text was known.
+    base: Counts,
+    last: Counts,
+    /// The number of the read that saw it last.
+    seen: u64,
+}
+
+#[derive(Default)]
+struct Total {
+    /// Of entries that are gone: pushed out of the server's table.
+    gone: Counts,
+    /// At the last read.
+    last: Counts,
+    /// The read whose counts are written last.
+    written: u64,
+}
+
+/// All that is remembered between reads.
+#[derive(Default)]
+pub(super) struct Totals {
+    reads: u64,
+    last_at: i64,
+    members: HashMap<Key, (Digest, Member)>,
+    /// Counters of entries whose texts are not known yet.
+    nameless: HashMap<Key, Counts>,
+    totals: BTreeMap<Digest, Total>,
+}
+
+impl Totals {
+    /// Rows of what has changed since the read before, and of the first read all (each time at most [`WRITTEN`]). `at` is when
+    /// `entries` were read.
+    pub(super) fn take(&mut self, entries: &[Entry], texts: &Texts, at: i64, source: &str) -> Vec<Statement> {
+        self.reads += 1;
+        let reads = self.reads;
+        let mut nameless = HashMap::new();
+        for entry in entries {
+            let Some(text) = texts.known(entry.key.0) else {
+                nameless.insert(entry.key.clone(), entry.counts);
+                continue;
+            };
+            // Ours.
+            let Some(text) = text else { continue };
+            let (digest, member) = self.members.entry(entry.key.clone()).or_insert_with(|| {
+                // One that was there before, and gets its name now, counts from the read before on.
+                let base = self.nameless.get(&entry.key).copied().unwrap_or_default();
+                ((entry.database.clone(), text.to_owned()), Member { base, last: base, seen: 0 })
+            });
+            if entry.counts.calls < member.last.calls {
+                // It was pushed out, and came back.
+                let total = self.totals.entry(digest.clone()).or_default();
+                total.gone = total.gone.plus(member.last.minus(member.base));
+                member.base = Counts::default();
+            }
+            (member.last, member.seen) = (entry.counts, reads);
+        }
+        self.nameless = nameless;
+        let totals = &mut self.totals;
+        self.members.retain(|_, (digest, member)| {
+            if member.seen != reads {
+                let total = totals.entry(digest.clone()).or_default();
+                total.gone = total.gone.plus(member.last.minus(member.base));
+            }
+            member.seen == reads
+        });
+        let rows = self.write(at, source);
+        self.last_at = at;
+        rows
+    }
+
+    fn write(&mut self, at: i64, source: &str) -> Vec<Statement> {
+        let mut sums: BTreeMap<&Digest, Counts> = BTreeMap::new();
+        for (digest, member) in self.members.values() {
+            let sum = sums.entry(digest).or_default();
+            *sum = sum.plus(member.last.minus(member.base));
+        }
+        let mut changed: Vec<(Digest, Counts, Counts)> = Vec::new();
+        for (digest, sum) in sums {
+            let total = self.totals.entry(digest.clone()).or_default();
+            let now = sum.plus(total.gone);
+            if now != total.last || total.written == 0 && self.reads == 1 {
+                changed.push((digest.clone(), total.last, now));
+            }
+            total.last = now;
+        }
+        changed.sort_by_key(|(_, before, now)| std::cmp::Reverse(now.duration_ns - before.duration_ns));
+        changed.truncate(WRITTEN);
+        let mut rows = Vec::new();
+        for (digest, before, now) in changed {
+            let total = self.totals.entry(digest.clone()).or_default();
+            // So that what it grew by now is not spread over the time in which nothing was written.
+            if total.written + 1 != self.reads && self.reads > 1 && before != Counts::default() {
+                rows.push(row(&digest, before, self.last_at, source));
+            }
+            total.written = self.reads;
+            rows.push(row(&digest, now, at, source));
+        }
+        rows
+    }
+}
+
+fn row((database, text): &Digest, counts: Counts, at: i64, source: &str) -> Statement {
+    // Of a statement that changes rows these are the changed ones; it sends them only with RETURNING.
+    let changes = ["insert", "update", "delete", "merge"]
+        .iter()
+        .any(|word| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word)));
+    Statement {
+        observed_at: at,
+        source: source.to_owned(),
+        kind: "digest_total".to_owned(),
+        digest: digest_of_text(text),
+        digest_text: text.clone(),
+        database: database.clone(),
+        calls: counts.calls,
+        duration_ns: counts.duration_ns,
+        rows_affected: if changes { counts.rows } else { 0 },
+        rows_sent: if changes { 0 } else { counts.rows },
+        ..Statement::default()
+    }
+}
+
+/// Ids of entries whose texts are not known, those that changed since the read before first, then those with the most time.
+pub(super) fn unknown(entries: &[Entry], texts: &Texts, before: &Totals, most: usize) -> Vec<i64> {
+    let mut found: Vec<(bool, i64, i64)> = entries
+        .iter()
+        .filter(|entry| texts.known(entry.key.0).is_none())
+        .map(|entry| {
+            let is_new = before.nameless.get(&entry.key) != Some(&entry.counts);
+            (is_new, entry.counts.duration_ns, entry.key.0)
+        })
+        .collect();
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    let mut once = HashSet::new();
+    found.into_iter().map(|(.., id)| id).filter(|id| once.insert(*id)).take(most).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(known: &[(i64, &str)]) -> Texts {
+        Texts(known.iter().map(|(id, text)| (*id, Some((*text).to_owned()))).collect())
+    }
+
+    fn entry(id: i64, calls: i64) -> Entry {
+        let counts = Counts { calls, duration_ns: calls * 1000, rows: calls };
+        Entry { key: (id, "10".to_owned()), database: Some("shop".to_owned()), counts }
+    }
+
+    /// Digest text, time and calls of what a read writes.
+    fn take(totals: &mut Totals, texts: &Texts, at: i64, entries: &[Entry]) -> Vec<(String, i64, i64)> {
+        let rows = totals.take(entries, texts, at, "postgresql://h:1");
+        rows.into_iter().map(|row| (row.digest_text, row.observed_at, row.calls)).collect()
+    }
+
+    fn of(text: &str, at: i64, calls: i64) -> (String, i64, i64) {
+        (text.to_owned(), at, calls)
+    }
+
+    #[test]
+    fn what_did_not_change_is_not_written_and_nothing_is_missing() {
+        let (mut totals, texts) = (Totals::default(), texts(&[(1, "a"), (2, "b")]));
+        assert_eq!(take(&mut totals, &texts, 1, &[entry(1, 5), entry(2, 7)]).len(), 2, "the first read has all");
+        assert_eq!(take(&mut totals, &texts, 2, &[entry(1, 6), entry(2, 7)]), [of("a", 2, 6)]);
+        assert_eq!(take(&mut totals, &texts, 3, &[entry(1, 6), entry(2, 7)]), []);
+        let later = take(&mut totals, &texts, 4, &[entry(1, 6), entry(2, 9)]);
+        assert_eq!(later, [of("b", 3, 7), of("b", 4, 9)], "what it had at the read before, then what it has");
+    }
+
+    #[test]
+    fn entries_of_one_digest_are_added_also_when_one_is_gone_or_comes_back() {
+        let (mut totals, texts) = (Totals::default(), texts(&[(1, "a"), (2, "a")]));
+        assert_eq!(take(&mut totals, &texts, 1, &[entry(1, 5), entry(2, 7)]), [of("a", 1, 12)]);
+        assert_eq!(take(&mut totals, &texts, 2, &[entry(1, 6)]), [of("a", 2, 13)], "pushed out of the server's table");
+        assert_eq!(take(&mut totals, &texts, 3, &[entry(1, 6), entry(2, 1)]), [of("a", 3, 14)], "and back");
+        assert_eq!(
+            take(&mut totals, &texts, 4, &[entry(1, 2), entry(2, 1)]),
+            [of("a", 4, 16)],
+            "both between two reads"
+        );
+    }
+
+    #[test]
+    fn a_text_that_is_known_later_is_no_growth() {
+        let mut totals = Totals::default();
+        let few = texts(&[(1, "a")]);
+        assert_eq!(take(&mut totals, &few, 1, &[entry(1, 5), entry(2, 100)]), [of("a", 1, 5)]);
+        assert_eq!(unknown(&[entry(1, 5), entry(2, 100), entry(3, 1)], &few, &totals, 9), [3, 2]);
+        let all = texts(&[(1, "a"), (2, "a")]);
+        assert_eq!(take(&mut totals, &all, 2, &[entry(1, 5), entry(2, 103)]), [of("a", 2, 8)]);
+        assert_eq!(unknown(&[entry(1, 5), entry(2, 103)], &all, &totals, 9), [0; 0]);
+    }
+
+    #[test]
+    fn the_most_time_is_written_first_and_the_rest_later() {
+        let ids: Vec<i64> = (1..=WRITTEN as i64 + 2).collect();
+        let names: Vec<String> = ids.iter().map(|id| format!("s{id}")).collect();
+        let texts = Texts(ids.iter().zip(&names).map(|(id, name)| (*id, Some(name.clone()))).collect());
+        let mut totals = Totals::default();
+        let all: Vec<Entry> = ids.iter().map(|id| entry(*id, *id)).collect();
+        let first = take(&mut totals, &texts, 1, &all);
+        assert!(first.len() == WRITTEN && !first.contains(&of("s1", 1, 1)));
+        let mut later = all.clone();
+        later[0] = entry(1, 4);
+        assert_eq!(take(&mut totals, &texts, 2, &later), [of("s1", 1, 1), of("s1", 2, 4)]);
+    }
+}

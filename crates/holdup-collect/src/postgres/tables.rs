@@ -1,0 +1,246 @@
+//! Tables, TOAST tables and indexes: of the connected database, the only one whose the server shows, and of its tables only those
+//! that matter. Which ones is found out now and then, for that takes a walk through the catalog; in between what is read is
+//! found by its id through the catalogs' indexes, as a test makes sure.
+
+mod choice;
+mod free;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::{Duration, Instant};
+
+use holdup_recording::{Batch, Labels};
+
+use self::choice::{Counts, Listed};
+use super::Read;
+use super::counters::put;
+use super::pace::{Pace, Turn};
+use super::server::{Failure, Row, Server};
+
+/// Shortest pause between two walks through the catalog, and between two looks at sizes and ages.
+const SLOW: Duration = Duration::from_secs(10);
+
+/// So many tables are read with every sample; more of them every so often.
+const FEW: usize = 30;
+
+/// See [`FEW`].
+const SPARSE: Duration = Duration::from_secs(5);
+
+/// Most tables that are listed: a server with more has named what it is about by then.
+const LISTED: usize = 100_000;
+
+/// Most indexes that are read, the largest first.
+const INDEXES: usize = 400;
+
+/// What is remembered between reads.
+pub(super) struct Tables {
+    list: Pace,
+    facts: Pace,
+    indexes: Pace,
+    counters: Pace,
+    before: HashMap<i64, Counts>,
+    chosen: BTreeSet<i64>,
+    names: BTreeMap<i64, Labels>,
+}
+
+impl Default for Tables {
+    fn default() -> Self {
+        Self {
+            list: Pace::at_least(SLOW),
+            facts: Pace::at_least(SLOW),
+            indexes: Pace::at_least(SPARSE),
+            counters: Pace::default(),
+            before: HashMap::new(),
+            chosen: BTreeSet::new(),
+            names: BTreeMap::new(),
+        }
+    }
+}
+
+/// Those that somebody holds so that not even reading is let in. Their size would have to be waited for.
+const HELD: &str = "ARRAY(SELECT relation FROM pg_locks WHERE mode = 'AccessExclusiveLock' AND relation IS NOT NULL)";
+
+impl Tables {
+    /// What is due.
+    pub(super) fn sample(
+        &mut self,
+        server: &Server,
+        database: &str,
+        turn: &mut Turn,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
+        if self.list.is_due(turn) {
+            let begun = Instant::now();
+            let result = self.list(server);
+            self.list.read(turn, begun, &result);
+            result?;
+        }
+        if self.chosen.is_empty() {
+            return Ok(());
+        }
+        if self.facts.is_due(turn) {
+            let begun = Instant::now();
+            let result = self.facts(server, database, source, batch);
+            self.facts.read(turn, begun, &result);
+            result?;
+        }
+        if self.counters.is_due(turn) && !self.names.is_empty() {
+            let begun = Instant::now();
+            let result = self.counters(server, source, batch);
+            self.counters.read(turn, begun, &result);
+            self.counters.slow_down(if self.names.len() > FEW { SPARSE } else { Duration::ZERO });
+            result?;
+        }
+        if self.indexes.is_due(turn) && !self.names.is_empty() {
+            let begun = Instant::now();
+            let result = self.indexes(server, source, batch);
+            self.indexes.read(turn, begun, &result);
+            result?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what belongs to a connection that is lost: the server may be another by now.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
+    }
+
+    /// The walk through the catalog: which tables matter.
+    fn list(&mut self, server: &Server) -> Result<(), Failure> {
+        // Those with neither traffic nor size are not sent. The catalog's own are left out: reading it would choose them.
+        let answer = server.rows(&format!(
+            "SELECT oid, reltoastrelid, relpages, writes, reads, dead FROM (SELECT oid, reltoastrelid, relpages, \
+             pg_stat_get_tuples_inserted(oid) + pg_stat_get_tuples_updated(oid) + pg_stat_get_tuples_deleted(oid) AS writes, \
+             pg_stat_get_tuples_returned(oid) + pg_stat_get_tuples_fetched(oid) AS reads, pg_stat_get_dead_tuples(oid) AS dead \
+             FROM pg_class WHERE relkind IN ('r', 'm', 't') AND relpersistence <> 't' AND oid >= 16384 OFFSET 0) AS holdup_c \
+             WHERE relpages > 0 OR writes > 0 OR reads > 0 LIMIT {LISTED}"
+        ))?;
+        let number = |row: &Row, index| row.int(index).unwrap_or(0);
+        let listed: Vec<Listed> = answer
+            .rows
+            .iter()
+            .map(|row| Listed {
+                id: number(row, 0),
+                toast: Some(number(row, 1)).filter(|id| *id != 0),
+                pages: number(row, 2),
+                counts: Counts { writes: number(row, 3), reads: number(row, 4) },
+                dead: number(row, 5),
+            })
+            .collect();
+        let chosen = choice::choose(&listed, &self.before, &self.chosen);
+        if chosen != self.chosen {
+            self.facts.at_once();
+            self.indexes.at_once();
+        }
+        self.chosen = chosen;
+        self.before = listed.into_iter().map(|table| (table.id, table.counts)).collect();
+        Ok(())
+    }
+
+    /// Names, sizes, ages and what is free in them.
+    fn facts(&mut self, server: &Server, database: &str, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+        let mut read = Read::begin(source);
+        let ids = ids(self.chosen.iter());
+        let answer = server.rows(&format!(
+            "SELECT holdup_c.oid, holdup_n.nspname || '.' || holdup_c.relname, holdup_m.nspname || '.' || holdup_o.relname, \
+             CASE WHEN holdup_c.oid <> ALL({HELD}) THEN pg_relation_size(holdup_c.oid) END, \
+             holdup_c.relpages::bigint * current_setting('block_size')::int, holdup_c.reltuples, age(holdup_c.relfrozenxid), \
+             mxid_age(holdup_c.relminmxid), (SELECT count(*) FROM pg_index WHERE indrelid = holdup_c.oid), \
+             pg_stat_get_live_tuples(holdup_c.oid), pg_stat_get_dead_tuples(holdup_c.oid), \
+             (SELECT CASE WHEN count(*) >= holdup_c.relnatts THEN sum((1 - null_frac) * avg_width) END FROM pg_stats \
+             WHERE schemaname = holdup_n.nspname AND tablename = holdup_c.relname AND NOT inherited), \
+             array_to_string(holdup_c.reloptions, ','), current_setting('block_size') FROM pg_class AS holdup_c \
+             JOIN pg_namespace AS holdup_n ON holdup_n.oid = holdup_c.relnamespace LEFT JOIN pg_class AS holdup_o \
+             ON holdup_c.relkind = 't' AND holdup_o.oid = substring(holdup_c.relname FROM '^pg_toast_([0-9]+)$')::oid \
+             LEFT JOIN pg_namespace AS holdup_m ON holdup_m.oid = holdup_o.relnamespace WHERE holdup_c.oid = ANY('{ids}'::oid[])"
+        ))?;
+        read.end();
+        self.names.clear();
+        for row in &answer.rows {
+            let (Some(id), Some(table)) = (row.int(0), row.text(1)) else { continue };
+            let mut labels = Labels::of([("database", database), ("table", table)]);
+            if let Some(owner) = row.text(2) {
+                labels = labels.with("toast_of", owner);
+            }
+            let mut put = |metric: &str, labels: &Labels, value: Option<f64>| {
+                if let Some(value) = value {
+                    batch.samples.push(read.sample(&format!("postgresql_table_{metric}"), labels.clone(), value));
+                }
+            };
+            let size = row.float(3).or(row.float(4));
+            put("size_bytes", &labels, size);
+            // 14 and later say -1 of what was never counted, earlier ones 0.
+            put("rows", &labels, row.float(5).filter(|rows| *rows > 0.0 || size == Some(0.0)));
+            put("frozen_age_transactions", &labels, row.float(6).filter(|age| *age < 2_147_483_647.0));
+            put("multixact_age", &labels, row.float(7).filter(|age| *age < 2_147_483_647.0));
+            put("indexes", &labels, row.float(8));
+            if let Some((estimate, bytes)) = free::estimate(&free::Known {
+                is_toast: row.text(2).is_some(),
+                size_bytes: size.unwrap_or(0.0),
+                live: row.float(9).filter(|live| *live > 0.0).or(row.float(5)).unwrap_or(0.0),
+                dead: row.float(10).unwrap_or(0.0),
+                width_bytes: row.float(11),
+                options: row.text(12).unwrap_or_default(),
+                block_bytes: row.float(13).unwrap_or(8192.0),
+            }) {
+                put("free_bytes", &labels.clone().with("estimate", estimate), Some(bytes));
+            }
+            self.names.insert(id, labels);
+        }
+        Ok(())
+    }
+
+    /// What the server counts of each.
+    fn counters(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+        let ids = ids(self.names.keys());
+        for (view, name) in [("pg_stat_all_tables", "stat_tables"), ("pg_statio_all_tables", "statio_tables")] {
+            let mut read = Read::begin(source);
+            let answer = server.rows(&format!("SELECT * FROM {view} WHERE relid = ANY('{ids}'::oid[])"))?;
+            read.end();
+            let id = answer.columns.iter().position(|column| column == "relid");
+            let of_row = |row: &Row| id.and_then(|id| self.names.get(&row.int(id)?)).cloned().unwrap_or_default();
+            put(&answer, name, &[], &read, batch, of_row);
+        }
+        Ok(())
+    }
+
+    /// Indexes of the tables, but for those of TOAST tables, of which there is one each.
+    fn indexes(&self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+        let ids = ids(self.names.iter().filter(|(_, labels)| labels.get("toast_of").is_none()).map(|(id, _)| id));
+        let mut read = Read::begin(source);
+        let answer = server.rows(&format!(
+            "SELECT indrelid, relname, indisunique OR indisprimary OR indisexclusion OR indisreplident, \
+             pg_stat_get_numscans(indexrelid) AS idx_scan, pg_stat_get_tuples_returned(indexrelid) AS idx_tup_read, \
+             pg_stat_get_tuples_fetched(indexrelid) AS idx_tup_fetch, \
+             CASE WHEN indexrelid <> ALL({HELD}) AND indrelid <> ALL({HELD}) THEN pg_relation_size(indexrelid) END \
+             FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid \
+             WHERE indrelid = ANY('{ids}'::oid[]) AND relkind = 'i' ORDER BY relpages DESC LIMIT {INDEXES}"
+        ))?;
+        read.end();
+        for row in &answer.rows {
+            let (Some(table), Some(index)) = (row.int(0).and_then(|id| self.names.get(&id)), row.text(1)) else {
+                continue;
+            };
+            let mut labels = table.clone().with("index", index);
+            if row.text(2) == Some("t") {
+                labels = labels.with("unique", "1");
+            }
+            for (place, metric) in [
+                (3, "stat_indexes_idx_scan"),
+                (4, "stat_indexes_idx_tup_read"),
+                (5, "stat_indexes_idx_tup_fetch"),
+                (6, "index_size_bytes"),
+            ] {
+                if let Some(value) = row.float(place) {
+                    batch.samples.push(read.sample(&format!("postgresql_{metric}"), labels.clone(), value));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `{1,2}`
+fn ids<'a>(ids: impl Iterator<Item = &'a i64>) -> String {
+    format!("{{{}}}", ids.map(ToString::to_string).collect::<Vec<_>>().join(","))
+}
