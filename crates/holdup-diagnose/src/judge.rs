@@ -177,6 +177,7 @@ impl Judged {
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
             episode: complaint.map(|c| span(c.slow, start)),
             episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
+            debt: links::debt(case),
             chain: links::of(case, &findings),
             findings,
             cleared: self.cleared,

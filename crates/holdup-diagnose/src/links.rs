@@ -1,12 +1,13 @@
-//! The answer's outline as data: episodes, where there are several, and the chain of causes: contributors, the root, and what follows from it, each with what would be so if it were absent.
+//! The answer's outline as data: episodes, where there are several, what is still to be worked off, and the chain of causes: contributors, the root, and what follows from it, each with what would be so if it were absent.
 //! That is what tells them apart: without the root the delay is gone; without a contributor less is asked for, and the
 //! same limit may bind or not; without a symptom nothing changes, as it is a consequence.
 
 use crate::case::Case;
-use crate::rules::{self, ms};
+use crate::rules::{self, ms, thousands};
 use crate::signals::client::Second;
+use crate::signals::debt::TableDebt;
 use crate::signals::{Complaint, Distribution, Window};
-use crate::verdict::{ChainLink, EpisodeReport, Finding, Role, round};
+use crate::verdict::{ChainLink, DebtReport, EpisodeReport, Finding, Role, TableDebtReport, round};
 
 /// Every degraded stretch as data, where there are several.
 pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
@@ -26,6 +27,39 @@ pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
     };
     let several = complaint.episodes.iter().filter(|_| complaint.episodes.len() > 1);
     several.map(report).collect()
+}
+
+/// What a database still has to work off at the end; none if nothing.
+pub fn debt(case: &Case<'_>) -> Option<DebtReport> {
+    let debt = case.view(case.whole()).debt();
+    let first = debt.tables.first()?;
+    let whole = |value: f64| value.round();
+    let name = match &first.toast_of {
+        Some(owner) => format!("{} (TOAST of {owner})", first.table),
+        None => first.table.clone(),
+    };
+    let work = if first.under_way { "vacuum is at work on" } else { "vacuum has yet to come to" };
+    let takes = debt.seconds().map_or_else(String::new, |s| format!(", for some {} s more at its pace", thousands(s)));
+    let checkpoint = if debt.checkpoint { "; a checkpoint is writing as well" } else { "" };
+    let text = format!(
+        "{work} {name} with {} dead rows, made before or at {} a second now{takes}{checkpoint}: what a fix does shows when that is worked off",
+        thousands(first.dead),
+        thousands(first.made_per_second)
+    );
+    let of = |t: &TableDebt| TableDebtReport {
+        table: t.table.clone(),
+        toast_of: t.toast_of.clone(),
+        dead_rows: whole(t.dead),
+        fires_at_rows: whole(t.fires_at),
+        made_per_second: round(t.made_per_second, 1),
+        under_way: t.under_way,
+    };
+    Some(DebtReport {
+        text,
+        tables: debt.tables.iter().map(of).collect(),
+        checkpoint: debt.checkpoint,
+        seconds: debt.seconds().map(whole),
+    })
 }
 
 /// What a chain ends in.

@@ -1,12 +1,15 @@
 //! The answer as data: what the terminal, the report and `--json` show (`docs/schema/verdict.schema.json`).
 //! How it comes about is `judge`'s.
 
+mod outline;
+
 use holdup_recording::manifest::{Coverage, CoverageState};
 use holdup_recording::objective::Stretch;
 pub use holdup_recording::objective::{State, Unit};
 use holdup_recording::{Labels, Manifest, Recording};
 use serde::{Deserialize, Serialize};
 
+pub use self::outline::{ChainLink, DebtReport, EpisodeReport, TableDebtReport};
 pub use crate::accounts::report::{AccountsReport, RequestReport, WaitReport};
 use crate::ledger::LedgerRow;
 pub use crate::load::{
@@ -33,6 +36,9 @@ pub struct Diagnosis {
     /// All degraded stretches, where there are several: causes are looked for in the worst, which is `episode`.
     #[serde(default)]
     pub episodes: Vec<EpisodeReport>,
+    /// What a database still has to work off at the end, which a verification has to wait for; none if nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub debt: Option<DebtReport>,
     /// How the causes that were found hang together, contributors first, then the root, then what follows; empty if there is
     /// no more than one.
     #[serde(default)]
@@ -117,36 +123,6 @@ pub enum Role {
     Symptom,
     /// What will bind next once the root is fixed.
     Next,
-}
-
-/// A degraded stretch beside what was calm.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct EpisodeReport {
-    /// Start, seconds from the start of the recording.
-    pub from_s: f64,
-    /// End.
-    pub to_s: f64,
-    /// Requests that were due in it.
-    pub requests: u64,
-    /// Their mean response time, milliseconds.
-    pub response_ms: f64,
-    /// The same of the calm stretch; 0 without one.
-    pub calm_ms: f64,
-    /// Whether it is the one that causes are looked for in.
-    pub judged: bool,
-}
-
-/// A cause in the chain of causes.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChainLink {
-    /// Slug.
-    pub cause: String,
-    /// Its part.
-    pub role: Role,
-    /// What it leads to: another cause of the chain, or `latency`.
-    pub leads_to: String,
-    /// What would be so if it were absent.
-    pub without: String,
 }
 
 /// A pointer into the recording with what it says.

@@ -83,6 +83,9 @@ pub fn verdict(d: &Diagnosis) -> String {
         wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
     }
     kernel::episodes(&mut out, d);
+    if let Some(debt) = &d.debt {
+        wrap(&mut out, "", &format!("Not settled yet: {}.", debt.text));
+    }
     if let (Some(disturbed), true) = (&d.load.disturbed, d.verdict != Answer::Undecided) {
         wrap(&mut out, "", &format!("But {disturbed}; what was measured then is not the service's."));
     }

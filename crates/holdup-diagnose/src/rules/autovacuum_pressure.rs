@@ -122,7 +122,7 @@ fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evide
         thousands(table.dead_per_second()),
         table.name(),
         percent(share),
-        thousands(vacuum_advice::Fires::set(view, table).at(table.live.unwrap_or(0.0)))
+        thousands(vacuum_advice::fires_at(view, table))
     );
     view.table_evidence(table, "n_dead_tup", format!("{}/s", thousands(table.dead_per_second())), "", text)
 }

@@ -47,6 +47,7 @@ use crate::case::Case;
 use crate::signals::Missing;
 use crate::verdict::{Evidence, Fix, Role};
 pub(crate) use chain::{is_outside, link};
+pub(crate) use vacuum_advice::fires_at as vacuum_fires_at;
 pub(crate) use volume_demand::without;
 
 /// Every rule, in the order in which a request meets the resource.

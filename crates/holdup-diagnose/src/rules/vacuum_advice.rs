@@ -78,6 +78,11 @@ impl Fires {
     }
 }
 
+/// Dead rows at which a run begins by what is set for `table`.
+pub(crate) fn fires_at(view: &View<'_>, table: &TableWrites) -> f64 {
+    Fires::set(view, table).at(table.live.unwrap_or(0.0))
+}
+
 /// `at 10,050 dead rows, every 40 s`.
 fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
     let at = fires.at(live);

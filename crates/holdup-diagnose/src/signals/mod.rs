@@ -4,6 +4,7 @@ pub mod blockers;
 pub mod client;
 pub mod complaint;
 pub mod database;
+pub mod debt;
 pub mod disk_waits;
 pub mod disks;
 pub mod distribution;
