@@ -70,6 +70,11 @@ impl<'a> Lexer<'a> {
         Self { sql, at: 0, dialect, last: None, after_operand: false, in_executable_comment: false }
     }
 
+    /// Bytes before what is read next.
+    pub(crate) fn position(&self) -> usize {
+        self.at
+    }
+
     fn byte(&self, ahead: usize) -> u8 {
         // 0 stands for the end: no token begins with it and none goes on through it.
         self.sql.get(self.at + ahead).copied().unwrap_or(0)

@@ -8,10 +8,12 @@
 mod dialect;
 mod digest;
 mod lexer;
+mod redact;
 mod trace;
 mod words;
 
 pub use dialect::Dialect;
 pub use digest::{digest, digest_of_text, digest_text};
 pub use lexer::{Key, Lexer, Token, TokenKind, key};
+pub use redact::redact;
 pub use trace::trace_id;

@@ -1,0 +1,234 @@
+//! Names of what is logged of an execution beside the statement, and what kind of value each has. Servers add some with
+//! every release: what isn't known here is judged by its value and goes through, too.
+
+use std::collections::HashMap;
+
+/// What values an attribute has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    /// Decimal seconds in the log, microseconds here.
+    Time,
+    /// A whole number.
+    Number,
+    /// `Yes` or `No`.
+    Flag,
+    /// Says who, where or which: not counted here.
+    Text,
+    /// Nobody told: what looks like a whole number is one, `Yes` and `No` are flags, all else is passed over.
+    Unknown,
+}
+
+/// Number of `Query_time` in every [`Attributes`].
+pub const QUERY_TIME: u16 = 0;
+/// Number of `Lock_time`.
+pub const LOCK_TIME: u16 = 1;
+/// Number of `Rows_sent`.
+pub const ROWS_SENT: u16 = 2;
+/// Number of `Rows_examined`.
+pub const ROWS_EXAMINED: u16 = 3;
+/// Number of `Schema`, which is text.
+pub const SCHEMA: u16 = 4;
+/// Number of `Parse_time`, ours for PostgreSQL's.
+pub const PARSE_TIME: u16 = 5;
+/// Number of `Bind_time`, ours for PostgreSQL's.
+pub const BIND_TIME: u16 = 6;
+/// Number of `Errors`: executions that ended in one.
+pub const ERRORS: u16 = 7;
+/// Number of `Last_errno`.
+pub const LAST_ERRNO: u16 = 8;
+/// Number of `Errno`, as MySQL calls it.
+pub const ERRNO: u16 = 9;
+
+/// What is known, in the order of the numbers above and then in that of reports.
+const KNOWN: &[(&str, Unit)] = &[
+    ("Query_time", Unit::Time),
+    ("Lock_time", Unit::Time),
+    ("Rows_sent", Unit::Number),
+    ("Rows_examined", Unit::Number),
+    ("Schema", Unit::Text),
+    ("Parse_time", Unit::Time),
+    ("Bind_time", Unit::Time),
+    ("Errors", Unit::Number),
+    ("Last_errno", Unit::Text),
+    ("Errno", Unit::Text),
+    ("Rows_affected", Unit::Number),
+    ("Rows_read", Unit::Number),
+    ("Bytes_sent", Unit::Number),
+    ("Bytes_received", Unit::Number),
+    ("Tmp_tables", Unit::Number),
+    ("Tmp_disk_tables", Unit::Number),
+    ("Tmp_table_sizes", Unit::Number),
+    ("Merge_passes", Unit::Number),
+    ("InnoDB_IO_r_ops", Unit::Number),
+    ("InnoDB_IO_r_bytes", Unit::Number),
+    ("InnoDB_IO_r_wait", Unit::Time),
+    ("InnoDB_rec_lock_wait", Unit::Time),
+    ("InnoDB_queue_wait", Unit::Time),
+    ("InnoDB_pages_distinct", Unit::Number),
+    ("QC_Hit", Unit::Flag),
+    ("QC_hit", Unit::Flag),
+    ("Full_scan", Unit::Flag),
+    ("Full_join", Unit::Flag),
+    ("Tmp_table", Unit::Flag),
+    ("Tmp_table_on_disk", Unit::Flag),
+    ("Filesort", Unit::Flag),
+    ("Filesort_on_disk", Unit::Flag),
+    ("Priority_queue", Unit::Flag),
+    ("Id", Unit::Text),
+    ("Thread_id", Unit::Text),
+    ("Thread_Id", Unit::Text),
+    ("InnoDB_trx_id", Unit::Text),
+    ("Killed", Unit::Text),
+    ("Start", Unit::Text),
+    ("End", Unit::Text),
+    ("Stored_routine", Unit::Text),
+    ("Log_slow_rate_type", Unit::Text),
+    ("Log_slow_rate_limit", Unit::Text),
+    ("Profile_total", Unit::Time),
+    ("Profile_total_cpu", Unit::Time),
+];
+
+/// Attributes of which no more are told apart: no server has as many.
+const MOST: usize = 512;
+
+/// An attribute.
+#[derive(Clone, Debug)]
+pub struct Attribute {
+    /// Its name as logged.
+    pub name: String,
+    /// Its values.
+    pub unit: Unit,
+}
+
+/// The attributes of a log, by number.
+#[derive(Clone, Debug)]
+pub struct Attributes {
+    all: Vec<Attribute>,
+    by_name: HashMap<Vec<u8>, u16>,
+}
+
+impl Default for Attributes {
+    fn default() -> Self {
+        let mut attributes = Self { all: Vec::new(), by_name: HashMap::new() };
+        for (name, unit) in KNOWN {
+            attributes.insert(name, *unit);
+        }
+        attributes
+    }
+}
+
+impl Attributes {
+    fn insert(&mut self, name: &str, unit: Unit) -> u16 {
+        let number = u16::try_from(self.all.len()).unwrap_or(u16::MAX);
+        self.all.push(Attribute { name: name.to_owned(), unit });
+        self.by_name.insert(name.as_bytes().to_vec(), number);
+        number
+    }
+
+    /// Number of the attribute with this name, a new one if need be. `None` if there are too many.
+    pub fn number(&mut self, name: &[u8]) -> Option<u16> {
+        if let Some(number) = self.by_name.get(name) {
+            return Some(*number);
+        }
+        if self.all.len() >= MOST {
+            return None;
+        }
+        let name = std::str::from_utf8(name).ok()?;
+        let is_time = ["_time", "_wait"].iter().any(|end| name.ends_with(end));
+        Some(self.insert(name, if is_time { Unit::Time } else { Unit::Unknown }))
+    }
+
+    /// The attribute with this number.
+    pub fn get(&self, number: u16) -> Option<&Attribute> {
+        self.all.get(usize::from(number))
+    }
+
+    /// All, by number.
+    pub fn all(&self) -> &[Attribute] {
+        &self.all
+    }
+}
+
+/// Decimal seconds as microseconds; `None` if it is no such number. Further digits are rounded off.
+pub fn seconds(text: &[u8]) -> Option<u64> {
+    let (mut value, mut at) = (0_u64, 0);
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        value = value.checked_mul(10)?.checked_add(u64::from(digit))?;
+        at += 1;
+    }
+    value = value.checked_mul(1_000_000)?;
+    if at == text.len() {
+        return (at > 0).then_some(value);
+    }
+    let fraction = text.get(at..)?.strip_prefix(b".").filter(|_| at > 0)?;
+    let mut scale = 100_000;
+    for (place, byte) in fraction.iter().enumerate() {
+        let digit = u64::from(byte.wrapping_sub(b'0'));
+        if digit > 9 {
+            return None;
+        }
+        if place == 6 {
+            value = value.checked_add(u64::from(digit >= 5))?;
+        }
+        value = value.checked_add(digit * scale)?;
+        scale /= 10;
+    }
+    Some(value)
+}
+
+/// A whole number.
+pub fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0_u64, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 { None } else { value.checked_mul(10)?.checked_add(u64::from(digit)) }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_exactly() {
+        for (text, expected) in [
+            ("0.000096", Some(96)),
+            ("12", Some(12_000_000)),
+            ("1.5", Some(1_500_000)),
+            ("0.0000005", Some(1)),
+            ("3.", Some(3_000_000)),
+            ("", None),
+            (".", None),
+            ("1x", None),
+            ("1.2x", None),
+            ("18446744073709551616", None),
+            ("18446744073709551615", None),
+        ] {
+            assert_eq!(seconds(text.as_bytes()), expected, "{text}");
+        }
+        assert_eq!(
+            [number(b"17"), number(b""), number(b"-1"), number(b"18446744073709551616")],
+            [Some(17), None, None, None]
+        );
+    }
+
+    #[test]
+    fn the_numbers_of_constants_are_theirs() {
+        let mut attributes = Attributes::default();
+        for (name, number) in [
+            ("Query_time", QUERY_TIME),
+            ("Schema", SCHEMA),
+            ("Errors", ERRORS),
+            ("Errno", ERRNO),
+            ("Bind_time", BIND_TIME),
+        ] {
+            assert_eq!(attributes.number(name.as_bytes()), Some(number));
+        }
+        let new = attributes.number(b"Some_wait").unwrap();
+        assert_eq!(attributes.get(new).unwrap().unit, Unit::Time);
+        assert_eq!(attributes.number(b"Some_wait"), Some(new));
+        assert_eq!(attributes.number(b"\xff"), None);
+    }
+}

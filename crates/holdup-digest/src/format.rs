@@ -1,0 +1,106 @@
+//! The kinds of logs, how each is told by its first lines, and which reader each has. A new kind is a variant here, a line
+//! in each of the matches, and a file.
+
+use holdup_sql::Dialect;
+
+use crate::block::{Block, Context, Cut};
+use crate::slow_log::{self, SlowLog};
+use crate::tally::Tally;
+
+/// A kind of log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Slow query log of MySQL, MariaDB, Percona Server.
+    SlowLog,
+}
+
+impl Format {
+    /// All, with the names that `--type` takes.
+    pub const ALL: [(&'static str, Self); 1] = [("slowlog", Self::SlowLog)];
+
+    /// The names, for messages.
+    pub fn names() -> String {
+        let names: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
+        names.join(", ")
+    }
+
+    /// The kind with this name.
+    ///
+    /// # Errors
+    /// If there is none, with the names that there are.
+    pub fn named(name: &str) -> Result<Self, String> {
+        let found = Self::ALL.iter().find(|(known, _)| *known == name);
+        found.map(|(_, format)| *format).ok_or_else(|| format!("{name}: can be one of {}", Self::names()))
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
+    }
+
+    /// Whose statements it holds.
+    pub fn dialect(self) -> Dialect {
+        match self {
+            Self::SlowLog => Dialect::MySql,
+        }
+    }
+
+    /// What the log is that begins so; `None` if it can't be told.
+    pub fn detect(head: &[u8]) -> Option<Self> {
+        let is_slow_log = head.starts_with(b"# Time: ")
+            || slow_log::first_boundary(head).is_some()
+            || head.starts_with(b"# User@Host: ");
+        is_slow_log.then_some(Self::SlowLog)
+    }
+}
+
+/// Reads blocks of one format.
+#[derive(Debug)]
+pub enum Reader {
+    /// See [`SlowLog`].
+    SlowLog(Box<SlowLog>),
+}
+
+impl Reader {
+    /// A reader for a log that begins with `head`.
+    pub fn new(format: Format, _head: &[u8]) -> Self {
+        match format {
+            Format::SlowLog => Self::SlowLog(Box::default()),
+        }
+    }
+
+    /// Counts what a block holds.
+    pub fn read(&mut self, block: &Block, tally: &mut Tally) {
+        match self {
+            Self::SlowLog(reader) => reader.read(block, tally),
+        }
+    }
+}
+
+/// Where blocks of a format are cut.
+pub struct Cutter<'a> {
+    /// The format.
+    pub format: Format,
+    /// Whose dialect tells whether a literal is open.
+    pub tally: &'a Tally,
+}
+
+impl Cut for Cutter<'_> {
+    fn last(&self, data: &[u8]) -> Option<usize> {
+        match self.format {
+            Format::SlowLog => slow_log::last_boundary(data, self.tally),
+        }
+    }
+
+    fn first(&self, data: &[u8]) -> Option<usize> {
+        match self.format {
+            Format::SlowLog => slow_log::first_boundary(data),
+        }
+    }
+
+    fn context(&self, data: &[u8], before: &Context) -> Context {
+        match self.format {
+            Format::SlowLog => slow_log::context(data, before),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! Logs of databases -> what was executed, how often and how long, by statement. Files are streams: none is held in
+//! memory, and what is kept grows with the number of different statements only.
+//!
+//! The flow: [`input`] unpacks, [`block`] cuts where a record begins for certain, a reader of the [`format`] makes
+//! [`event`]s, a [`tally`] sums them up, a [`report`] ranks. No value of a statement is kept, in whatever form.
+
+pub mod attribute;
+pub mod block;
+pub mod event;
+pub mod format;
+pub mod histogram;
+pub mod input;
+pub mod measure;
+pub mod problem;
+pub mod pt;
+pub mod report;
+pub mod run;
+pub mod select;
+pub mod server;
+pub mod shape;
+pub mod slow_log;
+pub mod tally;
+pub mod time;

@@ -1,0 +1,97 @@
+//! What is kept of one attribute of one statement: count, sum, least, most, squares and sizes. Adding is exact and in any
+//! order the same, so that threads can share the work.
+
+use crate::histogram::Histogram;
+
+/// An attribute's values over many executions. Times are in microseconds.
+#[derive(Clone, Debug)]
+pub struct Measure {
+    /// Executions that had it.
+    pub count: u64,
+    /// Sum of the values.
+    pub sum: u128,
+    /// Least value.
+    pub min: u64,
+    /// Greatest value.
+    pub max: u64,
+    squares: u128,
+    sizes: Histogram,
+}
+
+impl Default for Measure {
+    fn default() -> Self {
+        Self { count: 0, sum: 0, min: u64::MAX, max: 0, squares: 0, sizes: Histogram::default() }
+    }
+}
+
+impl Measure {
+    /// Takes one more value in.
+    pub fn add(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        self.squares = self.squares.saturating_add(u128::from(value) * u128::from(value));
+        self.sizes.add(value);
+    }
+
+    /// Takes in what another one has.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+        self.squares = self.squares.saturating_add(other.squares);
+        self.sizes.merge(&other.sizes);
+    }
+
+    /// Arithmetic mean; 0 of none.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are enough for a mean")]
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    /// Variance of the population; 0 of none.
+    #[expect(clippy::cast_precision_loss, reason = "53 bits are enough for a deviation")]
+    pub fn variance(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let count = u128::from(self.count);
+        // In whole numbers first: the difference of two large squares would be lost in floats.
+        let above = count
+            .checked_mul(self.squares)
+            .zip(self.sum.checked_mul(self.sum))
+            .map(|(a, b)| a.saturating_sub(b) as f64);
+        let above = above.unwrap_or_else(|| count as f64 * self.squares as f64 - self.sum as f64 * self.sum as f64);
+        above.max(0.0) / (count as f64 * count as f64)
+    }
+
+    /// The value that `quantile` (0-1) of all are not above, to within 0.4 %, and never outside of what was seen.
+    pub fn quantile(&self, quantile: f64) -> u64 {
+        if self.count == 0 { 0 } else { self.sizes.quantile(quantile).clamp(self.min, self.max) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_exact_however_they_are_put_together() {
+        let values = [5_u64, 1, 1, 1_000_000, 77];
+        let mut whole = Measure::default();
+        values.iter().for_each(|value| whole.add(*value));
+        let (mut left, mut right) = (Measure::default(), Measure::default());
+        values[..2].iter().for_each(|value| left.add(*value));
+        values[2..].iter().for_each(|value| right.add(*value));
+        right.merge(&left);
+        for measure in [&whole, &right] {
+            assert_eq!((measure.count, measure.sum, measure.min, measure.max), (5, 1_000_084, 1, 1_000_000));
+            assert!((measure.mean() - 200_016.8).abs() < 1e-6);
+            assert!((measure.variance().sqrt() - 399_991.6).abs() < 0.1, "{}", measure.variance().sqrt());
+            assert_eq!((measure.quantile(0.5), measure.quantile(0.99)), (5, 1_000_000));
+        }
+        assert_eq!(Measure::default().quantile(0.5), 0);
+    }
+}

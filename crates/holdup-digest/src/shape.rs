@@ -1,0 +1,166 @@
+//! What is kept of one group of executions: one statement, or one statement of one user, and so on. All of it can be put
+//! together from parts in any order.
+
+use std::collections::BTreeMap;
+
+use crate::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
+use crate::event::{Event, Kind, Position};
+use crate::measure::Measure;
+
+/// Hours of a day.
+pub const HOURS: usize = 24;
+
+/// The slowest execution.
+#[derive(Clone, Debug)]
+pub struct Slowest {
+    /// How long it took, microseconds.
+    pub time_us: u64,
+    /// Where its record begins.
+    pub position: Position,
+    /// When it began.
+    pub at_us: Option<i64>,
+    /// Its text without values.
+    pub text: String,
+    /// User, host, database and application; empty if unknown.
+    pub who: [String; 4],
+}
+
+/// A group of executions.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// What tells it from others: the digest, and what else is grouped by.
+    pub id: String,
+    /// Text of the statement without its values, as first seen.
+    pub text: String,
+    /// Values of what else is grouped by.
+    pub group: Vec<String>,
+    /// Where `text` is from.
+    pub first: Position,
+    /// Executions.
+    pub calls: u64,
+    /// Of these, commands of the protocol.
+    pub commands: u64,
+    /// Executions of which the text was cut.
+    pub cut: u64,
+    /// First and last begin, microseconds.
+    pub seen_us: Option<(i64, i64)>,
+    /// Attributes with numbers.
+    pub measures: Vec<Option<Box<Measure>>>,
+    /// Attributes that are yes or no: how often each.
+    pub flags: Vec<(u16, [u64; 2])>,
+    /// Executions of each user, host, database and application, by interned number.
+    pub who: [BTreeMap<u32, u64>; 4],
+    /// Calls and microseconds by hour of the day.
+    pub hours: Box<[[u64; 2]; HOURS]>,
+    /// The slowest execution.
+    pub slowest: Option<Slowest>,
+}
+
+/// Hour of the day.
+fn hour(at_us: i64) -> usize {
+    usize::try_from(at_us.div_euclid(3_600_000_000).rem_euclid(HOURS as i64)).unwrap_or(0)
+}
+
+impl Shape {
+    /// The measure of an attribute.
+    pub fn measure(&self, attribute: u16) -> Option<&Measure> {
+        self.measures.get(usize::from(attribute))?.as_deref()
+    }
+
+    fn measure_mut(&mut self, attribute: u16) -> &mut Measure {
+        let index = usize::from(attribute);
+        if self.measures.len() <= index {
+            self.measures.resize(index + 1, None);
+        }
+        self.measures[index].get_or_insert_with(Box::default)
+    }
+
+    /// Takes an execution in. What is of its text and its people is the caller's.
+    pub fn add(&mut self, event: &Event) {
+        if matches!(event.kind, Kind::Parse | Kind::Bind) {
+            let attribute = if event.kind == Kind::Parse { PARSE_TIME } else { BIND_TIME };
+            for (_, value) in event.measures.iter().filter(|(number, _)| *number == QUERY_TIME) {
+                self.measure_mut(attribute).add(*value);
+            }
+            return;
+        }
+        self.calls += 1;
+        self.commands += u64::from(event.kind == Kind::Command);
+        self.cut += u64::from(event.cut);
+        let mut time_us = 0;
+        for (attribute, value) in event.measures {
+            if *attribute == QUERY_TIME {
+                time_us = *value;
+            }
+            self.measure_mut(*attribute).add(*value);
+        }
+        for (attribute, is_so) in event.flags {
+            self.flag(*attribute)[usize::from(*is_so)] += 1;
+        }
+        if let Some(at_us) = event.at_us {
+            self.seen_us =
+                Some(self.seen_us.map_or((at_us, at_us), |(first, last)| (first.min(at_us), last.max(at_us))));
+            let of_hour = &mut self.hours[hour(at_us)];
+            of_hour[0] += 1;
+            of_hour[1] = of_hour[1].saturating_add(time_us);
+        }
+    }
+
+    fn flag(&mut self, attribute: u16) -> &mut [u64; 2] {
+        let index = match self.flags.iter().position(|(known, _)| *known == attribute) {
+            Some(index) => index,
+            None => {
+                self.flags.push((attribute, [0; 2]));
+                self.flags.len() - 1
+            }
+        };
+        &mut self.flags[index].1
+    }
+
+    /// Whether an execution of `time_us` at `position` is slower than all before it.
+    pub fn is_slowest(&self, time_us: u64, position: Position) -> bool {
+        self.slowest.as_ref().is_none_or(|slowest| {
+            time_us > slowest.time_us || time_us == slowest.time_us && position < slowest.position
+        })
+    }
+
+    /// Takes in what another thread has of the same group. `attribute` and `name` say what its numbers are here.
+    pub fn merge(&mut self, other: Self, attribute: &dyn Fn(u16) -> Option<u16>, name: &dyn Fn(usize, u32) -> u32) {
+        if other.first < self.first {
+            (self.first, self.text) = (other.first, other.text);
+        }
+        self.calls += other.calls;
+        self.commands += other.commands;
+        self.cut += other.cut;
+        self.seen_us = match (self.seen_us, other.seen_us) {
+            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+            (a, b) => a.or(b),
+        };
+        for (number, measure) in other.measures.iter().enumerate() {
+            let Some(measure) = measure else { continue };
+            if let Some(number) = u16::try_from(number).ok().and_then(attribute) {
+                self.measure_mut(number).merge(measure);
+            }
+        }
+        for (number, counts) in &other.flags {
+            let Some(number) = attribute(*number) else { continue };
+            let mine = self.flag(number);
+            mine[0] += counts[0];
+            mine[1] += counts[1];
+        }
+        for (of, (mine, theirs)) in self.who.iter_mut().zip(&other.who).enumerate() {
+            for (number, count) in theirs {
+                *mine.entry(name(of, *number)).or_default() += count;
+            }
+        }
+        for (mine, theirs) in self.hours.iter_mut().zip(other.hours.iter()) {
+            mine[0] += theirs[0];
+            mine[1] = mine[1].saturating_add(theirs[1]);
+        }
+        if let Some(slowest) = other.slowest
+            && self.is_slowest(slowest.time_us, slowest.position)
+        {
+            self.slowest = Some(slowest);
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! The slow query log of MySQL, MariaDB and Percona Server, with all attributes that any of them writes. A record begins
+//! with `# Time:` or `# User@Host:`; a line of a literal may look the same, and is found out by the literal being open.
+
+use holdup_sql::key;
+use memchr::memmem::Finder;
+use memchr::{memchr, memrchr};
+
+use crate::attribute::{Attributes, ERRNO, ERRORS, LAST_ERRNO, SCHEMA, Unit, number, seconds};
+use crate::block::{Block, Context};
+use crate::event::{Event, Kind, Position};
+use crate::problem::Problem;
+use crate::tally::Tally;
+use crate::time::{date_time, epoch, short_date_time};
+
+mod head;
+
+use head::Head;
+
+/// How many heads of records are taken for text until a literal is taken to be cut off.
+const MOST_HEADS_IN_LITERAL: usize = 16;
+
+/// Whether a record begins at `at`, where a line does.
+fn begins_record(data: &[u8], at: usize) -> bool {
+    let rest = data.get(at..).unwrap_or_default();
+    if let Some(time) = rest.strip_prefix(b"# Time: ") {
+        return time.first().is_some_and(u8::is_ascii_digit);
+    }
+    if !rest.starts_with(b"# User@Host: ") {
+        return false;
+    }
+    // It goes on a record that has begun with its time.
+    let before = data.get(..at.saturating_sub(1)).unwrap_or_default();
+    let line = before.get(memrchr(b'\n', before).map_or(0, |at| at + 1)..).unwrap_or_default();
+    !line.starts_with(b"# Time: ")
+}
+
+/// Where the next record begins at or behind `from`, if one does. `from` is no place to begin itself.
+fn next_record(data: &[u8], from: usize, finder: &Finder) -> Option<usize> {
+    let mut at = from;
+    loop {
+        at += finder.find(data.get(at..)?)? + 1;
+        if begins_record(data, at) {
+            return Some(at);
+        }
+    }
+}
+
+/// Where the last record of a block begins of which the statement before has ended for certain; none if there is but one.
+pub fn last_boundary(data: &[u8], tally: &Tally) -> Option<usize> {
+    let mut end = data.len();
+    for _ in 0..MOST_HEADS_IN_LITERAL {
+        let at = previous_record(data, end)?;
+        let begin = previous_record(data, at).unwrap_or(0);
+        let record = data.get(begin..at).unwrap_or_default();
+        let head = Head::default().read(record, &mut Attributes::default());
+        let sql = record.get(head..).unwrap_or_default();
+        if !key(statement(sql), tally.dialect).is_some_and(|key| key.open) {
+            return Some(at);
+        }
+        end = at;
+    }
+    None
+}
+
+fn previous_record(data: &[u8], mut end: usize) -> Option<usize> {
+    loop {
+        let found = memchr::memmem::rfind(data.get(..end)?, b"\n# ")?;
+        if found + 1 < data.len() && begins_record(data, found + 1) {
+            return Some(found + 1);
+        }
+        end = found;
+    }
+}
+
+/// The first place behind `from` where a record begins, for who has lost the thread.
+pub fn first_boundary(data: &[u8]) -> Option<usize> {
+    next_record(data, 0, &Finder::new(b"\n# "))
+}
+
+/// What a block's end tells the next one: what records need not repeat.
+pub fn context(data: &[u8], before: &Context) -> Context {
+    let line = |begin: &[u8]| {
+        let at = memchr::memmem::rfind(data, begin)? + begin.len();
+        let rest = data.get(at..)?;
+        rest.get(..memchr(b'\n', rest)?)
+    };
+    let at_us = line(b"\n# Time: ").and_then(log_time).or(before.at_us);
+    let database = line(b"\nuse ").map(database_of_use).filter(|name| !name.is_empty());
+    Context { at_us, database: database.map_or_else(|| before.database.clone(), <[u8]>::to_vec) }
+}
+
+fn log_time(text: &[u8]) -> Option<i64> {
+    date_time(text).or_else(|| short_date_time(text)).map(|(at, _)| at)
+}
+
+/// The name in ``use `name`;``, without its quotes.
+fn database_of_use(text: &[u8]) -> &[u8] {
+    let name = text.trim_ascii().strip_suffix(b";").unwrap_or(text).trim_ascii();
+    name.strip_prefix(b"`").and_then(|name| name.strip_suffix(b"`")).unwrap_or(name)
+}
+
+/// A statement without the blanks and the semicolon behind it.
+fn statement(sql: &[u8]) -> &[u8] {
+    let sql = sql.trim_ascii();
+    sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end()
+}
+
+/// What a server writes each time it opens the log.
+fn without_banner(sql: &[u8]) -> &[u8] {
+    if !sql.ends_with(b"Argument") {
+        return sql;
+    }
+    let Some(found) = memchr::memmem::rfind(sql, b"started with:") else { return sql };
+    let line = memrchr(b'\n', sql.get(..found).unwrap_or_default()).map_or(0, |at| at + 1);
+    sql.get(..line).unwrap_or_default()
+}
+
+const COMMAND: &[u8] = b"# administrator command: ";
+
+/// Name of a command of the protocol, if that is what is logged. It is one of a fixed set: words of letters.
+fn command(sql: &[u8]) -> Option<&[u8]> {
+    let name = sql.strip_prefix(COMMAND).or_else(|| sql.strip_prefix(b"administrator command: "))?;
+    let is_name = name.len() <= 40 && name.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_'));
+    is_name.then_some(name)
+}
+
+/// A reader of slow query logs.
+#[derive(Debug)]
+pub struct SlowLog {
+    head: Head,
+    finder: Finder<'static>,
+}
+
+impl Default for SlowLog {
+    fn default() -> Self {
+        Self { head: Head::default(), finder: Finder::new(b"\n# ") }
+    }
+}
+
+impl SlowLog {
+    /// Reads a block, which begins where a record does or with the file.
+    pub fn read(&mut self, block: &Block, tally: &mut Tally) {
+        let data = block.data.as_slice();
+        self.head.context = block.context.clone();
+        let mut at = 0;
+        if !begins_record(data, 0) {
+            let first = next_record(data, 0, &self.finder).unwrap_or(data.len());
+            let lost = without_banner(data.get(..first).unwrap_or_default().trim_ascii());
+            // The tail of a record, as of a log that was cut to size; a banner is none.
+            if !lost.is_empty() && !lost.starts_with(b"#") {
+                tally.problems.add(Problem::NoBeginning, block.position(0));
+            }
+            at = if lost.starts_with(b"#") { 0 } else { first };
+        }
+        while at < data.len() {
+            at = self.record(block, at, tally);
+        }
+    }
+
+    /// Reads the record at `at`; returns where it ends.
+    fn record(&mut self, block: &Block, at: usize, tally: &mut Tally) -> usize {
+        let data = block.data.as_slice();
+        let position = block.position(at);
+        let rest = data.get(at..).unwrap_or_default();
+        let from = at + self.head.read(rest, &mut tally.attributes);
+        // One byte back, so that a record right behind the head is found.
+        let mut end = next_record(data, from.saturating_sub(1), &self.finder).unwrap_or(data.len());
+        let mut sql = data.get(from..end).unwrap_or_default();
+        let mut found = self.read_statement(sql, tally);
+        if found.1.is_some_and(|key| key.open)
+            && end < data.len()
+            && let Some(longer) = self.behind_literal(data, from, end, tally)
+        {
+            tally.problems.add(Problem::HeadInLiteral, block.position(end));
+            end = longer;
+            sql = data.get(from..end).unwrap_or_default();
+            found = self.read_statement(sql, tally);
+        }
+        let cut = block.cut && end >= data.len();
+        self.event(found, position, cut, tally);
+        end
+    }
+
+    /// Where the record ends whose literal is open at `end`, if the literal is closed further on and the statement with it.
+    /// A literal that was cut off is not: each record behind it opens as many as it closes.
+    fn behind_literal(&self, data: &[u8], from: usize, end: usize, tally: &Tally) -> Option<usize> {
+        let mut longer = end;
+        for _ in 0..MOST_HEADS_IN_LITERAL {
+            longer = next_record(data, longer, &self.finder).unwrap_or(data.len());
+            let text = data.get(from..longer).unwrap_or_default().trim_ascii_end();
+            if text.ends_with(b";") && key(text, tally.dialect).is_some_and(|key| !key.open) {
+                return Some(longer);
+            }
+            if longer >= data.len() {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The statement in `text` and what the lexer says of it.
+    fn read_statement<'a>(&self, text: &'a [u8], tally: &Tally) -> (&'a [u8], Option<holdup_sql::Key>) {
+        let mut sql = statement(text);
+        if sql.ends_with(b"Argument") {
+            sql = statement(without_banner(sql));
+        }
+        if sql.first() == Some(&b'#') && command(sql).is_some() { (sql, None) } else { (sql, key(sql, tally.dialect)) }
+    }
+
+    fn event(&self, found: (&[u8], Option<holdup_sql::Key>), position: Position, cut: bool, tally: &mut Tally) {
+        let head = &self.head;
+        let (mut sql, key) = found;
+        if sql.is_empty() {
+            // `use a` is a statement, too, if there is no other.
+            if head.used.is_empty() {
+                tally.problems.add(if head.is_empty { Problem::Malformed } else { Problem::NoStatement }, position);
+                return;
+            }
+            sql = b"use x";
+        }
+        if head.has_bad_number {
+            tally.problems.add(Problem::BadNumber, position);
+        }
+        if cut {
+            tally.problems.add(Problem::TooLong, position);
+        }
+        let name = command(sql);
+        let event = Event {
+            kind: if name.is_some() { Kind::Command } else { Kind::Statement },
+            sql: name.unwrap_or(sql),
+            key: if name.is_some() { None } else { key },
+            position,
+            at_us: head.at_us.or(head.context.at_us),
+            user: &head.user,
+            host: &head.host,
+            database: if head.schema.is_empty() { &head.context.database } else { &head.schema },
+            application: b"",
+            measures: &head.measures,
+            flags: &head.flags,
+            cut,
+        };
+        tally.add(&event);
+    }
+}
+
+/// The value of an attribute, as events have it.
+fn value(head: &mut Head, attribute: u16, unit: Unit, text: &[u8]) {
+    match unit {
+        Unit::Time => match seconds(text) {
+            Some(value) => head.measures.push((attribute, value)),
+            None => head.has_bad_number = true,
+        },
+        Unit::Number => match number(text) {
+            Some(value) => head.measures.push((attribute, value)),
+            None => head.has_bad_number = true,
+        },
+        Unit::Flag => head.flags.push((attribute, text == b"Yes")),
+        Unit::Text if attribute == SCHEMA => {
+            head.schema.clear();
+            head.schema.extend_from_slice(text);
+        }
+        Unit::Text if attribute == LAST_ERRNO || attribute == ERRNO => {
+            head.measures.push((ERRORS, u64::from(text != b"0")));
+        }
+        Unit::Text => {}
+        Unit::Unknown => match (text, number(text)) {
+            (b"Yes" | b"No", _) => head.flags.push((attribute, text == b"Yes")),
+            (_, Some(value)) => head.measures.push((attribute, value)),
+            _ => {}
+        },
+    }
+}
+
+/// Time of `SET …timestamp=…;`.
+fn set_timestamp(line: &[u8]) -> Option<i64> {
+    let at = memchr::memmem::find(line, b"timestamp=")? + b"timestamp=".len();
+    epoch(line.get(at..)?).map(|(at, _)| at)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+//! Everything that was read, summed up: events in, groups out. Each thread has its own; putting two together gives what
+//! one would have, whichever read what.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use holdup_sql::{Dialect, digest_of_text, digest_text, redact};
+
+use crate::attribute::{Attributes, QUERY_TIME};
+use crate::event::{Event, Kind};
+use crate::problem::Problems;
+use crate::select::Select;
+use crate::server::Server;
+use crate::shape::{Shape, Slowest};
+
+/// Keys of statements that are remembered; one more and all are asked anew.
+const MOST_KEYS: usize = 1 << 17;
+/// Bytes of a statement's text that are kept. Its identity is that of all of it.
+const MOST_TEXT: usize = 16 << 10;
+/// Bytes of a sample.
+const MOST_SAMPLE: usize = 4 << 10;
+/// Different users, hosts, databases and applications, each, that are told apart.
+const MOST_NAMES: usize = 1 << 16;
+
+/// By what a statement is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// holdup's digest: that of its recordings.
+    #[default]
+    Holdup,
+    /// pt-query-digest's fingerprint and checksum, for those who have review tables.
+    Pt,
+}
+
+/// Passes on what is a hash already.
+#[derive(Default)]
+pub struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+type ByHash<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+
+/// Users, hosts, databases or applications by number. The first stands for those that came when there was no more room.
+#[derive(Debug)]
+pub struct Names {
+    all: Vec<String>,
+    by_bytes: HashMap<Vec<u8>, u32>,
+    last: (Vec<u8>, u32),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { all: vec!["(others)".to_owned()], by_bytes: HashMap::new(), last: (Vec::new(), 0) }
+    }
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> u32 {
+        if self.last.0 == name {
+            return self.last.1;
+        }
+        let number = match self.by_bytes.get(name) {
+            Some(number) => *number,
+            None if self.all.len() > MOST_NAMES => 0,
+            None => {
+                let number = u32::try_from(self.all.len()).unwrap_or(0);
+                self.all.push(String::from_utf8_lossy(name).into_owned());
+                self.by_bytes.insert(name.to_vec(), number);
+                number
+            }
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(name);
+        self.last.1 = number;
+        number
+    }
+
+    /// The name with this number.
+    pub fn get(&self, number: u32) -> &str {
+        self.all.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Tally {
+    /// Whose SQL it is.
+    pub dialect: Dialect,
+    /// By what statements are called.
+    pub identity: Identity,
+    /// What is counted and how it is grouped.
+    pub select: Select,
+    /// Attributes by number.
+    pub attributes: Attributes,
+    /// Users, hosts, databases and applications by number.
+    pub names: [Names; 4],
+    /// Groups of executions.
+    pub shapes: Vec<Shape>,
+    /// What a PostgreSQL server said beside its statements.
+    pub server: Server,
+    /// What could not be read.
+    pub problems: Problems,
+    /// Executions that were read, also those that were not asked for.
+    pub events: u64,
+    by_key: ByHash<u32>,
+    by_id: HashMap<String, u32>,
+    scratch: String,
+}
+
+impl Tally {
+    /// An empty one.
+    pub fn new(dialect: Dialect, identity: Identity, select: Select) -> Self {
+        Self {
+            dialect,
+            identity,
+            select,
+            attributes: Attributes::default(),
+            names: Default::default(),
+            shapes: Vec::new(),
+            server: Server::default(),
+            problems: Problems::default(),
+            events: 0,
+            by_key: HashMap::default(),
+            by_id: HashMap::new(),
+            scratch: String::new(),
+        }
+    }
+
+    /// Counts an execution.
+    pub fn add(&mut self, event: &Event) {
+        self.events += 1;
+        if !self.select.takes(event, &self.attributes) {
+            return;
+        }
+        let index = self.shape_of(event);
+        let Some(shape) = self.shapes.get_mut(index) else { return };
+        shape.add(event);
+        if matches!(event.kind, Kind::Parse | Kind::Bind) {
+            return;
+        }
+        let who = [event.user, event.host, event.database, event.application];
+        for ((name, names), counts) in who.iter().zip(&mut self.names).zip(&mut shape.who) {
+            if !name.is_empty() {
+                *counts.entry(names.number(name)).or_default() += 1;
+            }
+        }
+        let time_us = event.measures.iter().find(|(number, _)| *number == QUERY_TIME).map_or(0, |(_, value)| *value);
+        if shape.is_slowest(time_us, event.position) {
+            let text = match event.kind {
+                Kind::Command => shape.text.clone(),
+                _ => redact(event.sql, self.dialect, MOST_SAMPLE),
+            };
+            let who = who.map(|name| String::from_utf8_lossy(name).into_owned());
+            shape.slowest = Some(Slowest { time_us, position: event.position, at_us: event.at_us, text, who });
+        }
+    }
+
+    /// The group an execution belongs to.
+    fn shape_of(&mut self, event: &Event) -> usize {
+        let key = match (event.kind, self.identity) {
+            (Kind::Command, _) | (_, Identity::Pt) => None,
+            _ => event.key.or_else(|| holdup_sql::key(event.sql, self.dialect)),
+        };
+        let Some(key) = key else { return self.by_text(event) };
+        let hash = self.select.group_hash(key.hash, event);
+        if let Some(index) = self.by_key.get(&hash) {
+            return *index as usize;
+        }
+        let index = self.by_text(event);
+        if self.by_key.len() >= MOST_KEYS {
+            self.by_key.clear();
+        }
+        self.by_key.insert(hash, u32::try_from(index).unwrap_or(u32::MAX));
+        index
+    }
+
+    /// The same, found by what the statement is called.
+    fn by_text(&mut self, event: &Event) -> usize {
+        let (id, text) = self.identify(event);
+        let group: Vec<String> = self.select.group_by.iter().map(|field| field.of(event)).collect();
+        self.scratch.clear();
+        if self.select.by_statement() {
+            self.scratch.push_str(&id);
+        }
+        for value in &group {
+            self.scratch.push('\u{1f}');
+            self.scratch.push_str(value);
+        }
+        if let Some(index) = self.by_id.get(&self.scratch) {
+            return *index as usize;
+        }
+        let index = self.shapes.len();
+        let (id, text) =
+            if self.select.by_statement() { (id, shortened(text)) } else { (String::new(), group.join(" ")) };
+        let shape = Shape { id, text, group: self.select.shown(&group), first: event.position, ..Shape::default() };
+        self.shapes.push(shape);
+        self.by_id.insert(self.scratch.clone(), u32::try_from(index).unwrap_or(u32::MAX));
+        index
+    }
+
+    fn identify(&self, event: &Event) -> (String, String) {
+        if event.kind == Kind::Command {
+            let text = format!("administrator command: {}", String::from_utf8_lossy(event.sql));
+            return match self.identity {
+                Identity::Holdup => (digest_of_text(&text), text),
+                Identity::Pt => (crate::pt::checksum(&text), text),
+            };
+        }
+        match self.identity {
+            Identity::Holdup => {
+                let text = digest_text(event.sql, self.dialect);
+                (digest_of_text(&text), text)
+            }
+            Identity::Pt => {
+                let text = crate::pt::fingerprint(event.sql);
+                (crate::pt::checksum(&text), text)
+            }
+        }
+    }
+
+    /// Takes in what another thread has read.
+    pub fn merge(&mut self, other: Self) {
+        let attributes: Vec<Option<u16>> =
+            other.attributes.all().iter().map(|attribute| self.attributes.number(attribute.name.as_bytes())).collect();
+        let names: Vec<Vec<u32>> = other
+            .names
+            .iter()
+            .zip(&mut self.names)
+            .map(|(theirs, mine)| {
+                let numbers = theirs.all.iter().skip(1).map(|name| mine.number(name.as_bytes()));
+                std::iter::once(0).chain(numbers).collect()
+            })
+            .collect();
+        let attribute = |number: u16| attributes.get(usize::from(number)).copied().flatten();
+        let name = |of: usize, number: u32| names.get(of).and_then(|of| of.get(number as usize)).copied().unwrap_or(0);
+        let mut by_index: Vec<(u32, String)> = other.by_id.into_iter().map(|(id, index)| (index, id)).collect();
+        by_index.sort_unstable();
+        for (theirs, (_, id)) in other.shapes.into_iter().zip(by_index) {
+            let index = *self.by_id.entry(id).or_insert_with(|| {
+                let empty = Shape {
+                    id: theirs.id.clone(),
+                    text: theirs.text.clone(),
+                    group: theirs.group.clone(),
+                    first: theirs.first,
+                    ..Shape::default()
+                };
+                self.shapes.push(empty);
+                u32::try_from(self.shapes.len() - 1).unwrap_or(u32::MAX)
+            });
+            if let Some(mine) = self.shapes.get_mut(index as usize) {
+                mine.merge(theirs, &attribute, &name);
+            }
+        }
+        self.events += other.events;
+        self.server.merge(other.server);
+        self.problems.merge(other.problems);
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > MOST_TEXT {
+        let end = (0..=MOST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" …");
+    }
+    text
+}

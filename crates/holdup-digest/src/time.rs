@@ -1,0 +1,124 @@
+//! Times of day as logs write them -> microseconds since 1970 in the log's own time zone. A zone's name is not looked up:
+//! within a log all times have the same. It holds no clock.
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar (Howard Hinnant's `days_from_civil`).
+fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+/// The date and time of `at_us`, e.g. `2026-11-22 17:03:59`.
+pub fn written(at_us: i64) -> String {
+    let seconds = at_us.div_euclid(1_000_000);
+    let (day, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+    let shifted = day + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let month = (5 * of_year + 2) / 153;
+    let (date, month) = (of_year - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    format!("{year:04}-{month:02}-{date:02} {:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+}
+
+fn digits(text: &[u8], from: usize, count: usize) -> Option<i64> {
+    text.get(from..from + count)?.iter().try_fold(0, |value, byte| {
+        let digit = byte.wrapping_sub(b'0');
+        (digit < 10).then(|| value * 10 + i64::from(digit))
+    })
+}
+
+/// Microseconds of a fraction such as `.003`, and its length; nothing if there is none.
+fn fraction(text: &[u8]) -> (i64, usize) {
+    if !matches!(text.first(), Some(b'.' | b',')) {
+        return (0, 0);
+    }
+    let mut value = 0;
+    let mut scale = 100_000;
+    let count = text.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
+    for byte in text.iter().skip(1).take(count) {
+        value += i64::from(byte - b'0') * scale;
+        scale /= 10;
+    }
+    if count == 0 { (0, 0) } else { (value, count + 1) }
+}
+
+/// `2025-11-03T10:00:00.003103` or with a blank for the `T`, which `text` begins with, and its length. What follows (a
+/// zone) is left.
+pub fn date_time(text: &[u8]) -> Option<(i64, usize)> {
+    if text.get(4) != Some(&b'-') || !matches!(text.get(10), Some(b'T' | b' ')) || text.get(13) != Some(&b':') {
+        return None;
+    }
+    let (year, month, day) = (digits(text, 0, 4)?, digits(text, 5, 2)?, digits(text, 8, 2)?);
+    let (hour, minute, second) = (digits(text, 11, 2)?, digits(text, 14, 2)?, digits(text, 17, 2)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 24 || minute > 60 || second > 60 {
+        return None;
+    }
+    let (micros, length) = fraction(text.get(19..)?);
+    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some((seconds * 1_000_000 + micros, 19 + length))
+}
+
+/// `071015 21:43:52`, as MySQL up to 5.6 and MariaDB have it, with one digit for hours below ten.
+pub fn short_date_time(text: &[u8]) -> Option<(i64, usize)> {
+    let (year, month, day) = (digits(text, 0, 2)?, digits(text, 2, 2)?, digits(text, 4, 2)?);
+    let blank = text.get(6..)?.iter().take_while(|byte| **byte == b' ').count();
+    let at = 6 + blank;
+    let hour_digits = text.get(at..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if blank == 0 || !(1..=2).contains(&hour_digits) || text.get(at + hour_digits) != Some(&b':') {
+        return None;
+    }
+    let hour = digits(text, at, hour_digits)?;
+    let (minute, second) = (digits(text, at + hour_digits + 1, 2)?, digits(text, at + hour_digits + 4, 2)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 24 || minute > 60 || second > 60 {
+        return None;
+    }
+    let (micros, length) = fraction(text.get(at + hour_digits + 6..)?);
+    let year = if year < 70 { 2_000 + year } else { 1_900 + year };
+    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    Some((seconds * 1_000_000 + micros, at + hour_digits + 6 + length))
+}
+
+/// Seconds since 1970, perhaps with a fraction, which `text` begins with, and their length.
+pub fn epoch(text: &[u8]) -> Option<(i64, usize)> {
+    let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    if count == 0 || count > 12 {
+        return None;
+    }
+    let (micros, length) = fraction(text.get(count..)?);
+    Some((digits(text, 0, count)? * 1_000_000 + micros, count + length))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_and_written() {
+        for (text, expected) in [
+            ("2025-11-03T10:00:00.003103Z", "2025-11-03 10:00:00"),
+            ("2000-02-29 23:59:59 UTC", "2000-02-29 23:59:59"),
+            ("1970-01-01 00:00:00", "1970-01-01 00:00:00"),
+        ] {
+            assert_eq!(written(date_time(text.as_bytes()).unwrap().0), expected);
+        }
+        assert_eq!(date_time(b"2025-11-03T10:00:00.003103Z"), Some((1_762_164_000_003_103, 26)));
+        assert_eq!(
+            short_date_time(b"071015 21:43:52").map(|(at, length)| (written(at), length)),
+            Some(("2007-10-15 21:43:52".to_owned(), 15))
+        );
+        assert_eq!(
+            short_date_time(b"251103  9:42:44").map(|(at, _)| written(at)),
+            Some("2025-11-03 09:42:44".to_owned())
+        );
+        assert_eq!(epoch(b"1762164000.5;"), Some((1_762_164_000_500_000, 12)));
+        for none in ["2025-13-03T10:00:00", "2025-11-03", "x", "2025-11-03T1x:00:00"] {
+            assert_eq!(date_time(none.as_bytes()), None, "{none}");
+        }
+        assert_eq!(short_date_time(b"071015x21:43:52"), None);
+    }
+}
