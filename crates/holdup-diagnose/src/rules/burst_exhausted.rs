@@ -44,7 +44,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let balances = balances(case);
     let used_up = balances.iter().find(|(_, balance)| balance.min <= USED_UP);
     let is_left = used_up.is_none() && !balances.is_empty() && balances.iter().all(|(_, b)| b.min >= LEFT);
-    let found = all.iter().find(|at| at.burst().is_some()).filter(|_| !is_left);
+    let ended = |at: &&AtCeiling| at.burst().is_some() || at.freer().is_some();
+    let found = all.iter().find(ended).filter(|_| !is_left);
     let Some(at) = found.or_else(|| all.first().filter(|_| used_up.is_some())) else {
         return Ok(Outcome::Cleared(cleared(case, &all, &balances)?));
     };
@@ -58,11 +59,20 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             rate(at.binding.unit, fall.from)
         );
     }
+    if let (Some(freer), Some(last)) = (at.freer(), evidence.last_mut()) {
+        let since = (freer.window.to - case.recording.manifest.started_at) as f64 / 1e9;
+        last.text = format!("{}; that was {since:.1} s into the recording", last.text);
+    }
     evidence.extend(balances.iter().map(|(name, balance)| balance_evidence(name, balance)));
     if case.share(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut weights = vec![if at.burst().is_some() { 0.75 } else { 0.3 }];
+    // A level of the burst's own is a limit; that more was done before may also be one that somebody lowered.
+    let mut weights = vec![match (at.burst(), at.freer()) {
+        (Some(_), _) => 0.75,
+        (None, Some(_)) => 0.5,
+        (None, None) => 0.3,
+    }];
     weights.push(if used_up.is_some() { 0.85 } else { 0.3 });
     Ok(Outcome::Found(Found {
         explains_ms,

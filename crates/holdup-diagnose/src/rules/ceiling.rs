@@ -5,7 +5,7 @@ use super::{Found, MATTERS, Outcome, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::flows::{Binding, Counted, Flow};
 use crate::signals::latency::Origin;
-use crate::signals::plateau::{Ceiling, Demand, Fall, falls};
+use crate::signals::plateau::{Ceiling, Demand, Fall, Freer, falls};
 use crate::signals::throttle::Unit;
 use crate::signals::{Missing, Window};
 use crate::verdict::{Evidence, Fix, Role};
@@ -36,6 +36,13 @@ impl AtCeiling {
     pub fn falls(&self) -> Vec<Fall> {
         let here = |f: &Fall| (f.to - self.binding.ceiling.level).abs() < 1e-9 * f.to.max(1.0);
         falls(&self.binding.all).into_iter().filter(here).collect()
+    }
+
+    /// What was done above the level before it, where no level of the burst's own shows: less was asked for than it would have let
+    /// through.
+    pub fn freer(&self) -> Option<Freer> {
+        let freer = self.flow.freer_before(self.binding.unit, &self.binding.ceiling);
+        freer.filter(|_| self.burst().is_none())
     }
 
     /// The higher level before, if the level is one after a burst.
@@ -146,6 +153,15 @@ pub(super) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
             thousands(last.seconds())
         );
         evidence.push(flow.evidence(unit, last, rate(unit, burst.level), "the same level".into(), text));
+    }
+    if let Some(freer) = at.freer() {
+        let text = format!(
+            "before, it did more than that in {} intervals, up to {}, and from the end of them on never: a burst that ended, or a \
+             limit that was lowered",
+            freer.intervals,
+            rate(unit, freer.most)
+        );
+        evidence.push(flow.evidence(unit, freer.window, rate(unit, freer.most), "the same level".into(), text));
     }
     evidence
 }

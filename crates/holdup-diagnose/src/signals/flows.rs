@@ -2,7 +2,7 @@
 //! of reads and writes added up, with what was queued, interval by interval; and which limit binds. Limits of clouds are on
 //! the sum: neither part has to be flat.
 
-use super::plateau::{Asked, Ceiling, ceilings, sum};
+use super::plateau::{Asked, Ceiling, Freer, ceilings, freer_before, sum};
 use super::throttle::Unit;
 use super::{Missing, View, Window};
 use crate::verdict::Evidence;
@@ -129,6 +129,11 @@ impl Flow {
             return None;
         }
         Some(Binding { unit, ceiling, all })
+    }
+
+    /// What was done above `ceiling` before it, if that was more for a while and never again.
+    pub fn freer_before(&self, unit: Unit, ceiling: &Ceiling) -> Option<Freer> {
+        freer_before(self.series(unit), ceiling)
     }
 
     /// Evidence that points at what was done in `window`.

@@ -6,7 +6,7 @@
 
 mod ceilings;
 
-pub use ceilings::{Asked, Ceiling, Demand, Fall, ceilings, falls, sum};
+pub use ceilings::{Asked, Ceiling, Demand, Fall, Freer, ceilings, falls, freer_before, sum};
 
 use super::Growth;
 

@@ -131,6 +131,31 @@ pub struct Ceiling {
     pub is_own_bound: bool,
 }
 
+/// A stretch before a ceiling in which more was done than it lets through, and after which never again: a limit that was higher, or
+/// was not there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Freer {
+    /// From the first interval above the ceiling to the end of the last.
+    pub window: Window,
+    /// Intervals above it.
+    pub intervals: usize,
+    /// Most in any of them, per second.
+    pub most: f64,
+}
+
+/// What was done above `ceiling` before it, if it was at least [`ENDS_ABOVE`] intervals and nothing was after it began. One interval of
+/// what follows may be above it, as the last of the higher limit's tokens are spent.
+pub fn freer_before(series: &[Asked], ceiling: &Ceiling) -> Option<Freer> {
+    let begun = ceiling.stretches.first()?.from;
+    let is_above = |i: &&Asked| i.done > (1.0 + 2.0 * NEAR) * ceiling.level;
+    let (before, after): (Vec<&Asked>, Vec<&Asked>) =
+        series.iter().filter(is_above).partition(|i| i.window.from < begun);
+    let (first, last) = (before.first()?, before.last()?);
+    let most = before.iter().map(|i| i.done).fold(0.0, f64::max);
+    let window = Window { from: first.window.from, to: last.window.to };
+    (before.len() >= ENDS_ABOVE && after.len() < ENDS_ABOVE).then_some(Freer { window, intervals: before.len(), most })
+}
+
 /// The end of a burst.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Fall {
@@ -331,4 +356,39 @@ fn median(values: impl Iterator<Item = f64>) -> Option<f64> {
     let mut sorted: Vec<f64> = values.collect();
     sorted.sort_by(f64::total_cmp);
     sorted.get(sorted.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ceiling(from: i64) -> Ceiling {
+        Ceiling {
+            level: 6.0,
+            stretches: vec![Window { from, to: 40 }],
+            intervals: 20,
+            at_level_ratio: 0.9,
+            queued: 9.0,
+            demand: Demand::Longer,
+            is_own_bound: false,
+        }
+    }
+
+    fn series(rates: &[f64]) -> Vec<Asked> {
+        let interval =
+            |(from, done): (i64, &f64)| Asked { window: Window { from, to: from + 1 }, done: *done, queued: 9.0 };
+        (0..).zip(rates).map(interval).collect()
+    }
+
+    #[test]
+    fn a_limit_was_higher_as_long_as_more_was_done_and_never_again() {
+        let burst = [3.0, 14.0, 22.0, 5.0, 9.0, 6.0, 6.1, 5.9, 6.0];
+        let freer = freer_before(&series(&burst), &ceiling(5)).unwrap();
+        assert_eq!((freer.window, freer.intervals, freer.most), (Window { from: 1, to: 5 }, 3, 22.0));
+        // More in the middle of it: this is no ceiling that began.
+        let again = [3.0, 14.0, 22.0, 5.0, 9.0, 6.0, 6.1, 9.0, 6.0, 9.5, 6.0];
+        assert_eq!(freer_before(&series(&again), &ceiling(5)), None);
+        // A ceiling all along.
+        assert_eq!(freer_before(&series(&[3.0, 6.0, 6.2, 5.9, 6.0, 6.1]), &ceiling(1)), None);
+    }
 }
