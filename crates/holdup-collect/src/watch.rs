@@ -24,7 +24,7 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     #[cfg(feature = "mysql")]
     ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
     #[cfg(feature = "postgresql")]
-    ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and what they wait for, counters, statements; its log with ?log=PATH", crate::postgres::make),
+    ("postgresql:", "postgresql://user@127.0.0.1:5432/db", "PostgreSQL: sessions and what they wait for, tables, vacuum, statements; its log with ?log=PATH", crate::postgres::make),
     #[cfg(feature = "postgresql")]
     ("postgres:", "postgres://user@127.0.0.1:5432/db", "the same", crate::postgres::make),
     ("tracepoints", "tracepoints", "the kernel's own account of disk requests and of calls on files, as root: size, sequence, time", crate::tracepoints::make),

@@ -4,6 +4,7 @@
 
 mod catalog;
 mod depth;
+mod replica;
 mod server;
 
 use std::collections::BTreeSet;

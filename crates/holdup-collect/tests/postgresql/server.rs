@@ -43,6 +43,15 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
+/// A folder for who runs the server.
+fn folder() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a folder");
+    if is_root() {
+        chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
+    }
+    dir
+}
+
 fn command(program: &Path) -> Command {
     if !is_root() {
         return Command::new(program);
@@ -91,10 +100,7 @@ impl Server {
                 return None;
             }
         };
-        let dir = tempfile::tempdir().expect("a folder");
-        if is_root() {
-            chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
-        }
+        let dir = folder();
         let data = dir.path().join("data");
         let made = command(&programs.join("initdb"))
             .args(["--username=boss", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-D"])
@@ -103,6 +109,39 @@ impl Server {
             .output()
             .expect("it runs");
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Some(Self::launch(programs, dir, settings))
+    }
+
+    /// A replica of it, which streams; the slot that keeps what it has not read is called `followed`.
+    pub fn replica(&self, settings: &[(&str, &str)]) -> Self {
+        let dir = folder();
+        let made = command(&self.programs.join("pg_basebackup"))
+            .args([
+                "-h",
+                "127.0.0.1",
+                "-p",
+                &self.port.to_string(),
+                "-U",
+                "boss",
+                "-c",
+                "fast",
+                "-R",
+                "-C",
+                "-S",
+                "followed",
+                "-D",
+            ])
+            .arg(dir.path().join("data"))
+            .current_dir(dir.path())
+            .output()
+            .expect("it runs");
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        Self::launch(self.programs.clone(), dir, settings)
+    }
+
+    /// Starts what is in `dir`, and waits until it answers.
+    fn launch(programs: PathBuf, dir: tempfile::TempDir, settings: &[(&str, &str)]) -> Self {
+        let data = dir.path().join("data");
         let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
         let log = dir.path().join("server.log");
         let file = fs::File::create(&log).expect("a log");
@@ -123,7 +162,7 @@ impl Server {
             assert!(Instant::now() < deadline, "{}", fs::read_to_string(&server.log).unwrap_or_default());
             sleep(Duration::from_millis(50));
         }
-        Some(server)
+        server
     }
 
     fn psql(&self, user: &str) -> Command {
