@@ -4,6 +4,8 @@
 use holdup_sql::Dialect;
 
 use crate::block::{Block, Context, Cut};
+use crate::postgres::prefix::Prefix;
+use crate::postgres::stderr::{self, Stderr};
 use crate::slow_log::{self, SlowLog};
 use crate::tally::Tally;
 
@@ -12,11 +14,13 @@ use crate::tally::Tally;
 pub enum Format {
     /// Slow query log of MySQL, MariaDB, Percona Server.
     SlowLog,
+    /// Text log of PostgreSQL.
+    PostgresStderr,
 }
 
 impl Format {
     /// All, with the names that `--type` takes.
-    pub const ALL: [(&'static str, Self); 1] = [("slowlog", Self::SlowLog)];
+    pub const ALL: [(&'static str, Self); 2] = [("slowlog", Self::SlowLog), ("postgresql", Self::PostgresStderr)];
 
     /// The names, for messages.
     pub fn names() -> String {
@@ -42,6 +46,7 @@ impl Format {
     pub fn dialect(self) -> Dialect {
         match self {
             Self::SlowLog => Dialect::MySql,
+            Self::PostgresStderr => Dialect::PostgreSql,
         }
     }
 
@@ -50,7 +55,11 @@ impl Format {
         let is_slow_log = head.starts_with(b"# Time: ")
             || slow_log::first_boundary(head).is_some()
             || head.starts_with(b"# User@Host: ");
-        is_slow_log.then_some(Self::SlowLog)
+        if is_slow_log {
+            return Some(Self::SlowLog);
+        }
+        let (yes, no) = stderr::likeness(head);
+        (yes > no).then_some(Self::PostgresStderr)
     }
 }
 
@@ -59,13 +68,16 @@ impl Format {
 pub enum Reader {
     /// See [`SlowLog`].
     SlowLog(Box<SlowLog>),
+    /// See [`Stderr`].
+    PostgresStderr(Box<Stderr>),
 }
 
 impl Reader {
     /// A reader for a log that begins with `head`.
-    pub fn new(format: Format, _head: &[u8]) -> Self {
+    pub fn new(format: Format, head: &[u8], prefix: Option<&Prefix>) -> Self {
         match format {
             Format::SlowLog => Self::SlowLog(Box::default()),
+            Format::PostgresStderr => Self::PostgresStderr(Box::new(Stderr::new(head, prefix))),
         }
     }
 
@@ -73,6 +85,7 @@ impl Reader {
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         match self {
             Self::SlowLog(reader) => reader.read(block, tally),
+            Self::PostgresStderr(reader) => reader.read(block, tally),
         }
     }
 }
@@ -89,18 +102,21 @@ impl Cut for Cutter<'_> {
     fn last(&self, data: &[u8]) -> Option<usize> {
         match self.format {
             Format::SlowLog => slow_log::last_boundary(data, self.tally),
+            Format::PostgresStderr => stderr::last_boundary(data),
         }
     }
 
     fn first(&self, data: &[u8]) -> Option<usize> {
         match self.format {
             Format::SlowLog => slow_log::first_boundary(data),
+            Format::PostgresStderr => stderr::first_boundary(data),
         }
     }
 
     fn context(&self, data: &[u8], before: &Context) -> Context {
         match self.format {
             Format::SlowLog => slow_log::context(data, before),
+            Format::PostgresStderr => Context::default(),
         }
     }
 }

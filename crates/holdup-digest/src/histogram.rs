@@ -10,6 +10,8 @@ type Page = [u32; STEPS];
 /// Counts of values by size.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
+    /// Most values of most attributes are 0: these touch no page.
+    zeros: u64,
     pages: Vec<Option<Box<Page>>>,
 }
 
@@ -30,6 +32,10 @@ fn middle(page: usize, step: usize) -> u64 {
 impl Histogram {
     /// Counts a value.
     pub fn add(&mut self, value: u64) {
+        if value == 0 {
+            self.zeros += 1;
+            return;
+        }
         let (page, step) = place(value);
         let count = &mut self.page(page)[step];
         *count = count.saturating_add(1);
@@ -44,6 +50,7 @@ impl Histogram {
 
     /// Adds what another one counted.
     pub fn merge(&mut self, other: &Self) {
+        self.zeros += other.zeros;
         for (index, page) in other.pages.iter().enumerate() {
             let Some(page) = page else { continue };
             for (count, more) in self.page(index).iter_mut().zip(page.iter()) {
@@ -60,7 +67,7 @@ impl Histogram {
                 page.iter().flat_map(move |page| (0..STEPS).map(move |step| (index, step, page[step])))
             })
         };
-        let total: u64 = counts().map(|(_, _, count)| u64::from(count)).sum();
+        let total = self.zeros + counts().map(|(_, _, count)| u64::from(count)).sum::<u64>();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
@@ -68,7 +75,10 @@ impl Histogram {
             reason = "a rank"
         )]
         let rank = ((total as f64 * quantile).ceil() as u64).clamp(1, total.max(1));
-        let mut passed = 0;
+        let mut passed = self.zeros;
+        if passed >= rank {
+            return 0;
+        }
         for (page, step, count) in counts() {
             passed += u64::from(count);
             if passed >= rank {

@@ -11,6 +11,7 @@ pub mod format;
 pub mod histogram;
 pub mod input;
 pub mod measure;
+pub mod postgres;
 pub mod problem;
 pub mod pt;
 pub mod report;

@@ -28,6 +28,11 @@ impl Measure {
     /// Takes one more value in.
     pub fn add(&mut self, value: u64) {
         self.count += 1;
+        if value == 0 {
+            self.min = 0;
+            self.sizes.add(0);
+            return;
+        }
         self.sum += u128::from(value);
         self.min = self.min.min(value);
         self.max = self.max.max(value);

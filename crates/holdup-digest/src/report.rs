@@ -302,11 +302,11 @@ fn unit(tally: &Tally, attribute: usize) -> &'static str {
 }
 
 fn attributes(tally: &Tally, shape: &Shape) -> BTreeMap<String, Figures> {
-    let measures = shape.measures.iter().enumerate();
+    let measures = shape.measures.iter().enumerate().filter(|(_, measure)| measure.count > 0);
     measures
         .filter_map(|(index, measure)| {
             let name = &tally.attributes.all().get(index)?.name;
-            Some((name.clone(), Figures::of(measure.as_deref()?, unit(tally, index))))
+            Some((name.clone(), Figures::of(measure, unit(tally, index))))
         })
         .collect()
 }
@@ -428,7 +428,7 @@ fn weight(tally: &Tally, shape: &Shape, order: &Order) -> u128 {
         Order::MaxTime => time.map_or(0, |time| u128::from(time.max)),
         Order::Sum(name) => {
             let number = tally.attributes.all().iter().position(|attribute| attribute.name == *name);
-            number.and_then(|number| shape.measures.get(number)?.as_ref()).map_or(0, |measure| measure.sum)
+            number.and_then(|number| shape.measures.get(number)).map_or(0, |measure| measure.sum)
         }
     }
 }

@@ -9,6 +9,8 @@ use holdup_sql::Dialect;
 use crate::block::{self, Block};
 use crate::format::{Cutter, Format, Reader};
 use crate::input::{InputError, open};
+use crate::postgres::entry::tie;
+use crate::postgres::prefix::Prefix;
 use crate::problem::Problems;
 use crate::select::Select;
 use crate::tally::{Identity, Tally};
@@ -24,6 +26,8 @@ pub struct Options {
     pub identity: Identity,
     /// What is counted and how it is grouped.
     pub select: Select,
+    /// PostgreSQL's `log_line_prefix`, if it need not be made out.
+    pub prefix: Option<String>,
     /// Threads that read; 0 and 1 are one.
     pub threads: usize,
 }
@@ -82,8 +86,9 @@ fn one(path: &Path, number: u32, options: &Options, before: Option<Tally>) -> Re
     let mut problems = Problems::default();
     let mut bytes = 0;
     let first_head = head.clone();
+    let prefix = options.prefix.as_deref().map(Prefix::of_setting);
     if options.threads <= 1 {
-        let mut reader = Reader::new(format, &first_head);
+        let mut reader = Reader::new(format, &first_head, prefix.as_ref());
         let end = block::each(&mut *input.reader, number, head, &cutter, &mut problems, |block| {
             bytes += block.data.len() as u64;
             reader.read(&block, &mut tally);
@@ -97,10 +102,10 @@ fn one(path: &Path, number: u32, options: &Options, before: Option<Tally>) -> Re
             let mut threads = Vec::new();
             for _ in 0..options.threads {
                 let (give, take) = mpsc::sync_channel::<Block>(2);
-                let (free, first_head, mut tally) = (free.clone(), &first_head, empty());
+                let (free, first_head, prefix, mut tally) = (free.clone(), &first_head, &prefix, empty());
                 work.push(give);
                 threads.push(scope.spawn(move || {
-                    let mut reader = Reader::new(format, first_head);
+                    let mut reader = Reader::new(format, first_head, prefix.as_ref());
                     for block in take {
                         reader.read(&block, &mut tally);
                         drop(free.send(block));
@@ -122,6 +127,7 @@ fn one(path: &Path, number: u32, options: &Options, before: Option<Tally>) -> Re
             tally.merge(part);
         }
     }
+    tie(&mut tally);
     tally.problems.merge(problems);
     Ok((FileRead { path: path.to_owned(), format, bytes }, tally))
 }

@@ -44,8 +44,8 @@ pub struct Shape {
     pub cut: u64,
     /// First and last begin, microseconds.
     pub seen_us: Option<(i64, i64)>,
-    /// Attributes with numbers.
-    pub measures: Vec<Option<Box<Measure>>>,
+    /// Attributes with numbers, by the attribute's; some are of none.
+    pub measures: Vec<Measure>,
     /// Attributes that are yes or no: how often each.
     pub flags: Vec<(u16, [u64; 2])>,
     /// Executions of each user, host, database and application, by interned number.
@@ -64,15 +64,15 @@ fn hour(at_us: i64) -> usize {
 impl Shape {
     /// The measure of an attribute.
     pub fn measure(&self, attribute: u16) -> Option<&Measure> {
-        self.measures.get(usize::from(attribute))?.as_deref()
+        self.measures.get(usize::from(attribute)).filter(|measure| measure.count > 0)
     }
 
     fn measure_mut(&mut self, attribute: u16) -> &mut Measure {
         let index = usize::from(attribute);
         if self.measures.len() <= index {
-            self.measures.resize(index + 1, None);
+            self.measures.resize(index + 1, Measure::default());
         }
-        self.measures[index].get_or_insert_with(Box::default)
+        &mut self.measures[index]
     }
 
     /// Takes an execution in. What is of its text and its people is the caller's.
@@ -137,8 +137,8 @@ impl Shape {
             (a, b) => a.or(b),
         };
         for (number, measure) in other.measures.iter().enumerate() {
-            let Some(measure) = measure else { continue };
-            if let Some(number) = u16::try_from(number).ok().and_then(attribute) {
+            let number = u16::try_from(number).ok().filter(|_| measure.count > 0);
+            if let Some(number) = number.and_then(attribute) {
                 self.measure_mut(number).merge(measure);
             }
         }

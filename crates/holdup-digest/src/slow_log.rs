@@ -19,6 +19,9 @@ use head::Head;
 /// How many heads of records are taken for text until a literal is taken to be cut off.
 const MOST_HEADS_IN_LITERAL: usize = 16;
 
+/// Bytes at the end of a block in which a time and a database are looked for.
+const LOOK_BACK: usize = 32 << 10;
+
 /// Whether a record begins at `at`, where a line does.
 fn begins_record(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
@@ -79,6 +82,8 @@ pub fn first_boundary(data: &[u8]) -> Option<usize> {
 
 /// What a block's end tells the next one: what records need not repeat.
 pub fn context(data: &[u8], before: &Context) -> Context {
+    // Where it isn't said for that long it doesn't matter either.
+    let data = data.get(data.len().saturating_sub(LOOK_BACK)..).unwrap_or_default();
     let line = |begin: &[u8]| {
         let at = memchr::memmem::rfind(data, begin)? + begin.len();
         let rest = data.get(at..)?;

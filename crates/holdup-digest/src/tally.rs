@@ -7,7 +7,8 @@ use std::hash::{BuildHasherDefault, Hasher};
 use holdup_sql::{Dialect, digest_of_text, digest_text, redact};
 
 use crate::attribute::{Attributes, QUERY_TIME};
-use crate::event::{Event, Kind};
+use crate::event::{Event, Kind, Position};
+use crate::postgres::entry::Loose;
 use crate::problem::Problems;
 use crate::select::Select;
 use crate::server::Server;
@@ -110,6 +111,8 @@ pub struct Tally {
     pub shapes: Vec<Shape>,
     /// What a PostgreSQL server said beside its statements.
     pub server: Server,
+    /// Ends of blocks that fit to others, with their places and processes.
+    pub loose: Vec<(Position, u64, Loose)>,
     /// What could not be read.
     pub problems: Problems,
     /// Executions that were read, also those that were not asked for.
@@ -130,6 +133,7 @@ impl Tally {
             names: Default::default(),
             shapes: Vec::new(),
             server: Server::default(),
+            loose: Vec::new(),
             problems: Problems::default(),
             events: 0,
             by_key: HashMap::default(),
@@ -264,6 +268,7 @@ impl Tally {
             }
         }
         self.events += other.events;
+        self.loose.extend(other.loose);
         self.server.merge(other.server);
         self.problems.merge(other.problems);
     }

@@ -1,0 +1,48 @@
+//! Logs of PostgreSQL in all the forms it writes them. They differ in how an entry is told from the next and where its
+//! fields stand; what an entry says is the same in all of them.
+
+pub mod entry;
+pub mod prefix;
+pub mod stderr;
+
+/// What begins a message in text.
+const SEVERITIES: [&[u8]; 20] = [
+    b"LOG",
+    b"ERROR",
+    b"DETAIL",
+    b"STATEMENT",
+    b"CONTEXT",
+    b"HINT",
+    b"FATAL",
+    b"WARNING",
+    b"NOTICE",
+    b"INFO",
+    b"PANIC",
+    b"QUERY",
+    b"LOCATION",
+    b"BACKTRACE",
+    b"DEBUG",
+    b"DEBUG1",
+    b"DEBUG2",
+    b"DEBUG3",
+    b"DEBUG4",
+    b"DEBUG5",
+];
+
+/// Bytes at the beginning of a line in which its severity must stand.
+const MOST_PREFIX: usize = 1_024;
+
+/// Where the severity begins in a line, and where the message does: `…LOG:  duration`.
+pub(crate) fn severity(line: &[u8]) -> Option<(usize, usize)> {
+    let head = line.get(..line.len().min(MOST_PREFIX)).unwrap_or_default();
+    let mut from = 0;
+    loop {
+        let found = from + memchr::memmem::find(head.get(from..)?, b":  ")?;
+        let begin = head.get(..found)?.iter().rposition(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_digit());
+        let begin = begin.map_or(0, |at| at + 1);
+        if SEVERITIES.contains(&head.get(begin..found)?) {
+            return Some((begin, found + 3));
+        }
+        from = found + 3;
+    }
+}

@@ -1,0 +1,313 @@
+//! What an entry of PostgreSQL's log says, wherever it stood: an execution, a part of one, or something about the server
+//! (connections, checkpoints, temporary files, locks, vacuums, errors).
+
+use std::collections::HashMap;
+
+use crate::attribute::{QUERY_TIME, number};
+use crate::event::{Event, Kind, Position};
+use crate::postgres::prefix::Fields;
+use crate::problem::Problem;
+use crate::tally::Tally;
+
+/// An entry.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Entry<'a> {
+    /// `LOG`, `ERROR`, …
+    pub severity: &'a [u8],
+    /// Its text.
+    pub message: &'a [u8],
+    /// Who and when.
+    pub fields: Fields<'a>,
+    /// Where it stands.
+    pub position: Position,
+    /// Whether its text was too long to be kept whole.
+    pub cut: bool,
+}
+
+/// A statement that waits for its duration, which comes in an entry of its own.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    sql: Vec<u8>,
+    who: [Vec<u8>; 4],
+    at_us: Option<i64>,
+    position: Position,
+}
+
+/// An end of a block that fits to one of another.
+#[derive(Clone, Debug)]
+pub enum Loose {
+    /// A statement without its duration yet.
+    Statement(Waiting),
+    /// The first duration of a process without a statement before it in the block, microseconds.
+    Duration(u64),
+}
+
+/// What of one process is remembered within a block.
+#[derive(Clone, Debug, Default)]
+struct Process {
+    waiting: Option<Waiting>,
+    is_known: bool,
+}
+
+/// Reads entries in their order within a block.
+#[derive(Debug, Default)]
+pub struct Entries {
+    processes: HashMap<u64, Process>,
+}
+
+/// Milliseconds such as `12.345` as microseconds, and what is behind ` ms`.
+fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
+    let (mut micros, mut at, mut scale) = (0_u64, 0, 0_u64);
+    while let Some(byte) = text.get(at) {
+        let digit = byte.wrapping_sub(b'0');
+        match (digit, scale) {
+            (0..=9, 0) => micros = micros.checked_mul(10)?.checked_add(u64::from(digit) * 1_000)?,
+            (0..=9, _) => {
+                micros = micros.checked_add(u64::from(digit) * scale)?;
+                scale /= 10;
+                if scale == 0 {
+                    // Nothing finer is logged.
+                    at += 1 + text.iter().skip(at + 1).take_while(|byte| byte.is_ascii_digit()).count();
+                    break;
+                }
+            }
+            _ if *byte == b'.' && scale == 0 => scale = 100,
+            _ => break,
+        }
+        at += 1;
+    }
+    let behind = text.get(at..).filter(|_| at > 0)?;
+    Some((micros, behind.strip_prefix(b" ms")?))
+}
+
+/// The statement behind `execute name: `, whose name may hold a colon in quotes of nobody.
+fn behind_name(text: &[u8]) -> Option<&[u8]> {
+    memchr::memmem::find(text, b": ").and_then(|at| text.get(at + 2..))
+}
+
+/// A part of an extended query, and the statement.
+fn execution(text: &[u8]) -> Option<(Kind, &[u8])> {
+    for (begin, kind, has_name) in [
+        (&b"statement: "[..], Kind::Statement, false),
+        (b"execute ", Kind::Statement, true),
+        (b"parse ", Kind::Parse, true),
+        (b"bind ", Kind::Bind, true),
+        (b"execute fetch from ", Kind::Statement, true),
+        (b"fastpath function call: ", Kind::Statement, false),
+    ] {
+        if let Some(rest) = text.strip_prefix(begin) {
+            return Some((kind, if has_name { behind_name(rest)? } else { rest }));
+        }
+    }
+    None
+}
+
+/// A statement without the semicolon behind it.
+fn statement(sql: &[u8]) -> &[u8] {
+    let sql = sql.trim_ascii();
+    sql.strip_suffix(b";").unwrap_or(sql)
+}
+
+impl Entries {
+    /// Counts what an entry says.
+    pub fn take(&mut self, entry: &Entry, tally: &mut Tally) {
+        if entry.cut {
+            tally.problems.add(Problem::TooLong, entry.position);
+        }
+        if entry.severity != b"LOG" {
+            if matches!(entry.severity, b"ERROR" | b"FATAL" | b"PANIC" | b"WARNING") {
+                error(entry, tally);
+            }
+            return;
+        }
+        let message = entry.message;
+        if let Some(rest) = message.strip_prefix(b"duration: ") {
+            let Some((time_us, rest)) = duration(rest) else {
+                tally.problems.add(Problem::BadNumber, entry.position);
+                return;
+            };
+            let rest = rest.trim_ascii_start();
+            match execution(rest) {
+                Some((kind, sql)) => {
+                    add(&entry.fields, kind, statement(sql), Some(time_us), entry.position, entry.cut, tally);
+                }
+                None if rest.is_empty() => self.bare_duration(entry, time_us, tally),
+                None if rest.starts_with(b"plan:") => tally.server.figure("auto_explain_us", time_us),
+                None => tally.problems.add(Problem::Malformed, entry.position),
+            }
+        } else if message.starts_with(b"statement: ") || message.starts_with(b"execute ") {
+            if let Some((_, sql)) = execution(message) {
+                self.bare_statement(entry, statement(sql), tally);
+            }
+        } else {
+            fact(message, tally);
+        }
+    }
+
+    fn bare_statement(&mut self, entry: &Entry, sql: &[u8], tally: &mut Tally) {
+        let fields = &entry.fields;
+        if fields.pid == 0 {
+            add(fields, Kind::Statement, sql, None, entry.position, entry.cut, tally);
+            return;
+        }
+        let process = self.processes.entry(fields.pid).or_default();
+        process.is_known = true;
+        let who = [fields.user, fields.host, fields.database, fields.application].map(<[u8]>::to_vec);
+        let waiting = Waiting { sql: sql.to_vec(), who, at_us: fields.at_us, position: entry.position };
+        if let Some(before) = process.waiting.replace(waiting) {
+            add_waiting(&before, None, tally);
+        }
+    }
+
+    fn bare_duration(&mut self, entry: &Entry, time_us: u64, tally: &mut Tally) {
+        let process = self.processes.entry(entry.fields.pid).or_default();
+        match process.waiting.take() {
+            Some(waiting) => add_waiting(&waiting, Some(time_us), tally),
+            None if process.is_known => tally.problems.add(Problem::DurationWithoutStatement, entry.position),
+            None => tally.loose.push((entry.position, entry.fields.pid, Loose::Duration(time_us))),
+        }
+        process.is_known = true;
+    }
+
+    /// Ends a block: what waits goes on in the next one.
+    pub fn end(&mut self, tally: &mut Tally) {
+        for (pid, process) in self.processes.drain() {
+            if let Some(waiting) = process.waiting {
+                tally.loose.push((waiting.position, pid, Loose::Statement(waiting)));
+            }
+        }
+    }
+}
+
+/// Puts together what blocks left loose, in the order of the log.
+pub fn tie(tally: &mut Tally) {
+    let mut loose = std::mem::take(&mut tally.loose);
+    loose.sort_by_key(|(position, pid, _)| (*position, *pid));
+    let mut waiting: HashMap<u64, Waiting> = HashMap::new();
+    for (position, pid, end) in loose {
+        match end {
+            Loose::Statement(statement) => {
+                if let Some(before) = waiting.insert(pid, statement) {
+                    add_waiting(&before, None, tally);
+                }
+            }
+            Loose::Duration(time_us) => match waiting.remove(&pid) {
+                Some(statement) => add_waiting(&statement, Some(time_us), tally),
+                None => tally.problems.add(Problem::DurationWithoutStatement, position),
+            },
+        }
+    }
+    let mut rest: Vec<Waiting> = waiting.into_values().collect();
+    rest.sort_by_key(|waiting| waiting.position);
+    for statement in rest {
+        add_waiting(&statement, None, tally);
+    }
+}
+
+fn add_waiting(waiting: &Waiting, time_us: Option<u64>, tally: &mut Tally) {
+    let [user, host, database, application] = &waiting.who;
+    let fields = Fields { at_us: waiting.at_us, pid: 0, user, database, application, host };
+    add(&fields, Kind::Statement, &waiting.sql, time_us, waiting.position, false, tally);
+}
+
+fn add(
+    fields: &Fields,
+    kind: Kind,
+    sql: &[u8],
+    time_us: Option<u64>,
+    position: Position,
+    cut: bool,
+    tally: &mut Tally,
+) {
+    if sql.is_empty() {
+        tally.problems.add(Problem::NoStatement, position);
+        return;
+    }
+    let measures = [(QUERY_TIME, time_us.unwrap_or(0))];
+    tally.add(&Event {
+        kind,
+        sql,
+        key: None,
+        position,
+        // What is logged is the end.
+        at_us: fields.at_us.map(|at| at - time_us.and_then(|time| i64::try_from(time).ok()).unwrap_or(0)),
+        user: fields.user,
+        host: fields.host,
+        database: fields.database,
+        application: fields.application,
+        measures: measures.get(..usize::from(time_us.is_some())).unwrap_or_default(),
+        flags: &[],
+        cut,
+    });
+}
+
+fn error(entry: &Entry, tally: &mut Tally) {
+    tally.server.error(entry.severity, entry.message);
+    if entry.message == b"deadlock detected" {
+        tally.server.count("deadlocks");
+    }
+}
+
+/// A number behind `mark` in `text`.
+fn behind(text: &[u8], mark: &[u8]) -> Option<u64> {
+    let rest = text.get(memchr::memmem::find(text, mark)? + mark.len()..)?;
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    number(rest.get(..digits)?)
+}
+
+/// Something about the server.
+fn fact(message: &[u8], tally: &mut Tally) {
+    let server = &mut tally.server;
+    let begins = |begin: &str| message.starts_with(begin.as_bytes());
+    if begins("connection received") {
+        server.count("connections_received");
+    } else if begins("connection authorized") {
+        server.count("connections_authorized");
+    } else if begins("disconnection") {
+        server.count("disconnections");
+    } else if begins("checkpoint starting") || begins("restartpoint starting") {
+        server.count("checkpoints_started");
+    } else if begins("checkpoint complete") || begins("restartpoint complete") {
+        server.count("checkpoints");
+        if let Some(buffers) = behind(message, b"wrote ") {
+            server.figure("checkpoint_buffers", buffers);
+        }
+    } else if begins("temporary file") {
+        if let Some(bytes) = behind(message, b"size ") {
+            server.figure("temporary_file_bytes", bytes);
+        }
+    } else if begins("process ") && memchr::memmem::find(message, b" still waiting for ").is_some() {
+        server.count("lock_waits");
+    } else if begins("process ") && memchr::memmem::find(message, b" acquired ").is_some() {
+        server.count("locks_acquired");
+    } else if begins("automatic vacuum") || begins("automatic aggressive vacuum") {
+        server.count("autovacuums");
+        if let Some(removed) = behind(message, b"tuples: ") {
+            server.figure("autovacuum_tuples_removed", removed);
+        }
+    } else if begins("automatic analyze") {
+        server.count("autoanalyzes");
+    } else {
+        server.count("other_messages");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_to_the_microsecond() {
+        for (text, expected) in [
+            ("12.345 ms", Some(12_345)),
+            ("0.005 ms  plan", Some(5)),
+            ("7 ms", Some(7_000)),
+            ("1.2 ms", Some(1_200)),
+            ("1.23456 ms", Some(1_234)),
+            ("x ms", None),
+            ("5 s", None),
+        ] {
+            assert_eq!(duration(text.as_bytes()).map(|(micros, _)| micros), expected, "{text}");
+        }
+    }
+}
