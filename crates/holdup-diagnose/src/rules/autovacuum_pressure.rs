@@ -67,7 +67,8 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("{how}; a request waits {} for {}", ms(waited), demand.flow.name),
     );
     let mut evidence: Vec<Evidence> = under_way.into_iter().chain(taken).collect();
-    if case.share(explains_ms) < MATTERS {
+    // Its share of the bytes matters, if their wait does: what queues in front of the service for it comes on top of both.
+    if share < MATTERS || case.share(waited) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let made: f64 = tables.iter().map(TableWrites::dead_per_second).sum();

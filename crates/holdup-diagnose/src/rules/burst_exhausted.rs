@@ -80,8 +80,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         weights,
         fixes: vec![Fix {
             text: format!(
-                "Do not count on the burst: plan with {}, and take a size or a volume type with that much all the time.",
-                rate(at.binding.unit, at.binding.ceiling.level)
+                "Do not count on the burst: plan with {}, or take {}.",
+                rate(at.binding.unit, at.binding.ceiling.level),
+                ceiling::sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level).0
             ),
             command: None,
             keep: None,

@@ -281,17 +281,52 @@ pub(super) fn word(unit: Unit) -> &'static str {
 
 /// Less of it, or more room: the next class up, if the class is known.
 pub(super) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
-    let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
-    let known = case.slow().known_limits();
-    let documented = known.of_unit(unit).filter(|d| d.of.starts_with("baseline")).map(|d| d.limit);
-    let floor = documented.fold(level, f64::max);
-    let next = known.next_class(floor).filter(|_| unit == Unit::Bytes && at.flow.counted == Counted::Cloud);
-    let room = next.map_or_else(
-        || format!("an instance or volume that may do more than {}", rate(unit, level)),
-        |(class, baseline)| format!("the next class, {class} ({} all the time)", rate(unit, baseline)),
-    );
+    let (room, risk) = sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level);
     let text =
         format!("Less of it first (what reads and writes most: vacuum, resent values, missing indexes); then {room}.");
-    let risk = next.map(|_| "A change of class restarts the instance, and a higher one costs more.".to_owned());
     Fix { text, command: None, keep: None, risk }
+}
+
+/// How much room this load needs, and where it is to be had: what was moved for each request that was served, times all that were
+/// due; the next class up where the class is known, and how much of it would be in use. And what that costs.
+pub(super) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (String, Option<String>) {
+    let slow = case.slow().window;
+    let asked = flow.mean(unit, slow).unwrap_or(level) * backlog(case, slow);
+    let needed = asked.max(level);
+    let load = if needed > 1.01 * level {
+        format!("this load asks for {}, what queued included", rate(unit, asked))
+    } else {
+        format!("this load asks for {} at least", rate(unit, level))
+    };
+    let known = case.slow().known_limits();
+    if flow.counted == Counted::Host || known.what.is_none() {
+        return (format!("an instance or volume that may do more than {}: {load}", rate(unit, level)), None);
+    }
+    let what = known.what.clone().unwrap_or_default();
+    if unit == Unit::Operations {
+        return (format!("more than the {} of {what}: {load}", rate(unit, level)), None);
+    }
+    let documented = known.of_unit(unit).filter(|d| d.of.starts_with("baseline")).map(|d| d.limit);
+    let Some((class, baseline)) = known.next_class(documented.fold(needed, f64::max)) else {
+        return (format!("more than {what} has: the limit has to be at least {}, as {load}", rate(unit, needed)), None);
+    };
+    let buys = format!(
+        "{:.1} times as much as now, of which this load takes {}",
+        baseline / level.max(1.0),
+        percent((needed / baseline).min(1.0))
+    );
+    let text = format!("the next class, {class} ({} all the time): {buys}; {load}", rate(unit, baseline));
+    (text, Some("A change of class restarts the instance, and a higher one costs more.".to_owned()))
+}
+
+/// Requests that were due for each that was served, at least 1: what queued would have asked for as much.
+pub(super) fn backlog(case: &Case<'_>, slow: Window) -> f64 {
+    if case.origin == Origin::Volume {
+        return 1.0;
+    }
+    let due: u64 = case.client.seconds.iter().filter(|s| slow.contains(s.window.from)).map(|s| s.offered).sum();
+    let served = case.completed_in(slow).unwrap_or(0.0);
+    let due_in = case.complaint.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
+    let (due, served) = (due as f64 / due_in, served / slow.seconds().max(1e-9));
+    if served > 0.0 { (due / served).max(1.0) } else { 1.0 }
 }

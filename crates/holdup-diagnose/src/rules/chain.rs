@@ -16,7 +16,7 @@
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
-use super::{Found, Rule, load_generator_limit, lock_contention, timing};
+use super::{Found, Rule, load_generator_limit, lock_contention, timing, volume_demand};
 use crate::case::Case;
 use crate::signals::client::{client_queue_ms, mean_over};
 use crate::verdict::Role;
@@ -175,7 +175,12 @@ pub(crate) fn is_outside(cause: &str) -> bool {
 /// Makes symptoms of the findings that follow from others and contributors of those that add to others, and gives for each which.
 pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
+    let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && volume_demand::came_down(case);
     for mechanism in MECHANISMS {
+        // A limit that came down while as much was asked for as before follows from nothing that asks.
+        if came_down && CEILINGS.contains(&mechanism.consequence) {
+            continue;
+        }
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
         let Some(cause) = mechanism.causes.iter().find_map(|tier| strongest(found, of, tier, least)) else { continue };

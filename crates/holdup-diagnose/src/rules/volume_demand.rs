@@ -5,17 +5,20 @@
 use super::ceiling::{self, rate};
 use super::{MATTERS, Outcome, ms, percent};
 use crate::case::Case;
+use crate::signals::Missing;
 use crate::signals::flows::{Counted, Flow};
 use crate::signals::tables::Toast;
 use crate::signals::throttle::Unit;
 use crate::signals::vacuum::Vacuum;
-use crate::signals::{Missing, Window};
 
 /// An update that writes fewer rows of TOAST than this writes no value out of line most times.
 pub(super) const REWRITES: f64 = 0.5;
 
 /// A level is reached by a demand of this share (0-1) of it: at it, queues are long already.
 const REACHES: f64 = 0.95;
+
+/// Times the level from which on more passed before.
+const MORE: f64 = 1.1;
 
 /// The flow of the degraded stretch.
 pub(super) struct Demand {
@@ -50,17 +53,20 @@ pub(super) fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
         }
     };
     let moved = flow.mean(Unit::Bytes, slow).unwrap_or(0.0);
-    let offered = moved * backlog(case, slow);
+    let offered = moved * ceiling::backlog(case, slow);
     Ok(Demand { flow, moved, offered, level })
 }
 
-/// Requests that were due for each that was served, at least 1: what queued would have asked for as much.
-fn backlog(case: &Case<'_>, slow: Window) -> f64 {
-    let due: u64 = case.client.seconds.iter().filter(|s| slow.contains(s.window.from)).map(|s| s.offered).sum();
-    let served = case.completed_in(slow).unwrap_or(0.0);
-    let due_in = case.complaint.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
-    let (due, served) = (due as f64 / due_in, served / slow.seconds().max(1e-9));
-    if served > 0.0 { (due / served).max(1.0) } else { 1.0 }
+/// Whether the level is one that was not there before: a burst ended, more was done before and never again, or more passed when all
+/// was well than it lets through now. What was asked for all along is then not what changed.
+pub(super) fn came_down(case: &Case<'_>) -> bool {
+    [Counted::Cloud, Counted::Host].into_iter().any(|counted| {
+        let Ok((_, all)) = ceiling::at_ceiling(case, counted) else { return false };
+        let Some(at) = all.first() else { return false };
+        let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
+        let before = case.calm().and_then(|calm| at.flow.mean(unit, calm.window));
+        at.burst().is_some() || at.freer().is_some() || before.is_some_and(|before| before > MORE * level)
+    })
 }
 
 impl Demand {
@@ -139,4 +145,53 @@ pub(super) fn share_text(demand: &Demand, share: f64) -> String {
 /// Whether so small a share of the bytes can matter at all.
 pub(super) fn is_negligible(share: f64) -> bool {
     share < MATTERS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// 100 requests a second, of 10 ms until 20 s and of 400 from then on, when a disk that moved `before` bytes a second moves 6 MB with
+    /// 20 in the queue.
+    fn made(before: f64) -> Made {
+        let moved = move |s: i64| if s < 20 { before * s as f64 } else { before * 20.0 + 6e6 * (s - 20) as f64 };
+        let queued = |s: i64| if s < 20 { 0.5 * s as f64 } else { 10.0 + 20.0 * (s - 20) as f64 };
+        let mut made = Made::new(60).requests(100, 400).each_request(|n, r| {
+            if n < 2_000 {
+                r.done_at = r.intended_at + 10_000_000;
+            }
+        });
+        for direction in ["read", "write"] {
+            let labels = [("device", "vda"), ("direction", direction)];
+            made = made
+                .counted("host", "system_disk_io_bytes_total", &labels, move |s| moved(s) / 2.0)
+                .counted("host", "system_disk_operations_total", &labels, move |s| moved(s) / 2.0 / 65_536.0)
+                .counter("host", "system_disk_operation_time_seconds_total", &labels, 5.0);
+        }
+        let labels = [("device", "vda")];
+        made.counter("host", "system_disk_io_time_seconds_total", &labels, 1.0).counted(
+            "host",
+            "system_disk_weighted_io_time_seconds_total",
+            &labels,
+            queued,
+        )
+    }
+
+    #[test]
+    fn a_limit_that_came_down_is_told_from_a_demand_that_rose() {
+        assert!(made(9e6).with(came_down), "more passed before");
+        assert!(!made(2e6).with(came_down), "less was asked for before");
+    }
+
+    #[test]
+    fn what_would_be_left_is_held_against_the_level() {
+        made(9e6).with(|case| {
+            let demand = demand(case).unwrap();
+            assert!((demand.level.unwrap() - 6e6).abs() < 0.2e6, "{:?}", demand.level);
+            assert!(demand.without(0.5).ends_with("that alone is enough"), "{}", demand.without(0.5));
+            let more = Demand { offered: 20e6, ..demand };
+            assert!(more.without(0.5).contains("still above the level of 6.0 MB/s"), "{}", more.without(0.5));
+        });
+    }
 }

@@ -84,7 +84,7 @@ impl View<'_> {
 
     /// When anything of PostgreSQL's tables or sessions was last read.
     fn last_instant(&self) -> i64 {
-        let metrics = ["postgresql_stat_tables_n_tup_upd", "postgresql_sessions"];
+        let metrics = ["postgresql_stat_tables_n_tup_upd", "postgresql_activity_sessions"];
         let last = metrics.iter().flat_map(|m| self.index.series(m, &[])).filter_map(|(_, series)| series.last());
         last.map(|(at, _)| *at).filter(|at| self.window.contains(*at)).max().unwrap_or(self.window.to)
     }
@@ -111,7 +111,7 @@ mod tests {
         let run = [("pid", "9"), ("table", "public.article"), ("phase", "scanning heap"), ("worker", "autovacuum")];
         let metric = |column: &str| format!("postgresql_stat_tables_{column}");
         Made::new(40)
-            .gauge(DB, "postgresql_sessions", &[("true_state", "idle")], 3.0)
+            .gauge(DB, "postgresql_activity_sessions", &[("backend_type", "client backend")], 3.0)
             .counter(DB, &metric("n_tup_upd"), &labels, 10.0)
             .gauge(DB, &metric("n_live_tup"), &labels, 100_000.0)
             .gauge(DB, &metric("n_dead_tup"), &labels, dead)

@@ -167,10 +167,10 @@ impl View<'_> {
         (seconds > 0.0).then_some((delta, seconds))
     }
 
-    /// Last value of one series in the window.
+    /// Last value of one series in the window, or before it where it is read more seldom.
     pub fn last(&self, metric: &str, source: &str, labels: &Labels) -> Option<f64> {
         let (_, series) = self.index.series(metric, &[]).find(|((s, l), _)| s == source && l == labels)?;
-        series.iter().rev().find(|(at, _)| self.window.contains(*at)).map(|(_, value)| *value)
+        series.iter().rev().find(|(at, _)| *at < self.window.to).map(|(_, value)| *value)
     }
 
     /// Evidence that points at a counter of `table`, e.g. `n_tup_ins`.

@@ -5,9 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Labels;
-use holdup_recording::rows::{Event, Session};
+use holdup_recording::rows::Event;
 
-use super::server_waits::{self, At};
 use super::tables::POSTGRESQL;
 use super::{Missing, View, Window};
 use crate::verdict::Evidence;
@@ -15,6 +14,7 @@ use crate::verdict::Evidence;
 /// Bytes of a page, where the server does not say otherwise (block_size).
 pub const PAGE_BYTES: f64 = 8_192.0;
 
+const ACTIVITY: &str = "postgresql_activity_sessions";
 const TOTAL: &str = "postgresql_progress_vacuum_heap_blks_total";
 const SCANNED: &str = "postgresql_progress_vacuum_heap_blks_scanned";
 const VACUUMED: &str = "postgresql_progress_vacuum_heap_blks_vacuumed";
@@ -156,9 +156,8 @@ impl View<'_> {
             }
         }
         let evidence = evidence.or_else(|| {
-            let metric = ["postgresql_activity_sessions", "postgresql_sessions"];
-            let metric = metric.into_iter().find(|m| !self.sources_of(m).is_empty())?;
-            Some(Evidence::new("samples", "value", Labels::of([("metric", metric)]), self.window, "", "", ""))
+            let labels = Labels::of([("metric", ACTIVITY)]);
+            (!instants.is_empty()).then(|| Evidence::new("samples", "value", labels, self.window, "", "", ""))
         });
         let mut runs: Vec<Run> = runs.into_values().collect();
         runs.sort_by(|a, b| b.running_ratio.total_cmp(&a.running_ratio));
@@ -168,24 +167,21 @@ impl View<'_> {
         let by_progress = (by_progress > 0.0).then_some((by_progress, Measured::Progress));
         let bytes_per_second =
             self.by_counters().or_else(|| self.by_log(&logged)).or(by_progress).filter(|_| running_ratio > 0.0);
-        Ok(Vacuum { runs, bytes_per_second, running_ratio, waiting: self.workers_waiting(), evidence })
+        Ok(Vacuum { runs, bytes_per_second, running_ratio, waiting: self.workers_waiting(instants.len()), evidence })
     }
 
-    /// Workers of autovacuum that waited for a read or write, on average.
-    fn workers_waiting(&self) -> f64 {
-        let rows = self.sessions(&["command", "state"]).unwrap_or_default();
-        let is_worker = |row: &&&Session| row.command == "autovacuum worker" || row.command == "autovacuum";
-        let waits = |row: &&&Session| server_waits::at(row.state.as_deref().unwrap_or_default()) == At::Disk;
-        rows.iter().filter(is_worker).filter(waits).count() as f64 / self.session_instants().max(1) as f64
+    /// Workers of autovacuum that waited for a read or write, on average: those at no instant have no sample.
+    fn workers_waiting(&self, instants: usize) -> f64 {
+        let labels = [("backend_type", "autovacuum worker"), ("wait_event_type", "IO")];
+        let series = self.index.series(ACTIVITY, &labels).flat_map(|(_, series)| series);
+        let here = series.filter(|(at, _)| self.window.contains(*at)).map(|(_, n)| n);
+        here.fold(0.0, |sum, n| sum + n) / instants.max(1) as f64
     }
 
-    /// Instants at which it was looked whether a vacuum runs.
+    /// Instants at which it was looked whether a vacuum runs: progress is read whenever the server's processes are.
     fn looked_at(&self) -> BTreeSet<i64> {
-        let all = ["postgresql_activity_sessions", "postgresql_sessions"];
-        let of =
-            |metric: &&str| self.index.series(metric, &[]).flat_map(|(_, s)| s.iter().map(|(at, _)| *at)).collect();
-        let found: Option<BTreeSet<i64>> = all.iter().map(of).find(|set: &BTreeSet<i64>| !set.is_empty());
-        found.unwrap_or_default().into_iter().filter(|at| self.window.contains(*at)).collect()
+        let all = self.index.series(ACTIVITY, &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
+        all.filter(|at| self.window.contains(*at)).collect()
     }
 
     /// Runs by source, process and table. The phase is a label, so one run is several series.

@@ -16,7 +16,7 @@ fn disk() -> Made {
         .requests(100, 400)
         .asleep(40, "io_schedule", READ, None)
         .disk("vda", (60.0, 100e3, 100.0), (40.0, 100e3, 100.0))
-        .gauge(DB, "postgresql_sessions", &[("true_state", "executing")], 40.0)
+        .gauge(DB, "postgresql_activity_sessions", &[("backend_type", "client backend")], 40.0)
         .counter(DB, "postgresql_stat_tables_n_tup_upd", &TABLE, 500.0)
         .gauge(DB, "postgresql_stat_tables_n_live_tup", &TABLE, 1e6)
         .gauge(DB, "postgresql_stat_tables_n_dead_tup", &TABLE, 250_000.0)
@@ -82,17 +82,23 @@ fn the_log_tells_of_runs_that_ended() {
 
 #[test]
 fn where_nothing_counts_bytes_its_workers_waits_are_its_share() {
-    let row = |second: i64, id: i64, command: &str| Session {
+    let row = |second: i64, id: i64| Session {
         observed_at: second * 1_000_000_000,
         source: DB.into(),
         session_id: id,
-        command: command.into(),
+        command: "active".into(),
         state: Some("IO:DataFileRead".into()),
         true_state: "executing".into(),
         ..Session::default()
     };
-    let rows = (0..=30).flat_map(|s| [row(s, 1, "active"), row(s, 2, "active"), row(s, 3, "autovacuum worker")]);
-    let made = running(0.0).session_rows(rows.collect());
+    let worker = [("backend_type", "autovacuum worker"), ("wait_event_type", "IO"), ("wait_event", "DataFileRead")];
+    let rows = (0..=30).flat_map(|s| [row(s, 1), row(s, 2)]);
+    let made = running(0.0).session_rows(rows.collect()).gauge(DB, "postgresql_activity_sessions", &worker, 1.0).gauge(
+        DB,
+        "postgresql_sessions",
+        &[("true_state", "executing")],
+        2.0,
+    );
     let share = made.explains(&RULE).unwrap() / 400.0;
     assert!((share - 1.0 / 3.0).abs() < 0.05, "{share}");
 }
@@ -105,7 +111,7 @@ fn no_run_and_a_small_one_clear_it() {
 
 #[test]
 fn without_a_fact_it_is_not_judged() {
-    let nobody = disk().without("postgresql_sessions");
+    let nobody = disk().without("postgresql_activity_sessions");
     assert_eq!(nobody.explains(&RULE), None);
     assert_eq!(running(0.0).explains(&RULE), None, "nothing tells how much it did");
     assert_eq!(counted(4e6).without("system_disk_io_bytes_total").explains(&RULE), None);

@@ -28,7 +28,7 @@ pub(super) fn server(chunks: f64, vacuum: f64) -> Made {
         .counter(DB, &metric("n_tup_del"), &toast, 250.0 * chunks)
         .gauge(DB, &metric("n_live_tup"), &toast, 300_000.0)
         .gauge(DB, &metric("n_dead_tup"), &toast, 90_000.0)
-        .gauge(DB, "postgresql_sessions", &[("true_state", "executing")], 30.0)
+        .gauge(DB, "postgresql_activity_sessions", &[("backend_type", "client backend")], 30.0)
         .digest("UPDATE article SET body = $1, hits = hits + $2 WHERE id = $3", |s| (250 * s, 90_000 * s, 0, 0, 0));
     for (column, rate) in [("reads", 0.6), ("writes", 0.4)] {
         made = made.counter(DB, &format!("postgresql_stat_io_{column}"), &worker, rate * vacuum / 8_192.0);
