@@ -6,6 +6,7 @@
 
 pub mod attribute;
 pub mod block;
+pub mod counts;
 pub mod event;
 pub mod format;
 pub mod histogram;

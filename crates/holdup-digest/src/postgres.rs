@@ -1,6 +1,10 @@
 //! Logs of PostgreSQL in all the forms it writes them. They differ in how an entry is told from the next and where its
 //! fields stand; what an entry says is the same in all of them.
 
+use std::sync::LazyLock;
+
+use memchr::memmem::Finder;
+
 pub mod entry;
 pub mod prefix;
 pub mod stderr;
@@ -34,10 +38,11 @@ const MOST_PREFIX: usize = 1_024;
 
 /// Where the severity begins in a line, and where the message does: `…LOG:  duration`.
 pub(crate) fn severity(line: &[u8]) -> Option<(usize, usize)> {
+    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b":  "));
     let head = line.get(..line.len().min(MOST_PREFIX)).unwrap_or_default();
     let mut from = 0;
     loop {
-        let found = from + memchr::memmem::find(head.get(from..)?, b":  ")?;
+        let found = from + MARK.find(head.get(from..)?)?;
         let begin = head.get(..found)?.iter().rposition(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_digit());
         let begin = begin.map_or(0, |at| at + 1);
         if SEVERITIES.contains(&head.get(begin..found)?) {

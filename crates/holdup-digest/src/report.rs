@@ -328,7 +328,7 @@ fn total(shape: &Shape) -> u128 {
 fn who(tally: &Tally, shape: &Shape, of: usize) -> Vec<Who> {
     let (Some(counts), Some(names)) = (shape.who.get(of), tally.names.get(of)) else { return Vec::new() };
     let mut all: Vec<Who> =
-        counts.iter().map(|(number, calls)| Who { name: names.get(*number).to_owned(), calls: *calls }).collect();
+        counts.all().map(|(number, calls)| Who { name: names.get(number).to_owned(), calls }).collect();
     all.sort_by(|a, b| b.calls.cmp(&a.calls).then_with(|| a.name.cmp(&b.name)));
     all.truncate(MOST_WHO);
     all

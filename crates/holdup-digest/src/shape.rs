@@ -1,9 +1,8 @@
 //! What is kept of one group of executions: one statement, or one statement of one user, and so on. All of it can be put
 //! together from parts in any order.
 
-use std::collections::BTreeMap;
-
 use crate::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
+use crate::counts::Counts;
 use crate::event::{Event, Kind, Position};
 use crate::measure::Measure;
 
@@ -49,7 +48,7 @@ pub struct Shape {
     /// Attributes that are yes or no: how often each.
     pub flags: Vec<(u16, [u64; 2])>,
     /// Executions of each user, host, database and application, by interned number.
-    pub who: [BTreeMap<u32, u64>; 4],
+    pub who: [Counts; 4],
     /// Calls and microseconds by hour of the day.
     pub hours: Box<[[u64; 2]; HOURS]>,
     /// The slowest execution.
@@ -149,8 +148,8 @@ impl Shape {
             mine[1] += counts[1];
         }
         for (of, (mine, theirs)) in self.who.iter_mut().zip(&other.who).enumerate() {
-            for (number, count) in theirs {
-                *mine.entry(name(of, *number)).or_default() += count;
+            for (number, count) in theirs.all() {
+                mine.add(name(of, number), count);
             }
         }
         for (mine, theirs) in self.hours.iter_mut().zip(other.hours.iter()) {

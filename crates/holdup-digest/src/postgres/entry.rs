@@ -82,7 +82,8 @@ fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
 
 /// The statement behind `execute name: `, whose name may hold a colon in quotes of nobody.
 fn behind_name(text: &[u8]) -> Option<&[u8]> {
-    memchr::memmem::find(text, b": ").and_then(|at| text.get(at + 2..))
+    let at = text.windows(2).position(|pair| pair == b": ")?;
+    text.get(at + 2..)
 }
 
 /// A part of an extended query, and the statement.

@@ -222,8 +222,7 @@ impl Prefix {
             }
             let length = match self.parts.get(index + 1) {
                 Some(Part::Literal(end)) if index + 2 == self.parts.len() => rest.strip_suffix(end.as_slice())?.len(),
-                Some(Part::Literal(end)) if end.len() == 1 => memchr::memchr(*end.first()?, rest)?,
-                Some(Part::Literal(end)) => memchr::memmem::find(rest, end)?,
+                Some(Part::Literal(end)) => find(rest, end)?,
                 None => rest.len(),
                 Some(_) => rest.iter().position(|byte| !is_value_byte(*byte)).unwrap_or(rest.len()),
             };
@@ -240,6 +239,19 @@ impl Prefix {
             at += length;
         }
         (at == text.len()).then_some(fields)
+    }
+}
+
+/// Where `mark` stands in a few bytes: no search of its own is worth while.
+fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
+    let first = *mark.first()?;
+    let mut from = 0;
+    loop {
+        let at = from + text.get(from..)?.iter().position(|byte| *byte == first)?;
+        if text.get(at..)?.starts_with(mark) {
+            return Some(at);
+        }
+        from = at + 1;
     }
 }
 

@@ -34,7 +34,7 @@ fn records_of_all_makers_are_read() {
     assert_eq!(shape.measure(ROWS_EXAMINED).map(|rows| rows.sum), Some(4));
     assert_eq!(shape.measure(ERRORS).map(|errors| (errors.sum, errors.count)), Some((1, 1)));
     assert_eq!(shape.seen_us, Some((1_762_162_964_000_000, 1_762_164_000_000_000)));
-    assert_eq!(shape.who[2].len(), 2);
+    assert_eq!(shape.who[2].all().count(), 2);
     assert_eq!(tally.problems.all().count(), 0);
     let slowest = shape.slowest.as_ref().unwrap();
     assert_eq!(

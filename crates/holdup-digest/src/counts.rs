@@ -1,0 +1,48 @@
+//! Counts by small numbers, as of users or hosts: most servers have few of them, and these are found without searching.
+
+use std::collections::BTreeMap;
+
+/// Numbers that have a place of their own.
+const DENSE: usize = 256;
+
+/// How often each number occurred.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    dense: Vec<u64>,
+    others: BTreeMap<u32, u64>,
+}
+
+impl Counts {
+    /// Counts a number `more` times.
+    pub fn add(&mut self, number: u32, more: u64) {
+        let index = number as usize;
+        if index >= DENSE {
+            *self.others.entry(number).or_default() += more;
+            return;
+        }
+        if self.dense.len() <= index {
+            self.dense.resize(index + 1, 0);
+        }
+        self.dense[index] += more;
+    }
+
+    /// All that occurred, in order.
+    pub fn all(&self) -> impl Iterator<Item = (u32, u64)> {
+        let dense = (0_u32..).zip(self.dense.iter().copied()).filter(|(_, count)| *count > 0);
+        dense.chain(self.others.iter().map(|(number, count)| (*number, *count)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_occurred_is_counted() {
+        let mut counts = Counts::default();
+        for number in [3, 70_000, 3, 255, 256] {
+            counts.add(number, 1);
+        }
+        assert_eq!(counts.all().collect::<Vec<_>>(), [(3, 2), (255, 1), (256, 1), (70_000, 1)]);
+    }
+}
