@@ -13,6 +13,8 @@ pub mod log;
 pub mod mysql;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod plans;
 #[cfg(feature = "postgresql")]
 pub mod postgres;
 pub mod proc;

@@ -10,6 +10,7 @@ mod execution;
 mod history;
 mod holders;
 mod innodb;
+mod plans;
 mod pool;
 mod probe;
 pub mod processes;
@@ -28,6 +29,7 @@ use self::address::Address;
 use self::capture::Capture;
 use self::history::Executions;
 use self::innodb::Backlog;
+use self::plans::Plans;
 use self::pool::Queued;
 use self::probe::Parts;
 use self::replication::Replication;
@@ -40,7 +42,7 @@ use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
-/// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH&log=PATH]`.
+/// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH&log=PATH&plans=explain]`.
 ///
 /// # Errors
 /// If the address is not understood, or a file or variable it names is not there.
@@ -66,6 +68,7 @@ impl MySql {
             capture: None,
             own: Own::default(),
             slow_log: None,
+            plans: Plans::default(),
         })
     }
 }
@@ -89,6 +92,7 @@ struct MySql {
     own: Own,
     /// Followed while the server says that it is to be read.
     slow_log: Option<SlowLog>,
+    plans: Plans,
 }
 
 impl Collector for MySql {
@@ -137,7 +141,7 @@ impl Collector for MySql {
         let (parts, source) = (self.parts, self.source.as_str());
         let mut reads = Reads::default();
         reads.failures.extend(log);
-        let _ = who(&server, source, parts, &mut reads, batch);
+        let texts = who(&server, source, parts, &mut reads, batch);
         if parts.pool && !reads.lost {
             reads.note("thread pool", pool::sample(&server, source, batch));
         }
@@ -157,6 +161,10 @@ impl Collector for MySql {
         }
         if parts.digests && !reads.lost {
             reads.note("statement digests", self.statements.digests(&server, source, batch));
+        }
+        if parts.plans && !reads.lost {
+            let (wish, history) = (self.address.plans, parts.history.is_some());
+            reads.note("plans", self.plans.sample(&server, wish, texts.as_ref(), history, source, batch));
         }
         if let Some(trouble) = self.captured(batch) {
             reads.failures.push(trouble);
@@ -182,6 +190,7 @@ impl MySql {
         self.parts = parts;
         self.statements.forget();
         self.executions.forget();
+        self.plans.forget();
         Ok(server)
     }
 

@@ -10,6 +10,7 @@ mod address;
 mod counters;
 mod log;
 mod pace;
+mod plans;
 mod probe;
 mod readings;
 mod server;
@@ -24,6 +25,7 @@ use self::address::Address;
 use self::counters::Counters;
 use self::log::Log;
 use self::pace::Turn;
+use self::plans::Plans;
 use self::probe::Parts;
 use self::server::{Failure, Server};
 use self::statements::Statements;
@@ -34,8 +36,10 @@ use crate::{Collector, ProbeError, ReadError};
 
 #[doc(hidden)]
 pub use self::log::fuzz;
+#[doc(hidden)]
+pub use crate::plans::fuzz as fuzz_plans;
 
-/// The collector for `postgresql://user[:password]@host[:port][/database][?sslmode=…&password_env=VAR&password_file=PATH&log=PATH]`.
+/// The collector for `postgresql://user[:password]@host[:port][/database][?sslmode=…&password_env=VAR&password_file=PATH&log=PATH&plans=explain]`.
 ///
 /// # Errors
 /// If the address is not understood, or a file or variable it names is not there.
@@ -51,6 +55,7 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
         statements: Statements::default(),
         tables: Tables::default(),
         counters: Counters::default(),
+        plans: Plans::default(),
     }))
 }
 
@@ -64,6 +69,7 @@ struct PostgreSql {
     statements: Statements,
     tables: Tables,
     counters: Counters,
+    plans: Plans,
     log: Option<Log>,
 }
 
@@ -132,6 +138,10 @@ impl Collector for PostgreSql {
         if !reads.lost {
             reads.note("end", server.end());
         }
+        if self.parts.plans && !reads.lost {
+            let (wish, size) = (self.address.plans, self.parts.query_size);
+            reads.note("plans", self.plans.sample(&server, wish, size, source, batch));
+        }
         self.finish(server, reads)
     }
 }
@@ -157,6 +167,7 @@ impl PostgreSql {
             reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
         // Settings may differ after a restart.
         self.parts = parts;
+        self.plans.forget();
         self.tables.forget();
         self.statements.forget();
         Ok(server)

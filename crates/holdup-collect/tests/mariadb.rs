@@ -215,11 +215,12 @@ fn a_real_mariadb() {
     let mut watcher = server.watch("watcher", PASSWORD, "", false);
     let coverage = watcher.probe().unwrap();
     let off: Vec<&Coverage> = coverage.iter().filter(|part| part.state != CoverageState::Complete).collect();
-    assert!(off.len() == 1 && off[0].source.ends_with(" metadata locks"), "{coverage:#?}");
-    assert_eq!(coverage.len(), 6, "{coverage:#?}");
+    let off: Vec<&str> = off.iter().filter_map(|part| part.source.split_once(' ')).map(|(_, part)| part).collect();
+    assert_eq!((off, coverage.len()), (vec!["metadata locks", "plans"], 7), "{coverage:#?}");
     assert_eq!(watcher.source(), format!("mysql://127.0.0.1:{}", server.port));
     settings(&mut watcher);
     statements(&server, &mut watcher);
+    plans(&server);
     locks(&server, &mut watcher);
     let clients = full_pool(&server, &mut watcher);
 
@@ -369,6 +370,54 @@ fn statements(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
                 && row.database.is_none()
         });
         assert!(ours.is_none(), "our own statements are left out: {ours:?}");
+    }
+}
+
+/// A plan before and after its index was dropped; nothing without the right, which the coverage names.
+fn plans(server: &MariaDb) {
+    let mut client = server.client().unwrap();
+    client
+        .query_drop("CREATE TABLE o (id INT PRIMARY KEY, customer INT, note TEXT, KEY o_customer (customer))")
+        .unwrap();
+    client.query_drop("INSERT INTO o SELECT seq, seq % 4000, CONCAT('n', seq) FROM seq_1_to_40000").unwrap();
+    let sql = "SELECT note FROM o WHERE customer = 471147 AND note <> 'literal-canary'";
+    let theirs = holdup_sql::digest(sql, holdup_sql::Dialect::MySql);
+    let mut run = |times: usize| (0..times).for_each(|_| client.query_drop(sql).unwrap());
+    let mut watcher = server.watch("watcher", PASSWORD, "?plans=explain", false);
+    let coverage = watcher.probe().unwrap();
+    let entry = coverage.iter().find(|part| part.source.ends_with(" plans")).unwrap();
+    let grant = entry.why.as_ref().and_then(|why| why.split_once("(else: ")?.1.split_once(')')).unwrap().0;
+    for _ in 0..8 {
+        run(1);
+        assert!(sample(&mut watcher).plans.is_empty(), "it may not read the table");
+    }
+    server.as_admin(grant.replace("SCHEMA", "lab").trim_end_matches(';'));
+    for (query, kinds) in [("?plans=explain", ["ref", "ALL"]), ("?plans=analyze", ["ref", "ALL"])] {
+        let mut watcher = server.watch("watcher", PASSWORD, query, false);
+        watcher.probe().unwrap();
+        for kind in kinds {
+            let deadline = Instant::now() + Duration::from_secs(60);
+            let plan = loop {
+                run(5);
+                let found = sample(&mut watcher).plans.into_iter().find(|plan| plan.digest == theirs);
+                if let Some(plan) = found.filter(|plan| plan.plan.contains(&format!("\"kind\":\"{kind}\""))) {
+                    break plan;
+                }
+                assert!(Instant::now() < deadline, "no plan with {kind}");
+                sleep(Duration::from_millis(100));
+            };
+            assert!(plan.plan.contains("note != ?") && plan.database.as_deref() == Some("lab"), "{}", plan.plan);
+            assert_eq!(
+                (plan.kind == "analyze", plan.plan.contains("rows_actual")),
+                (query.ends_with("analyze"), query.ends_with("analyze"))
+            );
+            let change = if kind == "ref" {
+                "DROP INDEX o_customer ON lab.o"
+            } else {
+                "CREATE INDEX o_customer ON lab.o (customer)"
+            };
+            server.as_admin(change);
+        }
     }
 }
 

@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
+use crate::plans::Wish;
 
 /// Variable of the environment that is looked at if the address names no other place for the password.
 const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
 
-const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH, log=PATH";
+const PARAMETERS: &str = "extra_port=N, tls=verify|require|off, tls_ca=PATH, password_env=VAR, password_file=PATH, option_file=PATH, log=PATH, plans=off|explain|analyze";
 
 /// A server and the account to use there.
 #[derive(Clone, Debug)]
@@ -24,6 +25,8 @@ pub(super) struct Address {
     pub(super) tls: Tls,
     /// The slow query log, on this machine.
     pub(super) log: Option<PathBuf>,
+    /// Whether plans are asked for.
+    pub(super) plans: Wish,
 }
 
 /// Whether the connection is encrypted.
@@ -76,8 +79,16 @@ fn read(address: &str) -> Result<Address, String> {
         return Err("the host is missing".to_owned());
     }
     let (host, (user, password)) = (host.to_owned(), user_and_password(account)?);
-    let mut found =
-        Address { host, port, extra_port: None, user, password: Secret(password), tls: Tls::Off, log: None };
+    let mut found = Address {
+        host,
+        port,
+        extra_port: None,
+        user,
+        password: Secret(password),
+        tls: Tls::Off,
+        log: None,
+        plans: Wish::Off,
+    };
     let mut options = OptionFile::default();
     for (name, value) in
         query.split('&').filter_map(|pair| pair.split_once('=').or((!pair.is_empty()).then_some((pair, ""))))
@@ -98,6 +109,7 @@ fn read(address: &str) -> Result<Address, String> {
             }
             "tls_ca" => found.tls = Tls::Verify(Some(PathBuf::from(value))),
             "log" => found.log = Some(PathBuf::from(value)),
+            "plans" => found.plans = Wish::of(&value)?,
             "password_env" => found.password = Secret(Some(password_of_variable(&value)?)),
             "password_file" => {
                 let text = file(&value).map_err(|error| format!("password_file={value}: {error}"))?;

@@ -6,6 +6,7 @@ use holdup_recording::{Coverage, CoverageState};
 use super::address::Address;
 use super::capture::Places;
 use super::history::MOST;
+use super::plans;
 use super::server::{Columns, Failure, Flavour, Server};
 use super::sessions::Holders;
 use super::slow_log;
@@ -41,6 +42,8 @@ pub(super) struct Parts {
     pub(super) places: Option<Places>,
     /// Whether the state of replication may be read.
     pub(super) replication: bool,
+    /// Whether plans are asked for.
+    pub(super) plans: bool,
     /// How the slow query log is to be read, where it is.
     pub(super) slow_log: Option<slow_log::Form>,
 }
@@ -123,6 +126,10 @@ pub(super) fn find(server: &Server, address: &Address, source: &str) -> Result<F
     let log = slow_log::find(server, address, entry(source, SLOW_LOG), parts.history.is_some())?;
     parts.slow_log = log.form;
     coverage.extend(log.coverage);
+    let (plans, may_ask) =
+        plans::find(address.plans, &account, has_process || parts.history.is_some(), entry(source, PLANS));
+    parts.plans = may_ask;
+    coverage.push(plans);
     coverage.extend(replication(server, source, &account, &mut parts)?);
     Ok(Found { parts, coverage, missing })
 }
@@ -134,6 +141,7 @@ const STAGES: &str = " statement stages";
 const METADATA_LOCKS: &str = " metadata locks";
 const SLOW_LOG: &str = " slow log";
 const REPLICATION: &str = " replication";
+const PLANS: &str = " plans";
 
 fn entry(source: &str, part: &str) -> Coverage {
     Coverage {

@@ -8,12 +8,13 @@ use holdup_wire::Secret;
 
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
+use crate::plans::Wish;
 
 /// Variables of the environment that are looked at if the address names no other place for the password.
 const PASSWORD_VARIABLES: &[&str] = &["HOLDUP_POSTGRESQL_PASSWORD", "PGPASSWORD"];
 
 const PARAMETERS: &str = "sslmode=disable|prefer|require|verify-ca|verify-full, sslrootcert=PATH, password_env=VAR, \
-     password_file=PATH, host=/SOCKET/FOLDER, log=PATH";
+     password_file=PATH, host=/SOCKET/FOLDER, log=PATH, plans=off|explain|analyze";
 
 /// A server, the account to use there, and its log.
 #[derive(Clone, Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Address {
     pub(super) root_certificates: Option<PathBuf>,
     /// The server's log, or the folder it writes its logs to.
     pub(super) log: Option<PathBuf>,
+    /// Whether plans are asked for.
+    pub(super) plans: Wish,
 }
 
 /// Whether the connection is encrypted, as libpq's `sslmode` calls it.
@@ -82,6 +85,7 @@ fn read(address: &str) -> Result<Address, String> {
         tls: Tls::Prefer,
         root_certificates: None,
         log: None,
+        plans: Wish::Off,
     };
     let mut password = password;
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
@@ -105,6 +109,7 @@ fn read(address: &str) -> Result<Address, String> {
             "sslrootcert" => found.root_certificates = Some(PathBuf::from(value)),
             "host" => found.host = value,
             "log" => found.log = Some(PathBuf::from(value)),
+            "plans" => found.plans = Wish::of(&value)?,
             "password_env" => password = Some(password_of_variable(&value)?),
             "password_file" => {
                 let text =
@@ -168,6 +173,7 @@ mod tests {
             ("postgresql://:canary@h", "user"),
             ("postgresql://u:canary@h?socket=x", "socket"),
             ("postgresql://u:canary@h?sslmode=x", "sslmode"),
+            ("postgresql://u:canary@h?plans=all", "plans=all"),
             ("postgresql://u:canary%2@h", "%25"),
             ("postgresql://u:canary", "@"),
             ("postgresql://u:canary@h?password_env=HOLDUP_TEST_NO_SUCH", "HOLDUP_TEST_NO_SUCH"),

@@ -1,18 +1,22 @@
 //! The server's log, followed as it grows: `duration: … statement: …` and auto_explain's plans become executions with the
-//! session, the server's own time and the trace id. As text (by `log_line_prefix`), CSV or JSON, which the file's name
-//! tells; over rotations, half lines and whatever texts stand in it. Parameters and plans are not kept.
+//! session, the server's own time and the trace id, plans become trees, and what the server says of its own work (vacuum,
+//! checkpoints, locks, temporary files, errors) becomes events. As text (by `log_line_prefix`), CSV or JSON, which the file's name
+//! tells; over rotations, half lines and whatever texts stand in it. Parameters and values are not kept.
 
 mod csv;
+mod events;
 mod execution;
+mod maintenance;
 mod prefix;
 mod text;
 
+use std::collections::BTreeMap;
 use std::fs::{File, Metadata};
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use holdup_recording::rows::Event;
+use holdup_recording::rows::{Event, Plan};
 use holdup_recording::{Batch, Labels, clock};
 
 pub(super) use self::prefix::Prefix;
@@ -25,6 +29,9 @@ const ENTRY_BYTES: usize = 1 << 20;
 
 /// Most executions of a sample.
 const EXECUTIONS: usize = 2_000;
+
+/// Most plans of a sample: of one statement and shape the slowest.
+const PLANS: usize = 500;
 
 /// How a log is to be read: what the server's settings say.
 #[derive(Clone, Debug)]
@@ -62,7 +69,13 @@ struct Entry {
     pid: Option<i64>,
     database: Option<String>,
     severity: String,
+    /// SQLSTATE, where the log has it.
+    code: Option<String>,
     message: String,
+    /// What stands under `DETAIL`; it may hold values.
+    detail: Option<String>,
+    /// The statement that it is about; it holds values.
+    statement: Option<String>,
 }
 
 /// The file that is written to: `path`, or if that is a folder, the one in it that was changed last.
@@ -98,11 +111,12 @@ pub(super) struct Log {
     open: Option<Open>,
     /// What was read of an entry that may go on.
     pending: Vec<u8>,
+    events: events::Events,
 }
 
 impl Log {
     pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, open: None, pending: Vec::new() }
+        Self { path, open: None, pending: Vec::new(), events: events::Events::default() }
     }
 
     /// What is there now is passed over.
@@ -119,16 +133,7 @@ impl Log {
         let now = clock::now_ns();
         let mut entries = Vec::new();
         let skipped = self.entries(form, &mut entries)?;
-        let before = batch.statements.len();
-        let mut left_out = 0_u64;
-        for entry in &entries {
-            let Some(statement) = execution::of(entry, form, source, now) else { continue };
-            if batch.statements.len() - before < EXECUTIONS {
-                batch.statements.push(statement);
-            } else {
-                left_out += 1;
-            }
-        }
+        let left_out = self.rows(&entries, form, source, now, batch);
         let mut say = |kind: &str, text: String| {
             let (source, kind) = (source.to_owned(), kind.to_owned());
             batch.events.push(Event { observed_at: now, source, kind, text, labels: Labels::none() });
@@ -140,6 +145,31 @@ impl Log {
             say("gap", format!("{skipped} bytes of the log were passed over: it grows faster than it is read"));
         }
         Ok(())
+    }
+
+    /// The rows of entries; how many executions were left out.
+    fn rows(&mut self, entries: &[Entry], form: &Form, source: &str, now: i64, batch: &mut Batch) -> u64 {
+        let before = batch.statements.len();
+        let mut left_out = 0_u64;
+        let mut plans: BTreeMap<(String, String), Plan> = BTreeMap::new();
+        for entry in entries {
+            if let Some(plan) = execution::plan(entry, source, now) {
+                let key = (plan.digest.clone(), plan.shape.clone());
+                let slowest = plans.get(&key).is_none_or(|other| other.duration_ns < plan.duration_ns);
+                if slowest && (plans.len() < PLANS || plans.contains_key(&key)) {
+                    plans.insert(key, plan);
+                }
+            }
+            let Some(statement) = execution::of(entry, form, source, now) else { continue };
+            if batch.statements.len() - before < EXECUTIONS {
+                batch.statements.push(statement);
+            } else {
+                left_out += 1;
+            }
+        }
+        batch.plans.extend(plans.into_values());
+        self.events.take(entries, source, now, batch);
+        left_out
     }
 
     /// Entries that are whole by now, and how many bytes were passed over.
@@ -227,7 +257,10 @@ fn json(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
             pid: object.get("pid").and_then(serde_json::Value::as_i64),
             database: word("dbname"),
             severity: word("error_severity").unwrap_or_default(),
+            code: word("state_code"),
             message: word("message").unwrap_or_default(),
+            detail: word("detail"),
+            statement: word("statement"),
         });
     }
     used
@@ -245,7 +278,7 @@ pub fn fuzz(prefix: &str, kind: u8, cut: usize, bytes: &[u8]) -> Batch {
         log.pending.extend(part);
         log.take(kind, is_over, &form, &mut entries);
     }
-    batch.statements = entries.iter().filter_map(|entry| execution::of(entry, &form, "fuzz", 0)).collect();
+    log.rows(&entries, &form, "fuzz", 0, &mut batch);
     batch
 }
 

@@ -4,6 +4,7 @@ use holdup_recording::{Coverage, CoverageState};
 
 use super::address::Address;
 use super::log::{self, Prefix};
+use super::plans;
 use super::readings::{NEWEST, OLDEST, Right};
 use super::server::{Failure, Server};
 
@@ -20,6 +21,8 @@ pub(super) struct Parts {
     pub(super) query_size: usize,
     /// Where `pg_stat_statements` is.
     pub(super) statements: Option<Extension>,
+    /// Whether plans are asked for.
+    pub(super) plans: bool,
     /// How its log is to be read.
     pub(super) log: Option<log::Form>,
 }
@@ -64,6 +67,7 @@ const TEXTS: &str = " statement texts";
 const TABLES: &str = " tables";
 const FILES: &str = " files";
 const LOG: &str = " log";
+const PLANS: &str = " plans";
 
 /// Finds out what can be read.
 pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure> {
@@ -98,7 +102,9 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure>
     let tables = tables(server, &source, &parts)?;
     let files = files(&source, rights, &account);
     let log = log(server, address, &source, &mut parts)?;
-    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, log], missing })
+    let (plans, may_ask) = plans::find(server, address, entry(&source, PLANS))?;
+    parts.plans = may_ask && parts.sessions;
+    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, log, plans], missing })
 }
 
 fn entry(source: &str, part: &str) -> Coverage {

@@ -4,6 +4,8 @@
 
 mod catalog;
 mod depth;
+mod logged;
+mod plans;
 mod replica;
 mod server;
 

@@ -8,7 +8,10 @@ const TIME: usize = 0;
 const DATABASE: usize = 2;
 const PID: usize = 3;
 const SEVERITY: usize = 11;
+const CODE: usize = 12;
 const MESSAGE: usize = 13;
+const DETAIL: usize = 14;
+const STATEMENT: usize = 19;
 
 /// Entries of what was read; how many bytes they are.
 pub(super) fn entries(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> usize {
@@ -32,13 +35,16 @@ pub(super) fn entries(bytes: &[u8], form: &Form, entries: &mut Vec<Entry>) -> us
             pid: field(PID).and_then(|pid| pid.parse().ok()),
             database: field(DATABASE).filter(|name| !name.is_empty()),
             severity: field(SEVERITY).unwrap_or_default(),
+            code: field(CODE).filter(|code| !code.is_empty()),
             message: field(MESSAGE).unwrap_or_default(),
+            detail: field(DETAIL).filter(|text| !text.is_empty()),
+            statement: field(STATEMENT).filter(|text| !text.is_empty()),
         });
     }
     used
 }
 
-/// The fields of the record that `bytes` begin with, up to the message, and the length of all; none if it is not whole.
+/// The fields of the record that `bytes` begin with, up to the last that is of use, and the length of all; none if it is not whole.
 fn record(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
     let (mut fields, mut field, mut quoted) = (Vec::new(), Vec::new(), false);
     for (at, byte) in bytes.iter().enumerate() {
@@ -51,14 +57,14 @@ fn record(bytes: &[u8]) -> Option<(Vec<Vec<u8>>, usize)> {
                 quoted = !quoted;
             }
             b',' | b'\n' if !quoted => {
-                if fields.len() <= MESSAGE {
+                if fields.len() <= STATEMENT {
                     fields.push(std::mem::take(&mut field));
                 }
                 if *byte == b'\n' {
                     return Some((fields, at + 1));
                 }
             }
-            byte if fields.len() <= MESSAGE && field.len() < ENTRY_BYTES => field.push(*byte),
+            byte if fields.len() <= STATEMENT && field.len() < ENTRY_BYTES => field.push(*byte),
             _ => {}
         }
     }

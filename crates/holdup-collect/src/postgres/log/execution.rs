@@ -1,20 +1,16 @@
-//! What a message says of one execution: `duration: 12.345 ms  statement: …`, `… execute NAME: …`, or auto_explain's
+//! What a message says of one execution, and of its plan: `duration: 12.345 ms  statement: …`, `… execute NAME: …`, or auto_explain's
 //! `… plan:` with the statement's text in it, in each of its four formats.
 
-use holdup_recording::rows::Statement;
+use holdup_recording::rows::{Plan, Statement};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::{Entry, Form};
+use crate::plans::{postgresql, row, text};
 use crate::postgres::server::MARKER;
 
 /// The row of an execution; `now` stands for the time where the log has none.
 pub(super) fn of(entry: &Entry, form: &Form, source: &str, now: i64) -> Option<Statement> {
-    if entry.severity != "LOG" && entry.severity != "INFO" {
-        return None;
-    }
-    let (milliseconds, rest) = entry.message.strip_prefix("duration: ")?.split_once(" ms")?;
-    let milliseconds: f64 = milliseconds.parse().ok().filter(|value| (0.0..1e12).contains(value))?;
-    let (what, sql) = rest.trim_start().split_once(':')?;
+    let (milliseconds, what, sql) = parts(entry)?;
     let sql = match what {
         "statement" => sql.to_owned(),
         "plan" if form.statement_threshold_ms.is_none_or(|threshold| milliseconds < threshold) => planned(sql)?,
@@ -42,6 +38,41 @@ pub(super) fn of(entry: &Entry, form: &Form, source: &str, now: i64) -> Option<S
     })
 }
 
+/// Milliseconds, what is told of the execution, and the rest.
+fn parts(entry: &Entry) -> Option<(f64, &str, &str)> {
+    if entry.severity != "LOG" && entry.severity != "INFO" {
+        return None;
+    }
+    let (milliseconds, rest) = entry.message.strip_prefix("duration: ")?.split_once(" ms")?;
+    let milliseconds: f64 = milliseconds.parse().ok().filter(|value| (0.0..1e12).contains(value))?;
+    let (what, rest) = rest.trim_start().split_once(':')?;
+    Some((milliseconds, what, rest))
+}
+
+/// The plan in an entry of auto_explain's, in its formats text and JSON.
+pub(super) fn plan(entry: &Entry, source: &str, now: i64) -> Option<Plan> {
+    let (milliseconds, what, rest) = parts(entry)?;
+    let rest = rest.trim_start();
+    let (sql, tree) = match what {
+        "plan" if rest.starts_with('{') => (postgresql::statement(rest)?, postgresql::tree(rest)?),
+        "plan" => text::split(rest).and_then(|(sql, plan)| Some((sql.to_owned(), text::tree(plan)?)))?,
+        _ => return None,
+    };
+    let sql = sql.trim();
+    if sql.is_empty() || sql.starts_with(MARKER) {
+        return None;
+    }
+    Some(Plan {
+        observed_at: entry.at.unwrap_or(now),
+        source: source.to_owned(),
+        session_id: entry.pid,
+        database: entry.database.clone(),
+        duration_ns: Some((milliseconds * 1e6).round() as i64),
+        trace_id: trace_id(sql, Dialect::PostgreSql),
+        ..row("auto_explain", &tree, digest_text(sql, Dialect::PostgreSql))
+    })
+}
+
 /// The statement's text in a plan.
 fn planned(plan: &str) -> Option<String> {
     let plan = plan.trim_start();
@@ -51,6 +82,9 @@ fn planned(plan: &str) -> Option<String> {
     }
     if let Some(json) = plan.strip_prefix('{').and_then(|json| json.trim_start().strip_prefix("\"Query Text\":")) {
         return string(json.trim_start());
+    }
+    if let Some((sql, _)) = text::split(plan) {
+        return Some(sql.to_owned());
     }
     let text = plan.strip_prefix("Query Text: ")?;
     // YAML has it quoted as JSON has.

@@ -37,6 +37,8 @@ pub(super) struct Head<'a> {
     pub(super) at: Option<i64>,
     pub(super) pid: Option<i64>,
     pub(super) database: Option<&'a str>,
+    /// SQLSTATE.
+    pub(super) code: Option<&'a str>,
     pub(super) severity: &'a str,
     pub(super) message: &'a str,
 }
@@ -170,6 +172,9 @@ impl Search {
                 continue;
             }
             let mut with = head.clone();
+            if letter == 'e' {
+                with.code = text.get(..end).map(str::trim_end).filter(|code| code.len() == 5);
+            }
             if letter == 'd' {
                 with.database =
                     text.get(..end).map(str::trim_end).filter(|name| !name.is_empty() && *name != "[unknown]");

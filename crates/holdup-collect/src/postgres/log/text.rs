@@ -3,35 +3,68 @@
 
 use super::{ENTRY_BYTES, Entry, Form};
 
+/// What a line that goes on belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Message,
+    Detail,
+    Statement,
+    /// Something that is not kept.
+    Nothing,
+}
+
+impl Part {
+    fn of(self, entry: &mut Entry) -> Option<&mut String> {
+        match self {
+            Self::Message => Some(&mut entry.message),
+            Self::Detail => entry.detail.as_mut(),
+            Self::Statement => entry.statement.as_mut(),
+            Self::Nothing => None,
+        }
+    }
+}
+
 /// Entries of what was read; how many bytes they are. The last one may go on, unless it `is_over`.
 pub(super) fn entries(bytes: &[u8], is_over: bool, form: &Form, entries: &mut Vec<Entry>) -> usize {
     let (mut at, mut used) = (0, 0);
     let mut open: Option<Entry> = None;
-    // Whether further lines belong to the message, not to a detail of it.
-    let mut takes_lines = false;
+    // What further lines belong to.
+    let mut part = Part::Nothing;
     while let Some(length) = bytes.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\n')) {
         let line = bytes.get(at..at + length).unwrap_or_default();
         let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
         if let Some(further) = line.strip_prefix('\t') {
-            if let Some(entry) = open.as_mut().filter(|entry| takes_lines && entry.message.len() < ENTRY_BYTES) {
-                entry.message.push('\n');
-                entry.message.push_str(further);
+            if let Some(text) = open.as_mut().and_then(|entry| part.of(entry)).filter(|text| text.len() < ENTRY_BYTES) {
+                text.push('\n');
+                text.push_str(further);
             }
         } else if let Some(head) = form.prefix.head(&line, form.zone_seconds) {
-            takes_lines = !head.goes_on();
-            if takes_lines {
+            part = match head.severity {
+                "DETAIL" => Part::Detail,
+                "STATEMENT" => Part::Statement,
+                _ if head.goes_on() => Part::Nothing,
+                _ => Part::Message,
+            };
+            if let (Part::Detail | Part::Statement, Some(entry)) = (part, &mut open) {
+                let text = head.message.to_owned();
+                *(if part == Part::Detail { &mut entry.detail } else { &mut entry.statement }) = Some(text);
+            }
+            if part == Part::Message {
                 used = at;
                 entries.extend(open.replace(Entry {
                     at: head.at,
                     pid: head.pid,
                     database: head.database.map(str::to_owned),
                     severity: head.severity.to_owned(),
+                    code: head.code.map(str::to_owned),
                     message: head.message.to_owned(),
+                    detail: None,
+                    statement: None,
                 }));
             }
         } else {
             // Somebody else's output, e.g. of an archive command.
-            takes_lines = false;
+            part = Part::Nothing;
         }
         at += length + 1;
     }

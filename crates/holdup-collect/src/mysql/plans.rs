@@ -1,0 +1,158 @@
+//! Plans that are asked for: statements that sessions run, or ran last, explained one or two a sample with `EXPLAIN FORMAT=JSON`.
+//! Values stay in memory: the server's words of a failure may hold one, and go nowhere.
+
+use std::time::Instant;
+
+use holdup_recording::plan::Node;
+use holdup_recording::rows::Plan;
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
+
+use super::server::{Columns, Failure, MARKER, Server};
+use super::sessions::Texts;
+use crate::plans::allowed::{self, Allowed};
+use crate::plans::pace::Pace;
+use crate::plans::{Wish, mysql, row};
+
+/// Most statements that are explained in a sample.
+const EXPLAINED: usize = 2;
+
+/// Most statements of the history that are looked at.
+const STATEMENTS: usize = 100;
+
+/// Shorter than what performance_schema keeps of a text (1,024 bytes unless set otherwise): such a text is whole.
+const WHOLE_BYTES: usize = 1_000;
+
+/// Texts of the process list are cut there.
+const LISTED_BYTES: usize = 65_000;
+
+/// Longest execution of `ANALYZE`, and longest planning, where the server can limit it to one statement.
+const LIMITS: (&str, &str) = ("SET STATEMENT max_statement_time=1 FOR ", "SET STATEMENT max_statement_time=0.2 FOR ");
+
+/// What is remembered between samples.
+#[derive(Default)]
+pub(super) struct Plans {
+    pace: Pace,
+}
+
+struct Candidate {
+    session: Option<i64>,
+    database: String,
+    digest: String,
+    digest_text: String,
+    trace_id: Option<String>,
+    allowed: Allowed,
+}
+
+impl Plans {
+    /// Explains what is due, of what sessions run (`texts`, literals and all) and, with `history`, of what they ran last.
+    pub(super) fn sample(
+        &mut self,
+        server: &Server,
+        wish: Wish,
+        texts: Option<&Texts>,
+        history: bool,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Failure> {
+        self.pace.note(&batch.statements);
+        let mut due = Vec::new();
+        for session in &batch.sessions {
+            let text = texts.and_then(|texts| texts.get(&session.session_id)).filter(|text| text.len() < LISTED_BYTES);
+            if let (Some(text), Some(database), "executing") = (text, &session.database, session.true_state.as_str()) {
+                self.take(Some(session.session_id), database, text, &mut due);
+            }
+        }
+        if history {
+            let rows = server.rows(&format!(
+                "SELECT CURRENT_SCHEMA, SQL_TEXT FROM performance_schema.events_statements_current \
+                 WHERE CURRENT_SCHEMA IS NOT NULL AND LENGTH(SQL_TEXT) BETWEEN 8 AND {WHOLE_BYTES} LIMIT {STATEMENTS}"
+            ))?;
+            for row in &rows {
+                if let (Some(database), Some(text)) = (row.text(0), row.text(1)) {
+                    self.take(None, &database, &text, &mut due);
+                }
+            }
+        }
+        due.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        for (_, candidate) in due.into_iter().take(EXPLAINED) {
+            let now = Instant::now();
+            match explained(server, &candidate, wish) {
+                Ok(Some((kind, tree))) => {
+                    self.pace.asked(&candidate.digest, true, now);
+                    batch.plans.push(Plan {
+                        observed_at: clock::now_ns(),
+                        source: source.to_owned(),
+                        session_id: candidate.session,
+                        database: Some(candidate.database),
+                        trace_id: candidate.trace_id,
+                        ..row(kind, &tree, candidate.digest_text)
+                    });
+                }
+                Ok(None) => self.pace.asked(&candidate.digest, false, now),
+                Err(failure) if failure.is_denied() => self.pace.denied(&candidate.digest, now),
+                // Its words may hold values of the statement.
+                Err(Failure::Server(..)) => self.pace.asked(&candidate.digest, false, now),
+                Err(lost) => return Err(lost),
+            }
+        }
+        Ok(())
+    }
+
+    /// The connection is a new one.
+    pub(super) fn forget(&mut self) {
+        self.pace.forget();
+    }
+
+    fn take(&self, session: Option<i64>, database: &str, sql: &str, due: &mut Vec<(f64, Candidate)>) {
+        if sql.starts_with(MARKER) {
+            return;
+        }
+        let Some(allowed) = allowed::of(sql, Dialect::MySql) else { return };
+        let digest_text = digest_text(sql, Dialect::MySql);
+        let digest = digest_of_text(&digest_text);
+        if due.iter().any(|(_, other)| other.digest == digest) {
+            return;
+        }
+        if let Some(urgency) = self.pace.urgency(&digest, Instant::now()) {
+            let trace_id = trace_id(sql, Dialect::MySql);
+            let database = database.to_owned();
+            due.push((urgency, Candidate { session, database, digest, digest_text, trace_id, allowed }));
+        }
+    }
+}
+
+/// The plan, and which kind of row it makes.
+fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'static str, Node)>, Failure> {
+    let sql = of.allowed.sql.trim().trim_end_matches(';');
+    // Of MySQL, `EXPLAIN ANALYZE` has a text of its own, which is not read.
+    let executes = wish == Wish::Analyze && of.allowed.reads_only && server.release.is_mariadb();
+    server.rows(&format!("USE `{}`", of.database.replace('`', "``")))?;
+    let limit = match (server.release.is_mariadb(), executes) {
+        (false, _) => "",
+        (true, true) => LIMITS.0,
+        (true, false) => LIMITS.1,
+    };
+    let how = if executes { "ANALYZE FORMAT=JSON" } else { "EXPLAIN FORMAT=JSON" };
+    let rows = server.rows(&format!("{limit}{how} {sql}"))?;
+    let text = rows.first().and_then(|row| row.text(0));
+    let kind = if executes { "analyze" } else { "explain" };
+    Ok(text.and_then(|text| mysql::tree(&text)).map(|tree| (kind, tree)))
+}
+
+/// The entry of plans, and whether they may be asked for.
+pub(super) fn find(wish: Wish, account: &str, may_see: bool, mut entry: Coverage) -> (Coverage, bool) {
+    if wish == Wish::Off {
+        entry.state = CoverageState::Absent;
+        entry.why = Some("no plans are asked for: whether one has changed can't be told".to_owned());
+        entry.enable = Some(format!(
+            "add plans=explain to the address and run, for each schema: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};"
+        ));
+        return (entry, false);
+    }
+    entry.why = Some(format!(
+        "of statements on tables that the account may read (else: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};); INSERT, prepared \
+         statements and those with functions of your own are not explained"
+    ));
+    (entry, may_see)
+}

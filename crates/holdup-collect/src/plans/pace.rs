@@ -1,0 +1,145 @@
+//! When a statement's plan is asked for: each at most so often, sooner if its time has changed, rarely if it was refused.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use holdup_recording::rows::Statement;
+
+/// A statement's plan is asked for again after this.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// If a mean execution takes this many times longer, or less long, than when it was asked for last, after [`SOONER`].
+const CHANGED: f64 = 2.0;
+
+/// See [`CHANGED`].
+const SOONER: Duration = Duration::from_secs(2);
+
+/// One that could not be explained is tried again after this.
+const REFUSED: Duration = Duration::from_secs(300);
+
+/// Most statements that are remembered.
+const STATEMENTS_MAX: usize = 2_000;
+
+/// So many refusals for want of a right, with nothing but those, and no more is asked until the connection is made anew.
+const DENIALS: u32 = 5;
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    at: Instant,
+    each_ns: Option<f64>,
+    refused: bool,
+}
+
+/// What was asked when, and what statements take.
+#[derive(Default)]
+pub(crate) struct Pace {
+    asked: HashMap<String, Asked>,
+    /// Counters of a statement when they were read last.
+    counted: HashMap<String, (i64, i64)>,
+    /// Nanoseconds that a mean execution took of late.
+    each_ns: HashMap<String, f64>,
+    denials: u32,
+}
+
+impl Pace {
+    /// Takes the statements' counters, which are as the server has them.
+    pub(crate) fn note(&mut self, rows: &[Statement]) {
+        if self.counted.len() > STATEMENTS_MAX {
+            (self.counted, self.each_ns) = (HashMap::new(), HashMap::new());
+        }
+        for row in rows.iter().filter(|row| row.kind == "digest_total") {
+            let now = (row.calls, row.duration_ns);
+            let Some(before) = self.counted.insert(row.digest.clone(), now) else { continue };
+            let (calls, took) = (now.0 - before.0, now.1 - before.1);
+            if calls > 0 && took >= 0 {
+                self.each_ns.insert(row.digest.clone(), took as f64 / calls as f64);
+            }
+        }
+    }
+
+    /// How urgent it is to ask for a statement's plan: none if it is not due; the greater the sooner.
+    pub(crate) fn urgency(&self, digest: &str, now: Instant) -> Option<f64> {
+        if self.denials >= DENIALS {
+            return None;
+        }
+        let each_ns = self.each_ns.get(digest).copied();
+        let Some(asked) = self.asked.get(digest) else { return Some(f64::INFINITY) };
+        let changed = each_ns.zip(asked.each_ns).is_some_and(|(now, then)| {
+            let ratio = now.max(1.0) / then.max(1.0);
+            !(1.0 / CHANGED..CHANGED).contains(&ratio)
+        });
+        let pause = if asked.refused {
+            REFUSED
+        } else if changed {
+            SOONER
+        } else {
+            AGAIN
+        };
+        let waited = now.saturating_duration_since(asked.at);
+        (waited >= pause).then(|| waited.as_secs_f64() / pause.as_secs_f64())
+    }
+
+    /// A plan was asked for, and was had or not.
+    pub(crate) fn asked(&mut self, digest: &str, had: bool, now: Instant) {
+        if self.asked.len() > STATEMENTS_MAX {
+            self.asked.clear();
+        }
+        if had {
+            self.denials = 0;
+        }
+        let asked = Asked { at: now, each_ns: self.each_ns.get(digest).copied(), refused: !had };
+        self.asked.insert(digest.to_owned(), asked);
+    }
+
+    /// It was refused for want of a right.
+    pub(crate) fn denied(&mut self, digest: &str, now: Instant) {
+        self.asked(digest, false, now);
+        self.denials += 1;
+    }
+
+    /// Forgets refusals: the connection is a new one.
+    pub(crate) fn forget(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn total(calls: i64, ms: i64) -> Vec<Statement> {
+        let (kind, digest) = ("digest_total".to_owned(), "a".to_owned());
+        vec![Statement { kind, digest, calls, duration_ns: ms * 1_000_000, ..Statement::default() }]
+    }
+
+    #[test]
+    fn again_after_a_while_sooner_if_it_takes_longer_and_rarely_if_refused() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let after = |seconds| start + Duration::from_secs(seconds);
+        assert_eq!(pace.urgency("a", start), Some(f64::INFINITY));
+        pace.note(&total(10, 10));
+        pace.note(&total(20, 20));
+        pace.asked("a", true, start);
+        assert_eq!(pace.urgency("a", after(9)), None);
+        assert!(pace.urgency("a", after(10)).is_some());
+        pace.note(&total(30, 40));
+        assert!(pace.urgency("a", after(3)).is_some(), "it takes twice as long");
+        assert_eq!(pace.urgency("a", after(1)), None);
+        pace.note(&total(40, 43));
+        assert!(pace.urgency("a", after(3)).is_some(), "half as long");
+        pace.asked("a", false, start);
+        assert_eq!(pace.urgency("a", after(60)), None);
+    }
+
+    #[test]
+    fn who_has_no_right_stops_asking() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        for number in 0..DENIALS {
+            assert!(pace.urgency("new", now).is_some());
+            pace.denied(&number.to_string(), now);
+        }
+        assert_eq!(pace.urgency("new", now), None);
+        pace.forget();
+        assert!(pace.urgency("new", now).is_some());
+    }
+}
