@@ -7,6 +7,7 @@
 //! - *Who holds a lock waits for something itself*: for its commit, for pages to be written, for rows read without an index. Those
 //!   who wait for the lock then wait for that. A holder that does nothing is nobody's consequence.
 //! - *A thread of the pool is held longer, so statements queue for one*: long statements fill the pool.
+//! - *A statement with another plan reads what it did not read before*, without the index that is gone.
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
@@ -36,16 +37,18 @@ const DEMANDS: &[&str] = &[
     "memory_pressure",
     "flush_storm",
     "missing_index",
+    "plan_changed",
 ];
 
 /// Limits of a disk that a demand reaches.
 const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
 
 /// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
-const WITHIN_STATEMENTS: &[&str] = &["missing_index", "commit_log_bound", "flush_storm"];
+const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
 
 /// What makes statements long by itself, so that connections are held longer.
 const LONG_STATEMENTS: &[&str] = &[
+    "plan_changed",
     "missing_index",
     "flush_storm",
     "commit_log_bound",
@@ -101,11 +104,13 @@ pub(crate) struct Link {
 
 /// Every mechanism, consequences after what they may be causes of.
 const MECHANISMS: &[Mechanism] = &[
+    // An index that is gone is missing: the plan of the statement changed when it went.
+    Mechanism { consequence: "missing_index", causes: &[&["plan_changed"]], magnitude: its_own, is_added: false },
     // Threads of a group that has used up its quota stand in the run queue until its next period. Opening and closing tables
     // is work of the CPU: where statements do mostly that, most of what CPUs are short of goes with it.
     Mechanism {
         consequence: "cpu_saturated",
-        causes: &[&["cpu_throttled"], &["table_cache_small", "missing_index"]],
+        causes: &[&["cpu_throttled"], &["table_cache_small", "plan_changed", "missing_index"]],
         magnitude: its_own,
         is_added: false,
     },

@@ -7,6 +7,8 @@ use crate::signals::latency::Origin;
 use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
+mod by_plan;
+
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "missing_index",
@@ -14,13 +16,13 @@ pub const RULE: Rule = Rule {
         title: "A statement reads whole tables for want of an index",
         what: "No index fits what the statement asks for, so the server goes through every row of a table, each time.",
         hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size the CPUs are full with it, and everything else waits.",
-        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); how many requests there were.",
-        predicts: "A statement that requests run examines many rows for each that it sends or changes, uses no index most times, and its execution is most of what requests are too slow by. CPU per request is up, requests are not.",
+        needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); of PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; how many requests there were.",
+        predicts: "A statement that requests run examines many rows for each that it sends or changes, uses no index most times, and its execution is most of what requests are too slow by. On PostgreSQL its plan reads a table whole (Seq Scan) and throws most rows away. CPU per request is up, requests are not.",
         clears: "No statement of the requests reads many rows for few without an index; or those that do take a small share of the delay; or they read as many rows a request when all was well.",
         looks_like: "A spike (the same rows a request, more requests); a changed plan (an index was used before); a count or a report over a whole table, which no index helps; locks (their time is not execution).",
         fix: "Look at its plan (EXPLAIN), then add the index that its conditions need.",
         prove: "The same load again: rows examined a call near rows sent, the statement's time a fraction of what it was.",
-        references: "MySQL Reference Manual: Optimizing SELECT Statements, EXPLAIN Output Format, Performance Schema Statement Summary Tables (SUM_NO_INDEX_USED, SUM_ROWS_EXAMINED); MariaDB documentation: Building the best INDEX for a given SELECT.",
+        references: "MySQL Reference Manual: Optimizing SELECT Statements, EXPLAIN Output Format, Performance Schema Statement Summary Tables (SUM_NO_INDEX_USED, SUM_ROWS_EXAMINED); PostgreSQL documentation: Using EXPLAIN, Examining Index Usage; MariaDB documentation: Building the best INDEX for a given SELECT.",
     },
     judge,
 };
@@ -57,16 +59,36 @@ const COLUMNS: &[&str] = &["digest_text", "rows_examined", "rows_sent", "no_inde
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let executed = view.executed(COLUMNS)?;
+    let all = view.executed(COLUMNS)?;
     let completed = case.completed_in(view.window)?.max(1.0);
+    // PostgreSQL does not count the rows that a statement examines: there it is for its plan to say.
+    let (planned, executed): (Vec<&Executed>, Vec<&Executed>) =
+        all.iter().partition(|of| of.source.starts_with("postgresql"));
+    if planned.is_empty() {
+        return by_counters(case, &view, &executed, completed);
+    }
+    let by_plan = by_plan::judge(case, &planned, completed);
+    if executed.is_empty() || matches!(by_plan, Ok(Outcome::Found(_))) {
+        return by_plan;
+    }
+    match (by_counters(case, &view, &executed, completed)?, by_plan?) {
+        (Outcome::Cleared(mut evidence), Outcome::Cleared(more)) => {
+            evidence.extend(more);
+            Ok(Outcome::Cleared(evidence))
+        }
+        (found, _) => Ok(found),
+    }
+}
+
+fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], completed: f64) -> Result<Outcome, Missing> {
     let own_ms = |of: &Executed| {
         let took_ms = (of.seconds - of.lock_seconds).max(0.0) * 1e3;
         took_ms.min(of.rows_examined * ROW_MS) / completed
     };
-    let mut suspects: Vec<&Executed> = executed.iter().filter(|of| reads_too_much(of)).collect();
+    let mut suspects: Vec<&Executed> = executed.iter().copied().filter(|of| reads_too_much(of)).collect();
     suspects.sort_by(|a, b| own_ms(b).total_cmp(&own_ms(a)));
-    let Some(of) = suspects.iter().copied().find(|of| is_of_requests(case, &view, of, completed)) else {
-        return Ok(Outcome::Cleared(vec![worst(&view, suspects.first().copied(), &executed, completed)]));
+    let Some(of) = suspects.iter().copied().find(|of| is_of_requests(case, view, of, completed)) else {
+        return Ok(Outcome::Cleared(vec![worst(view, suspects.first().copied(), executed, completed)]));
     };
     let explains_ms = own_ms(of);
     let seen = view.digest_evidence(
@@ -106,7 +128,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         weights.push(0.7);
     }
-    evidence.extend(cpu(&view, completed));
+    evidence.extend(cpu(view, completed));
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
@@ -132,7 +154,7 @@ fn reads_too_much(of: &Executed) -> bool {
 
 /// Whether requests run it, where they can be followed into the database; else whether it runs as often as requests of an operation
 /// do that take at least as long.
-fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
+pub(super) fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
     if let Some(is_theirs) = accounts::is_of_requests(case, &of.digest) {
         return is_theirs;
     }
@@ -157,7 +179,7 @@ fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f6
 }
 
 /// What comes nearest, to clear by.
-fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[Executed], completed: f64) -> Evidence {
+fn worst(view: &View<'_>, suspect: Option<&Executed>, executed: &[&Executed], completed: f64) -> Evidence {
     if let Some(of) = suspect {
         let text = format!(
             "what reads most without an index ran {:.3} times a request: it is none of the requests' statements: {}",

@@ -30,6 +30,7 @@ pub mod network_bandwidth;
 pub mod network_loss;
 pub mod on_disk_temporary_tables;
 pub mod out_of_memory_kill;
+pub mod plan_changed;
 pub mod readahead_too_large;
 pub mod statement_mix_changed;
 pub mod table_cache_small;
@@ -64,6 +65,7 @@ pub const ALL: &[&Rule] = &[
     &n_plus_one_queries::RULE,
     &connection_limit::RULE,
     &thread_pool_queue::RULE,
+    &plan_changed::RULE,
     &missing_index::RULE,
     &lock_contention::RULE,
     &table_cache_small::RULE,

@@ -18,6 +18,8 @@ const DIGESTS: &str =
 /// What one statement's counters grew by in a window.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Executed {
+    /// The server.
+    pub source: String,
     /// Identity of the statement.
     pub digest: String,
     /// Its text, literals replaced.
@@ -98,6 +100,7 @@ impl View<'_> {
         for rows in by_digest.values_mut() {
             rows.sort_by_key(|r| r.observed_at);
             let mut of = Executed {
+                source: rows[0].source.clone(),
                 digest: rows[0].digest.clone(),
                 text: rows[0].digest_text.clone(),
                 database: rows[0].database.clone(),

@@ -18,6 +18,7 @@ pub mod mix;
 pub mod mounts;
 pub mod objectives;
 pub mod operations;
+pub mod plans;
 pub mod plateau;
 pub mod processes;
 pub mod server_waits;

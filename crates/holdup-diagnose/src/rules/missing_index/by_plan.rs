@@ -1,0 +1,319 @@
+//! The rule on PostgreSQL, which does not count the rows that a statement examines: what its plan reads and throws away, and what the
+//! server counts of reading tables whole.
+
+use holdup_recording::plan::Node;
+
+use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns, is_of_requests};
+use crate::case::Case;
+use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use crate::signals::plans::{PLANS, Shape, shapes};
+use crate::signals::{Executed, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// Share (0-1) of the statements' time of which the plans have to be known, before they are said to read nothing in vain.
+const KNOWN: f64 = 0.5;
+
+const SEQUENTIAL: &str = "postgresql_stat_tables_seq_tup_read";
+
+/// A table that is read whole.
+struct Scan {
+    node: Node,
+    /// Rows that one execution reads of it.
+    examined: f64,
+    /// Rows that pass the filter.
+    kept: f64,
+    /// How that is known.
+    known: &'static str,
+}
+
+/// Judges PostgreSQL's statements.
+pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let plans = match view.plans() {
+        Ok(plans) => plans,
+        Err(missing) => return without_plans(&view, completed).ok_or(missing),
+    };
+    let (mut known, mut all) = (0.0, 0.0);
+    let mut nearest: Option<(&Executed, Shape<'_>, Scan)> = None;
+    for of in executed {
+        all += of.seconds;
+        let by_kind = shapes(&plans, of);
+        // What was executed knows more than what was only planned.
+        let Some(shape) = ["auto_explain", "analyze", "explain"].iter().find_map(|kind| by_kind.get(kind)?.first())
+        else {
+            continue;
+        };
+        if shape.tree.all().into_iter().any(|node| throws_away(node) && scan(&view, node).is_none()) {
+            continue;
+        }
+        known += of.seconds;
+        let Some(scan) = worst(&view, &shape.tree) else { continue };
+        let in_vain = scan.examined >= ROWS && scan.examined >= EXAMINED_PER_USED * scan.kept.max(1.0);
+        if in_vain && is_of_requests(case, &view, of, completed) {
+            return Ok(told(case, &view, of, shape, &scan, completed));
+        }
+        if nearest.as_ref().is_none_or(|(_, _, other)| other.examined < scan.examined) {
+            nearest = Some((of, shape.clone(), scan));
+        }
+    }
+    if known < KNOWN * all {
+        let what = format!("plans of the statements (known: {} of their time)", percent(known / all.max(1e-9)));
+        return without_plans(&view, completed).ok_or(Missing::new(what, PLANS));
+    }
+    let evidence = match &nearest {
+        Some((of, shape, scan)) => {
+            let text = format!(
+                "of what reads a table whole, what reads most is {}: {} rows a call, of which {} are kept: {}",
+                scan.node.name(),
+                thousands(scan.examined),
+                thousands(scan.kept),
+                of.text
+            );
+            view.plan_evidence(shape, format!("{} rows a call", thousands(scan.examined)), "", text)
+        }
+        None => {
+            let plan = plans.iter().find_map(|plan| {
+                let tree = Node::of_json(&plan.plan)?;
+                Some(Shape { count: 1, plan, tree })
+            });
+            let Some(shape) = plan else { return Err(Missing::new("plans of the statements", PLANS)) };
+            let text = format!(
+                "none of the {} plans, of statements with {} of the time, reads a table whole to throw rows away",
+                plans.len(),
+                percent(known / all.max(1e-9))
+            );
+            view.plan_evidence(&shape, "no Seq Scan with a filter", "", text)
+        }
+    };
+    Ok(Outcome::Cleared(vec![evidence]))
+}
+
+/// Where next to nothing is read by scans, no index is missing, whatever the plans are.
+fn without_plans(view: &View<'_>, completed: f64) -> Option<Outcome> {
+    let read = view.counter(SEQUENTIAL, &[], PLANS).ok()?;
+    let each = read.delta / completed;
+    let text = format!("sequential scans of all tables together read {} rows a request", thousands(each));
+    let told = read.evidence(format!("{} rows a request", thousands(each)), "", text);
+    (each < ROWS).then(|| Outcome::Cleared(vec![told]))
+}
+
+/// The scan of a plan that reads most in vain.
+fn worst(view: &View<'_>, plan: &Node) -> Option<Scan> {
+    let scans = plan.all().into_iter().filter(|node| throws_away(node));
+    scans.filter_map(|node| scan(view, node)).max_by(|a, b| (a.examined - a.kept).total_cmp(&(b.examined - b.kept)))
+}
+
+/// Whether it reads a table whole and keeps a part of the rows.
+fn throws_away(node: &Node) -> bool {
+    node.kind.ends_with("Seq Scan") && node.filter.is_some()
+}
+
+fn scan(view: &View<'_>, node: &Node) -> Option<Scan> {
+    let with = |examined: f64, kept: f64, known| Some(Scan { node: node.clone(), examined, kept, known });
+    if let (Some(came), Some(removed)) = (node.rows_actual, node.rows_removed) {
+        let loops = node.loops.unwrap_or(1.0).max(1.0);
+        return with((came + removed) * loops, came * loops, "counted as it was executed");
+    }
+    let table = node.relation.as_deref()?;
+    let table = |value: &str| {
+        value == table
+            || value.rsplit_once('.').is_some_and(|(schema, name)| {
+                name == table && node.schema.as_deref().is_none_or(|known| known == schema)
+            })
+    };
+    let expected = node.rows_estimated?;
+    let names = view.label_values("postgresql_table_rows", "table");
+    if let Some(name) = names.iter().find(|name| table(name))
+        && let Ok(rows) = view.gauge("postgresql_table_rows", &[("table", name)], PLANS)
+    {
+        return with(rows.mean, expected, "by the planner's statistics");
+    }
+    let names = view.label_values(SEQUENTIAL, "table");
+    let name = names.iter().find(|name| table(name))?;
+    let labels = [("table", name.as_str())];
+    let read = view.counter(SEQUENTIAL, &labels, PLANS).ok()?;
+    let scans = view.counter("postgresql_stat_tables_seq_scan", &labels, PLANS).ok()?;
+    if scans.delta < 1.0 {
+        return None;
+    }
+    with(read.delta / scans.delta, expected, "by the server's counters of the table")
+}
+
+fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan: &Scan, completed: f64) -> Outcome {
+    let each_ms = of.seconds / of.calls * 1e3;
+    let explains_ms = (of.seconds * 1e3).min(of.calls * scan.examined * ROW_MS) / completed;
+    let text = format!(
+        "{} reads {} rows a call ({}) and keeps {} of them: {}",
+        scan.node.name(),
+        thousands(scan.examined),
+        scan.known,
+        thousands(scan.kept),
+        of.text
+    );
+    let mut evidence = vec![
+        view.plan_evidence(shape, format!("{} rows a call", thousands(scan.examined)), "about those that it keeps", text),
+        view.digest_evidence(
+            of,
+            "duration_ns",
+            format!("{} a request", ms(explains_ms)),
+            "a small part of the delay, with an index",
+            format!(
+                "it ran {:.2} times a request, {} each by the server's own timing, of which reading rows makes {} of a request",
+                of.calls / completed,
+                ms(each_ms),
+                ms(explains_ms)
+            ),
+        ),
+    ];
+    if case.share(explains_ms) < MATTERS {
+        return Outcome::Cleared(evidence);
+    }
+    let mut weights = vec![0.7, 0.6];
+    if let Some((rose, told)) = against_calm(case, of, scan, completed) {
+        evidence.push(told);
+        if rose < ROSE {
+            return Outcome::Cleared(evidence);
+        }
+        weights.push(0.7);
+    }
+    Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(of, scan),
+        prove: format!(
+            "Run the same scenario again: of {} rows read a call next to none are left, and seq_tup_read of the table stands still.",
+            thousands(scan.examined)
+        ),
+        role: Role::Root,
+    })
+}
+
+/// By which factor the rows read of the table rose a request, against the calm stretch, if there is one of which it is known.
+fn against_calm(case: &Case<'_>, of: &Executed, scan: &Scan, completed: f64) -> Option<(f64, Evidence)> {
+    let calm = case.calm()?;
+    let before = calm.executed(super::COLUMNS).ok()?;
+    let served = case.completed_in(calm.window).ok().filter(|served| *served > 0.0)?;
+    let then = before.iter().find(|then| then.digest == of.digest && then.source == of.source)?;
+    let plans = calm.plans().ok()?;
+    let by_kind = shapes(&plans, then);
+    let shape = by_kind.values().filter_map(|shapes| shapes.first()).max_by_key(|shape| shape.count)?;
+    let read = worst(&calm, &shape.tree).filter(|then| then.node.relation == scan.node.relation);
+    let (was, is) =
+        (read.map_or(0.0, |read| read.examined * then.calls / served), scan.examined * of.calls / completed);
+    let text = format!("it read {} rows a request, against {} in the calm stretch", thousands(is), thousands(was));
+    let told = calm.plan_evidence(shape, format!("{} a request", thousands(is)), thousands(was), text);
+    Some((is / was.max(1.0), told))
+}
+
+fn fixes(of: &Executed, scan: &Scan) -> Vec<Fix> {
+    let name = scan.node.relation.clone().unwrap_or_default();
+    let table = scan.node.schema.as_ref().map_or_else(|| name.clone(), |schema| format!("{schema}.{name}"));
+    let of_filter = columns(&format!("x WHERE {}", scan.node.filter.as_deref().unwrap_or_default()));
+    let list = if of_filter.is_empty() { columns(&of.text) } else { of_filter };
+    let mut fixes = vec![Fix {
+        text: format!("See how many rows of {table} its filter throws away. Put values for the ?."),
+        command: Some(format!("EXPLAIN (ANALYZE, BUFFERS) {};", of.text.trim_end_matches(';'))),
+        keep: None,
+        risk: Some("It executes the statement.".to_owned()),
+    }];
+    if !list.is_empty() {
+        fixes.push(Fix {
+            text: format!("Add an index on what it compares: {}.", list.join(", ")),
+            command: Some(format!("CREATE INDEX CONCURRENTLY ON {table} ({});", list.join(", "))),
+            keep: None,
+            risk: Some("Reads the whole table twice and takes disk space; every change of a row keeps it up from then on. Conditions with LIKE '%…' or functions of a column are not helped by it.".to_owned()),
+        });
+    }
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RULE;
+    use super::*;
+    use crate::signals::testing::Made;
+    use holdup_recording::rows::Plan;
+
+    const TEXT: &str = "SELECT note FROM orders WHERE customer = ?";
+    const SOURCE: &str = "postgresql://db:5432";
+    const TABLE: [(&str, &str); 1] = [("table", "public.orders")];
+
+    fn plan(kind: &str, actual: Option<(f64, f64)>) -> Plan {
+        let tree = Node {
+            kind: kind.to_owned(),
+            relation: Some("orders".to_owned()),
+            schema: Some("public".to_owned()),
+            filter: Some("(customer = ?)".to_owned()),
+            rows_estimated: Some(5.0),
+            rows_actual: actual.map(|(came, _)| came),
+            rows_removed: actual.map(|(_, removed)| removed),
+            ..Node::default()
+        };
+        Plan {
+            observed_at: 6_000_000_000,
+            source: SOURCE.to_owned(),
+            kind: "explain".to_owned(),
+            digest: TEXT.to_owned(),
+            digest_text: TEXT.to_owned(),
+            shape: tree.structure(),
+            plan: tree.to_json(),
+            ..Plan::default()
+        }
+    }
+
+    /// 50 requests of 400 ms a second, each with the statement, 350 ms of it; the table has 200,000 rows.
+    fn server(plans: Vec<Plan>) -> Made {
+        Made::new(12)
+            .requests(50, 400)
+            .digest(TEXT, |s| (50 * s, 50 * 350 * s, 0, 50 * 5 * s, 0))
+            .gauge(SOURCE, "postgresql_table_rows", &TABLE, 200_000.0)
+            .tables(|tables| {
+                tables.statements.rows.iter_mut().for_each(|row| row.source = SOURCE.to_owned());
+                tables.plans.present = true;
+                tables.plans.rows = plans;
+            })
+    }
+
+    #[test]
+    fn a_scan_that_throws_rows_away_is_named_with_its_index() {
+        for made in [
+            server(vec![plan("Seq Scan", None)]),
+            server(vec![plan("Parallel Seq Scan", Some((5.0, 199_995.0)))]).without("postgresql_table_rows"),
+            server(vec![plan("Seq Scan", None)])
+                .without("postgresql_table_rows")
+                .counter(SOURCE, SEQUENTIAL, &TABLE, 50.0 * 200_000.0)
+                .counter(SOURCE, "postgresql_stat_tables_seq_scan", &TABLE, 50.0),
+        ] {
+            assert!((made.explains(&RULE).unwrap() - 350.0).abs() < 30.0);
+            let diagnosis = made.diagnose();
+            assert_eq!(diagnosis.culprit.as_deref(), Some("missing_index"));
+            let index = diagnosis.findings[0].fixes[1].command.as_deref().unwrap();
+            assert_eq!(index, "CREATE INDEX CONCURRENTLY ON public.orders (customer);");
+        }
+    }
+
+    #[test]
+    fn what_reads_what_it_needs_is_cleared() {
+        assert_eq!(server(vec![plan("Index Scan", None)]).explains(&RULE), Some(0.0));
+        assert_eq!(
+            server(vec![plan("Seq Scan", Some((150_000.0, 50_000.0)))]).explains(&RULE),
+            Some(0.0),
+            "most are kept"
+        );
+        assert_eq!(server(vec![plan("Seq Scan", Some((1.0, 500.0)))]).explains(&RULE), Some(0.0), "few rows");
+        let idle = server(vec![]).counter(SOURCE, SEQUENTIAL, &TABLE, 50.0);
+        assert_eq!(idle.explains(&RULE), Some(0.0), "nothing is read by scans");
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        assert_eq!(server(vec![]).explains(&RULE), None, "no plans");
+        let busy = server(vec![]).counter(SOURCE, SEQUENTIAL, &TABLE, 50.0 * 200_000.0);
+        assert_eq!(busy.explains(&RULE), None, "scans, whoever's they are");
+        let other = Plan { digest: "other".to_owned(), ..plan("Seq Scan", None) };
+        assert_eq!(server(vec![other]).explains(&RULE), None);
+        let unknown = server(vec![plan("Seq Scan", None)]).without("postgresql_table_rows");
+        assert_eq!(unknown.explains(&RULE), None, "how large the table is");
+    }
+}

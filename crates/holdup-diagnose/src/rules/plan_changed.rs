@@ -1,0 +1,262 @@
+//! The server goes about a statement in another way than before, and it takes longer.
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, missing_index, ms, percent, thousands, timing};
+use crate::case::Case;
+use crate::signals::plans::{Parting, Shape, misestimate, parting, shapes};
+use crate::signals::{Executed, Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "plan_changed",
+    doc: Doc {
+        title: "A statement has got another plan",
+        what: "The planner chose another way to the same rows: a table is read whole where an index was used, tables are joined in another order or another way. An index is gone, statistics are old or new, a table has grown, a setting was changed, a generic plan took the place of those made for each value.",
+        hurts: "The same statement with the same values takes many times longer, from one moment on, and what it reads fills CPUs and disks for everybody.",
+        needs: "Plans of the statement from a calm and from the slow stretch (--watch postgresql://…?plans=explain or mysql://…?plans=explain; or auto_explain in PostgreSQL's log, with ?log=PATH), and the server's counters by statement.",
+        predicts: "The same statement has another shape of plan in the slow stretch than in the calm one, and its time a call rose as well. Other statements have theirs.",
+        clears: "The statements that take longer have the plans that they had: then their plans are not it, however much longer they take. Or statements do not take longer.",
+        looks_like: "The same plan that waits: for a disk at its limit, for locks, for a CPU. An index that was never there (missing_index). Other values, for which the same plan reads more.",
+        fix: "See what differs, at the node that is named: bring back the index, or the statistics (ANALYZE), or the setting.",
+        prove: "The same load again: the statement has its former shape, and takes as long as it did.",
+        references: "PostgreSQL documentation: Using EXPLAIN, auto_explain, Statistics Used by the Planner, plan_cache_mode; MySQL Reference Manual: EXPLAIN Output Format, Switchable Optimizations; MariaDB documentation: EXPLAIN FORMAT=JSON, Engine-Independent Table Statistics.",
+    },
+    judge,
+};
+
+/// A statement takes longer if a mean execution takes this many times what it took: plans differ in more than that, or it does not
+/// matter which one it is.
+const ROSE: f64 = 2.0;
+
+/// A shape that had at least this share (0-1) of the plans in the calm stretch is none that is new.
+const WAS_USUAL: f64 = 0.25;
+
+/// Share (0-1) of the time that statements take longer of which the plans have to be known, before they are said to be the same.
+const KNOWN: f64 = 0.5;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match by_plans(case) {
+        Err(missing) => timing::clear_by_bound(case, "all that plans may cost included").ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+/// A statement that takes longer.
+struct Slower<'e> {
+    now: &'e Executed,
+    /// Milliseconds of a mean execution, then and now.
+    each_ms: (f64, f64),
+    /// Milliseconds of a request that it takes longer.
+    extra_ms: f64,
+}
+
+fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let (slow, calm) = (case.slow(), case.calm());
+    let calm = calm.ok_or_else(|| {
+        Missing::new(
+            "a calm stretch, whose plans those of the slow one are held against",
+            "record from before it is slow on",
+        )
+    })?;
+    let executed = slow.executed(&["digest_text"])?;
+    let before = calm.executed(&["digest_text"])?;
+    let completed = case.completed_in(slow.window)?.max(1.0);
+    let mut slower: Vec<Slower<'_>> = executed.iter().filter_map(|now| Slower::of(now, &before, completed)).collect();
+    slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
+    let all_ms: f64 = slower.iter().map(|of| of.extra_ms).fold(0.0, |sum, ms| sum + ms);
+    if case.share(all_ms) < MATTERS
+        && let Some(first) = executed.first()
+    {
+        let text = format!("all statements together take {} of a request longer than in the calm stretch", ms(all_ms));
+        let told = slow.digest_evidence(first, "duration_ns", format!("{} a request", ms(all_ms)), "", text);
+        return Ok(Outcome::Cleared(vec![told]));
+    }
+    let (theirs, former) = (slow.plans()?, calm.plans()?);
+    let (mut known_ms, mut same) = (0.0, Vec::new());
+    let mut statements = 0;
+    for of in &slower {
+        let (now, then) = (shapes(&theirs, of.now), shapes(&former, of.now));
+        let pairs = now.iter().filter_map(|(kind, now)| Some((now, then.get(kind)?)));
+        let Some((now, then)) = pairs.max_by_key(|(now, then)| count(now).min(count(then))) else { continue };
+        known_ms += of.extra_ms;
+        statements += 1;
+        let (Some(is), Some(was)) = (now.first(), then.first()) else { continue };
+        let is_new = then.iter().find(|shape| shape.plan.shape == is.plan.shape).map_or(0, |shape| shape.count);
+        let changed = is.plan.shape != was.plan.shape && (is_new as f64) < WAS_USUAL * count(then) as f64;
+        let rose = of.each_ms.1 >= ROSE * of.each_ms.0;
+        if changed
+            && rose
+            && case.share(of.extra_ms) >= MATTERS
+            && missing_index::is_of_requests(case, &slow, of.now, completed)
+        {
+            return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));
+        }
+        if !changed {
+            same.push((of, is.clone(), count(now), count(then)));
+        }
+    }
+    if let Some((of, shape, in_slow, in_calm)) = same.first()
+        && known_ms >= KNOWN * all_ms
+    {
+        let ratio = of.each_ms.1 / of.each_ms.0.max(1e-6);
+        let text = format!(
+            "the same plan in and out (shape {}: {in_calm} plans in the calm stretch, {in_slow} in the slow one; {} statements compared, with {} of what \
+             statements take longer), and {ratio:.1} times the time: {} a call, {} before: {}",
+            shape.plan.shape,
+            statements,
+            percent((known_ms / all_ms).min(1.0)),
+            ms(of.each_ms.1),
+            ms(of.each_ms.0),
+            of.now.text
+        );
+        let told = slow.plan_evidence(shape, format!("shape {}", shape.plan.shape), "another shape", text);
+        return Ok(Outcome::Cleared(vec![told, took(of, &slow)]));
+    }
+    Err(Missing::new(
+        format!(
+            "plans, from both stretches, of the statements that take longer (known: {} of {}, with {} of the time)",
+            statements,
+            slower.len(),
+            percent((known_ms / all_ms.max(1e-9)).min(1.0))
+        ),
+        crate::signals::plans::PLANS,
+    ))
+}
+
+impl<'e> Slower<'e> {
+    fn of(now: &'e Executed, before: &[Executed], completed: f64) -> Option<Self> {
+        let same = |of: &&Executed| of.digest == now.digest && of.database == now.database && of.source == now.source;
+        let then = before.iter().find(same)?;
+        let each_ms = (then.seconds / then.calls * 1e3, now.seconds / now.calls * 1e3);
+        let extra_ms = (each_ms.1 - each_ms.0) * now.calls / completed;
+        (extra_ms > 0.0).then_some(Self { now, each_ms, extra_ms })
+    }
+}
+
+fn count(shapes: &[Shape<'_>]) -> usize {
+    shapes.iter().map(|shape| shape.count).sum()
+}
+
+fn took(of: &Slower<'_>, view: &View<'_>) -> Evidence {
+    let text = format!(
+        "a call takes {}, against {} in the calm stretch: {} of a request",
+        ms(of.each_ms.1),
+        ms(of.each_ms.0),
+        ms(of.extra_ms)
+    );
+    view.digest_evidence(of.now, "duration_ns", format!("{} a call", ms(of.each_ms.1)), ms(of.each_ms.0), text)
+}
+
+fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&View<'_>, &Shape<'_>)) -> Found {
+    let parting = parting(&was.tree, &is.tree);
+    let differs = parting.map_or_else(|| "the trees differ in what is not told".to_owned(), |parting| parting.text());
+    let estimate = parting.and_then(|parting| parting.after).map(rows).unwrap_or_default();
+    let text = format!("{differs}{estimate}, in {} of the plans recorded of: {}", is.count, of.now.text);
+    let shape = |shape: &Shape<'_>| format!("shape {}", shape.plan.shape);
+    let mut evidence = vec![
+        slow.plan_evidence(is, shape(is), shape(was), text),
+        calm.plan_evidence(
+            was,
+            shape(was),
+            "",
+            format!("in the calm stretch it was, {} times: {}", was.count, was.tree.structure()),
+        ),
+        took(of, slow),
+    ];
+    let mut weights = vec![0.8, 0.6];
+    if let Some((node, factor)) = misestimate(&is.tree).filter(|(_, factor)| *factor >= 10.0) {
+        let (expected, came) = (node.rows_estimated.unwrap_or(0.0), node.rows_actual.unwrap_or(0.0));
+        let text = format!(
+            "the planner was wrong by a factor of {} about {}: {} rows expected, {} came",
+            thousands(factor),
+            node.name(),
+            thousands(expected),
+            thousands(came)
+        );
+        evidence.push(slow.plan_evidence(
+            is,
+            format!("{} rows", thousands(came)),
+            format!("{} rows", thousands(expected)),
+            text,
+        ));
+        weights.push(0.5);
+    }
+    Found {
+        explains_ms: of.extra_ms,
+        evidence,
+        weights,
+        fixes: fixes(of.now, parting),
+        prove: format!(
+            "Run the same scenario again: the statement has shape {} again and takes {} a call.",
+            was.plan.shape,
+            ms(of.each_ms.0)
+        ),
+        role: Role::Root,
+    }
+}
+
+/// What was expected of a node and what came, in words.
+fn rows(node: &holdup_recording::plan::Node) -> String {
+    let mut text = String::new();
+    if let Some(expected) = node.rows_estimated {
+        text.push_str(&format!(", {} rows expected", thousands(expected)));
+    }
+    if let Some(came) = node.rows_actual {
+        text.push_str(&format!(", {} came", thousands(came)));
+    }
+    if let Some(removed) = node.rows_removed {
+        text.push_str(&format!(" and {} were thrown away", thousands(removed)));
+    }
+    text
+}
+
+fn fixes(of: &Executed, parting: Option<Parting<'_>>) -> Vec<Fix> {
+    let is_postgresql = of.source.starts_with("postgresql");
+    let (before, after) = parting.map_or((None, None), |parting| (parting.before, parting.after));
+    let schema = [after, before].into_iter().flatten().find_map(|node| node.schema.clone());
+    let table = [after, before].into_iter().flatten().find_map(|node| node.relation.clone());
+    let table = table.map(|table| schema.map_or_else(|| table.clone(), |schema| format!("{schema}.{table}")));
+    let mut fixes = Vec::new();
+    let lost = before
+        .and_then(|node| node.index.clone())
+        .filter(|index| after.is_none_or(|node| node.index.as_ref() != Some(index)));
+    if let (Some(index), Some(table)) = (lost, &table) {
+        let command = if is_postgresql {
+            format!(
+                "SELECT indexrelid::regclass, indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = '{table}'::regclass;"
+            )
+        } else {
+            format!("SHOW INDEX FROM {table};")
+        };
+        fixes.push(Fix {
+            text: format!("See whether the index {index} is still there and valid. If it is gone, make it again (with CONCURRENTLY, or ALGORITHM=INPLACE, LOCK=NONE)."),
+            command: Some(command),
+            keep: None,
+            risk: Some("To make an index reads the whole table once and takes disk space.".to_owned()),
+        });
+    }
+    if let Some(table) = &table {
+        let command = if is_postgresql { format!("ANALYZE {table};") } else { format!("ANALYZE TABLE {table};") };
+        fixes.push(Fix {
+            text: format!("Bring the statistics of {table} up to date: a planner that expects other rows than come takes the wrong way."),
+            command: Some(command),
+            keep: None,
+            risk: Some("Reads a sample of the table. Plans of other statements may change, too.".to_owned()),
+        });
+    }
+    let command = if is_postgresql {
+        format!("EXPLAIN (ANALYZE, BUFFERS, SETTINGS) {};", of.text.trim_end_matches(';'))
+    } else {
+        format!("EXPLAIN FORMAT=JSON {};", of.text.trim_end_matches(';'))
+    };
+    fixes.push(Fix {
+        text: "See the plan with values for the ?, and compare settings of the planner with what they were.".to_owned(),
+        command: Some(command),
+        keep: None,
+        risk: None,
+    });
+    fixes
+}
+
+#[cfg(test)]
+mod tests;
