@@ -7,6 +7,7 @@
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod database;
 pub mod discover;
+pub mod hardware;
 pub mod host;
 pub mod log;
 #[cfg(feature = "mysql")]

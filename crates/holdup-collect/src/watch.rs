@@ -34,6 +34,8 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
     ("log:", "log:/var/log/app.log", "a log that is followed: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
     ("wire:", "wire:3306", "packets of databases' ports (wire:3306,5432), with CAP_NET_RAW: each request and response of MySQL and PostgreSQL as the network saw it; ?pid=N: in the network of that process (a container's)", crate::wire::make),
+    ("instance:", "instance:db.r5.2xlarge", "what a cloud calls the machine, which no server on it knows: its limits", crate::hardware::make),
+    ("volume:", "volume:gp3:500G:3000:125M", "what the disk is: type, and size, operations a second and bytes a second where they are known. gp2, gp3, io1, io2; pd-standard, pd-balanced, pd-ssd; P1 to P80", crate::hardware::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),
 ];
 

@@ -189,8 +189,9 @@ pub(super) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evi
 pub(super) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
     let known = case.slow().known_limits();
-    if at.flow.counted == Counted::Host || known.what.is_none() {
-        return "The limit is of unknown origin: neither instance nor volume is known, and a number alone is nobody's."
+    if at.flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
+        return "The limit is of unknown origin: neither instance nor volume is known (holdup diagnose --on instance:CLASS, \
+                --on volume:TYPE:SIZE), and a number alone is nobody's."
             .into();
     }
     if let Some(limit) = known.matching(unit, level) {

@@ -2,8 +2,13 @@
 //! documents and their dates. A level is never matched by its number alone: only where the instance or the volume is known, and
 //! then a level that is none of the documented is reported as just that.
 //!
-//! Figures that no document at hand gives (families after 2021, volumes that a database service stripes) are left out: no limit is
-//! better than a wrong one.
+//! Figures that no document at hand gives (volumes that a database service stripes) are left out: no limit is better than a wrong one.
+
+mod amazon;
+mod google;
+mod microsoft;
+
+pub use amazon::{of_instance, of_volume};
 
 use super::View;
 use super::throttle::Unit;
@@ -15,99 +20,12 @@ const NEAR: f64 = 0.05;
 const MIB: f64 = 1024.0 * 1024.0;
 const GIB: f64 = 1024.0 * MIB;
 
-/// Where instances' figures come from. The page lists m6i (August 2021) and not yet r6i (November 2021).
-const INSTANCES: &str = "Amazon EC2 user guide, Amazon EBS-optimized instances, as of autumn 2021";
-
-/// Where volumes' figures come from. The page lists M6in and R6in (November 2022).
-const VOLUMES: &str = "Amazon EC2 user guide, General Purpose SSD and Provisioned IOPS SSD volumes, as of early 2023";
-
 /// What `describe-instance-types` says, as an import has it.
 const DESCRIBED: [(&str, &str, Unit); 4] = [
     ("instance.ebs_baseline_throughput_bytes_per_second", "baseline", Unit::Bytes),
     ("instance.ebs_baseline_iops", "baseline", Unit::Operations),
     ("instance.ebs_burst_throughput_bytes_per_second", "burst", Unit::Bytes),
     ("instance.ebs_burst_iops", "burst", Unit::Operations),
-];
-
-/// Size from which on RDS stripes a database over several volumes, bytes: then a volume's own limits are not the database's.
-const STRIPED_FROM: f64 = 400.0 * GIB;
-
-/// An instance type: baseline MB/s and operations a second, and the most (for at least 30 minutes in 24 hours where that is more).
-type Row = (&'static str, f64, f64, f64, f64);
-
-/// By [`INSTANCES`]: MB are 10⁶ bytes, measured there with 128 KiB; operations with 16 KiB.
-const TABLE: &[Row] = &[
-    ("m5.large", 81.25, 3_600.0, 593.75, 18_750.0),
-    ("m5.xlarge", 143.75, 6_000.0, 593.75, 18_750.0),
-    ("m5.2xlarge", 287.5, 12_000.0, 593.75, 18_750.0),
-    ("m5.4xlarge", 593.75, 18_750.0, 593.75, 18_750.0),
-    ("m5.8xlarge", 850.0, 30_000.0, 850.0, 30_000.0),
-    ("m5.12xlarge", 1_187.5, 40_000.0, 1_187.5, 40_000.0),
-    ("m5.16xlarge", 1_700.0, 60_000.0, 1_700.0, 60_000.0),
-    ("m5.24xlarge", 2_375.0, 80_000.0, 2_375.0, 80_000.0),
-    ("m6g.large", 78.75, 3_600.0, 593.75, 20_000.0),
-    ("m6g.xlarge", 148.5, 6_000.0, 593.75, 20_000.0),
-    ("m6g.2xlarge", 296.875, 12_000.0, 593.75, 20_000.0),
-    ("m6g.4xlarge", 593.75, 20_000.0, 593.75, 20_000.0),
-    ("m6g.8xlarge", 1_187.5, 40_000.0, 1_187.5, 40_000.0),
-    ("m6g.12xlarge", 1_781.25, 50_000.0, 1_781.25, 50_000.0),
-    ("m6g.16xlarge", 2_375.0, 80_000.0, 2_375.0, 80_000.0),
-    ("m6i.large", 81.25, 3_600.0, 1_250.0, 40_000.0),
-    ("m6i.xlarge", 156.25, 6_000.0, 1_250.0, 40_000.0),
-    ("m6i.2xlarge", 312.5, 12_000.0, 1_250.0, 40_000.0),
-    ("m6i.4xlarge", 625.0, 20_000.0, 1_250.0, 40_000.0),
-    ("m6i.8xlarge", 1_250.0, 40_000.0, 1_250.0, 40_000.0),
-    ("m6i.12xlarge", 1_875.0, 60_000.0, 1_875.0, 60_000.0),
-    ("m6i.16xlarge", 2_500.0, 80_000.0, 2_500.0, 80_000.0),
-    ("m6i.24xlarge", 3_750.0, 120_000.0, 3_750.0, 120_000.0),
-    ("m6i.32xlarge", 5_000.0, 160_000.0, 5_000.0, 160_000.0),
-    ("r5.large", 81.25, 3_600.0, 593.75, 18_750.0),
-    ("r5.xlarge", 143.75, 6_000.0, 593.75, 18_750.0),
-    ("r5.2xlarge", 287.5, 12_000.0, 593.75, 18_750.0),
-    ("r5.4xlarge", 593.75, 18_750.0, 593.75, 18_750.0),
-    ("r5.8xlarge", 850.0, 30_000.0, 850.0, 30_000.0),
-    ("r5.12xlarge", 1_187.5, 40_000.0, 1_187.5, 40_000.0),
-    ("r5.16xlarge", 1_700.0, 60_000.0, 1_700.0, 60_000.0),
-    ("r5.24xlarge", 2_375.0, 80_000.0, 2_375.0, 80_000.0),
-    ("r5b.large", 156.25, 5_417.0, 1_250.0, 43_333.0),
-    ("r5b.xlarge", 312.5, 10_833.0, 1_250.0, 43_333.0),
-    ("r5b.2xlarge", 625.0, 21_667.0, 1_250.0, 43_333.0),
-    ("r5b.4xlarge", 1_250.0, 43_333.0, 1_250.0, 43_333.0),
-    ("r5b.8xlarge", 2_500.0, 86_667.0, 2_500.0, 86_667.0),
-    ("r5b.12xlarge", 3_750.0, 130_000.0, 3_750.0, 130_000.0),
-    ("r5b.16xlarge", 5_000.0, 173_333.0, 5_000.0, 173_333.0),
-    ("r5b.24xlarge", 7_500.0, 260_000.0, 7_500.0, 260_000.0),
-    ("r6g.large", 78.75, 3_600.0, 593.75, 20_000.0),
-    ("r6g.xlarge", 148.5, 6_000.0, 593.75, 20_000.0),
-    ("r6g.2xlarge", 296.875, 12_000.0, 593.75, 20_000.0),
-    ("r6g.4xlarge", 593.75, 20_000.0, 593.75, 20_000.0),
-    ("r6g.8xlarge", 1_187.5, 40_000.0, 1_187.5, 40_000.0),
-    ("r6g.12xlarge", 1_781.25, 50_000.0, 1_781.25, 50_000.0),
-    ("r6g.16xlarge", 2_375.0, 80_000.0, 2_375.0, 80_000.0),
-    ("t3.micro", 10.86, 500.0, 260.57, 11_800.0),
-    ("t3.small", 21.71, 1_000.0, 260.57, 11_800.0),
-    ("t3.medium", 43.43, 2_000.0, 260.57, 11_800.0),
-    ("t3.large", 86.86, 4_000.0, 347.5, 15_700.0),
-    ("t3.xlarge", 86.86, 4_000.0, 347.5, 15_700.0),
-    ("t3.2xlarge", 86.86, 4_000.0, 347.5, 15_700.0),
-    ("t4g.micro", 8.0, 500.0, 325.75, 11_800.0),
-    ("t4g.small", 16.0, 1_000.0, 325.75, 11_800.0),
-    ("t4g.medium", 32.0, 2_000.0, 325.75, 11_800.0),
-    ("t4g.large", 64.0, 4_000.0, 434.37, 15_700.0),
-    ("t4g.xlarge", 128.0, 4_000.0, 434.37, 15_700.0),
-    ("t4g.2xlarge", 256.0, 4_000.0, 434.37, 15_700.0),
-];
-
-/// Families that the same page gives the same figures size by size.
-const SAME: &[(&str, &str)] = &[
-    ("r5d.", "r5."),
-    ("r5n.", "r5."),
-    ("r5dn.", "r5."),
-    ("m5d.", "m5."),
-    ("m5n.", "m5."),
-    ("m5dn.", "m5."),
-    ("r6gd.", "r6g."),
-    ("m6gd.", "m6g."),
 ];
 
 /// A limit that a document gives.
@@ -128,6 +46,8 @@ pub struct Documented {
 pub struct Known {
     /// The instance's class or the volume's type, if either is known.
     pub what: Option<String>,
+    /// Whether somebody said that it is what this host's disk is, rather than what a cloud's figures are of.
+    pub is_told: bool,
     /// Limits of it.
     pub limits: Vec<Documented>,
 }
@@ -145,83 +65,46 @@ impl Known {
         self.limits.iter().filter(move |d| d.unit == unit)
     }
 
-    /// The size of the same family with the next higher baseline than `baseline` bytes a second, and that baseline.
-    pub fn next_class(&self, baseline: f64) -> Option<(&'static str, f64)> {
-        let (family, _) = self.what.as_deref()?.trim_start_matches("db.").split_once('.')?;
-        let of_family = |row: &&Row| row.0.split_once('.').is_some_and(|(f, _)| f == family);
-        let above = TABLE.iter().filter(of_family).filter(|row| row.1 * 1e6 > (1.0 + NEAR) * baseline);
-        above.min_by(|a, b| a.1.total_cmp(&b.1)).map(|row| (row.0, row.1 * 1e6))
+    /// The class of the same family with the next higher baseline than `baseline` bytes a second, and that baseline.
+    pub fn next_class(&self, baseline: f64) -> Option<(String, f64)> {
+        amazon::next_class(self.what.as_deref()?, baseline)
     }
 }
 
-/// Limits of an instance class, with or without `db.` before it.
-pub fn of_instance(class: &str) -> Vec<Documented> {
-    let mut name = class.trim_start_matches("db.").to_owned();
-    if let Some((from, to)) = SAME.iter().find(|(from, _)| name.starts_with(from)) {
-        name = name.replacen(from, to, 1);
-    }
-    let Some((_, mb, operations, most_mb, most_operations)) = TABLE.iter().find(|row| row.0 == name) else {
-        return Vec::new();
-    };
-    let new =
-        |which: &str, unit, limit| Documented { of: format!("{which} of {class}"), unit, limit, source: INSTANCES };
-    let mut limits = vec![new("baseline", Unit::Bytes, mb * 1e6), new("baseline", Unit::Operations, *operations)];
-    if most_mb > mb {
-        limits.push(new("burst", Unit::Bytes, most_mb * 1e6));
-        limits.push(new("burst", Unit::Operations, *most_operations));
-    }
-    limits
+/// Limits of one volume of any cloud: its type as that cloud names it, its size in bytes, provisioned operations a second and bytes a
+/// second, as far as they are known.
+fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
+    let google = || google::of_disk(kind, size);
+    let microsoft = || microsoft::of_disk(kind, size);
+    let found = [of_volume(kind, size, iops, throughput), google(), microsoft()];
+    let found = found.into_iter().find(|limits| !limits.is_empty()).unwrap_or_default();
+    // Who says what is provisioned knows better than any table.
+    let told = [(Unit::Operations, iops), (Unit::Bytes, throughput)];
+    let given = told.into_iter().filter_map(|(unit, limit)| {
+        let is_there = found.iter().any(|d| d.unit == unit && Some(d.limit) == limit);
+        let of = format!("provisioned for the {kind} volume");
+        limit.filter(|_| !is_there).map(|limit| Documented { of, unit, limit, source: "as it was described" })
+    });
+    given.chain(found.iter().cloned()).collect()
 }
 
-/// Limits of one EBS volume of `kind` (gp2, gp3, io1, io2): its size in bytes, provisioned operations a second and bytes a second, as
-/// far as they are known.
-pub fn of_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
-    let mut limits: Vec<Documented> = Vec::new();
-    let mut add = |which: &str, unit, limit: Option<f64>| {
-        limits.extend(limit.map(|limit| Documented {
-            of: format!("{which} of the {kind} volume"),
-            unit,
-            limit,
-            source: VOLUMES,
-        }));
-    };
-    let is_striped = size.is_some_and(|size| size >= STRIPED_FROM);
-    match kind {
-        "gp2" => {
-            let gib = size.map(|size| size / GIB);
-            // What a volume has is three a GiB; of several it is the same in all.
-            let most = if is_striped { 64_000.0 } else { 16_000.0 };
-            let baseline = gib.map(|gib| (3.0 * gib).clamp(100.0, most));
-            add("baseline", Unit::Operations, baseline);
-            add("burst", Unit::Operations, baseline.filter(|b| *b < 3_000.0 && !is_striped).map(|_| 3_000.0));
-            let bytes = gib.filter(|_| !is_striped).map(|gib| if gib <= 170.0 { 128.0 * MIB } else { 250.0 * MIB });
-            add("most", Unit::Bytes, throughput.or(bytes));
-        }
-        "gp3" => {
-            let included = |amount: f64| Some(amount).filter(|_| !is_striped);
-            add("baseline", Unit::Operations, iops.or(included(3_000.0)));
-            add("baseline", Unit::Bytes, throughput.or(included(125.0 * MIB)));
-        }
-        "io1" | "io2" => {
-            add("provisioned", Unit::Operations, iops);
-            // Up to 32,000: 256 KiB each, 500 MiB/s at most; beyond, 16 KiB each.
-            let bytes = iops.filter(|iops| *iops <= 64_000.0 && !is_striped).map(|iops| {
-                if iops <= 32_000.0 { (iops * 256.0 * 1024.0).min(500.0 * MIB) } else { iops * 16.0 * 1024.0 }
-            });
-            // Of io2 it depends on the instance: Block Express gives 0.256 MiB/s an operation, up to 4,000 MiB/s.
-            add("most", Unit::Bytes, throughput.or(bytes.filter(|_| kind == "io1")));
-        }
-        _ => {}
-    }
-    limits
+/// Whether the figures of a volume of type `kind` are at hand.
+pub fn knows_volume(kind: &str) -> bool {
+    !of_any_volume(kind, Some(100.0 * GIB), Some(3_000.0), None).iter().all(|d| d.source == "as it was described")
 }
+
+/// Where settings of the instance and the volume come from: an import of what Amazon says, and whoever runs holdup. What the
+/// latter says holds.
+const SOURCES: [&str; 2] = ["told", "aws"];
 
 impl View<'_> {
-    /// What is known of the instance and the volume beneath (settings of source `aws`).
+    /// What is known of the instance and the volume beneath.
     pub fn known_limits(&self) -> Known {
         let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
-        let text =
-            |name: &str| settings.iter().rev().find(|s| s.source == "aws" && s.name == name).map(|s| s.value.as_str());
+        let of = |source: &str, name: &str| {
+            settings.iter().rev().find(|s| s.source == source && s.name == name).map(|s| s.value.as_str())
+        };
+        let text = |name: &str| SOURCES.iter().find_map(|source| of(source, name));
         let number = |name: &str| text(name).and_then(|v| v.parse::<f64>().ok()).filter(|v| *v > 0.0);
         let (class, kind) = (text("instance.class"), text("volume.type"));
         let mut limits: Vec<Documented> = DESCRIBED
@@ -236,14 +119,15 @@ impl View<'_> {
             limits = class.map(of_instance).unwrap_or_default();
         }
         limits.extend(kind.map_or_else(Vec::new, |kind| {
-            of_volume(
+            of_any_volume(
                 kind,
                 number("volume.size_bytes"),
                 number("volume.iops"),
                 number("volume.throughput_bytes_per_second"),
             )
         }));
-        Known { what: class.or(kind).map(str::to_owned), limits }
+        let is_told = ["instance.class", "volume.type"].iter().any(|name| of("told", name).is_some());
+        Known { what: class.or(kind).map(str::to_owned), is_told, limits }
     }
 }
 
@@ -254,15 +138,6 @@ mod tests {
 
     fn limit(limits: &[Documented], of: &str, unit: Unit) -> Option<f64> {
         limits.iter().find(|d| d.of.starts_with(of) && d.unit == unit).map(|d| d.limit)
-    }
-
-    #[test]
-    fn the_table_is_in_order_and_has_no_burst_below_a_baseline() {
-        for row in TABLE {
-            assert!(row.3 >= row.1 && row.4 >= row.2, "{}", row.0);
-            assert_eq!(TABLE.iter().filter(|r| r.0 == row.0).count(), 1, "{}", row.0);
-        }
-        assert!(SAME.iter().all(|(_, to)| TABLE.iter().any(|row| row.0.starts_with(to))));
     }
 
     #[test]
@@ -290,8 +165,8 @@ mod tests {
         assert_eq!(known.matching(Unit::Bytes, 280.0e6).unwrap().of, "baseline of db.r5.2xlarge");
         assert_eq!(known.matching(Unit::Bytes, 213.0e6), None);
         assert_eq!(known.matching(Unit::Operations, 287.5e6), None);
-        assert_eq!(known.next_class(213e6).unwrap().0, "r5.2xlarge");
-        assert_eq!(known.next_class(287.5e6).unwrap(), ("r5.4xlarge", 593.75e6));
+        assert_eq!(known.next_class(213e6).unwrap().0, "db.r5.2xlarge");
+        assert_eq!(known.next_class(287.5e6).unwrap(), ("db.r5.4xlarge".to_owned(), 593.75e6));
         let described = Made::new(3).setting("aws", "instance.class", "db.r7g.2xlarge").setting(
             "aws",
             "instance.ebs_baseline_throughput_bytes_per_second",
@@ -299,7 +174,17 @@ mod tests {
         );
         let known = described.with(|case| case.slow().known_limits());
         assert_eq!(known.matching(Unit::Bytes, 310e6).unwrap().source, "describe-instance-types");
-        assert_eq!(of_instance("db.r5dn.large")[0].limit, 81.25e6);
-        assert_eq!(of_instance("db.r99.large"), []);
+    }
+
+    #[test]
+    fn who_says_what_the_disk_is_is_believed() {
+        let made = Made::new(3).setting("aws", "volume.type", "gp2").setting("told", "volume.type", "P30");
+        let known = made.with(|case| case.slow().known_limits());
+        assert_eq!((known.what.as_deref(), known.is_told), (Some("P30"), true));
+        assert_eq!(known.matching(Unit::Bytes, 199e6).unwrap().of, "most of the P30 disk");
+        let provisioned = Made::new(3).setting("told", "volume.type", "pd-ssd").setting("told", "volume.iops", "9000");
+        let known = provisioned.with(|case| case.slow().known_limits());
+        assert_eq!(known.matching(Unit::Operations, 8_900.0).unwrap().source, "as it was described");
+        assert!(knows_volume("gp3") && knows_volume("pd-balanced") && knows_volume("P10") && !knows_volume("floppy"));
     }
 }

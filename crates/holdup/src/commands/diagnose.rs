@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use holdup_collect::hardware;
+use holdup_collect::watch::Options;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Case, diagnose};
-use holdup_recording::Recording;
+use holdup_recording::{Batch, Recording};
 
 use super::{duration, print_json};
 use crate::failure::Failure;
@@ -18,6 +20,7 @@ use crate::terminal;
 Examples:
   holdup diagnose recordings/first
   holdup diagnose recordings/first --from 30s --to 90s --json
+  holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
     /// Directory of the recording
@@ -36,6 +39,10 @@ pub struct Args {
     #[arg(long, value_name = "TRACE_ID", conflicts_with = "fail_on_finding")]
     request: Option<String>,
 
+    /// What the machine or the disk is, if that was not said while it was recorded: instance:CLASS, volume:TYPE:SIZE; repeatable
+    #[arg(long, value_name = "HARDWARE")]
+    on: Vec<String>,
+
     /// Exit with 1 if a culprit is found
     #[arg(long)]
     fail_on_finding: bool,
@@ -46,7 +53,15 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let recording = Recording::open(&args.recording).map_err(Failure::unusable)?;
+    let mut recording = Recording::open(&args.recording).map_err(Failure::unusable)?;
+    for address in &args.on {
+        let mut told = Batch::default();
+        let wrong = |error: String| Failure::Unusable(error.replace("--watch", "--on"));
+        let mut hardware = hardware::make(address, &Options::default()).map_err(|error| wrong(error.to_string()))?;
+        hardware.settings(&mut told).map_err(|error| wrong(error.to_string()))?;
+        recording.tables.settings.rows.append(&mut told.settings);
+        recording.tables.settings.present = true;
+    }
     let start = recording.manifest.started_at;
     let window = (args.from.is_some() || args.to.is_some()).then(|| Window {
         from: args.from.map_or(start, |d| start + d.as_nanos() as i64),

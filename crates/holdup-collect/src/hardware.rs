@@ -1,0 +1,122 @@
+//! `--watch instance:CLASS` and `--watch volume:TYPE[:SIZE[:IOPS[:BYTES]]]`: what whoever runs holdup knows of the machine and the
+//! disk below, and no server there can say. Which limits that means is for the diagnosis; here it is only written down. A size may
+//! be left empty: `volume:gp3::6000:250M`.
+
+use holdup_recording::rows::Setting;
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// The source of what was told.
+pub const TOLD: &str = "told";
+
+/// What was said, as settings.
+struct Hardware {
+    address: String,
+    settings: Vec<(&'static str, String)>,
+}
+
+/// The collector for `instance:db.r5.2xlarge` or `volume:gp3:500G:3000:125M`.
+///
+/// # Errors
+/// If the address is not understood.
+pub fn make(address: &str, _: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let settings = read(address).map_err(|why| ProbeError::BadAddress(format!("--watch {address}: {why}")))?;
+    Ok(Box::new(Hardware { address: address.to_owned(), settings }))
+}
+
+fn read(address: &str) -> Result<Vec<(&'static str, String)>, String> {
+    let is_word = |text: &str| {
+        !text.is_empty()
+            && text.chars().all(|letter| letter.is_ascii_alphanumeric() || ['.', '-', '_'].contains(&letter))
+    };
+    if let Some(class) = address.strip_prefix("instance:") {
+        if !is_word(class) {
+            return Err("expected a class, e.g. instance:db.r5.2xlarge".to_owned());
+        }
+        return Ok(vec![("instance.class", class.to_owned())]);
+    }
+    let mut parts = address.strip_prefix("volume:").unwrap_or_default().split(':');
+    let kind = parts.next().filter(|kind| is_word(kind));
+    let kind = kind.ok_or("expected a type, e.g. volume:gp3:500G:3000:125M, volume:pd-ssd:1T or volume:P30")?;
+    let mut settings = vec![("volume.type", kind.to_owned())];
+    for (name, what) in [
+        ("volume.size_bytes", "a size, e.g. 500G"),
+        ("volume.iops", "operations a second, e.g. 3000"),
+        ("volume.throughput_bytes_per_second", "bytes a second, e.g. 125M"),
+    ] {
+        let Some(text) = parts.next().filter(|text| !text.is_empty()) else { continue };
+        let value = number(text).ok_or_else(|| format!("{text}: expected {what}"))?;
+        settings.push((name, value.to_string()));
+    }
+    match parts.next() {
+        Some(more) => Err(format!("{more}: nothing is expected behind the bytes a second")),
+        None => Ok(settings),
+    }
+}
+
+/// `500G` as 500 x 1024³: clouds count the size and the throughput of volumes in binary multiples.
+fn number(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let power =
+        ["", "K", "M", "G", "T"].iter().position(|unit| text[digits.len()..].trim_end_matches("iB") == *unit)?;
+    let value: u64 = digits.parse().ok()?;
+    value.checked_mul(1024_u64.checked_pow(u32::try_from(power).ok()?)?).filter(|value| *value > 0)
+}
+
+impl Collector for Hardware {
+    fn source(&self) -> String {
+        self.address.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        Ok(vec![Coverage {
+            source: self.source(),
+            state: CoverageState::Complete,
+            why: None,
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        }])
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let observed_at = clock::now_ns();
+        batch.settings.extend(self.settings.iter().map(|(name, value)| Setting {
+            observed_at,
+            source: TOLD.to_owned(),
+            name: (*name).to_owned(),
+            value: value.clone(),
+        }));
+        Ok(())
+    }
+
+    fn sample(&mut self, _: &mut Batch) -> Result<(), ReadError> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_told_is_written_down() {
+        let told = |address| read(address).map(|s| s.into_iter().map(|(_, value)| value).collect::<Vec<_>>());
+        assert_eq!(told("instance:db.r5.2xlarge").unwrap(), ["db.r5.2xlarge"]);
+        assert_eq!(told("volume:gp3:500G:3000:125M").unwrap(), ["gp3", "536870912000", "3000", "131072000"]);
+        assert_eq!(told("volume:gp3::6000").unwrap(), ["gp3", "6000"]);
+        assert_eq!(told("volume:P30").unwrap(), ["P30"]);
+        for (wrong, way_out) in [
+            ("volume:", "e.g. volume:gp3"),
+            ("volume:gp3:big", "big: expected a size"),
+            ("volume:gp3:5G:3000:1M:9", "9: nothing"),
+            ("volume:gp3:0G", "expected a size"),
+            ("instance:", "e.g. instance:"),
+        ] {
+            assert!(told(wrong).unwrap_err().contains(way_out), "{wrong}");
+        }
+    }
+}
