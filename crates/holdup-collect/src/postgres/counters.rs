@@ -1,7 +1,7 @@
 //! What the server counts, by the table of what there is in which version ([`readings`](super::readings)). Which of it matters is
 //! for those who read the recording. And what is set, for the server and for single tables.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::{Event, Setting};
@@ -26,12 +26,17 @@ const SECRET: &[&str] =
 /// Settings with a dot in their name that are extensions' own; others are whatever an application has put there.
 const EXTENSIONS: &[&str] = &["auto_explain.", "pg_stat_statements.", "pg_prewarm.", "plpgsql."];
 
+/// Not permitted; no such function, table or column; not supported. So are some of a cloud's servers, whatever their version says.
+const REFUSALS: &[&str] = &["42501", "42883", "42P01", "42703", "0A000"];
+
 /// What is remembered between reads.
 #[derive(Default)]
 pub(super) struct Counters {
     started_at: Option<String>,
     /// Of what is read slowly: what is read -> when next.
     paces: HashMap<&'static str, Pace>,
+    /// What the server has said that it won't have: it is a gap once, and not asked for again.
+    refused: HashSet<&'static str>,
 }
 
 impl Counters {
@@ -46,6 +51,9 @@ impl Counters {
     ) -> Result<(), Failure> {
         let mut failed = None;
         for reading in readings::of_version(server.major()).filter(|reading| rights.allow(reading.needs)) {
+            if self.refused.contains(reading.from) {
+                continue;
+            }
             let result = match reading.cadence {
                 Cadence::Sample => read(server, reading, source, batch),
                 Cadence::Slow => {
@@ -62,6 +70,9 @@ impl Counters {
             match result {
                 // One view less is no reason to go without the others.
                 Err(failure @ Failure::Server(..)) => {
+                    if matches!(&failure, Failure::Server(code, _) if REFUSALS.contains(&code.as_str())) {
+                        self.refused.insert(reading.from);
+                    }
                     failed.get_or_insert(failure);
                 }
                 other => other?,

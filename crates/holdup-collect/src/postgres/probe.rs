@@ -66,6 +66,7 @@ const STATEMENTS: &str = " pg_stat_statements";
 const TEXTS: &str = " statement texts";
 const TABLES: &str = " tables";
 const FILES: &str = " files";
+const TIMING: &str = " i/o timing";
 const LOG: &str = " log";
 const PLANS: &str = " plans";
 
@@ -101,10 +102,15 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure>
     let texts = texts(server, &source, &mut parts)?;
     let tables = tables(server, &source, &parts)?;
     let files = files(&source, rights, &account);
+    let timing = timing(server, &source)?;
     let log = log(server, address, &source, &mut parts)?;
+<<<<<<< crates/holdup-collect/src/postgres/probe.rs
+    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, timing, log], missing })
+=======
     let (plans, may_ask) = plans::find(server, address, entry(&source, PLANS))?;
     parts.plans = may_ask && parts.sessions;
     Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, log, plans], missing })
+>>>>>>> /tmp/h7pg/theirs
 }
 
 fn entry(source: &str, part: &str) -> Coverage {
@@ -242,6 +248,17 @@ fn files(source: &str, rights: Rights, account: &str) -> Coverage {
         entry.enable = Some(format!("GRANT pg_monitor TO {account};"));
     }
     entry
+}
+
+/// The entry of the time that reads and writes take.
+fn timing(server: &Server, source: &str) -> Result<Coverage, Failure> {
+    let mut entry = entry(source, TIMING);
+    if server.setting("track_io_timing")?.as_deref() == Some("off") {
+        entry.state = CoverageState::Absent;
+        entry.why = Some("track_io_timing is off: times of reads and writes are 0, whatever they were".to_owned());
+        entry.enable = Some("ALTER SYSTEM SET track_io_timing = on; SELECT pg_reload_conf();".to_owned());
+    }
+    Ok(entry)
 }
 
 /// The entry of single executions, which only the log has.

@@ -22,7 +22,7 @@ use super::server::{Failure, MARKER, Row, Server};
 
 /// Most texts that are read at once, and that are remembered.
 const TEXTS_AT_ONCE: usize = 5_000;
-const TEXTS: usize = 20_000;
+const TEXTS: usize = 50_000;
 
 /// Bytes of a text that are read, and of all texts that are read at once: half of what an answer may have.
 const TEXT_BYTES: usize = 65_536;

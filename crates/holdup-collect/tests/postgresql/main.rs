@@ -69,6 +69,7 @@ fn whole(which: Which) {
         ("log_line_prefix", "%m [%p] %q%u@%d/%a "),
         ("track_activity_query_size", "256"),
         ("pg_stat_statements.track_planning", "on"),
+        ("track_io_timing", "on"),
     ];
     let Some(server) = Server::of(which, options) else { return };
     server.run(

@@ -13,6 +13,9 @@ use super::Texts;
 /// that is written when their turn comes.
 const WRITTEN: usize = 500;
 
+/// Most digests that are remembered, of which the server has pushed out most by then.
+const REMEMBERED: usize = 50_000;
+
 /// The server's key of an entry: its id, database and the rest of what tells entries apart, as one text.
 pub(super) type Key = (i64, String);
 
@@ -119,6 +122,10 @@ impl Totals {
             }
             member.seen == reads
         });
+        if self.totals.len() > REMEMBERED {
+            let live: HashSet<&Digest> = self.members.values().map(|(digest, _)| digest).collect();
+            self.totals.retain(|digest, _| live.contains(digest));
+        }
         let rows = self.write(at, source);
         self.last_at = at;
         rows
@@ -145,7 +152,8 @@ impl Totals {
         for (digest, before, now) in changed {
             let total = self.totals.entry(digest.clone()).or_default();
             // So that what it grew by now is not spread over the time in which nothing was written.
-            if total.written + 1 != self.reads && self.reads > 1 && before != Counts::default() {
+            // One that was not there then has had it all since.
+            if total.written + 1 != self.reads && self.reads > 1 {
                 rows.push(row(&digest, before, self.last_at, source));
             }
             total.written = self.reads;
@@ -221,6 +229,14 @@ mod tests {
         assert_eq!(take(&mut totals, &texts, 3, &[entry(1, 6), entry(2, 7)]), []);
         let later = take(&mut totals, &texts, 4, &[entry(1, 6), entry(2, 9)]);
         assert_eq!(later, [of("b", 3, 7), of("b", 4, 9)], "what it had at the read before, then what it has");
+    }
+
+    #[test]
+    fn what_is_new_had_nothing_before() {
+        let (mut totals, texts) = (Totals::default(), texts(&[(1, "a"), (2, "b")]));
+        take(&mut totals, &texts, 1, &[entry(1, 5)]);
+        assert_eq!(take(&mut totals, &texts, 2, &[entry(1, 5), entry(2, 3)]), [of("b", 1, 0), of("b", 2, 3)]);
+        assert_eq!(take(&mut totals, &texts, 3, &[entry(1, 5), entry(2, 4)]), [of("b", 3, 4)]);
     }
 
     #[test]
