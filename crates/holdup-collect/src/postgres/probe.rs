@@ -104,13 +104,9 @@ pub(super) fn find(server: &Server, address: &Address) -> Result<Found, Failure>
     let files = files(&source, rights, &account);
     let timing = timing(server, &source)?;
     let log = log(server, address, &source, &mut parts)?;
-<<<<<<< crates/holdup-collect/src/postgres/probe.rs
-    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, timing, log], missing })
-=======
     let (plans, may_ask) = plans::find(server, address, entry(&source, PLANS))?;
     parts.plans = may_ask && parts.sessions;
-    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, log, plans], missing })
->>>>>>> /tmp/h7pg/theirs
+    Ok(Found { parts, coverage: vec![own, statements, texts, tables, files, timing, log, plans], missing })
 }
 
 fn entry(source: &str, part: &str) -> Coverage {
