@@ -1,7 +1,9 @@
 //! `--watch prometheus:URL`: one endpoint that answers in Prometheus' text format. Every series becomes a sample under its
-//! own name and labels, verbatim; gauges, counters and buckets alike are raw rows. Nothing is aggregated.
+//! own name and labels, verbatim; gauges, counters and buckets alike are raw rows. Nothing is aggregated. Only what exporters of
+//! CloudWatch say of databases gets the names of an import.
 
 pub mod address;
+mod cloudwatch;
 pub mod text;
 
 use std::time::{Duration, Instant};
@@ -12,6 +14,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, clock};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 use address::Address;
+use cloudwatch::{CloudWatch, Exported};
 
 /// Whole time of one scrape, connecting and reading included: a server that drips bytes must not hold us.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,6 +34,7 @@ pub struct Prometheus {
     agent: ureq::Agent,
     /// Whether `probe` has said that there are too many series: then it is no gap each time.
     said_too_many: bool,
+    cloudwatch: CloudWatch,
 }
 
 /// An answer, and when it was asked for.
@@ -47,7 +51,12 @@ impl Prometheus {
     /// # Errors
     /// What is wrong with the URL, without repeating it.
     pub fn new(url: &str) -> Result<Self, String> {
-        Ok(Self { address: Address::parse(url, USUAL_PATH)?, agent: agent(TIMEOUT), said_too_many: false })
+        Ok(Self {
+            address: Address::parse(url, USUAL_PATH)?,
+            agent: agent(TIMEOUT),
+            said_too_many: false,
+            cloudwatch: CloudWatch::default(),
+        })
     }
 
     fn ask(&self) -> Result<Answer, String> {
@@ -115,14 +124,28 @@ impl Collector for Prometheus {
         let answer = self.ask().map_err(ReadError)?;
         let source = self.source();
         let at = answer.begun_at + answer.window_ns / 2;
-        batch.samples.extend(answer.scrape.series.into_iter().map(|series| Sample {
-            observed_at: at,
-            window_ns: answer.window_ns,
-            source: source.clone(),
-            metric: series.name,
-            labels: series.labels,
-            value: series.value,
-        }));
+        for series in answer.scrape.series {
+            let (source, window_ns) = (source.clone(), answer.window_ns);
+            batch.samples.push(match self.cloudwatch.of(&series, at) {
+                Exported::Again => continue,
+                Exported::New(figure) => Sample {
+                    observed_at: figure.at.unwrap_or(at),
+                    window_ns,
+                    source,
+                    metric: figure.metric.to_owned(),
+                    labels: figure.labels,
+                    value: figure.value,
+                },
+                Exported::Other => Sample {
+                    observed_at: at,
+                    window_ns,
+                    source,
+                    metric: series.name,
+                    labels: series.labels,
+                    value: series.value,
+                },
+            });
+        }
         if let Some((line, why)) = answer.scrape.first_bad {
             let more = answer.scrape.bad_lines - 1;
             let more = if more > 0 { format!(" (and {more} more bad lines)") } else { String::new() };

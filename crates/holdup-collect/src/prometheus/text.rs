@@ -24,6 +24,8 @@ pub struct Series {
     pub labels: Labels,
     /// Value; may be infinite or not a number.
     pub value: f64,
+    /// The stamp behind it, if there is one, milliseconds since 1970.
+    pub stamp_ms: Option<i64>,
 }
 
 /// What was read of an answer.
@@ -130,29 +132,32 @@ fn read_series(text: &str) -> Result<Series, String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return Err("no metric name".to_owned());
     }
-    let value = read_value(cursor.rest)?;
+    let (value, stamp_ms) = read_value(cursor.rest)?;
     let count = pairs.len();
     let labels = Labels::of(pairs);
     if labels.iter().count() != count {
         return Err("a label is there twice".to_owned());
     }
-    Ok(Series { name, labels, value })
+    Ok(Series { name, labels, value, stamp_ms })
 }
 
 /// Value, perhaps a timestamp, perhaps an exemplar.
-fn read_value(rest: &str) -> Result<f64, String> {
+fn read_value(rest: &str) -> Result<(f64, Option<i64>), String> {
     // Quoted text is behind us, but for the exemplar's own, which is dropped.
     let (plain, _exemplar) = rest.split_once('#').unwrap_or((rest, ""));
     let mut fields = plain.split([' ', '\t']).filter(|field| !field.is_empty());
     let value = fields.next().ok_or("no value")?;
     let number = value.parse().map_err(|_| format!("`{}` is no value", crate::proc::clip(value)))?;
-    if let Some(stamp) = fields.next()
-        && !stamp.parse::<f64>().is_ok_and(f64::is_finite)
-    {
-        return Err(format!("`{}` is no timestamp", crate::proc::clip(stamp)));
-    }
+    let stamp = fields.next().map(|stamp| {
+        let number = stamp.parse::<f64>().ok().filter(|stamp| stamp.is_finite());
+        number.ok_or_else(|| format!("`{}` is no timestamp", crate::proc::clip(stamp)))
+    });
+    // OpenMetrics counts seconds, the plain format milliseconds: before the year 5138 seconds are below 10¹¹, and milliseconds
+    // have been above since 1973.
+    let to_ms = |stamp: f64| (if stamp.abs() < 1e11 { stamp * 1e3 } else { stamp }) as i64;
+    let stamp_ms = stamp.transpose()?.map(to_ms);
     match fields.next() {
-        None => Ok(number),
+        None => Ok((number, stamp_ms)),
         Some(more) => Err(format!("`{}` after the timestamp", crate::proc::clip(more))),
     }
 }
@@ -235,7 +240,11 @@ mod tests {
 
     #[test]
     fn plain_labelled_escaped_and_stamped() {
-        assert_eq!(one("up 1"), Series { name: "up".into(), labels: Labels::none(), value: 1.0 });
+        assert_eq!(one("up 1"), Series { name: "up".into(), labels: Labels::none(), value: 1.0, stamp_ms: None });
+        assert_eq!(
+            (one("up 1 1795000000123").stamp_ms, one("up 1 1795000000.123").stamp_ms),
+            (Some(1_795_000_000_123), Some(1_795_000_000_123))
+        );
         let series = one(r#"a:b_total{ path = "C:\\x\"y\"\nz", le="+Inf", } 3.5e2 1395066363000"#);
         assert_eq!((series.name.as_str(), series.value), ("a:b_total", 350.0));
         assert_eq!(series.labels, Labels::of([("path", "C:\\x\"y\"\nz"), ("le", "+Inf")]));

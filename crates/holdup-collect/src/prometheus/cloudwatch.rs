@@ -1,0 +1,142 @@
+//! What exporters of CloudWatch say of a database, under the names that an import of CloudWatch's own figures has, so that both are
+//! read alike. Two exporters are known by their names and labels: Prometheus' own (`cloudwatch_exporter`) and YACE
+//! (`yet-another-cloudwatch-exporter`); both write `aws_rds_READ_IOPS_STATISTIC` in snake case, of which averages are taken.
+//!
+//! A figure is of a period of CloudWatch's, a minute, and is exported again and again until there is the next. Repeated it would
+//! look like a level that stands still: it is taken once.
+
+use std::collections::HashMap;
+
+use holdup_recording::Labels;
+
+use super::text::Series;
+
+/// Beginning of the names.
+const PREFIX: &str = "aws_rds_";
+
+/// Ends of the names: a period's mean.
+const MEAN: &str = "_average";
+
+/// The exporters' words between both, ours, and what a value is multiplied by. CloudWatch's balances have a `%` in their names, of which
+/// the first exporter makes `_percent` and the second nothing.
+const NAMES: &[(&str, &str, f64)] = &[
+    ("read_throughput", "aws_read_throughput_bytes_per_second", 1.0),
+    ("write_throughput", "aws_write_throughput_bytes_per_second", 1.0),
+    ("read_iops", "aws_read_iops", 1.0),
+    ("write_iops", "aws_write_iops", 1.0),
+    ("read_latency", "aws_read_latency_seconds", 1.0),
+    ("write_latency", "aws_write_latency_seconds", 1.0),
+    ("disk_queue_depth", "aws_disk_queue_depth", 1.0),
+    ("cpuutilization", "aws_cpu_utilization_ratio", 0.01),
+    ("cpu_utilization", "aws_cpu_utilization_ratio", 0.01),
+    ("burst_balance", "aws_burst_balance_ratio", 0.01),
+    ("ebsbyte_balance_percent", "aws_ebs_byte_balance_ratio", 0.01),
+    ("ebsbyte_balance", "aws_ebs_byte_balance_ratio", 0.01),
+    ("ebsiobalance_percent", "aws_ebs_io_balance_ratio", 0.01),
+    ("ebsiobalance", "aws_ebs_io_balance_ratio", 0.01),
+];
+
+/// Labels that name the instance, by exporter and its settings.
+const INSTANCE: &[&str] =
+    &["dbinstance_identifier", "dimension_DBInstanceIdentifier", "dimension_dbinstance_identifier"];
+
+/// CloudWatch's usual period, nanoseconds: a stamp is its beginning.
+const PERIOD_NS: i64 = 60_000_000_000;
+
+/// A figure of CloudWatch's.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Figure {
+    pub metric: &'static str,
+    pub labels: Labels,
+    pub value: f64,
+    /// Middle of its period, nanoseconds since 1970; none if it has no stamp.
+    pub at: Option<i64>,
+}
+
+/// What a series is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Exported {
+    /// None of these.
+    Other,
+    /// One that was there before.
+    Again,
+    /// A new one.
+    New(Figure),
+}
+
+/// When and with which stamp and value a figure was taken last.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    at: i64,
+    stamp_ms: Option<i64>,
+    value: f64,
+}
+
+/// What was taken of each instance.
+#[derive(Debug, Default)]
+pub(super) struct CloudWatch(HashMap<(&'static str, Labels), Taken>);
+
+impl CloudWatch {
+    /// What `series`, read at `now`, is. An unchanged value without a stamp is a new one after a period.
+    pub(super) fn of(&mut self, series: &Series, now: i64) -> Exported {
+        let word = series.name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(MEAN));
+        let named = word.and_then(|word| NAMES.iter().find(|(theirs, ..)| *theirs == word));
+        let instance = INSTANCE.iter().find_map(|label| series.labels.get(label));
+        let (Some((_, metric, factor)), Some(instance)) = (named, instance) else { return Exported::Other };
+        let labels = Labels::of([("db_instance", instance)]);
+        let (value, stamp_ms) = (series.value * factor, series.stamp_ms);
+        let taken = self.0.get(&(*metric, labels.clone()));
+        let is_again = taken.is_some_and(|taken| match (taken.stamp_ms, stamp_ms) {
+            (Some(before), Some(stamp)) => before == stamp,
+            _ => taken.value == value && now - taken.at < PERIOD_NS,
+        });
+        if is_again || !value.is_finite() {
+            return Exported::Again;
+        }
+        self.0.insert((metric, labels.clone()), Taken { at: now, stamp_ms, value });
+        let at = stamp_ms.map(|ms| ms.saturating_mul(1_000_000).saturating_add(PERIOD_NS / 2));
+        Exported::New(Figure { metric, labels, value, at })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(line: &str) -> Series {
+        super::super::text::parse(line.as_bytes()).series.remove(0)
+    }
+
+    #[test]
+    fn both_exporters_figures_are_cloudwatchs_once_a_period() {
+        let mut known = CloudWatch::default();
+        let first =
+            "aws_rds_read_throughput_average{job=\"aws_rds\",dbinstance_identifier=\"db1\"} 1.5e6 1795000020000\n";
+        let Exported::New(figure) = known.of(&series(first), 0) else { panic!("it is one") };
+        assert_eq!((figure.metric, figure.value), ("aws_read_throughput_bytes_per_second", 1.5e6));
+        assert_eq!((figure.at, figure.labels.get("db_instance")), (Some(1_795_000_050_000_000_000), Some("db1")));
+        assert_eq!(known.of(&series(first), 1_000_000_000), Exported::Again);
+        let next = first.replace("020000", "080000");
+        assert!(matches!(known.of(&series(&next), 61_000_000_000), Exported::New(_)));
+
+        let yace = "aws_rds_ebsbyte_balance_average{dimension_DBInstanceIdentifier=\"db1\",name=\"arn:x\"} 40\n";
+        let Exported::New(figure) = known.of(&series(yace), 0) else { panic!("it is one") };
+        assert_eq!((figure.metric, figure.value, figure.at), ("aws_ebs_byte_balance_ratio", 0.4, None));
+        assert_eq!(known.of(&series(yace), PERIOD_NS - 1), Exported::Again);
+        assert!(matches!(known.of(&series(yace), PERIOD_NS), Exported::New(_)), "steady is not gone");
+        assert!(matches!(known.of(&series(&yace.replace(" 40", " 39")), PERIOD_NS + 1), Exported::New(_)));
+    }
+
+    #[test]
+    fn what_is_no_average_of_an_instance_is_left_as_it_is() {
+        let mut known = CloudWatch::default();
+        for line in [
+            "aws_rds_read_throughput_maximum{dbinstance_identifier=\"db1\"} 1\n",
+            "aws_rds_read_throughput_average{database_class=\"db.r5.large\"} 1\n",
+            "aws_rds_free_storage_space_average{dbinstance_identifier=\"db1\"} 1\n",
+            "http_requests_total 1\n",
+        ] {
+            assert_eq!(known.of(&series(line), 0), Exported::Other, "{line}");
+        }
+    }
+}
