@@ -4,6 +4,8 @@
 use holdup_sql::Dialect;
 
 use crate::block::{Block, Context, Cut};
+use crate::postgres::csv::{self, Csv};
+use crate::postgres::json::{self, Json};
 use crate::postgres::prefix::Prefix;
 use crate::postgres::stderr::{self, Stderr};
 use crate::slow_log::{self, SlowLog};
@@ -16,11 +18,20 @@ pub enum Format {
     SlowLog,
     /// Text log of PostgreSQL.
     PostgresStderr,
+    /// PostgreSQL's csvlog.
+    PostgresCsv,
+    /// PostgreSQL's jsonlog, and others' with an object a line.
+    PostgresJson,
 }
 
 impl Format {
     /// All, with the names that `--type` takes.
-    pub const ALL: [(&'static str, Self); 2] = [("slowlog", Self::SlowLog), ("postgresql", Self::PostgresStderr)];
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("slowlog", Self::SlowLog),
+        ("postgresql", Self::PostgresStderr),
+        ("postgresql-csv", Self::PostgresCsv),
+        ("postgresql-json", Self::PostgresJson),
+    ];
 
     /// The names, for messages.
     pub fn names() -> String {
@@ -46,7 +57,7 @@ impl Format {
     pub fn dialect(self) -> Dialect {
         match self {
             Self::SlowLog => Dialect::MySql,
-            Self::PostgresStderr => Dialect::PostgreSql,
+            Self::PostgresStderr | Self::PostgresCsv | Self::PostgresJson => Dialect::PostgreSql,
         }
     }
 
@@ -57,6 +68,12 @@ impl Format {
             || head.starts_with(b"# User@Host: ");
         if is_slow_log {
             return Some(Self::SlowLog);
+        }
+        if json::is_json(head) {
+            return Some(Self::PostgresJson);
+        }
+        if csv::is_csv(head) {
+            return Some(Self::PostgresCsv);
         }
         let (yes, no) = stderr::likeness(head);
         (yes > no).then_some(Self::PostgresStderr)
@@ -70,6 +87,10 @@ pub enum Reader {
     SlowLog(Box<SlowLog>),
     /// See [`Stderr`].
     PostgresStderr(Box<Stderr>),
+    /// See [`Csv`].
+    PostgresCsv(Box<Csv>),
+    /// See [`Json`].
+    PostgresJson(Box<Json>),
 }
 
 impl Reader {
@@ -78,6 +99,8 @@ impl Reader {
         match format {
             Format::SlowLog => Self::SlowLog(Box::default()),
             Format::PostgresStderr => Self::PostgresStderr(Box::new(Stderr::new(head, prefix))),
+            Format::PostgresCsv => Self::PostgresCsv(Box::default()),
+            Format::PostgresJson => Self::PostgresJson(Box::new(Json::new(head, prefix))),
         }
     }
 
@@ -86,6 +109,8 @@ impl Reader {
         match self {
             Self::SlowLog(reader) => reader.read(block, tally),
             Self::PostgresStderr(reader) => reader.read(block, tally),
+            Self::PostgresCsv(reader) => reader.read(block, tally),
+            Self::PostgresJson(reader) => reader.read(block, tally),
         }
     }
 }
@@ -103,6 +128,8 @@ impl Cut for Cutter<'_> {
         match self.format {
             Format::SlowLog => slow_log::last_boundary(data, self.tally),
             Format::PostgresStderr => stderr::last_boundary(data),
+            Format::PostgresCsv => csv::last_boundary(data),
+            Format::PostgresJson => json::last_boundary(data),
         }
     }
 
@@ -110,13 +137,15 @@ impl Cut for Cutter<'_> {
         match self.format {
             Format::SlowLog => slow_log::first_boundary(data),
             Format::PostgresStderr => stderr::first_boundary(data),
+            Format::PostgresCsv => csv::first_boundary(data),
+            Format::PostgresJson => json::first_boundary(data),
         }
     }
 
     fn context(&self, data: &[u8], before: &Context) -> Context {
         match self.format {
             Format::SlowLog => slow_log::context(data, before),
-            Format::PostgresStderr => Context::default(),
+            _ => Context::default(),
         }
     }
 }

@@ -22,4 +22,5 @@ pub mod server;
 pub mod shape;
 pub mod slow_log;
 pub mod tally;
+pub mod text;
 pub mod time;

@@ -68,7 +68,7 @@ impl Measure {
             .checked_mul(self.squares)
             .zip(self.sum.checked_mul(self.sum))
             .map(|(a, b)| a.saturating_sub(b) as f64);
-        let above = above.unwrap_or_else(|| count as f64 * self.squares as f64 - self.sum as f64 * self.sum as f64);
+        let above = above.unwrap_or(count as f64 * self.squares as f64 - self.sum as f64 * self.sum as f64);
         above.max(0.0) / (count as f64 * count as f64)
     }
 

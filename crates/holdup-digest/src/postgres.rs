@@ -5,7 +5,9 @@ use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
 
+pub mod csv;
 pub mod entry;
+pub mod json;
 pub mod prefix;
 pub mod stderr;
 
