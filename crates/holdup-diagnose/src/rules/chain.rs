@@ -38,10 +38,15 @@ const DEMANDS: &[&str] = &[
     "flush_storm",
     "missing_index",
     "plan_changed",
+    "backup_or_bulk_load",
 ];
 
 /// Limits of a disk that a demand reaches.
 const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
+
+/// Those that are there all along: where a limit came down meanwhile they are what it lets through no more, and not what changed.
+const STANDING: &[&str] =
+    &["readahead_too_large", "working_set_exceeds_memory", "atime_updates", "memory_pressure", "flush_storm"];
 
 /// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
 const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
@@ -90,6 +95,7 @@ const CONTRIBUTIONS: &[Contribution] = &[
         cause: "toast_rewrite",
         adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
     },
+    Contribution { cause: "too_many_indexes", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
     Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
 ];
 
@@ -217,6 +223,14 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec
     for contribution in CONTRIBUTIONS {
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == contribution.cause) else { continue };
         let Some(to) = contribution.adds_to.iter().find_map(|tier| strongest(found, of, tier, 0.0)) else { continue };
+        links[of].adds_to = Some(found[to].0.cause);
+        found[of].1.role = Role::Contributor;
+    }
+    for cause in STANDING.iter().filter(|_| came_down) {
+        let Some(of) = found.iter().position(|(rule, f)| rule.cause == *cause && f.role == Role::Root) else {
+            continue;
+        };
+        let Some(to) = strongest(found, of, CEILINGS, 0.0) else { continue };
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
+use holdup_recording::rows::Event;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
@@ -157,27 +158,48 @@ fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
 
 fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     let number = |name: &str| view.setting(name, POSTGRESQL).ok().and_then(|v| v.parse::<f64>().ok());
-    let all =
-        number("max_connections").ok_or_else(|| Missing::new("setting max_connections as a number", POSTGRESQL))?;
     let reserved =
         number("superuser_reserved_connections").unwrap_or(3.0) + number("reserved_connections").unwrap_or(0.0);
-    let most = all - reserved;
-    let connected = view.gauge("postgresql_sessions", &[], POSTGRESQL)?;
+    let told = view.gauge("postgresql_connections_max", &[], POSTGRESQL).ok().map(|g| g.max);
+    let most = told
+        .or_else(|| number("max_connections").map(|all| all - reserved))
+        .ok_or_else(|| Missing::new("setting max_connections as a number", POSTGRESQL))?;
+    // Sessions are without those of other kinds and without holdup's own.
+    let metric = ["postgresql_connections", "postgresql_sessions"];
+    let metric = metric.into_iter().find(|m| !view.sources_of(m).is_empty()).unwrap_or("postgresql_sessions");
+    let connected = view.gauge(metric, &[], POSTGRESQL)?;
     let text = format!(
         "{} sessions at most, of {} that max_connections leaves beside {reserved:.0} reserved ones",
         thousands(connected.max),
         thousands(most)
     );
+    let mut reached = at_or_above(view, metric, most);
+    let refusals = refusals(view);
+    reached.extend(refusals.iter().map(|(at, _)| Window { from: at - REACH_NS, to: at + REACH_NS }));
+    let count: f64 = refusals.iter().map(|(_, count)| count).sum();
+    let labels = Labels::of([("kind", "error")]);
+    let refused = (count > 0.0).then(|| {
+        let text = format!("{} connections were refused for it, by the server's log", thousands(count));
+        (count, Evidence::new("events", "labels", labels, view.window, thousands(count), "0", text))
+    });
     Ok(Limit {
         name: "max_connections".to_owned(),
         setting: "max_connections",
         most,
         had: connected.max,
         connected: connected.evidence(of(&connected, most), format!("below {}", thousands(most)), text),
-        refused: None,
-        reached: at_or_above(view, "postgresql_sessions", most),
+        refused,
+        reached,
         is_postgresql: true,
     })
+}
+
+/// When the server's log said that a connection was refused for want of room (SQLSTATE 53300), and how many were.
+fn refusals(view: &View<'_>) -> Vec<(i64, f64)> {
+    let events = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
+    let is_one = |e: &&Event| e.kind == "error" && e.labels.get("sqlstate") == Some("53300");
+    let here = events.iter().filter(is_one).filter(|e| view.window.contains(e.observed_at));
+    here.map(|e| (e.observed_at, e.labels.get("count").and_then(|n| n.parse().ok()).unwrap_or(1.0))).collect()
 }
 
 fn of(connected: &Gauge, most: f64) -> String {
@@ -419,6 +441,23 @@ mod tests {
         assert!(failed(&pg(17.0)).unwrap() > 0.95);
         assert_eq!(failed(&pg(15.0)), Some(0.0));
         assert_eq!(failed(&pg(17.0).without_setting("max_connections")), None);
+        // What it says itself goes before what settings make of it.
+        let told = |most| pg(15.0).gauge("postgresql://db", "postgresql_connections_max", &[], most);
+        assert_eq!(failed(&told(50.0)), Some(0.0));
+        assert!(failed(&told(15.0)).unwrap() > 0.95);
+        let logged = pg(12.0).tables(|tables| {
+            tables.events.present = true;
+            tables.events.rows = (0..12)
+                .map(|s| Event {
+                    observed_at: s * 1_000_000_000,
+                    source: "postgresql://db".into(),
+                    kind: "error".into(),
+                    text: String::new(),
+                    labels: Labels::of([("sqlstate", "53300"), ("count", "25")]),
+                })
+                .collect();
+        });
+        assert!(failed(&logged).unwrap() > 0.9, "by the log");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! The database stops to write out changed pages, because its log or its buffer pool is full of them.
 
+mod checkpoints;
+
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, timing};
 use crate::case::Case;
 use crate::signals::database::DATABASE;
@@ -11,15 +13,15 @@ pub const RULE: Rule = Rule {
     cause: "flush_storm",
     doc: Doc {
         title: "The database stops to write out changed pages",
-        what: "Each change stands in the redo log until its page has been written. Near the log's capacity InnoDB lets no change begin until pages are written, as many as it can at once; without a free page in the buffer pool it does the same.",
+        what: "Each change stands in the redo log until its page has been written. Near the log's capacity InnoDB lets no change begin until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL begins a checkpoint before its time where the log has grown to max_wal_size, and writes its pages in a hurry.",
         hurts: "Completions fall to nothing for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
-        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), and sampled sessions.",
+        needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions.",
         predicts: "At those instants the checkpoint's age is near the capacity, or waits for free pages grow; pages are written as much as ever or more while the log grows less; sessions pile up in executing.",
         clears: "The age stays clear of the capacity and nobody waited for a free page; or sessions do not pile up when it is near; or the log grows as fast then as at other times.",
         looks_like: "A slow disk (then the age follows from it, and the log's flushes are slow all the time), FLUSH TABLES or a backup's lock (nothing is written), a burst of changes (the log grows faster, not slower).",
         fix: "A larger redo log; writing earlier and more evenly (innodb_io_capacity, innodb_max_dirty_pages_pct_lwm); a larger buffer pool, where free pages are short.",
         prove: "The same load again: the age stays below three quarters of the capacity, and completions do not stop.",
-        references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size).",
+        references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size); PostgreSQL documentation: WAL Configuration (max_wal_size, checkpoint_completion_target).",
     },
     judge,
 };
@@ -67,6 +69,9 @@ fn age(view: &View<'_>) -> Result<Age, Missing> {
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
+    if let Some(names) = checkpoints::names(&view) {
+        return checkpoints::judge(case, names);
+    }
     let age = age(&view)?;
     let wait_free = view.status("innodb_buffer_pool_wait_free")?;
     view.status("innodb_buffer_pool_pages_flushed")?;
@@ -148,7 +153,8 @@ struct PileUp {
 
 impl PileUp {
     fn evidence(&self, view: &View<'_>, explains_ms: f64) -> Option<Evidence> {
-        let counted = view.gauge("mysql_sessions", &[], DATABASE).ok()?;
+        let counted =
+            ["mysql_sessions", "postgresql_sessions"].iter().find_map(|m| view.gauge(m, &[], DATABASE).ok())?;
         let text = format!(
             "{:.1} sessions executed on average in the {} of the time in which pages had to be written first, {:.1} more than at other times: {} per request",
             self.then,
@@ -163,7 +169,9 @@ impl PileUp {
 fn pile_up(case: &Case<'_>, view: &View<'_>, storms: &[Window]) -> Result<PileUp, Missing> {
     let count = |view: &View<'_>, is_in: &dyn Fn(i64) -> bool| -> Result<(f64, f64), Missing> {
         let rows = view.sessions(&["observed_at", "true_state"])?;
-        let series = view.index.series("mysql_sessions", &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
+        let metrics = ["mysql_sessions", "postgresql_sessions"].into_iter();
+        let series = metrics.flat_map(|m| view.index.series(m, &[]));
+        let series = series.flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
         let instants: std::collections::BTreeSet<i64> =
             series.filter(|at| view.window.contains(*at) && is_in(*at)).collect();
         let sessions = rows.iter().filter(|s| s.true_state == "executing" && is_in(s.observed_at)).count() as f64;

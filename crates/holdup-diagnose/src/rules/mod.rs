@@ -8,6 +8,7 @@
 
 pub mod atime_updates;
 pub mod autovacuum_pressure;
+pub mod backup_or_bulk_load;
 pub mod burst_exhausted;
 mod ceiling;
 mod chain;
@@ -38,6 +39,7 @@ pub mod thread_pool_queue;
 pub mod throughput_ceiling;
 pub mod timing;
 pub mod toast_rewrite;
+pub mod too_many_indexes;
 pub mod uninterruptible_pileup;
 mod vacuum_advice;
 mod volume_demand;
@@ -78,6 +80,8 @@ pub const ALL: &[&Rule] = &[
     &working_set_exceeds_memory::RULE,
     &readahead_too_large::RULE,
     &atime_updates::RULE,
+    &too_many_indexes::RULE,
+    &backup_or_bulk_load::RULE,
     &toast_rewrite::RULE,
     &autovacuum_pressure::RULE,
     &throughput_ceiling::RULE,

@@ -1,5 +1,7 @@
 //! What requests need again and again does not fit in memory, so that they read it from a disk each time.
 
+mod postgresql;
+
 use super::readahead_too_large::{is_oversized, read_device, what_it_does};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
@@ -15,7 +17,7 @@ pub const RULE: Rule = Rule {
         title: "The working set does not fit in memory",
         what: "Requests use more data than there is memory for it: what one of them brings in pushes out what the next one needs.",
         hurts: "A read that memory would answer in microseconds waits for a disk, and the disk serves the same data over and over.",
-        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); of a database with a cache of its own also its status (--watch mysql://…).",
+        needs: "The host's disk, memory and paging counters (--watch host), the thread states and memory cgroup of the service's processes (--watch pid:N); of a database with a cache of its own also its status (--watch mysql://…, postgresql://… with the sizes of its tables).",
         predicts: "Memory (the machine's, or the cgroup's) is full of file pages, or the database's own cache is full; threads sleep in reads; what is read had been in memory not long ago (refaults), in reads about as small as what was asked for.",
         clears: "Memory has room; what is read is new; hardly any request has to read; threads hardly ever slept for reads; or most of what is read was never asked for, which is readahead's doing.",
         looks_like: "Readahead that is too large pushes out what is needed as well: then reads are large and mostly unused. A cold cache after a restart reads as much, once. A full page cache alone is no sign: it is meant to be full.",
@@ -53,7 +55,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share(reading_ms) >= MATTERS) else {
         return Ok(Outcome::Cleared(vec![asleep]));
     };
-    let full = match own_cache(&view, disk, completed)? {
+    let own = match own_cache(&view, disk, completed)? {
+        None => postgresql::cache(&view, disk, completed)?,
+        own => own,
+    };
+    let full = match own {
         Some(full) => full,
         None => match page_cache(&view, disk, &waits, completed)? {
             Ok(full) => full,

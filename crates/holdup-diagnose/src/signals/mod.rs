@@ -14,6 +14,7 @@ pub mod flows;
 pub mod latency;
 pub mod limits;
 pub mod memory;
+pub mod memory_setting;
 pub mod mix;
 pub mod mounts;
 pub mod objectives;

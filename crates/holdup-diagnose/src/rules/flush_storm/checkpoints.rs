@@ -1,0 +1,200 @@
+//! The same of PostgreSQL: a checkpoint that has to write its pages in a hurry, since the log has grown to max_wal_size before its time
+//! was up, while sessions pile up. Until version 16 the background writer's view counts checkpoints, from 17 on one of its own.
+
+use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
+use crate::case::Case;
+use crate::signals::memory_setting::bytes_of;
+use crate::signals::vacuum::PAGE_BYTES;
+use crate::signals::{Counter, Growth, Missing, View, Window};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// What records a server.
+const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
+
+/// Pages that checkpoints wrote, and how many were made because of the log and because of time; new names first.
+const NAMES: [[&str; 3]; 2] = [
+    [
+        "postgresql_stat_checkpointer_buffers_written",
+        "postgresql_stat_checkpointer_num_requested",
+        "postgresql_stat_checkpointer_num_timed",
+    ],
+    [
+        "postgresql_stat_bgwriter_buffers_checkpoint",
+        "postgresql_stat_bgwriter_checkpoints_req",
+        "postgresql_stat_bgwriter_checkpoints_timed",
+    ],
+];
+
+/// The log as it grows: all versions, by its position.
+const LOG: &str = "postgresql_wal_position_bytes";
+
+/// A checkpoint writes if it writes this many pages a second; fewer is what the background writer does as well.
+const WRITES: f64 = 50.0;
+
+/// Whether a PostgreSQL is watched, and how its counters are called.
+pub(super) fn names(view: &View<'_>) -> Option<[&'static str; 3]> {
+    NAMES.into_iter().find(|names| !view.sources_of(names[0]).is_empty())
+}
+
+/// Judges it by checkpoints.
+///
+/// # Errors
+/// If a counter or sessions were not recorded.
+pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str; 3]) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let pages = view.counter(written, &[], POSTGRESQL)?;
+    let (requested, timed) = (view.counter(requested, &[], POSTGRESQL)?, view.counter(timed, &[], POSTGRESQL)?);
+    // What was read at the end of an interval is of it, what was read at its begin of the one before.
+    let shifted = |w: Window| Window { from: w.from + 1, to: w.to + 1 };
+    let growths = view.growths(|_| true, written, &[]);
+    let storms: Vec<Window> = growths.iter().filter(|g| g.rate() >= WRITES).map(|g| shifted(g.window)).collect();
+    let counted = pages.evidence(
+        format!("{} pages", thousands(pages.delta)),
+        "few at a time",
+        format!(
+            "checkpoints wrote {} pages, {} began because of the log's size and {} because of time",
+            thousands(pages.delta),
+            thousands(requested.delta),
+            thousands(timed.delta)
+        ),
+    );
+    if storms.is_empty() {
+        return Ok(Outcome::Cleared(vec![counted]));
+    }
+    let piled = pile_up(case, &view, &storms)?;
+    let completed = case.completed_in(view.window)?.max(1.0);
+    let explains_ms = piled.more * piled.ratio / (completed / view.window.seconds()) * 1e3;
+    let sessions = piled.evidence(&view, explains_ms);
+    // One that never ends is spread over its time, as it should be: nothing is compared then.
+    if case.share(explains_ms) < MATTERS || piled.ratio >= ALWAYS {
+        return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
+    }
+    let mut evidence: Vec<Evidence> = vec![counted].into_iter().chain(sessions).collect();
+    let mut weights = vec![0.5];
+    if let Some((is_slower, told)) = log_meanwhile(&view, &storms) {
+        evidence.push(told);
+        if !is_slower {
+            evidence.reverse();
+            return Ok(Outcome::Cleared(evidence));
+        }
+        weights.push(0.6);
+    }
+    weights.push(if requested.delta > 0.0 { 0.5 } else { 0.2 });
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: fixes(&view, &requested),
+        prove: "Run the same scenario again: checkpoints begin because of time, and sessions do not pile up while one writes."
+            .to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// Whether changes went on slower while checkpoints wrote: the log grew less.
+fn log_meanwhile(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)> {
+    let growths = view.growths(|_| true, LOG, &[]);
+    let middle = |g: &Growth| g.window.from + (g.window.to - g.window.from) / 2;
+    let rate = |wanted: bool| {
+        let of = growths.iter().filter(|g| storms.iter().any(|w| w.contains(middle(g))) == wanted);
+        let (delta, seconds) = of.fold((0.0, 0.0), |(d, s), g| (d + g.delta, s + g.window.seconds()));
+        (seconds > 0.0).then(|| delta / seconds)
+    };
+    let (then, else_) = (rate(true)?, rate(false)?);
+    let log = view.counter(LOG, &[], POSTGRESQL).ok()?;
+    let text =
+        format!("while checkpoints wrote the log grew by {}/s, at other times by {}/s", bytes(then), bytes(else_));
+    Some((then <= SLOWER * else_, log.evidence(format!("{}/s", bytes(then)), format!("{}/s", bytes(else_)), text)))
+}
+
+fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {
+    let size = view.setting("max_wal_size", POSTGRESQL).ok().and_then(|text| bytes_of(text, 1_048_576.0));
+    let mut fixes = Vec::new();
+    if let Some(size) = size.filter(|_| requested.delta > 0.0) {
+        let more = 4.0 * size;
+        fixes.push(Fix {
+            text: format!(
+                "Let the log grow to {} instead of {} between two checkpoints, so that time begins them and they are spread.",
+                bytes(more),
+                bytes(size)
+            ),
+            command: Some(format!("ALTER SYSTEM SET max_wal_size = '{:.0}MB'; SELECT pg_reload_conf();", more / 1_048_576.0)),
+            keep: None,
+            risk: Some("Takes so much disk. Recovery after a crash reads more log, and takes longer.".to_owned()),
+        });
+    }
+    let target = view.setting("checkpoint_completion_target", POSTGRESQL).unwrap_or("0.5");
+    if target.parse::<f64>().is_ok_and(|t| t < 0.85) {
+        fixes.push(Fix {
+            text: format!("Spread what a checkpoint writes over its time: checkpoint_completion_target is {target}."),
+            command: Some("ALTER SYSTEM SET checkpoint_completion_target = 0.9; SELECT pg_reload_conf();".to_owned()),
+            keep: None,
+            risk: None,
+        });
+    }
+    fixes.push(Fix {
+        text: format!(
+            "Make checkpoints rarer (checkpoint_timeout), so that pages which change again and again are written once; a full image of each page of {} goes to the log after every one.",
+            bytes(PAGE_BYTES)
+        ),
+        command: None,
+        keep: None,
+        risk: Some("Recovery after a crash takes longer.".to_owned()),
+    });
+    fixes
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::rows::Session;
+
+    use super::super::RULE;
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const DB: &str = "postgresql://db";
+
+    /// 50 requests of 400 ms a second. In every second half of eight seconds checkpoints write 1,000 pages a second, `piled` sessions
+    /// execute and the log grows by `log` a second; else 2 sessions and 10 MB.
+    fn server(piled: i64, log: f64) -> Made {
+        let storm = |s: i64| s % 8 >= 4;
+        let rows = (0..=24).flat_map(|s| {
+            (0..if storm(s) { piled } else { 2 }).map(move |i| Session {
+                observed_at: s * 1_000_000_000,
+                source: DB.into(),
+                session_id: i,
+                true_state: "executing".into(),
+                command: "active".into(),
+                state: Some("IO:DataFileRead".into()),
+                ..Session::default()
+            })
+        });
+        let sum = |of: &dyn Fn(i64) -> f64, s: i64| (1..=s).map(of).sum::<f64>();
+        Made::new(24)
+            .requests(50, 400)
+            .session_rows(rows.collect())
+            .without("mysql_sessions")
+            .gauge(DB, "postgresql_sessions", &[("true_state", "executing")], 2.0)
+            .counted(DB, NAMES[1][0], &[], move |s| sum(&|t| if storm(t) { 1_000.0 } else { 0.0 }, s))
+            .counter(DB, NAMES[1][1], &[], 0.125)
+            .counter(DB, NAMES[1][2], &[], 0.0)
+            .counted(DB, LOG, &[], move |s| sum(&|t| if storm(t) { log } else { 10e6 }, s))
+            .setting(DB, "max_wal_size", "1GB")
+    }
+
+    #[test]
+    fn checkpoints_that_stop_the_changes_are_found() {
+        let made = server(32, 1e6);
+        assert!((made.explains(&RULE).unwrap() - 300.0).abs() < 50.0, "{:?}", made.explains(&RULE));
+        let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
+        assert!(found.fixes[0].command.as_deref().unwrap().contains("max_wal_size = '4096MB'"), "{:?}", found.fixes);
+    }
+
+    #[test]
+    fn checkpoints_that_nobody_stands_behind_clear_it() {
+        assert_eq!(server(2, 1e6).explains(&RULE), Some(0.0), "nobody stands");
+        assert_eq!(server(32, 30e6).explains(&RULE), Some(0.0), "the log grows faster: a burst of changes");
+        assert_eq!(server(32, 1e6).without(NAMES[1][1]).explains(&RULE), None);
+        assert_eq!(server(32, 1e6).without("postgresql_sessions").explains(&RULE), None);
+    }
+}

@@ -1,0 +1,251 @@
+//! Each change of a row is a change of many indexes, some of which nobody reads.
+
+use holdup_recording::Labels;
+
+use super::volume_demand::clear_by_disk;
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use crate::case::Case;
+use crate::signals::tables::{POSTGRESQL, TableWrites};
+use crate::signals::written::{Change, changed};
+use crate::signals::{Missing, View};
+use crate::verdict::{Evidence, Fix, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "too_many_indexes",
+    doc: Doc {
+        title: "Each change has many indexes to keep",
+        what: "A row that is inserted gets an entry in every index of its table; one that is changed gets a new one in each, unless nothing that is indexed changed and its page has room (HOT). Indexes that no statement reads cost as much as others.",
+        hurts: "Pages of indexes are read, changed and logged for every change, at random places: of a table with ten indexes most of the I/O of writes is theirs. Vacuum goes through each of them, too.",
+        needs: "PostgreSQL's tables and indexes with blocks read (--watch postgresql://…), and statements by digest for the time of those that write.",
+        predicts: "The table that is written most has many indexes, several of which were not read at all and need not be there; few of its updates are HOT; most blocks read for it are of indexes; and the statements that write it are a good part of the delay.",
+        clears: "Few indexes, or all are read; or most updates are HOT and rows are seldom inserted; or writes take a small share of the delay.",
+        looks_like: "A working set that does not fit in memory (reads wait as well). It is a state, not an event: it was there before, and shows when the indexes no longer fit in memory.",
+        fix: "Drop indexes that nobody reads, after looking at the replicas and at a whole business cycle; leave room in pages (fillfactor) so that updates can be HOT.",
+        prove: "The same load again: fewer blocks of indexes read for each change, and the writing statements take a fraction of the time.",
+        references: "PostgreSQL documentation: Heap-Only Tuples (HOT), pg_stat_all_indexes (idx_scan), pg_statio_all_tables; Index maintenance in Routine Vacuuming.",
+    },
+    judge,
+};
+
+/// Indexes from which on a table has many.
+const MANY: f64 = 5.0;
+
+/// Indexes that were not read, from which on they are to blame.
+const UNREAD: usize = 2;
+
+/// Rows written a second, below which nothing comes of it.
+const WRITTEN: f64 = 1.0;
+
+/// Share (0-1) of HOT updates from which on indexes are spared.
+const HOT: f64 = 0.8;
+
+/// An index, and whether it was read.
+struct Index {
+    name: String,
+    scans: f64,
+    bytes: f64,
+    unique: bool,
+}
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    match from_server(case) {
+        Err(missing) => clear_by_disk(case).ok_or(missing),
+        outcome => outcome,
+    }
+}
+
+fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let tables = view.table_writes()?;
+    if view.sources_of("postgresql_stat_indexes_idx_scan").is_empty() {
+        return Err(Missing::new("which indexes are read (postgresql_stat_indexes_idx_scan)", POSTGRESQL));
+    }
+    let mut written: Vec<&TableWrites> = tables.iter().filter(|t| t.toast_of.is_none()).collect();
+    written.sort_by(|a, b| b.written().total_cmp(&a.written()));
+    let Some(table) = written.first().filter(|t| t.written() / t.seconds.max(1e-9) >= WRITTEN) else {
+        let none = tables.first().map(|t| view.table_evidence(t, "n_tup_upd", "none", "", "hardly a row was written"));
+        return Ok(Outcome::Cleared(none.into_iter().collect()));
+    };
+    let indexes = indexes(case, table);
+    // As nobody looked at it ever, or at least not in this recording.
+    let unread: Vec<&Index> = indexes.iter().filter(|i| !i.unique && i.scans <= 0.0).collect();
+    let hot_ratio = table.hot / table.updated.max(1.0);
+    let spared = table.updated * hot_ratio / table.written().max(1.0);
+    let names: Vec<&str> = unread.iter().map(|i| i.name.as_str()).collect();
+    let text = format!(
+        "{}, which is written most ({} rows a second), has {} indexes, of which {} were not read{}; {} of its updates are HOT",
+        table.table,
+        thousands(table.written() / table.seconds.max(1e-9)),
+        indexes.len(),
+        unread.len(),
+        if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) },
+        percent(hot_ratio)
+    );
+    let seen = view.table_evidence(
+        table,
+        "n_tup_upd",
+        format!("{} indexes, {} not read", indexes.len(), unread.len()),
+        format!("fewer than {MANY:.0}, or all of them read"),
+        text,
+    );
+    if (indexes.len() as f64) < MANY || unread.len() < UNREAD || spared >= HOT {
+        return Ok(Outcome::Cleared(vec![seen]));
+    }
+    // Of the blocks that were read for it those of indexes, and of these those of indexes that nobody reads.
+    let blocks = |kind: &str| blocks_read(&view, table, kind);
+    let (heap, index) = (blocks("heap"), blocks("idx"));
+    let of_indexes = index / (heap + index).max(1.0);
+    let needless = unread.len() as f64 / indexes.len() as f64;
+    let (writes_ms, statement) = writes(case, table)?;
+    let explains_ms = writes_ms * of_indexes * needless;
+    let read = Evidence::new(
+        "samples",
+        "value",
+        Labels::of([("metric", "postgresql_statio_tables_idx_blks_read")]),
+        view.window,
+        ms(explains_ms),
+        "a small part of the delay",
+        format!(
+            "{} of the blocks read for it were of indexes; statements that write it take {} of a request longer than when all was well, of which indexes that nobody reads have {}",
+            percent(of_indexes),
+            ms(writes_ms),
+            ms(explains_ms)
+        ),
+    );
+    if case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(vec![seen, read]));
+    }
+    let all: f64 = unread.iter().map(|i| i.bytes).sum();
+    Ok(Outcome::Found(Found {
+        explains_ms,
+        evidence: [Some(seen), Some(read), statement].into_iter().flatten().collect(),
+        weights: vec![0.5, 0.4],
+        fixes: unread
+            .iter()
+            .take(3)
+            .map(|i| Fix {
+                text: format!(
+                    "Drop {}, which was not read once ({} of the {} of such indexes): look at the server's replicas and at jobs of the month's end first.",
+                    i.name,
+                    bytes(i.bytes),
+                    bytes(all)
+                ),
+                command: Some(format!("DROP INDEX CONCURRENTLY {};", i.name)),
+                keep: None,
+                risk: Some("A statement that does need it, once a month, then reads the whole table. Keep its definition (pg_get_indexdef).".to_owned()),
+            })
+            .collect(),
+        prove: "The same load again: fewer blocks of indexes for each change.".to_owned(),
+        role: Role::Root,
+    }))
+}
+
+/// Indexes of `table`, each with how often it was read in the whole recording, and before it.
+fn indexes(case: &Case<'_>, table: &TableWrites) -> Vec<Index> {
+    let view = case.view(case.whole());
+    let same = [("database", table.database.as_str()), ("table", table.table.as_str())];
+    let size = |index: &str| {
+        let labels = [same[0], same[1], ("index", index)];
+        view.gauge("postgresql_index_size_bytes", &labels, "").map_or(0.0, |g| g.max)
+    };
+    let of = view.index.series("postgresql_stat_indexes_idx_scan", &same);
+    let own = of.filter(|((source, _), _)| *source == table.source);
+    own.map(|((_, labels), series)| {
+        let name = labels.get("index").unwrap_or_default().to_owned();
+        let scans = series.last().map_or(0.0, |(_, n)| *n);
+        Index { bytes: size(&name), scans, unique: labels.get("unique") == Some("1"), name }
+    })
+    .collect()
+}
+
+fn blocks_read(view: &View<'_>, table: &TableWrites, kind: &str) -> f64 {
+    let labels = [("database", table.database.as_str()), ("table", table.table.as_str())];
+    let metric = format!("postgresql_statio_tables_{kind}_blks_read");
+    view.counter_where(|s| s == table.source, &metric, &labels, "").map_or(0.0, |c| c.delta)
+}
+
+/// Milliseconds of a request that statements which write `table` take longer than in the calm stretch, and the one that takes most.
+fn writes(case: &Case<'_>, table: &TableWrites) -> Result<(f64, Option<Evidence>), Missing> {
+    let each = |view: &View<'_>| -> Result<f64, Missing> {
+        let completed = case.completed_in(view.window)?.max(1.0);
+        let all = view.executed(&["digest_text"])?;
+        let own = all.iter().filter(|of| writes_to(&of.text, &table.table));
+        Ok(own.map(|of| of.seconds).fold(0.0, |sum, s| sum + s) / completed * 1e3)
+    };
+    let view = case.slow();
+    let before = case.calm().and_then(|calm| each(&calm).ok()).unwrap_or(0.0);
+    let now = each(&view)?;
+    let all = view.executed(&["digest_text"])?;
+    let most = all.iter().find(|of| writes_to(&of.text, &table.table)).map(|of| {
+        let text = format!("most of it is: {}", of.text);
+        view.digest_evidence(of, "duration_ns", format!("{:.1} s", of.seconds), "", text)
+    });
+    Ok(((now - before).max(0.0), most))
+}
+
+fn writes_to(text: &str, table: &str) -> bool {
+    use crate::signals::written::bare;
+    changed(text).is_some_and(|(change, name)| change != Change::Delete && name == bare(table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const DB: &str = "postgresql://db";
+    const TABLE: [(&str, &str); 2] = [("database", "app"), ("table", "public.item")];
+
+    /// 100 requests a second of 400 ms, each an update of an item with eight indexes of which `read` are read; of the updates `hot`
+    /// a second are HOT; of the blocks read nine in ten are of indexes.
+    fn made(read: usize, hot: f64) -> Made {
+        let mut made = Made::new(30)
+            .requests(100, 400)
+            .counter(DB, "postgresql_stat_tables_n_tup_upd", &TABLE, 100.0)
+            .counter(DB, "postgresql_stat_tables_n_tup_hot_upd", &TABLE, hot)
+            .counter(DB, "postgresql_statio_tables_heap_blks_read", &TABLE, 100.0)
+            .counter(DB, "postgresql_statio_tables_idx_blks_read", &TABLE, 900.0)
+            .digest("UPDATE item SET price = ?, seen = ? WHERE id = ?", |s| (100 * s, 40_000 * s, 0, 0, 0));
+        for i in 0..8 {
+            let name = format!("item_{i}");
+            let mut labels = vec![TABLE[0], TABLE[1], ("index", name.as_str())];
+            if i == 0 {
+                labels.push(("unique", "1"));
+            }
+            made = made.gauge(DB, "postgresql_stat_indexes_idx_scan", &labels, if i < read { 5.0 } else { 0.0 });
+        }
+        made
+    }
+
+    #[test]
+    fn indexes_that_nobody_reads_have_their_share_of_the_writes() {
+        // Six of eight are not read, nine of ten blocks are of indexes.
+        assert!((made(2, 0.0).explains(&RULE).unwrap() - 400.0 * 0.9 * 6.0 / 8.0).abs() < 10.0);
+        let Ok(Outcome::Found(found)) = made(2, 0.0).judge(&RULE) else { panic!("not found") };
+        assert!(found.evidence[0].text.contains("8 indexes, of which 6 were not read: item_2"), "{:?}", found.evidence);
+        assert_eq!(found.fixes[0].command.as_deref(), Some("DROP INDEX CONCURRENTLY item_2;"));
+    }
+
+    #[test]
+    fn indexes_that_are_read_and_updates_that_spare_them_clear_it() {
+        assert_eq!(made(8, 0.0).explains(&RULE), Some(0.0), "all are read");
+        assert_eq!(made(7, 0.0).explains(&RULE), Some(0.0), "one is not");
+        assert_eq!(made(2, 95.0).explains(&RULE), Some(0.0), "HOT");
+        let few = made(2, 0.0).tables(|tables| {
+            tables
+                .samples
+                .rows
+                .retain(|s| !matches!(s.labels.get("index"), Some("item_5" | "item_6" | "item_7" | "item_4")));
+        });
+        assert_eq!(few.explains(&RULE), Some(0.0), "four indexes");
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        for metric in ["postgresql_stat_tables_n_tup_upd", "postgresql_stat_indexes_idx_scan"] {
+            assert_eq!(made(2, 0.0).without(metric).explains(&RULE), None, "{metric}");
+        }
+        assert_eq!(made(2, 0.0).tables(|t| t.statements.rows.clear()).explains(&RULE), None);
+    }
+}
