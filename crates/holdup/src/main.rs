@@ -36,6 +36,7 @@ Examples:
   holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
   holdup diagnose recordings/first                            judge a recording again
   holdup top mysql://holdup@127.0.0.1:3306                    what a database's sessions really do, now
+  holdup digest /var/log/mysql/slow.log                       what databases' own logs say was executed, ranked
   holdup doctor                                               what can be seen from here, and what would show the rest
 
 Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, or a culprit with --fail-on-finding),
@@ -47,6 +48,7 @@ enum Command {
     Run(Box<commands::run::Args>),
     Watch(commands::watch::Args),
     Diagnose(commands::diagnose::Args),
+    Digest(Box<commands::digest::Args>),
     Report(commands::report::Args),
     Top(commands::top::Args),
     Doctor(commands::doctor::Args),
@@ -79,6 +81,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(args) => commands::run::run(*args),
         Command::Watch(args) => commands::watch::run(args),
         Command::Diagnose(args) => commands::diagnose::run(args),
+        Command::Digest(args) => commands::digest::run(*args),
         Command::Report(args) => commands::report::run(args),
         Command::Top(args) => commands::top::run(args),
         Command::Doctor(args) => commands::doctor::run(args),

@@ -3,6 +3,7 @@
 pub mod demo;
 mod describe;
 pub mod diagnose;
+pub mod digest;
 pub mod disk;
 pub mod doctor;
 pub mod explain;
