@@ -1,5 +1,7 @@
 //! The server goes about a statement in another way than before, and it takes longer.
 
+use holdup_recording::plan::Node;
+
 use super::{Doc, Found, MATTERS, Outcome, Rule, missing_index, ms, percent, thousands, timing};
 use crate::case::Case;
 use crate::signals::plans::{Parting, Shape, misestimate, parting, shapes};
@@ -196,7 +198,7 @@ fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&Vi
 }
 
 /// What was expected of a node and what came, in words.
-fn rows(node: &holdup_recording::plan::Node) -> String {
+fn rows(node: &Node) -> String {
     let mut text = String::new();
     if let Some(expected) = node.rows_estimated {
         text.push_str(&format!(", {} rows expected", thousands(expected)));
@@ -217,9 +219,8 @@ fn fixes(of: &Executed, parting: Option<Parting<'_>>) -> Vec<Fix> {
     let table = [after, before].into_iter().flatten().find_map(|node| node.relation.clone());
     let table = table.map(|table| schema.map_or_else(|| table.clone(), |schema| format!("{schema}.{table}")));
     let mut fixes = Vec::new();
-    let lost = before
-        .and_then(|node| node.index.clone())
-        .filter(|index| after.is_none_or(|node| node.index.as_ref() != Some(index)));
+    let index = |node: &Node| node.all().into_iter().find_map(|node| node.index.clone());
+    let lost = before.and_then(index).filter(|lost| after.and_then(index).as_ref() != Some(lost));
     if let (Some(index), Some(table)) = (lost, &table) {
         let command = if is_postgresql {
             format!(

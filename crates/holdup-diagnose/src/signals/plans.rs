@@ -92,7 +92,15 @@ pub struct Parting<'p> {
 impl Parting<'_> {
     /// Both in words.
     pub fn text(&self) -> String {
-        let name = |node: Option<&Node>| node.map_or_else(|| "nothing".to_owned(), Node::name);
+        // Of a table that is reached by a bitmap the index stands beneath.
+        let name = |node: Option<&Node>| match node {
+            Some(node) if node.index.is_none() && node.relation.is_some() => {
+                let beneath = node.children.iter().find_map(|child| child.index.as_ref());
+                beneath.map_or_else(|| node.name(), |index| format!("{} by {index}", node.name()))
+            }
+            Some(node) => node.name(),
+            None => "nothing".to_owned(),
+        };
         format!("{} became {}", name(self.before), name(self.after))
     }
 }
@@ -150,6 +158,9 @@ mod tests {
         assert_eq!((found.before, found.after), (Some(&by_index), Some(&whole)));
         assert_eq!(found.text(), "Index Scan t by t_a became Seq Scan t");
         assert_eq!(parting(&before, &before), None);
+        let bitmap =
+            node("Bitmap Heap Scan", Some("t"), None, vec![node("Bitmap Index Scan", None, Some("t_a"), vec![])]);
+        assert_eq!(parting(&bitmap, &whole).unwrap().text(), "Bitmap Heap Scan t by t_a became Seq Scan t");
         // Of the same ways to tables it is the node above.
         let nested = node("Nested Loop", None, None, vec![whole.clone(), by_index.clone()]);
         let hashed = node("Hash Join", None, None, vec![whole.clone(), by_index.clone()]);
