@@ -1,11 +1,30 @@
-//! pt-query-digest's names for statements: its checksum, so that what people keep by it is found again.
+//! pt-query-digest's names for statements: fingerprint and checksum, so that what people keep by them is found again.
+
+use std::fmt::Write as _;
+
+use holdup_sql::{PtOptions, pt_fingerprint};
+use md5::{Digest as _, Md5};
 
 /// The fingerprint.
 pub fn fingerprint(sql: &[u8]) -> String {
-    holdup_sql::digest_text(sql, holdup_sql::Dialect::MySql)
+    pt_fingerprint(sql, PtOptions::default())
 }
 
-/// The checksum of a fingerprint.
+/// The checksum of a fingerprint, as the tool prints it behind `ID`.
 pub fn checksum(fingerprint: &str) -> String {
-    holdup_sql::digest_of_text(fingerprint)
+    Md5::digest(fingerprint.as_bytes()).iter().fold("0x".to_owned(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checksum_is_the_tool_s() {
+        // RFC 1321, appendix A.5.
+        assert_eq!(checksum("abc"), "0x900150983CD24FB0D6963F7D28E17F72");
+    }
 }

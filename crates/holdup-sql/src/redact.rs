@@ -66,7 +66,7 @@ mod tests {
                 "select a,b\n  from t\n where x=? and z in (?,?,?)",
             ),
             ("insert into t values (1, 2, 3, 4, 5, 'six', 7)", "insert into t values (?, ?, ?, …)"),
-            ("select @a, `b c` /* secret */, 'secret", "select @?, `b c` , ?"),
+            ("select @a, `b c` /* secret */, 'secret", "select @?, `b c`, ?"),
             ("", ""),
         ] {
             assert_eq!(redact(sql.as_bytes(), Dialect::MySql, 1_000), expected);

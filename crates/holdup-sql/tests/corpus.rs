@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use holdup_sql::{Dialect, digest, digest_text};
+use holdup_sql::{Dialect, PtOptions, digest, digest_text, pt_fingerprint};
 
 fn cases(file: &str) -> Option<Vec<serde_json::Value>> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
@@ -63,4 +63,30 @@ fn planted_canaries_do_not_come_out() {
             assert!(!text.contains("CANARY") && !text.contains("4711"), "{planted} -> {text}");
         }
     }
+}
+
+/// Statement and fingerprint as pt-query-digest has it: all of them.
+#[test]
+fn makes_the_fingerprints_of_pt_query_digest() {
+    let Some(all) = cases("fingerprints.json") else { return };
+    let mut wrong = Vec::new();
+    for case in &all {
+        let is_set = |name: &str| case["options"][name].as_str() == Some("1");
+        let options = PtOptions {
+            match_md5_checksums: is_set("match_md5_checksums"),
+            match_embedded_numbers: is_set("match_embedded_numbers"),
+        };
+        // One is a file of statements, with what ends them.
+        let sql = field(case, "input");
+        let ours = pt_fingerprint(sql.strip_suffix(";\n").unwrap_or(sql).as_bytes(), options);
+        if ours != field(case, "expected") {
+            wrong.push(format!(
+                "{}\n  {}\n  {ours}\n  {}",
+                field(case, "id"),
+                field(case, "input"),
+                field(case, "expected")
+            ));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
