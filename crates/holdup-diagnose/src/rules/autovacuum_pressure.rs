@@ -93,7 +93,7 @@ fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, Stri
         let by = match measured {
             Measured::Counters => "by pg_stat_io",
             Measured::Log => "by the server's log of the runs that ended",
-            Measured::Progress => "at most, by the pages that it went through",
+            Measured::Progress => "by the pages that it went through",
         };
         let share = demand.share(bytes_per_second);
         return Ok((

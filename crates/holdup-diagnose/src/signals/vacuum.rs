@@ -14,6 +14,9 @@ use crate::verdict::Evidence;
 /// Bytes of a page, where the server does not say otherwise (block_size).
 pub const PAGE_BYTES: f64 = 8_192.0;
 
+/// A run that was last seen so long ago or less when the log told of one of its table is that one, nanoseconds.
+const LOGGED_NS: i64 = 3_000_000_000;
+
 const ACTIVITY: &str = "postgresql_activity_sessions";
 const TOTAL: &str = "postgresql_progress_vacuum_heap_blks_total";
 const SCANNED: &str = "postgresql_progress_vacuum_heap_blks_scanned";
@@ -24,9 +27,9 @@ const VACUUMED: &str = "postgresql_progress_vacuum_heap_blks_vacuumed";
 pub enum Measured {
     /// pg_stat_io, of autovacuum workers.
     Counters,
-    /// The server's log, of the runs that ended.
+    /// The server's log, of runs that ended; of others what they report.
     Log,
-    /// Pages that runs went through, by what they report: what was in memory already is among them.
+    /// Pages that runs went through, by what they report: of what was in memory already nothing was read.
     Progress,
 }
 
@@ -107,7 +110,7 @@ impl View<'_> {
         let mut runs: BTreeMap<String, Run> = BTreeMap::new();
         let mut evidence = None;
         let step = self.window.seconds() / instants.len().max(1) as f64;
-        let (mut scanned, mut vacuumed) = (0.0, 0.0);
+        let mut by_progress = 0.0;
         for ((_, _, table), of) in &reported {
             let seen: Vec<(&i64, &[f64; 3])> = of.pages.iter().collect();
             at_all.extend(of.pages.keys());
@@ -115,8 +118,15 @@ impl View<'_> {
                 seen.windows(2).map(|pair| (pair[1].1[which] - pair[0].1[which]).max(0.0)).fold(0.0, |sum, n| sum + n)
             };
             let (went_through, removed) = (grew(1), grew(2));
-            scanned += went_through;
-            vacuumed += removed;
+            let is_logged = logged.iter().any(|e| {
+                let last = seen.last().map_or(0, |(at, _)| **at);
+                e.labels.get("table") == Some(table) && (0..LOGGED_NS).contains(&(e.observed_at - last))
+            });
+            if !is_logged {
+                // No more than anybody read of it past the server's own cache.
+                let read = self.blocks_read(table).map_or(went_through, |blocks| went_through.min(blocks));
+                by_progress += (read + removed) * PAGE_BYTES / self.window.seconds().max(1e-9);
+            }
             let last = seen.last().map_or([0.0; 3], |(_, pages)| **pages);
             let run = runs.entry(table.clone()).or_insert_with(|| Run {
                 table: table.clone(),
@@ -163,10 +173,10 @@ impl View<'_> {
         runs.sort_by(|a, b| b.running_ratio.total_cmp(&a.running_ratio));
         let by_samples = at_all.len() as f64 / instants.len().max(1) as f64;
         let running_ratio = runs.first().map_or(0.0, |r| r.running_ratio).max(by_samples.min(1.0));
-        let by_progress = (scanned + vacuumed) * PAGE_BYTES / self.window.seconds().max(1e-9);
-        let by_progress = (by_progress > 0.0).then_some((by_progress, Measured::Progress));
-        let bytes_per_second =
-            self.by_counters().or_else(|| self.by_log(&logged)).or(by_progress).filter(|_| running_ratio > 0.0);
+        let by_log = self.by_log(&logged);
+        let how = if by_progress > by_log { Measured::Progress } else { Measured::Log };
+        let told = (by_log + by_progress > 0.0).then_some((by_log + by_progress, how));
+        let bytes_per_second = self.by_counters().or(told).filter(|_| running_ratio > 0.0);
         Ok(Vacuum { runs, bytes_per_second, running_ratio, waiting: self.workers_waiting(instants.len()), evidence })
     }
 
@@ -231,8 +241,8 @@ impl View<'_> {
         (!counters.is_empty() && all > 0.0).then_some((all, Measured::Counters))
     }
 
-    /// Pages that were not in memory and pages made dirty, and the log, of the part of each run that lies in the window.
-    fn by_log(&self, events: &[&Event]) -> Option<(f64, Measured)> {
+    /// Bytes a second: pages that were not in memory and pages made dirty, and the log, of the part of each run that lies in the window.
+    fn by_log(&self, events: &[&Event]) -> f64 {
         let mut all = 0.0;
         for event in events {
             let took = number(event, "elapsed_ms").unwrap_or(0.0) / 1e3;
@@ -241,7 +251,13 @@ impl View<'_> {
             let bytes = pages * PAGE_BYTES + number(event, "wal_bytes").unwrap_or(0.0);
             all += bytes * (overlap(self.window, event.observed_at, took) / took.max(1e-3)).min(1.0);
         }
-        (all > 0.0).then(|| (all / self.window.seconds().max(1e-9), Measured::Log))
+        all / self.window.seconds().max(1e-9)
+    }
+
+    /// Blocks of `table` that were not in the server's own cache, whoever asked for them; none if not recorded.
+    fn blocks_read(&self, table: &str) -> Option<f64> {
+        let of = self.counter("postgresql_statio_tables_heap_blks_read", &[("table", table)], "");
+        of.ok().map(|c| c.rate() * self.window.seconds())
     }
 }
 

@@ -50,9 +50,12 @@ fn its_share_of_the_disk_is_by_the_best_account() {
     let said = text(&by_counters);
     assert!(said.contains("autovacuum of public.article was under way for 100 %"), "{said}");
     assert!(said.contains("by pg_stat_io") && said.contains("40 % of the 10 MB/s"), "{said}");
+    // No more than was read of it past the cache.
+    let cached = running(610.0).counter(DB, "postgresql_statio_tables_heap_blks_read", &TABLE, 305.0);
+    assert!((cached.explains(&RULE).unwrap() - 0.25 * 400.0).abs() < 8.0, "{:?}", cached.explains(&RULE));
     let by_progress = running(610.0);
     assert!((by_progress.explains(&RULE).unwrap() - 0.5 * 400.0).abs() < 10.0);
-    assert!(text(&by_progress).contains("at most, by the pages"));
+    assert!(text(&by_progress).contains("by the pages that it went through"));
 }
 
 #[test]
@@ -78,6 +81,15 @@ fn the_log_tells_of_runs_that_ended() {
     // 102 MB in 30 s of 10 MB/s.
     assert!((made.explains(&RULE).unwrap() - 0.34 * 400.0).abs() < 10.0, "{:?}", made.explains(&RULE));
     assert!(text(&made).contains("by the server's log"));
+    // Another run that is under way comes on top.
+    let run = [("pid", "99"), ("table", "public.other"), ("phase", "scanning heap"), ("worker", "autovacuum")];
+    let both = made.gauge(DB, "postgresql_progress_vacuum_heap_blks_total", &run, 100_000.0).counter(
+        DB,
+        "postgresql_progress_vacuum_heap_blks_scanned",
+        &run,
+        244.0,
+    );
+    assert!((both.explains(&RULE).unwrap() - 0.54 * 400.0).abs() < 10.0, "{:?}", both.explains(&RULE));
 }
 
 #[test]
