@@ -393,9 +393,10 @@ fn plans(server: &MariaDb) {
     }
     server.as_admin(grant.replace("SCHEMA", "lab").trim_end_matches(';'));
     for (query, kinds) in [("?plans=explain", ["ref", "ALL"]), ("?plans=analyze", ["ref", "ALL"])] {
-        let mut watcher = server.watch("watcher", PASSWORD, query, false);
-        watcher.probe().unwrap();
         for kind in kinds {
+            // A new one asks at once.
+            let mut watcher = server.watch("watcher", PASSWORD, query, false);
+            watcher.probe().unwrap();
             let deadline = Instant::now() + Duration::from_secs(60);
             let plan = loop {
                 run(5);

@@ -127,6 +127,8 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
     let sql = of.allowed.sql.trim().trim_end_matches(';');
     // Of MySQL, `EXPLAIN ANALYZE` has a text of its own, which is not read.
     let executes = wish == Wish::Analyze && of.allowed.reads_only && server.release.is_mariadb();
+    // Strings end for the server where they end for us, whatever is set for others.
+    server.rows("SET SESSION sql_mode = ''")?;
     server.rows(&format!("USE `{}`", of.database.replace('`', "``")))?;
     let limit = match (server.release.is_mariadb(), executes) {
         (false, _) => "",

@@ -44,10 +44,7 @@ fn what_is_off_is_said_and_can_be_switched_on(server: &Server) {
     }
     let (_, coverage) = server.watch(None);
     let is_asked_for = |part: &&Coverage| !part.source.ends_with(" plans");
-    assert!(
-        coverage.iter().filter(is_asked_for).all(|part| part.state == CoverageState::Complete),
-        "{coverage:#?}"
-    );
+    assert!(coverage.iter().filter(is_asked_for).all(|part| part.state == CoverageState::Complete), "{coverage:#?}");
 }
 
 /// A request is reported as slow: its statements are read at once, with what its connection ran besides, each once.
