@@ -22,19 +22,27 @@ const MOST_HEADS_IN_LITERAL: usize = 16;
 /// Bytes at the end of a block in which a time and a database are looked for.
 const LOOK_BACK: usize = 32 << 10;
 
+/// The line before the one at `at`.
+fn line_before(data: &[u8], at: usize) -> &[u8] {
+    let before = data.get(..at.saturating_sub(1)).unwrap_or_default();
+    before.get(memrchr(b'\n', before).map_or(0, |at| at + 1)..).unwrap_or_default()
+}
+
 /// Whether a record begins at `at`, where a line does.
 fn begins_record(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
     if let Some(time) = rest.strip_prefix(b"# Time: ") {
-        return time.first().is_some_and(u8::is_ascii_digit);
+        let line = || time.get(..memchr(b'\n', time).unwrap_or(time.len())).unwrap_or_default();
+        return time.first().is_some_and(u8::is_ascii_digit) || memchr::memmem::find(line(), USER).is_some();
     }
-    if !rest.starts_with(b"# User@Host: ") {
-        return false;
+    if rest.starts_with(USER) {
+        // It goes on a record that has begun with its time.
+        return !line_before(data, at).starts_with(b"# Time: ");
     }
-    // It goes on a record that has begun with its time.
-    let before = data.get(..at.saturating_sub(1)).unwrap_or_default();
-    let line = before.get(memrchr(b'\n', before).map_or(0, |at| at + 1)..).unwrap_or_default();
-    !line.starts_with(b"# Time: ")
+    // Servers may be told to leave out who and when.
+    let is_bare = [&b"# Query_time: "[..], b"# Thread_id: ", b"# Schema: "].iter().any(|begin| rest.starts_with(begin));
+    let before = || line_before(data, at);
+    is_bare && (at == 0 || !before().starts_with(b"#") || before().starts_with(COMMAND))
 }
 
 /// Where the next record begins at or behind `from`, if one does. `from` is no place to begin itself.
@@ -110,16 +118,18 @@ fn statement(sql: &[u8]) -> &[u8] {
     sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end()
 }
 
-/// What a server writes each time it opens the log.
-fn without_banner(sql: &[u8]) -> &[u8] {
-    if !sql.ends_with(b"Argument") {
-        return sql;
+/// Without what a server writes each time it opens the log.
+fn without_banner(mut sql: &[u8]) -> &[u8] {
+    while sql.ends_with(b"Argument") {
+        let Some(found) = memchr::memmem::rfind(sql, b"started with:") else { break };
+        let line = memrchr(b'\n', sql.get(..found).unwrap_or_default()).map_or(0, |at| at + 1);
+        sql = sql.get(..line).unwrap_or_default().trim_ascii_end();
     }
-    let Some(found) = memchr::memmem::rfind(sql, b"started with:") else { return sql };
-    let line = memrchr(b'\n', sql.get(..found).unwrap_or_default()).map_or(0, |at| at + 1);
-    sql.get(..line).unwrap_or_default()
+    sql
 }
 
+/// Begins the line with who.
+const USER: &[u8] = b"# User@Host: ";
 const COMMAND: &[u8] = b"# administrator command: ";
 
 /// Name of a command of the protocol, if that is what is logged. It is one of a fixed set: words of letters.
@@ -238,7 +248,7 @@ impl SlowLog {
             at_us: head.at_us.or(head.context.at_us),
             user: &head.user,
             host: &head.host,
-            database: if head.schema.is_empty() { &head.context.database } else { &head.schema },
+            database: head.database(),
             application: b"",
             measures: &head.measures,
             flags: &head.flags,

@@ -99,6 +99,15 @@ impl Names {
     }
 }
 
+/// Sees each execution as it is read.
+pub struct Watch(pub Box<dyn FnMut(&Event, &Attributes) + Send>);
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        out.write_str("Watch")
+    }
+}
+
 /// What was read.
 #[derive(Debug)]
 pub struct Tally {
@@ -118,6 +127,8 @@ pub struct Tally {
     pub server: Server,
     /// Ends of blocks that fit to others, with their places and processes.
     pub loose: Vec<(Position, u64, Loose)>,
+    /// Who else wants to see the executions, before any is left out.
+    pub watch: Option<Watch>,
     /// What could not be read.
     pub problems: Problems,
     /// Executions that were read, also those that were not asked for.
@@ -139,6 +150,7 @@ impl Tally {
             shapes: Vec::new(),
             server: Server::default(),
             loose: Vec::new(),
+            watch: None,
             problems: Problems::default(),
             events: 0,
             by_key: HashMap::default(),
@@ -150,6 +162,9 @@ impl Tally {
     /// Counts an execution.
     pub fn add(&mut self, event: &Event) {
         self.events += 1;
+        if let Some(Watch(watch)) = &mut self.watch {
+            watch(event, &self.attributes);
+        }
         if !self.select.takes(event, &self.attributes) {
             return;
         }

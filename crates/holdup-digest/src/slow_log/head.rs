@@ -53,24 +53,32 @@ impl Head {
         }
         self.measures.clear();
         self.flags.clear();
-        let (mut at, mut has_who) = (0, false);
+        let (mut at, mut has_time, mut has_who) = (0, false, false);
         while data.get(at) == Some(&b'#') {
             let rest = data.get(at..).unwrap_or_default();
-            let begins = rest.starts_with(b"# Time: ") || rest.starts_with(b"# User@Host: ");
-            if rest.starts_with(super::COMMAND) || begins && has_who {
+            // A second one of these is the next record's.
+            let is_next =
+                rest.starts_with(b"# Time: ") && (has_time || has_who) || rest.starts_with(super::USER) && has_who;
+            if rest.starts_with(super::COMMAND) || is_next {
                 break;
             }
             at = if let Some(time) = rest.strip_prefix(b"# Time: ") {
+                has_time = true;
                 let end = line_end(data, at);
                 match log_time(time) {
                     Some(time) => (self.at_us, self.context.at_us) = (Some(time), Some(time)),
                     None => self.has_bad_number = true,
                 }
+                // Some have who on the same line.
+                let line = data.get(at..end).unwrap_or_default();
+                if let Some(user) = memchr::memmem::find(line, super::USER) {
+                    self.who(line.get(user + super::USER.len()..).unwrap_or_default());
+                }
                 end + 1
-            } else if let Some(who) = rest.strip_prefix(b"# User@Host: ") {
+            } else if let Some(who) = rest.strip_prefix(super::USER) {
                 has_who = true;
                 let passed = self.who(who);
-                self.line(data, at + 13 + passed, attributes)
+                self.line(data, at + super::USER.len() + passed, attributes)
             } else if is_explain(rest) {
                 line_end(data, at) + 1
             } else {
@@ -86,9 +94,15 @@ impl Head {
     fn who(&mut self, text: &[u8]) -> usize {
         let line = text.get(..line_end(text, 0)).unwrap_or_default();
         let Some(at) = memchr::memmem::find(line, b" @ ") else { return 0 };
+        self.user.clear();
+        self.host.clear();
         let account = line.get(..at).unwrap_or_default();
         // `[SQL_SLAVE]` has no name before its bracket.
-        let bracket = memchr(b'[', account).filter(|at| *at > 0).unwrap_or(account.len());
+        let bracket = match memchr(b'[', account) {
+            Some(0) => memchr(b']', account).map(|at| at + 1),
+            found => found,
+        };
+        let bracket = bracket.unwrap_or(account.len());
         self.user.extend_from_slice(account.get(..bracket).unwrap_or_default());
         let behind = line.get(at + 3..).unwrap_or_default();
         let open = memchr(b'[', behind).unwrap_or(behind.len());
@@ -97,6 +111,14 @@ impl Head {
         let address = behind.get(open + 1..close).unwrap_or_default();
         self.host.extend_from_slice(if host.is_empty() { address } else { host });
         (at + 3 + close + 1).min(line.len())
+    }
+
+    /// The database: that of a `use` in it, else what it says, else the last that was used.
+    pub(super) fn database(&self) -> &[u8] {
+        [&self.used, &self.schema, &self.context.database]
+            .into_iter()
+            .find(|name| !name.is_empty())
+            .map_or(b"", Vec::as_slice)
     }
 
     /// Reads `Name: value` to the end of the line; returns where the next one begins.

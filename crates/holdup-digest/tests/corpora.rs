@@ -1,0 +1,138 @@
+//! Logs that nobody here wrote, beside what others read in them. Needs the shared data folder: from `HOLDUP_DATA`, else
+//! beside the project; without it the tests say so and pass.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use holdup_digest::attribute::Unit;
+use holdup_digest::block::Block;
+use holdup_digest::format::{Format, Reader};
+use holdup_digest::input::open;
+use holdup_digest::select::Select;
+use holdup_digest::tally::{Identity, Tally, Watch};
+use serde_json::Value;
+
+fn folder() -> PathBuf {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    std::env::var_os("HOLDUP_DATA").map_or_else(|| PathBuf::from(beside), PathBuf::from).join("statements")
+}
+
+fn cases(file: &str) -> Vec<Value> {
+    let path = folder().join(file);
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("skipped: {} is not there; set HOLDUP_DATA", path.display());
+        return Vec::new();
+    };
+    let all: Value = serde_json::from_str(&text).expect("the corpus is JSON");
+    all["cases"].as_array().cloned().unwrap_or_default()
+}
+
+/// An execution as the corpora have it: names and values as text, times in seconds.
+type Fields = Vec<(String, String)>;
+
+/// What our reader sees in a file.
+fn read(file: &str, format: Format) -> (Vec<Fields>, Tally) {
+    let mut input = open(&folder().join(file)).unwrap();
+    let mut data = input.head;
+    std::io::Read::read_to_end(&mut input.reader, &mut data).unwrap();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let mut tally = Tally::new(format.dialect(), Identity::Holdup, Select::default());
+    let keep = Arc::clone(&seen);
+    tally.watch = Some(Watch(Box::new(move |event, attributes| {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut fields = vec![
+            ("arg".to_owned(), text(event.sql)),
+            ("user".to_owned(), text(event.user)),
+            ("host".to_owned(), text(event.host)),
+            ("db".to_owned(), text(event.database)),
+        ];
+        for (number, value) in event.measures {
+            let attribute = attributes.get(*number).unwrap();
+            let is_time = attribute.unit == Unit::Time;
+            let shown =
+                if is_time { format!("{}.{:06}", value / 1_000_000, value % 1_000_000) } else { value.to_string() };
+            fields.push((attribute.name.clone(), shown));
+        }
+        for (number, value) in event.flags {
+            fields.push((attributes.get(*number).unwrap().name.clone(), if *value { "Yes" } else { "No" }.to_owned()));
+        }
+        keep.lock().unwrap().push(fields);
+    })));
+    let mut reader = Reader::new(format, &data, None);
+    reader.read(&Block { data, ..Block::default() }, &mut tally);
+    tally.watch = None;
+    let seen = seen.lock().unwrap().clone();
+    (seen, tally)
+}
+
+/// Attributes whose values are the same in whatever way they are written.
+fn same(name: &str, ours: &str, theirs: &str) -> bool {
+    match (ours.parse::<f64>(), theirs.parse::<f64>()) {
+        (Ok(ours), Ok(theirs)) => (ours - theirs).abs() < 1e-6,
+        // A name is the same with its quotes.
+        _ if name == "db" => ours == theirs.trim_matches('`'),
+        _ if name == "arg" => {
+            let plain = |text: &str| {
+                text.trim_start_matches("administrator command: ").split_whitespace().collect::<Vec<_>>().join(" ")
+            };
+            plain(ours) == plain(theirs)
+        }
+        _ => ours == theirs,
+    }
+}
+
+/// Differences of a file's events from what is expected, in words.
+fn differences(case: &Value, format: Format) -> Vec<String> {
+    let expected = case["expected"].as_array().unwrap();
+    let (ours, _) = read(case["file"].as_str().unwrap(), format);
+    let mut wrong = Vec::new();
+    if ours.len() != expected.len() {
+        wrong.push(format!("{} events, not {}", ours.len(), expected.len()));
+    }
+    for (index, (ours, theirs)) in ours.iter().zip(expected).enumerate() {
+        for (name, value) in ours {
+            let Some(theirs) = theirs[name.as_str()].as_str() else { continue };
+            if !same(name, value, theirs) {
+                wrong.push(format!("event {index}, {name}: {value:?}, not {theirs:?}"));
+            }
+        }
+        for (name, value) in theirs.as_object().unwrap() {
+            let is_figure = name.contains("_time") || name.starts_with("Rows_");
+            if is_figure && !ours.iter().any(|(ours, _)| ours == name) && value.as_str().is_some() {
+                wrong.push(format!("event {index}: no {name}"));
+            }
+        }
+    }
+    wrong
+}
+
+fn check(file: &str, format: Format, waived: &[&str]) {
+    let all = cases(file);
+    let mut report = Vec::new();
+    for case in &all {
+        let id = case["id"].as_str().unwrap();
+        let wrong = differences(case, format);
+        if !wrong.is_empty() && !waived.contains(&id) {
+            report.push(format!("{id} ({}):\n    {}", case["file"].as_str().unwrap(), wrong.join("\n    ")));
+        }
+    }
+    assert!(report.is_empty(), "{} of {} differ:\n{}", report.len(), all.len(), report.join("\n"));
+}
+
+#[test]
+fn slow_logs_hold_what_their_readers_expect() {
+    check("slowlog_events.json", Format::SlowLog, &[]);
+}
+
+#[test]
+fn slow_logs_hold_what_pt_query_digest_reads() {
+    let waived = [
+        // Statements without any head: no slow log.
+        "ptall-slow-slow006-session-1",
+        "ptall-slow-slow006-session-2",
+        "ptall-slow-slow006-session-3",
+        // A time of two numbers run together, which is none.
+        "ptall-slow-slow017",
+    ];
+    check("slowlog_tool_events.json", Format::SlowLog, &waived);
+}
