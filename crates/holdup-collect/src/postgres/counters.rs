@@ -84,8 +84,9 @@ impl Counters {
 
     fn uptime(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         let mut read = Read::begin(source);
-        let started_at = server.value("SELECT pg_postmaster_start_time()")?;
+        let answer = server.rows_again("SELECT pg_postmaster_start_time()")?;
         read.end();
+        let started_at = answer.rows.first().and_then(|row| row.text(0)).map(str::to_owned);
         if let (Some(before), Some(now)) = (&self.started_at, &started_at)
             && before != now
         {
@@ -105,7 +106,11 @@ impl Counters {
 /// Every number of every row.
 fn read(server: &Server, reading: &Reading, source: &str, batch: &mut Batch) -> Result<(), Failure> {
     let mut read = Read::begin(source);
-    let answer = server.rows(&format!("SELECT * FROM {}", reading.from))?;
+    let sql = format!("SELECT * FROM {}", reading.from);
+    let answer = match reading.cadence {
+        Cadence::Sample => server.rows_again(&sql)?,
+        Cadence::Slow => server.rows(&sql)?,
+    };
     read.end();
     put(&answer, reading.name, reading.labels, &read, batch, |_| Labels::none());
     Ok(())

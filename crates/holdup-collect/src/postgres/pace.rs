@@ -5,6 +5,9 @@ use std::time::{Duration, Instant};
 /// What took T is not read again before this many T: half a percent of one of the server's cores.
 const SHARE: u32 = 200;
 
+/// Of what changes slowly: a fifth of a percent.
+const SLOW_SHARE: u32 = 500;
+
 /// Reads whose time counts: the shortest of them, because a stalled machine says nothing of a read's cost.
 const COUNTED: usize = 3;
 
@@ -18,18 +21,37 @@ const UNKNOWN: Duration = Duration::from_millis(20);
 #[derive(Debug, Default)]
 pub(super) struct Turn(Duration);
 
+impl Turn {
+    /// Something else has taken so long.
+    pub(super) fn take(&mut self, took: Duration) {
+        self.0 += took;
+    }
+}
+
 /// When one thing is read next.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Pace {
     least: Duration,
+    share: u32,
     took: Vec<Duration>,
     next: Option<Instant>,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { least: Duration::ZERO, share: SHARE, took: Vec::new(), next: None }
+    }
 }
 
 impl Pace {
     /// At most once in `least`, and less often if it is costly.
     pub(super) fn at_least(least: Duration) -> Self {
         Self { least, ..Self::default() }
+    }
+
+    /// The same of what changes slowly, so that it may be rarer still.
+    pub(super) fn slow(least: Duration) -> Self {
+        Self { share: SLOW_SHARE, ..Self::at_least(least) }
     }
 
     /// Whether it is to be read in this sample.
@@ -41,7 +63,7 @@ impl Pace {
     /// It was read, and began at `begun`. After a failure its own time counts, whatever others took: it may have been the limit.
     pub(super) fn read<T, E>(&mut self, turn: &mut Turn, begun: Instant, result: &Result<T, E>) {
         let took = begun.elapsed();
-        turn.0 += took;
+        turn.take(took);
         self.took.truncate(COUNTED - 1);
         self.took.insert(0, took);
         self.next = Some(begun + self.pause(result.is_err()));
@@ -59,7 +81,7 @@ impl Pace {
 
     fn pause(&self, has_failed: bool) -> Duration {
         let counted = if has_failed { self.took.first() } else { self.took.iter().min() };
-        counted.map_or(self.least, |took| (*took * SHARE).max(self.least))
+        counted.map_or(self.least, |took| (*took * self.share).max(self.least))
     }
 }
 
@@ -70,7 +92,7 @@ mod tests {
     const MS: Duration = Duration::from_millis(1);
 
     fn took(least: Duration, times: &[u32]) -> Pace {
-        Pace { least, took: times.iter().map(|ms| MS * *ms).collect(), next: None }
+        Pace { took: times.iter().map(|ms| MS * *ms).collect(), ..Pace::at_least(least) }
     }
 
     #[test]
@@ -79,6 +101,7 @@ mod tests {
         assert_eq!(took(10 * 1000 * MS, &[90, 80, 2000]).pause(false), 16_000 * MS, "a stall is not its cost");
         assert_eq!(took(Duration::ZERO, &[2000, 1, 1]).pause(true), 400_000 * MS, "a limit that was reached is");
         assert_eq!(Pace::at_least(MS).pause(false), MS);
+        assert_eq!(Pace { share: SLOW_SHARE, ..took(MS, &[50]) }.pause(false), 25_000 * MS);
     }
 
     #[test]

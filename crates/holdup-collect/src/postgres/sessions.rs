@@ -33,7 +33,7 @@ pub(super) fn sample(
     let query_id = if server.major() >= 14 { "query_id" } else { "NULL" };
     let mut read = Read::begin(source);
     // Lock waiters are asked for in the order of their age, so that the oldest have their holder when there are many.
-    let answer = server.rows(&format!(
+    let answer = server.rows_again(&format!(
         "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
          (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, query, {query_id}, \
          backend_type, CASE WHEN wait_event_type = 'Lock' AND coalesce(state, 'active') = 'active' \

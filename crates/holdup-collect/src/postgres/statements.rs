@@ -95,7 +95,14 @@ impl Statements {
         let begun = Instant::now();
         let result = self.read(server, extension, source, batch);
         self.pace.read(turn, begun, &result);
-        result
+        let (at, entries) = result?;
+        // What the texts take is no part of the pace: each is read once.
+        let begun = Instant::now();
+        let unknown = totals::unknown(&entries, &self.texts, &self.totals, TEXTS_AT_ONCE);
+        let learnt = self.texts.learn(server, &extension.schema, &unknown);
+        turn.take(begun.elapsed());
+        batch.statements.extend(self.totals.take(&entries, &self.texts, at, source));
+        learnt
     }
 
     /// Forgets what belongs to a connection that is lost: the server may have restarted.
@@ -104,7 +111,14 @@ impl Statements {
         self.names.clear();
     }
 
-    fn read(&mut self, server: &Server, extension: &Extension, source: &str, batch: &mut Batch) -> Result<(), Failure> {
+    /// All entries, and when they were read.
+    fn read(
+        &mut self,
+        server: &Server,
+        extension: &Extension,
+        source: &str,
+        batch: &mut Batch,
+    ) -> Result<(i64, Vec<Entry>), Failure> {
         self.look_for_reset(server, extension, source, batch)?;
         let schema = &extension.schema;
         // Since 1.8 of the extension (PostgreSQL 13) planning is counted apart, since 1.9 (14) statements within others.
@@ -132,12 +146,9 @@ impl Statements {
                 database.is_some().then_some(Entry { key: (row.int(0)?, rest), database, counts })
             })
             .collect();
-        let unknown = totals::unknown(&entries, &self.texts, &self.totals, TEXTS_AT_ONCE);
-        self.texts.learn(server, schema, &unknown)?;
-        batch.statements.extend(self.totals.take(&entries, &self.texts, read.at(), source));
-        let entries = entries.len() as f64;
-        batch.samples.push(read.sample("postgresql_stat_statements_entries", Labels::none(), entries));
-        Ok(())
+        let count = entries.len() as f64;
+        batch.samples.push(read.sample("postgresql_stat_statements_entries", Labels::none(), count));
+        Ok((read.at(), entries))
     }
 
     /// Whether somebody has emptied the server's table; how often it has pushed entries out for others.

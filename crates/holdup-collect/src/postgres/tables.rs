@@ -45,8 +45,8 @@ pub(super) struct Tables {
 impl Default for Tables {
     fn default() -> Self {
         Self {
-            list: Pace::at_least(SLOW),
-            facts: Pace::at_least(SLOW),
+            list: Pace::slow(SLOW),
+            facts: Pace::slow(SLOW),
             indexes: Pace::at_least(SPARSE),
             counters: Pace::default(),
             before: HashMap::new(),
