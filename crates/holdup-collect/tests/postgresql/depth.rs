@@ -13,16 +13,19 @@ use crate::server::{Server, Which};
 use crate::{until, watch};
 
 #[test]
+#[holdup_witness::judged]
 fn what_13_shows() {
     depth(Which::Fetched(13));
 }
 
 #[test]
+#[holdup_witness::judged]
 fn what_the_systems_shows() {
     depth(Which::System);
 }
 
 #[test]
+#[holdup_witness::judged]
 fn what_18_shows() {
     depth(Which::Fetched(18));
 }

@@ -6,6 +6,7 @@ use crate::server::{Server, Which};
 use crate::{until, watch};
 
 #[test]
+#[holdup_witness::judged]
 fn a_server_and_its_replica() {
     // Those that are fetched have no program that copies a server.
     let Some(server) = Server::of(Which::System, &[("wal_level", "logical")]) else { return };
