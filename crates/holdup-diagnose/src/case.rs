@@ -255,6 +255,7 @@ impl<'a> Case<'a> {
             let counted = view
                 .counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
                 .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))
+                .or_else(|_| view.counter(latency::TRANSACTIONS, &[], timing::APP_METRICS))
                 .map_err(|_| Missing::new("how many requests were served", timing::APP_METRICS))?;
             return Ok(counted.delta);
         }

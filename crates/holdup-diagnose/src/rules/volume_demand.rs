@@ -9,7 +9,7 @@ use crate::signals::Missing;
 use crate::signals::flows::{Counted, Flow};
 use crate::signals::tables::Toast;
 use crate::signals::throttle::Unit;
-use crate::signals::vacuum::Vacuum;
+use crate::signals::vacuum::{Run, Vacuum};
 
 /// An update that writes fewer rows of TOAST than this writes no value out of line most times.
 pub(super) const REWRITES: f64 = 0.5;
@@ -114,12 +114,27 @@ pub(super) fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
 pub(crate) fn without(case: &Case<'_>, cause: &str) -> Option<String> {
     let demand = demand(case).ok()?;
     let bytes = match cause {
-        "toast_rewrite" => rewritten_bytes(&case.slow().toasts().ok()?),
+        "toast_rewrite" => {
+            let toasts = case.slow().toasts().ok()?;
+            rewritten_bytes(&toasts) + cleaned_bytes(case, &toasts, &demand)
+        }
         "autovacuum_pressure" => case.slow().vacuum().ok().as_ref().and_then(|v| vacuum_bytes(v, &demand))?,
         _ => return None,
     };
     let share = demand.share(bytes);
     (share > 0.0).then(|| demand.without(share))
+}
+
+/// Bytes a second that vacuum had to do with what such updates left dead: it would not be needed without them.
+fn cleaned_bytes(case: &Case<'_>, toasts: &[Toast], demand: &Demand) -> f64 {
+    let Ok(vacuum) = case.slow().vacuum() else { return 0.0 };
+    let Some(all) = vacuum_bytes(&vacuum, demand) else { return 0.0 };
+    let rewritten = |table: &str| toasts.iter().any(|t| is_rewritten(t) && t.toast.table == table);
+    let weight = |of: &Run| of.pages_per_second * of.running_ratio;
+    let (theirs, every) = vacuum.runs.iter().fold((0.0, 0.0), |(theirs, every), run| {
+        (theirs + if rewritten(&run.table) { weight(run) } else { 0.0 }, every + weight(run))
+    });
+    if every > 0.0 { all * theirs / every } else { 0.0 }
 }
 
 /// Bytes a second that were written for values that updates wrote anew, at least.

@@ -2,6 +2,7 @@
 
 use super::{Doc, Found, Outcome, Rule, percent, timing};
 use crate::case::Case;
+use crate::signals::latency::TRANSACTIONS;
 use crate::signals::{Counter, Missing, View};
 use crate::verdict::{Fix, Role};
 
@@ -29,6 +30,7 @@ const SPIKE_FACTOR: f64 = 1.5;
 fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
     view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
         .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))
+        .or_else(|_| view.counter(TRANSACTIONS, &[], timing::APP_METRICS))
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {

@@ -1,7 +1,8 @@
 //! Who measured response time. Best are the client's own requests; where holdup only watched, the app's HTTP
 //! metrics stand for them, and where there is no app either, the time statements wait in the database by
 //! Little's law (sessions waiting = rate x wait). Execution is left out there: a batch job's long statements
-//! are among all others, and are no delay of theirs. Where there are only a cloud's figures of a database, how its volume
+//! are among all others, and are no delay of theirs. Of PostgreSQL these are the active sessions of clients that wait for a disk, a lock or
+//! another process, and its transactions. Where there are only a cloud's figures of a database, how its volume
 //! answered stands for it, if that is something to complain about: that a volume is quick says nothing of requests.
 
 use std::collections::BTreeMap;
@@ -52,7 +53,8 @@ pub(crate) fn best(requests: &[&Request], index: &Index, whole: Window) -> (Clie
     if !app.seconds.is_empty() {
         return (app, Origin::AppMetrics);
     }
-    let sessions = from_sessions(index, whole);
+    let mysql = from_sessions(index, whole);
+    let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
     let volume =
         if sessions.seconds.is_empty() { from_volume(index, whole) } else { ClientView { seconds: Vec::new() } };
     if volume.seconds.is_empty() { (sessions, Origin::DatabaseSessions) } else { (volume, Origin::Volume) }
@@ -177,6 +179,46 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
     ClientView { seconds }
 }
 
+/// What PostgreSQL's sessions wait for that is no client: somebody else's lock, the disk, another process.
+const WAITS: &[&str] = &["IO", "LWLock", "Lock", "BufferPin", "IPC"];
+
+/// Counter of PostgreSQL's transactions.
+pub(crate) const TRANSACTIONS: &str = "postgresql_stat_database_xact_commit";
+
+/// Intervals between reads of a PostgreSQL's processes: mean time that a transaction waited in it.
+fn from_processes(index: &Index, whole: Window) -> ClientView {
+    let mut waiting: BTreeMap<i64, f64> = BTreeMap::new();
+    for ((_, labels), series) in index.series("postgresql_activity_sessions", &[]) {
+        let waits = labels.get("backend_type") == Some("client backend")
+            && labels.get("state") == Some("active")
+            && labels.get("wait_event_type").is_some_and(|kind| WAITS.contains(&kind));
+        for &(at, value) in series {
+            *waiting.entry(at).or_default() += if waits { value } else { 0.0 };
+        }
+    }
+    let mut ended: BTreeMap<i64, f64> = BTreeMap::new();
+    for (_, series) in index.series(TRANSACTIONS, &[]) {
+        for &(at, value) in series {
+            *ended.entry(at).or_default() += value;
+        }
+    }
+    let instants: Vec<(i64, f64)> = ended.into_iter().collect();
+    let second = |pair: &[(i64, f64)]| {
+        let ((from, before), (to, after)) = (pair[0], pair[1]);
+        let transactions = after - before;
+        let seen: Vec<f64> = waiting.range(from..=to).map(|(_, n)| *n).collect();
+        if !whole.contains(from) || transactions < 1.0 || seen.is_empty() {
+            return None;
+        }
+        let mean = seen.iter().sum::<f64>() / seen.len() as f64;
+        let offered = transactions as u64;
+        let ms = mean / (transactions / ((to - from) as f64 / 1e9)) * 1e3;
+        let response_ms = Distribution::of([(ms, offered)]);
+        Some(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None })
+    };
+    ClientView { seconds: instants.windows(2).filter_map(second).collect() }
+}
+
 #[cfg(test)]
 mod tests {
     use holdup_recording::Labels;
@@ -221,5 +263,24 @@ mod tests {
         let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
         assert_eq!(view.seconds[0].response_ms, Distribution::of([(500.0, 100)]));
+    }
+
+    #[test]
+    fn a_postgresql_is_slow_by_itself_and_several_times() {
+        let labels =
+            |kind: &'static str| [("backend_type", "client backend"), ("state", "active"), ("wait_event_type", kind)];
+        let slow = |at: i64| (40..80).contains(&at) || (120..170).contains(&at);
+        let mut rows = Vec::new();
+        for at in 0..200 {
+            rows.push(sample(at, TRANSACTIONS, &[("database", "app")], 100.0 * at as f64));
+            rows.push(sample(at, "postgresql_activity_sessions", &labels("IO"), if slow(at) { 20.0 } else { 0.2 }));
+            rows.push(sample(at, "postgresql_activity_sessions", &labels("Client"), 900.0));
+        }
+        let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
+        assert_eq!((view.seconds.len(), origin), (199, Origin::DatabaseSessions));
+        assert_eq!(view.seconds[60].response_ms, Distribution::of([(200.0, 100)]));
+        let found = super::super::episodes::find(&view.seconds);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!((found[0].level_ms - 200.0).abs() < 5.0 && (found[0].calm_ms - 2.0).abs() < 0.1, "{found:?}");
     }
 }
