@@ -1,9 +1,10 @@
-//! Statements of any bytes, in both languages, whole and cut off; and the same bytes as a log of PostgreSQL. The first byte
+//! Statements of any bytes, in both languages, whole and cut off; and the same bytes as a log of PostgreSQL, and as a plan. The first byte
 //! chooses the log's form, the second where it is cut, the rest is the text. A digest text is the same when it is made again of itself
 //! where that is promised, it never grows beyond what names and operators can make of it, and a canary that is planted in a
 //! literal does not come out.
 #![no_main]
 
+use holdup_recording::plan::Node;
 use holdup_sql::{Dialect, Lexer, digest_text, trace_id};
 use libfuzzer_sys::fuzz_target;
 
@@ -47,5 +48,12 @@ fuzz_target!(|input: &[u8]| {
     let prefix = PREFIXES[usize::from(*form / 3) % PREFIXES.len()];
     let batch = holdup_collect::postgres::fuzz(prefix, *form, usize::from(*cut), rest);
     let lines = rest.iter().filter(|byte| **byte == b'\n').count();
-    assert!(batch.statements.len() <= lines + 1);
+    assert!(batch.statements.len() <= lines + 1 && batch.plans.len() <= lines + 1);
+    // A deadlock is an error, too.
+    assert!(batch.events.len() <= 2 * lines + 2);
+    // And as what a server says of a plan.
+    for row in batch.plans.into_iter().chain(holdup_collect::postgres::fuzz_plans(&String::from_utf8_lossy(rest))) {
+        let tree = Node::of_json(&row.plan).expect("a tree is written so that it can be read");
+        assert!(row.shape.len() == 16 && tree.structure().len() <= 64 * rest.len() + 64);
+    }
 });

@@ -7,8 +7,8 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// Deeper nodes than this are left out of what is read: no server makes them, and reading goes by recursion.
-const DEPTH_MAX: usize = 100;
+/// Deeper nodes than this are left out: no server makes them, and all goes by recursion.
+const DEPTH_MAX: usize = 60;
 
 /// One step of a plan, and those that it takes its rows from.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

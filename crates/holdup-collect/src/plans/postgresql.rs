@@ -7,8 +7,8 @@ use holdup_sql::Dialect;
 use super::json::Json;
 use super::without_values;
 
-/// Deeper nodes are left out.
-const DEPTH_MAX: usize = 100;
+/// Deeper nodes are left out: what is written has to be read again, and readers of JSON go 128 deep, two for each node.
+pub(super) const DEPTH_MAX: usize = 60;
 
 /// What rows are found or joined by, the first that is there.
 pub(super) const CONDITIONS: &[&str] = &["Index Cond", "Hash Cond", "Merge Cond", "Recheck Cond", "TID Cond"];
@@ -102,6 +102,22 @@ mod tests {
            {"Node Type": "Index Scan", "Scan Direction": "Backward", "Index Name": "u_a", "Relation Name": "u", "Plan Rows": 1,
             "Index Cond": "(a > 4711)", "Actual Rows": 0, "Actual Loops": 0}]}]},
       "Settings": {"work_mem": "4711kB"}}]"#;
+
+    #[test]
+    fn what_is_deep_can_be_read_again() {
+        let mut text = "{\"Node Type\": \"Limit\"}".to_owned();
+        for _ in 0..62 {
+            text = format!("{{\"Node Type\": \"Limit\", \"Plans\": [{text}]}}");
+        }
+        let plan = tree(&format!("{{\"Plan\": {text}}}"));
+        // Deeper than what is read at all.
+        assert!(plan.is_none_or(|plan| Node::of_json(&plan.to_json()).is_some()));
+        let lines: String = (0..200)
+            .map(|depth| format!("{}->  Limit  (cost=0.00..1.00 rows=1 width=1)\n", " ".repeat(2 + 6 * depth)))
+            .collect();
+        let plan = super::super::text::tree(&format!("Limit  (cost=0.00..1.00 rows=1 width=1)\n{lines}")).unwrap();
+        assert_eq!(Node::of_json(&plan.to_json()).map(|plan| plan.all().len()), Some(DEPTH_MAX));
+    }
 
     #[test]
     fn the_tree_has_all_but_the_values() {

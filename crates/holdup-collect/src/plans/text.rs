@@ -4,7 +4,7 @@
 use holdup_recording::plan::Node;
 use holdup_sql::{Dialect, Lexer};
 
-use super::postgresql::{CONDITIONS, FILTERS};
+use super::postgresql::{CONDITIONS, DEPTH_MAX, FILTERS};
 use super::without_values;
 
 /// Most nodes that are read.
@@ -59,7 +59,9 @@ pub(crate) fn tree(text: &str) -> Option<Node> {
                 break;
             }
             close(&mut open, column);
-            open.push((column, node));
+            if open.len() < DEPTH_MAX {
+                open.push((column, node));
+            }
         } else if ["InitPlan ", "SubPlan ", "CTE "].iter().any(|word| content.starts_with(word)) {
             close(&mut open, column);
         } else if let (Some((_, node)), Some((name, value))) = (open.last_mut(), content.split_once(": ")) {
