@@ -4,10 +4,12 @@
 use holdup_sql::Dialect;
 
 use crate::block::{Block, Context, Cut};
+use crate::general_log::{self, GeneralLog};
 use crate::postgres::csv::{self, Csv};
 use crate::postgres::json::{self, Json};
 use crate::postgres::prefix::Prefix;
 use crate::postgres::stderr::{self, Stderr};
+use crate::postgres::syslog::{self, Syslog};
 use crate::slow_log::{self, SlowLog};
 use crate::tally::Tally;
 
@@ -22,15 +24,21 @@ pub enum Format {
     PostgresCsv,
     /// PostgreSQL's jsonlog, and others' with an object a line.
     PostgresJson,
+    /// PostgreSQL's log through syslog.
+    PostgresSyslog,
+    /// General log of MySQL and MariaDB.
+    GeneralLog,
 }
 
 impl Format {
     /// All, with the names that `--type` takes.
-    pub const ALL: [(&'static str, Self); 4] = [
+    pub const ALL: [(&'static str, Self); 6] = [
         ("slowlog", Self::SlowLog),
         ("postgresql", Self::PostgresStderr),
         ("postgresql-csv", Self::PostgresCsv),
         ("postgresql-json", Self::PostgresJson),
+        ("postgresql-syslog", Self::PostgresSyslog),
+        ("genlog", Self::GeneralLog),
     ];
 
     /// The names, for messages.
@@ -56,9 +64,14 @@ impl Format {
     /// Whose statements it holds.
     pub fn dialect(self) -> Dialect {
         match self {
-            Self::SlowLog => Dialect::MySql,
-            Self::PostgresStderr | Self::PostgresCsv | Self::PostgresJson => Dialect::PostgreSql,
+            Self::SlowLog | Self::GeneralLog => Dialect::MySql,
+            _ => Dialect::PostgreSql,
         }
+    }
+
+    /// Whether what a record says depends on those long before it: such a log is read by one thread.
+    pub fn is_sequential(self) -> bool {
+        matches!(self, Self::PostgresSyslog | Self::GeneralLog)
     }
 
     /// What the log is that begins so; `None` if it can't be told.
@@ -72,11 +85,17 @@ impl Format {
         if json::is_json(head) {
             return Some(Self::PostgresJson);
         }
+        if syslog::is_syslog(head) {
+            return Some(Self::PostgresSyslog);
+        }
         if csv::is_csv(head) {
             return Some(Self::PostgresCsv);
         }
         let (yes, no) = stderr::likeness(head);
-        (yes > no).then_some(Self::PostgresStderr)
+        if yes > 0 && yes * 4 > no {
+            return Some(Self::PostgresStderr);
+        }
+        general_log::is_general_log(head).then_some(Self::GeneralLog)
     }
 }
 
@@ -91,6 +110,10 @@ pub enum Reader {
     PostgresCsv(Box<Csv>),
     /// See [`Json`].
     PostgresJson(Box<Json>),
+    /// See [`Syslog`].
+    PostgresSyslog(Box<Syslog>),
+    /// See [`GeneralLog`].
+    GeneralLog(Box<GeneralLog>),
 }
 
 impl Reader {
@@ -101,6 +124,8 @@ impl Reader {
             Format::PostgresStderr => Self::PostgresStderr(Box::new(Stderr::new(head, prefix))),
             Format::PostgresCsv => Self::PostgresCsv(Box::default()),
             Format::PostgresJson => Self::PostgresJson(Box::new(Json::new(head, prefix))),
+            Format::PostgresSyslog => Self::PostgresSyslog(Box::new(Syslog::new(head, prefix))),
+            Format::GeneralLog => Self::GeneralLog(Box::default()),
         }
     }
 
@@ -111,6 +136,15 @@ impl Reader {
             Self::PostgresStderr(reader) => reader.read(block, tally),
             Self::PostgresCsv(reader) => reader.read(block, tally),
             Self::PostgresJson(reader) => reader.read(block, tally),
+            Self::PostgresSyslog(reader) => reader.read(block, tally),
+            Self::GeneralLog(reader) => reader.read(block, tally),
+        }
+    }
+
+    /// Ends a log.
+    pub fn finish(&mut self, tally: &mut Tally) {
+        if let Self::PostgresSyslog(reader) = self {
+            reader.finish(tally);
         }
     }
 }
@@ -129,7 +163,8 @@ impl Cut for Cutter<'_> {
             Format::SlowLog => slow_log::last_boundary(data, self.tally),
             Format::PostgresStderr => stderr::last_boundary(data),
             Format::PostgresCsv => csv::last_boundary(data),
-            Format::PostgresJson => json::last_boundary(data),
+            Format::PostgresJson | Format::PostgresSyslog => json::last_boundary(data),
+            Format::GeneralLog => general_log::last_boundary(data, self.tally),
         }
     }
 
@@ -138,7 +173,8 @@ impl Cut for Cutter<'_> {
             Format::SlowLog => slow_log::first_boundary(data),
             Format::PostgresStderr => stderr::first_boundary(data),
             Format::PostgresCsv => csv::first_boundary(data),
-            Format::PostgresJson => json::first_boundary(data),
+            Format::PostgresJson | Format::PostgresSyslog => json::first_boundary(data),
+            Format::GeneralLog => general_log::first_boundary(data),
         }
     }
 

@@ -9,6 +9,7 @@ pub mod block;
 pub mod counts;
 pub mod event;
 pub mod format;
+pub mod general_log;
 pub mod histogram;
 pub mod input;
 pub mod measure;

@@ -10,6 +10,7 @@ pub mod entry;
 pub mod json;
 pub mod prefix;
 pub mod stderr;
+pub mod syslog;
 
 /// What begins a message in text.
 const SEVERITIES: [&[u8]; 20] = [
@@ -38,18 +39,35 @@ const SEVERITIES: [&[u8]; 20] = [
 /// Bytes at the beginning of a line in which its severity must stand.
 const MOST_PREFIX: usize = 1_024;
 
-/// Where the severity begins in a line, and where the message does: `…LOG:  duration`.
+/// Severities that go on with the entry before: never cut before one.
+pub(crate) fn continues(severity: &[u8]) -> bool {
+    matches!(severity, b"DETAIL" | b"HINT" | b"QUERY" | b"CONTEXT" | b"LOCATION" | b"STATEMENT" | b"BACKTRACE")
+}
+
+/// Where the severity begins in a line, and where the message does: `…LOG:  duration`. Some collectors leave one of the two
+/// blanks.
 pub(crate) fn severity(line: &[u8]) -> Option<(usize, usize)> {
-    static MARK: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b":  "));
+    static TWO: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b":  "));
+    static ONE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b": "));
     let head = line.get(..line.len().min(MOST_PREFIX)).unwrap_or_default();
+    marked(head, &TWO, 3).or_else(|| marked(head, &ONE, 2))
+}
+
+fn marked(head: &[u8], mark: &Finder, length: usize) -> Option<(usize, usize)> {
     let mut from = 0;
     loop {
-        let found = from + MARK.find(head.get(from..)?)?;
+        let found = from + mark.find(head.get(from..)?)?;
         let begin = head.get(..found)?.iter().rposition(|byte| !byte.is_ascii_uppercase() && !byte.is_ascii_digit());
         let begin = begin.map_or(0, |at| at + 1);
         if SEVERITIES.contains(&head.get(begin..found)?) {
-            return Some((begin, found + 3));
+            return Some((begin, found + length));
         }
-        from = found + 3;
+        from = found + length;
     }
+}
+
+/// The severity that stands between the two places of [`severity`].
+pub(crate) fn severity_word(line: &[u8], begin: usize, message: usize) -> &[u8] {
+    let text = line.get(begin..message).unwrap_or_default();
+    text.split(|byte| *byte == b':').next().unwrap_or_default()
 }

@@ -87,7 +87,7 @@ fn one(path: &Path, number: u32, options: &Options, before: Option<Tally>) -> Re
     let mut bytes = 0;
     let first_head = head.clone();
     let prefix = options.prefix.as_deref().map(Prefix::of_setting);
-    if options.threads <= 1 {
+    if options.threads <= 1 || format.is_sequential() {
         let mut reader = Reader::new(format, &first_head, prefix.as_ref());
         let end = block::each(&mut *input.reader, number, head, &cutter, &mut problems, |block| {
             bytes += block.data.len() as u64;
@@ -95,6 +95,7 @@ fn one(path: &Path, number: u32, options: &Options, before: Option<Tally>) -> Re
             block
         });
         drop(end);
+        reader.finish(&mut tally);
     } else {
         let parts = std::thread::scope(|scope| {
             let (free, blocks_free) = mpsc::channel::<Block>();

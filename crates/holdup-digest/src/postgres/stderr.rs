@@ -5,7 +5,7 @@ use memchr::memchr;
 
 use super::entry::{Entries, Entry};
 use super::prefix::Prefix;
-use super::severity;
+use super::{continues, severity, severity_word};
 use crate::block::Block;
 use crate::problem::Problem;
 use crate::tally::Tally;
@@ -18,11 +18,6 @@ fn begins_entry(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
     !matches!(rest.first(), None | Some(b'\t' | b' ' | b'\n'))
         && severity(rest.get(..memchr(b'\n', rest).unwrap_or(rest.len())).unwrap_or_default()).is_some()
-}
-
-/// Severities that go on with the entry before: never cut before one.
-fn continues(severity: &[u8]) -> bool {
-    matches!(severity, b"DETAIL" | b"HINT" | b"QUERY" | b"CONTEXT" | b"LOCATION" | b"STATEMENT" | b"BACKTRACE")
 }
 
 /// Where the last entry of a block begins, if it is not the first.
@@ -105,7 +100,7 @@ impl Stderr {
             let behind = rest.get(end + 1..).unwrap_or_default();
             end = end + 1 + memchr(b'\n', behind).unwrap_or(behind.len());
         }
-        let severity = rest.get(begin..message - 3).unwrap_or_default();
+        let severity = severity_word(rest, begin, message);
         let is_end = at + end >= data.len();
         if !continues(severity) {
             let prefix = rest.get(..begin).unwrap_or_default();
