@@ -3,7 +3,8 @@
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::accounts;
 use crate::case::Case;
-use crate::signals::latency::Origin;
+use crate::signals::latency::{Origin, TRANSACTIONS};
+use crate::signals::plans::PLANS;
 use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
@@ -173,7 +174,8 @@ pub(super) fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, co
         }
         Origin::AppMetrics => of.calls >= PER_REQUEST * completed,
         Origin::DatabaseSessions | Origin::Volume => {
-            view.status("questions").is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta)
+            let all = view.status("questions").or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));
+            all.is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta)
         }
     }
 }
