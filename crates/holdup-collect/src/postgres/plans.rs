@@ -92,7 +92,7 @@ impl Plans {
     /// Statements that are due, each once, with how urgent they are.
     fn due(&self, server: &Server, query_size: usize) -> Result<Vec<(f64, Candidate)>, Failure> {
         // The search path of whoever runs it, as far as it is set for the account: a path that a session has set itself is not seen.
-        let answer = server.rows(&format!(
+        let answer = server.rows_again(&format!(
             "SELECT holdup_a.pid, holdup_a.datname, quote_ident(holdup_a.usename), holdup_a.query, coalesce((SELECT substr(holdup_c, 13) \
              FROM pg_db_role_setting AS holdup_s, unnest(holdup_s.setconfig) AS holdup_c WHERE holdup_c LIKE 'search_path=%' \
              AND holdup_s.setdatabase IN (0, holdup_a.datid) AND holdup_s.setrole IN (0, holdup_a.usesysid) \
