@@ -7,8 +7,8 @@ use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
 use crate::accounts::{Accounts, Sources};
-use crate::rules::timing;
-use crate::signals::client::is_latency;
+use crate::rules::{SERVICE_SLOWED, timing};
+use crate::signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use crate::signals::complaint;
 use crate::signals::latency::{self, Origin};
 use crate::signals::objectives::{Objective, Run};
@@ -56,6 +56,7 @@ pub struct Case<'a> {
     sources: OnceLock<Sources<'a>>,
     accounts: OnceLock<Accounts<'a>>,
     calm_accounts: OnceLock<Option<Accounts<'a>>>,
+    inside_ms: OnceLock<f64>,
 }
 
 impl<'a> Case<'a> {
@@ -124,6 +125,7 @@ impl<'a> Case<'a> {
             sources: OnceLock::new(),
             accounts: OnceLock::new(),
             calm_accounts: OnceLock::new(),
+            inside_ms: OnceLock::new(),
         }
     }
 
@@ -207,6 +209,7 @@ impl<'a> Case<'a> {
             slow_p99_ms: times.quantile(0.99)?,
         });
         (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
+        self.inside_ms = OnceLock::new();
         Some(self)
     }
 
@@ -279,6 +282,54 @@ impl<'a> Case<'a> {
     /// `ms` as a share (0-1) of what there is to explain; 0 if there is no complaint, or if it is of errors
     /// alone and requests are not slower: then no wait explains it.
     pub fn share(&self, ms: f64) -> f64 {
-        if self.excess_ms() >= LEAST_EXCESS_MS { (ms / self.excess_ms()).clamp(0.0, 1.0) } else { 0.0 }
+        self.share_of(ms, self.excess_ms())
+    }
+
+    /// The same of what there is to explain within the service: where it has become slow, requests that wait in front of it for a
+    /// connection of the generator do so because of what they wait for inside, and longer in the same proportion.
+    pub fn share_inside(&self, ms: f64) -> f64 {
+        self.share_of(ms, *self.inside_ms.get_or_init(|| self.inside_ms()))
+    }
+
+    fn share_of(&self, ms: f64, excess_ms: f64) -> f64 {
+        if self.excess_ms() >= LEAST_EXCESS_MS { (ms / excess_ms.max(LEAST_EXCESS_MS)).clamp(0.0, 1.0) } else { 0.0 }
+    }
+
+    /// Milliseconds to explain of a mean slow request without its wait for a connection of the generator, if the service has become
+    /// slow; else all.
+    fn inside_ms(&self) -> f64 {
+        let excess = self.excess_ms();
+        let (Ok(slow), Ok(all)) = (self.slow_requests(), self.requests_in(self.whole)) else { return excess };
+        let over = |of: fn(&Request) -> Option<f64>| mean_over(slow.iter().copied(), of).unwrap_or(0.0);
+        let queued = over(|r| Some(client_queue_ms(r)));
+        let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all);
+        if is_slowed && queued < excess { excess - queued } else { excess }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::signals::testing::Made;
+
+    /// 100 requests a second of 900 ms, `queued` of them in front of the service; a fifth is served in 10 ms.
+    fn share(queued: i64) -> f64 {
+        let made = Made::new(20).requests(100, 900).each_request(move |n, r| {
+            let wait = queued * 1_000_000;
+            (r.ready_at, r.sent_at) = (Some(r.intended_at + wait), Some(r.intended_at + wait));
+            if n % 5 == 0 {
+                r.done_at = r.intended_at + wait + 10_000_000;
+            }
+        });
+        made.with(|case| case.share_inside(50.0) / case.share(50.0))
+    }
+
+    #[test]
+    fn what_waits_in_front_of_a_slow_service_is_of_what_is_slow_inside() {
+        assert!((share(0) - 1.0).abs() < 1e-9);
+        // 600 of 842 ms on average are in front: what is inside counts in proportion.
+        let of = share(600);
+        assert!((of - 842.0 / 242.0).abs() < 0.1, "{of}");
+        // Where the service is as quick as ever, that is the generator's affair.
+        assert!((share(895) - 1.0).abs() < 1e-9);
     }
 }

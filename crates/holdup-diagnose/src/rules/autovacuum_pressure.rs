@@ -68,7 +68,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let mut evidence: Vec<Evidence> = under_way.into_iter().chain(taken).collect();
     // Its share of the bytes matters, if their wait does: what queues in front of the service for it comes on top of both.
-    if share < MATTERS || case.share(waited) < MATTERS {
+    if share < MATTERS || case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let made: f64 = tables.iter().map(TableWrites::dead_per_second).sum();

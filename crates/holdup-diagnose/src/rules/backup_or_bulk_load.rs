@@ -113,7 +113,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let mut told = most.evidence.clone().saying("nothing of it", text);
     told.observed = ms(explains_ms);
-    if share(most) < MATTERS || case.share(waited) < MATTERS {
+    if share(most) < MATTERS || case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(vec![told]));
     }
     // What was at work in the same way when all was well is no reason.

@@ -64,7 +64,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         last.text = format!("{}; that was {since:.1} s into the recording", last.text);
     }
     evidence.extend(balances.iter().map(|(name, balance)| balance_evidence(name, balance)));
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     // A level of the burst's own is a limit; that more was done before may also be one that somebody lowered.

@@ -54,8 +54,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("all I/O of this machine, by anyone, took {} per request", ms(waits.io_ms())),
     );
     let asleep = asleep_evidence(&waits);
-    if case.share(explains_ms) < MATTERS {
-        if case.share(waits.asleep_ms()) >= MATTERS && waits.mean_of(&[Wait::Unknown]) > 0.0 && !view.knows_throttles()
+    if case.share_inside(explains_ms) < MATTERS {
+        if case.share_inside(waits.asleep_ms()) >= MATTERS
+            && waits.mean_of(&[Wait::Unknown]) > 0.0
+            && !view.knows_throttles()
         {
             // Threads sleep for what no device counts: a limit above the device would look like this.
             return Err(Missing::new(
@@ -191,7 +193,7 @@ fn throttled(
     let explains_ms = waits.of_requests(case, waits.disks_ms(0.0))?;
     let asleep = asleep_evidence(waits);
     let limit = throttle.evidence(view, limit_text(throttle));
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![asleep, limit]));
     }
     let setting = view.setting_evidence(

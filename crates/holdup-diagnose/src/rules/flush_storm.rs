@@ -101,7 +101,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Little's law: sessions that stand = rate x time that they stand.
     let explains_ms = sessions.more * sessions.ratio / (completed / view.window.seconds()) * 1e3;
     let piled = sessions.evidence(&view, explains_ms);
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![filled, free].into_iter().chain(piled).collect()));
     }
     let mut evidence = vec![filled, free];

@@ -54,7 +54,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         "several, if the disk were the cause",
         format!("waits for disks are at most {} of a request", ms(asleep_ms)),
     );
-    if case.share(asleep_ms) < MATTERS {
+    if case.share_inside(asleep_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![asleep]));
     }
     let who = who(&view, disk);

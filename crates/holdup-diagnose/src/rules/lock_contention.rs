@@ -40,7 +40,7 @@ fn clear_by_bound(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let app = timing::app_operations(&view)?;
     let per_request = app.ms * app.count / case.completed_in(view.window)?.max(1.0);
-    if case.share(per_request) >= MATTERS {
+    if case.share_inside(per_request) >= MATTERS {
         return Err(Missing::new("what the database's sessions wait for", "--watch mysql://USER@HOST:PORT"));
     }
     Ok(Outcome::Cleared(vec![app.evidence(
@@ -92,11 +92,11 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             ),
         );
     }
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let mut weights = vec![0.85];
-    if booked.is_ok_and(|(ms, _)| case.share(ms) >= MATTERS) {
+    if booked.is_ok_and(|(ms, _)| case.share_inside(ms) >= MATTERS) {
         weights.push(0.7);
     }
     let mut fixes = Vec::new();

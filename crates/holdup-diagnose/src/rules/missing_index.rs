@@ -117,7 +117,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
             ms(explains_ms)
         ),
     );
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![took, seen]));
     }
     let mut evidence = vec![seen, took];

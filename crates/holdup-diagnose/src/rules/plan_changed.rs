@@ -66,7 +66,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut slower: Vec<Slower<'_>> = executed.iter().filter_map(|now| Slower::of(now, &before, completed)).collect();
     slower.sort_by(|a, b| b.extra_ms.total_cmp(&a.extra_ms));
     let all_ms: f64 = slower.iter().map(|of| of.extra_ms).fold(0.0, |sum, ms| sum + ms);
-    if case.share(all_ms) < MATTERS
+    if case.share_inside(all_ms) < MATTERS
         && let Some(first) = executed.first()
     {
         let text = format!("all statements together take {} of a request longer than in the calm stretch", ms(all_ms));
@@ -88,7 +88,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
         let rose = of.each_ms.1 >= ROSE * of.each_ms.0;
         if changed
             && rose
-            && case.share(of.extra_ms) >= MATTERS
+            && case.share_inside(of.extra_ms) >= MATTERS
             && missing_index::is_of_requests(case, &slow, of.now, completed)
         {
             return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));

@@ -93,7 +93,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         text,
     );
     let is_another = mix.distance > mix.by_chance.1 && (mix.distance >= PART || is_new);
-    if case.share(explains_ms) < MATTERS || !is_another {
+    if case.share_inside(explains_ms) < MATTERS || !is_another {
         return Ok(Outcome::Cleared(vec![told, whole]));
     }
     Ok(Outcome::Found(Found {

@@ -57,7 +57,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let mut evidence = level_evidence(&at);
     evidence.push(asleep);
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     evidence.extend(ceiling::other_unit(case, &at.flow, Unit::Operations));

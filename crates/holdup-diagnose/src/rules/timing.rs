@@ -41,7 +41,7 @@ pub fn app_operations(view: &View<'_>) -> Result<Mean, Missing> {
 /// that is not small, or not known. `what` says that it has the cause in it.
 pub fn clear_by_bound(case: &Case<'_>, what: &str) -> Option<Outcome> {
     let (per_request, _, evidence) = database_of_app(case)?;
-    (case.share(per_request) < MATTERS).then(|| {
+    (case.share_inside(per_request) < MATTERS).then(|| {
         let text = format!("a request spent {} in the database, {what}", super::ms(per_request));
         Outcome::Cleared(vec![evidence.saying("most of the delay", text)])
     })

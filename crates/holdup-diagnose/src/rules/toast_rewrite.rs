@@ -69,7 +69,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         format!("a request waits {} for {}, of which these bytes have their share", ms(waited), demand.flow.name),
     );
     // Its share of the bytes matters, if their wait does: what queues in front of the service for it comes on top of both.
-    if case.share(waited) < MATTERS {
+    if case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(vec![ratio, written, waits]));
     }
     let statements = statements(&view, most);

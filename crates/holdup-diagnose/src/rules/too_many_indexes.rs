@@ -113,7 +113,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![seen, read]));
     }
     let all: f64 = unread.iter().map(|i| i.bytes).sum();

@@ -103,7 +103,7 @@ impl Demand {
 /// Clears what needs the disk to hurt, where requests hardly wait for it: whatever else is not known of the cause.
 pub(super) fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
     let demand = demand(case).ok()?;
-    let waited = demand.waited_ms(case).ok().filter(|waited| case.share(*waited) < MATTERS)?;
+    let waited = demand.waited_ms(case).ok().filter(|waited| case.share_inside(*waited) < MATTERS)?;
     let text = format!("a request waited {} for {}, by anybody's doing", ms(waited), demand.flow.name);
     let slow = case.slow().window;
     let evidence = demand.flow.evidence(Unit::Bytes, slow, ms(waited), "a good part of the delay".into(), text);

@@ -52,7 +52,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ms(reading_ms)
     );
     let asleep = waits.asleep.counted(format!("{:.2} threads on average", waits.asleep.mean), "several", text);
-    let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share(reading_ms) >= MATTERS) else {
+    let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share_inside(reading_ms) >= MATTERS) else {
         return Ok(Outcome::Cleared(vec![asleep]));
     };
     let own = match own_cache(&view, disk, completed)? {
@@ -67,7 +67,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         },
     };
     let explains_ms = reading_ms * full.share;
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(full.evidence));
     }
     let mut evidence = full.evidence;

@@ -66,7 +66,7 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
     let explains_ms = piled.more * piled.ratio / (completed / view.window.seconds()) * 1e3;
     let sessions = piled.evidence(&view, explains_ms);
     // One that never ends is spread over its time, as it should be: nothing is compared then.
-    if case.share(explains_ms) < MATTERS || piled.ratio >= ALWAYS {
+    if case.share_inside(explains_ms) < MATTERS || piled.ratio >= ALWAYS {
         return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
     }
     let mut evidence: Vec<Evidence> = vec![counted].into_iter().chain(sessions).collect();
