@@ -31,5 +31,6 @@ pub mod verdict;
 
 pub use case::Case;
 pub use judge::diagnose;
+pub use links::debt;
 pub use signals::ClientView;
 pub use verdict::Diagnosis;

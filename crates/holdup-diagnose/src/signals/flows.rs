@@ -92,11 +92,16 @@ impl Flow {
         self.series(unit).iter().map(|i| i.done).fold(0.0, f64::max)
     }
 
-    /// Bytes of a mean read or write in `window`.
+    /// Bytes of a read or write in `window`, as its intervals usually were: a mean would be that of a few large ones.
     pub fn bytes_each(&self, window: Window) -> f64 {
-        let of = |unit| self.mean(unit, window).unwrap_or(0.0);
-        let operations = of(Unit::Operations);
-        if operations > 0.0 { of(Unit::Bytes) / operations } else { 0.0 }
+        let usual = |unit| {
+            let within = self.series(unit).iter().filter(|i| overlap(i.window, window) > 0.0);
+            let mut rates: Vec<f64> = within.map(|i| i.done).collect();
+            rates.sort_by(f64::total_cmp);
+            rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+        };
+        let operations = usual(Unit::Operations);
+        if operations > 0.0 { usual(Unit::Bytes) / operations } else { 0.0 }
     }
 
     /// The ceilings of that unit that most of `slow` is spent at, and all there are.

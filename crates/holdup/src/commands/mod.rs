@@ -15,6 +15,7 @@ mod load_args;
 mod output_args;
 pub mod report;
 pub mod run;
+pub mod settle;
 mod sql_args;
 pub mod top;
 pub mod watch;

@@ -1,0 +1,161 @@
+//! `holdup settle`: wait until a database has worked off what an old load left, so that a fix is measured and not the time before it.
+//! It reads what `watch` reads, keeps the last seconds in memory, and asks the diagnosis what is still owed. Nothing is written.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use holdup_collect::Collector;
+use holdup_collect::watch::{self, Options};
+use holdup_diagnose::verdict::DebtReport;
+use holdup_diagnose::{Case, debt};
+use holdup_recording::manifest::{Host, Manifest};
+use holdup_recording::{Batch, Recording, clock};
+
+use super::{duration, print_json};
+use crate::failure::Failure;
+use crate::session;
+
+/// What is kept of what was read: a vacuum's pace shows within it.
+const KEPT: Duration = Duration::from_secs(6);
+
+/// How long nothing must be owed: a vacuum that has just ended is followed by the next table's, or by a checkpoint.
+const CALM: Duration = Duration::from_secs(4);
+
+/// How often it looks whether it is to end.
+const WAKE: Duration = Duration::from_millis(50);
+
+/// Wait until a database has worked off what an old load left: dead rows, vacuums under way, a checkpoint
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup settle postgresql://holdup@127.0.0.1:5432/app
+  holdup settle postgresql://holdup@127.0.0.1:5432/app --within 30m && holdup run after-the-fix.yaml
+
+Exit codes: 0 it is settled, 1 it was not within that time, 2 it can't be read, 130 interrupted.")]
+pub struct Args {
+    /// Server: postgresql://USER@HOST:PORT/DATABASE, as for --watch
+    #[arg(value_name = "ADDRESS")]
+    address: String,
+
+    /// Longest to wait
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    within: Duration,
+
+    /// Time between looks
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+
+    /// No progress on stderr
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// Print what it came to as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What it came to.
+#[derive(serde::Serialize)]
+struct Settled {
+    settled: bool,
+    waited_s: f64,
+    /// What is still owed.
+    debt: Option<DebtReport>,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    if !args.address.starts_with("postgres") {
+        // What was given may hold a password.
+        let way_out = "settle knows PostgreSQL's debts: holdup settle postgresql://USER@HOST:PORT/DATABASE";
+        return Err(Failure::Unusable(way_out.to_owned()));
+    }
+    let stop = session::stop_flag()?;
+    let mut server = watch::collector(&args.address, &Options::default()).map_err(Failure::unusable)?;
+    server.probe().map_err(Failure::unusable)?;
+    let mut kept = Batch::default();
+    server.settings(&mut kept).map_err(Failure::unusable)?;
+
+    let begun = Instant::now();
+    let mut calm_since: Option<Instant> = None;
+    let mut said = String::new();
+    loop {
+        let looked = Instant::now();
+        let owed = look(server.as_mut(), &mut kept);
+        match &owed {
+            Ok(None) => {
+                calm_since.get_or_insert(looked);
+            }
+            Ok(Some(debt)) => {
+                calm_since = None;
+                let text = format!("not settled: {}", debt.text.split(": what a fix").next().unwrap_or_default());
+                // A line for each table and kind of work, not for each figure of it.
+                let without_figures: String = text.chars().filter(|letter| !letter.is_ascii_digit()).collect();
+                if !args.quiet && without_figures != said {
+                    errln!("{text}");
+                    said = without_figures;
+                }
+            }
+            Err(why) => {
+                calm_since = None;
+                if !args.quiet && said != *why {
+                    errln!("{why}; trying again");
+                    said.clone_from(why);
+                }
+            }
+        }
+        let waited = begun.elapsed();
+        if calm_since.is_some_and(|since| since.elapsed() >= CALM) {
+            return tell(&args, waited, None);
+        }
+        if waited >= args.within {
+            return match owed {
+                Ok(debt) => tell(&args, waited, Some(debt)),
+                Err(why) => Err(Failure::Unusable(why)),
+            };
+        }
+        while looked.elapsed() < args.interval {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted);
+            }
+            std::thread::sleep(WAKE.min(args.interval.saturating_sub(looked.elapsed())));
+        }
+    }
+}
+
+/// What is owed by the last seconds' account, which grows by one look.
+fn look(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtReport>, String> {
+    server.sample(kept).map_err(|error| error.to_string())?;
+    let now = clock::now_ns();
+    let from = now - i64::try_from(KEPT.as_nanos()).unwrap_or(i64::MAX);
+    kept.samples.retain(|row| row.observed_at >= from);
+    kept.sessions.retain(|row| row.observed_at >= from);
+    kept.events.retain(|row| row.observed_at >= from);
+    // Of the rest nothing is asked.
+    (kept.statements, kept.plans) = (Vec::new(), Vec::new());
+    let mut recording = Recording {
+        dir: Default::default(),
+        manifest: Manifest::starting("settle", from, Host::default()),
+        tables: Default::default(),
+        latencies: Vec::new(),
+        search: None,
+    };
+    recording.manifest.ended_at = Some(now);
+    let tables = &mut recording.tables;
+    (tables.samples.rows, tables.samples.present) = (kept.samples.clone(), true);
+    (tables.sessions.rows, tables.sessions.present) = (kept.sessions.clone(), true);
+    (tables.events.rows, tables.events.present) = (kept.events.clone(), true);
+    (tables.settings.rows, tables.settings.present) = (kept.settings.clone(), true);
+    Ok(debt(&Case::new(&recording, None)))
+}
+
+fn tell(args: &Args, waited: Duration, owed: Option<Option<DebtReport>>) -> Result<(), Failure> {
+    let settled = owed.is_none();
+    let debt = owed.flatten();
+    let text = debt.as_ref().map_or_else(|| "it was not calm for long enough".to_owned(), |debt| debt.text.clone());
+    if args.json {
+        print_json(&Settled { settled, waited_s: (waited.as_secs_f64() * 10.0).round() / 10.0, debt })?;
+    } else if settled {
+        outln!("settled after {:.0} s", waited.as_secs_f64());
+    }
+    if settled { Ok(()) } else { Err(Failure::No(format!("not settled within {:.0} s: {text}", waited.as_secs_f64()))) }
+}
