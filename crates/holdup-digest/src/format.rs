@@ -74,28 +74,24 @@ impl Format {
         matches!(self, Self::PostgresSyslog | Self::GeneralLog)
     }
 
-    /// What the log is that begins so; `None` if it can't be told.
+    /// What the log is that begins so; `None` if it can't be told. A literal may hold lines of any other log, so it is
+    /// not one line that decides but of which there are most.
     pub fn detect(head: &[u8]) -> Option<Self> {
-        let is_slow_log = head.starts_with(b"# Time: ")
-            || slow_log::first_boundary(head).is_some()
-            || head.starts_with(b"# User@Host: ");
-        if is_slow_log {
-            return Some(Self::SlowLog);
-        }
         if json::is_json(head) {
             return Some(Self::PostgresJson);
-        }
-        if syslog::is_syslog(head) {
-            return Some(Self::PostgresSyslog);
         }
         if csv::is_csv(head) {
             return Some(Self::PostgresCsv);
         }
-        let (yes, no) = stderr::likeness(head);
-        if yes > 0 && yes * 4 > no {
-            return Some(Self::PostgresStderr);
+        if syslog::is_syslog(head) {
+            return Some(Self::PostgresSyslog);
         }
-        general_log::is_general_log(head).then_some(Self::GeneralLog)
+        let found = [
+            (slow_log::likeness(head), Self::SlowLog),
+            (stderr::likeness(head), Self::PostgresStderr),
+            (general_log::likeness(head), Self::GeneralLog),
+        ];
+        found.into_iter().filter(|(lines, _)| *lines > 0).max_by_key(|(lines, _)| *lines).map(|(_, format)| format)
     }
 }
 

@@ -135,9 +135,15 @@ pub fn first_boundary(data: &[u8]) -> Option<usize> {
     next_record(data, 0)
 }
 
-/// Whether a log that begins so is a general log.
-pub fn is_general_log(head: &[u8]) -> bool {
-    begins_record(head, 0).is_some() || first_boundary(head).is_some()
+/// How many of the first lines begin a record: for telling what a log is.
+pub fn likeness(head: &[u8]) -> usize {
+    let mut begin = 0;
+    let lines = head.split(|byte| *byte == b'\n').take(400).filter(|line| {
+        let at = begin;
+        begin += line.len() + 1;
+        begins_record(head, at).is_some()
+    });
+    lines.count()
 }
 
 /// Who a connection is.

@@ -88,6 +88,13 @@ pub fn first_boundary(data: &[u8]) -> Option<usize> {
     next_record(data, 0, &Finder::new(b"\n# "))
 }
 
+/// How many of the first lines only such a log has: for telling what a log is.
+pub fn likeness(head: &[u8]) -> usize {
+    let marks = [&b"# Query_time: "[..], USER, b"# Thread_id: ", b"# Schema: "];
+    let lines = head.split(|byte| *byte == b'\n').take(400);
+    lines.filter(|line| marks.iter().any(|mark| line.starts_with(mark))).count()
+}
+
 /// What a block's end tells the next one: what records need not repeat.
 pub fn context(data: &[u8], before: &Context) -> Context {
     // Where it isn't said for that long it doesn't matter either.

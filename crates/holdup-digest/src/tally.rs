@@ -100,7 +100,10 @@ impl Names {
 }
 
 /// Sees each execution as it is read.
-pub struct Watch(pub Box<dyn FnMut(&Event, &Attributes) + Send>);
+pub struct Watch(pub Box<See>);
+
+/// What is called with each execution, and what its numbers mean.
+pub type See = dyn FnMut(&Event, &Attributes) + Send;
 
 impl std::fmt::Debug for Watch {
     fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
@@ -168,6 +171,9 @@ impl Tally {
         if !self.select.takes(event, &self.attributes) {
             return;
         }
+        // Where a list of rows was cut, what is left of it are rows.
+        let head = Event { sql: without_comma(event.sql), key: None, ..*event };
+        let event = if event.cut { &head } else { event };
         let index = self.shape_of(event);
         let Some(shape) = self.shapes.get_mut(index) else { return };
         shape.add(event);
@@ -245,7 +251,8 @@ impl Tally {
         match self.identity {
             Identity::Holdup => {
                 let text = digest_text(event.sql, self.dialect);
-                (digest_of_text(&text), text)
+                // Drivers ping with nothing.
+                (digest_of_text(&text), if text.is_empty() { "(empty)".to_owned() } else { text })
             }
             Identity::Pt => {
                 let text = crate::pt::fingerprint(event.sql);
@@ -292,6 +299,12 @@ impl Tally {
         self.server.merge(other.server);
         self.problems.merge(other.problems);
     }
+}
+
+/// A statement without the comma that it was cut behind.
+fn without_comma(sql: &[u8]) -> &[u8] {
+    let sql = sql.trim_ascii_end();
+    sql.strip_suffix(b",").unwrap_or(sql)
 }
 
 fn shortened(mut text: String) -> String {

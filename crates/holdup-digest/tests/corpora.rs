@@ -9,6 +9,8 @@ use holdup_digest::block::Block;
 use holdup_digest::format::{Format, Reader};
 use holdup_digest::input::open;
 use holdup_digest::postgres::entry::tie;
+use holdup_digest::report::{Order, Report};
+use holdup_digest::run::{Options, run};
 use holdup_digest::select::Select;
 use holdup_digest::tally::{Identity, Tally, Watch};
 use serde_json::Value;
@@ -171,4 +173,54 @@ fn logs_of_postgresql_hold_the_statements_others_read() {
         }
     }
     assert!(report.is_empty(), "{}", report.join("\n"));
+}
+
+/// Executions, their time, and what servers did beside, as pgBadger counts them; not its errors, which it counts by words.
+#[test]
+fn logs_of_postgresql_hold_what_pgbadger_counts() {
+    let path = folder().join("pgbadger_cases.json");
+    let Ok(text) = std::fs::read_to_string(&path) else {
+        eprintln!("skipped: {} is not there; set HOLDUP_DATA", path.display());
+        return;
+    };
+    let all: Value = serde_json::from_str(&text).expect("the corpus is JSON");
+    let mut compared = 0;
+    for case in all["totals_by_pgbadger_13_2"].as_array().unwrap() {
+        let file = case["fixture"].as_str().unwrap();
+        // What it could not read itself, and the log of another program.
+        if case["queries"].is_null() || file.contains("pgbouncer") {
+            continue;
+        }
+        let path = folder().join("pgbadger").join(file);
+        let outcome = run(&[path], &Options { threads: 2, ..Options::default() }).unwrap();
+        let report = Report::of(&outcome, &Order::TotalTime, 0);
+        let sum = |name: &str| report.attributes.get(name).map_or(0.0, |figures| figures.sum as f64 / 1e3);
+        for (name, ours) in [("execute", sum("Query_time")), ("prepare", sum("Parse_time")), ("bind", sum("Bind_time"))]
+        {
+            let theirs = case["duration"][name].as_f64().unwrap();
+            assert!((ours - theirs).abs() < 0.01, "{file}: {name} {ours} ms, not {theirs}");
+        }
+        // One of its queries is a line of Cloud SQL's that no server wrote.
+        let queries = case["queries"].as_u64().unwrap();
+        assert!(
+            report.calls == queries || file.starts_with("cloudsql"),
+            "{file}: {} queries, not {queries}",
+            report.calls
+        );
+        if report.calls > 0 && !file.starts_with("cloudsql") && !file.starts_with("cnpg") {
+            let distinct = report.queries.iter().filter(|query| query.fingerprint != "(empty)").count();
+            assert_eq!(distinct as u64, case["normalised"].as_u64().unwrap(), "{file}: distinct queries");
+        }
+        let server = report.server.as_ref();
+        let count = |name: &str| server.and_then(|server| server.counts.get(name)).copied();
+        let figure = |name: &str| server.and_then(|server| server.figures.get(name)).map(|figures| figures.count);
+        assert_eq!(
+            count("connections_authorized").or(Some(0)),
+            case["connections"].as_u64().or(Some(0)),
+            "{file}: connections"
+        );
+        assert_eq!(figure("temporary_file_bytes"), case["tempfiles"].as_u64(), "{file}: temporary files");
+        compared += 1;
+    }
+    assert!(compared >= 14, "only {compared} compared");
 }

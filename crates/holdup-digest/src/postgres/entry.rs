@@ -225,10 +225,6 @@ fn add(
     cut: bool,
     tally: &mut Tally,
 ) {
-    if sql.is_empty() {
-        tally.problems.add(Problem::NoStatement, position);
-        return;
-    }
     let measures = [(QUERY_TIME, time_us.unwrap_or(0))];
     tally.add(&Event {
         kind,

@@ -44,11 +44,10 @@ pub fn first_boundary(data: &[u8]) -> Option<usize> {
     }
 }
 
-/// How many of the first lines begin an entry, and how many do not: for telling what a log is.
-pub fn likeness(head: &[u8]) -> (usize, usize) {
-    let lines =
-        head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"\t")).take(LOOKED_AT);
-    lines.fold((0, 0), |(yes, no), line| if severity(line).is_some() { (yes + 1, no) } else { (yes, no + 1) })
+/// How many of the first lines begin an entry: for telling what a log is.
+pub fn likeness(head: &[u8]) -> usize {
+    let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"\t"));
+    lines.take(LOOKED_AT).filter(|line| severity(line).is_some()).count()
 }
 
 /// A reader of PostgreSQL's text logs.

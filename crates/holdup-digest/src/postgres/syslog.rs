@@ -31,15 +31,21 @@ struct Line<'a> {
 /// Reads the header of a line; `None` if it is of no PostgreSQL.
 fn line(text: &[u8]) -> Option<Line<'_>> {
     let head = text.get(..text.len().min(256))?;
-    // `postgres[123]: ` or `app[postgres.123]: `
-    let close = memchr::memmem::find(head, b"]: ")?;
-    let digits = head.get(..close)?.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    let pid = number(head.get(close - digits..close)?)?;
-    let before = head.get(..close - digits)?;
-    if !(before.ends_with(b"postgres[") || before.ends_with(b"[postgres.") || before.ends_with(b"postgresql[")) {
-        return None;
+    // `postgres[123]: `, `app[postgres.123]: ` or that without the colon.
+    let mut from = 0;
+    let (pid, mut at) = loop {
+        from += memchr::memmem::find(head.get(from..)?, b"postgres")? + b"postgres".len();
+        let rest = head.get(from..)?;
+        let rest = rest.strip_prefix(b"ql").unwrap_or(rest);
+        let Some(rest) = rest.strip_prefix(b"[").or(rest.strip_prefix(b".")) else { continue };
+        let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let Some(behind) = rest.get(digits..)?.strip_prefix(b"]") else { continue };
+        let behind = behind.strip_prefix(b":").unwrap_or(behind);
+        break (number(rest.get(..digits)?)?, head.len() - behind.len());
+    };
+    if text.get(at) == Some(&b' ') {
+        at += 1;
     }
-    let mut at = close + 3;
     let mut part = 0;
     while text.get(at) == Some(&b'[') {
         let rest = text.get(at + 1..)?;
