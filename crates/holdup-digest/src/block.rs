@@ -84,7 +84,7 @@ pub fn each(
         }
         let Some(at) = cut.last(&block.data) else {
             if target < LONGEST {
-                target *= 2;
+                target = (target * 2).min(LONGEST);
                 continue;
             }
             // Its head is read, the rest is passed over.

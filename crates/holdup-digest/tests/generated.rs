@@ -131,8 +131,11 @@ struct Truth {
     times_us: Vec<u64>,
 }
 
-/// Events: template, statement, time.
-fn events(seed: u64, count: u64, is_mysql: bool) -> (Vec<(usize, String, u64)>, BTreeMap<usize, Truth>) {
+/// Template, statement, time in microseconds.
+type Executed = (usize, String, u64);
+
+/// Executions, and what is true of them.
+fn events(seed: u64, count: u64, is_mysql: bool) -> (Vec<Executed>, BTreeMap<usize, Truth>) {
     let mut writer = Writer { random: Random(seed), is_mysql };
     let mut truth = BTreeMap::<usize, Truth>::new();
     let events = (0..count)
@@ -148,7 +151,7 @@ fn events(seed: u64, count: u64, is_mysql: bool) -> (Vec<(usize, String, u64)>, 
     (events, truth)
 }
 
-fn slow_log(events: &[(usize, String, u64)]) -> String {
+fn slow_log(events: &[Executed]) -> String {
     let mut log = "/usr/sbin/mysqld, Version: 8.0.35 (x). started with:\nTcp port: 3306  Unix socket: x\nTime  Id Command    Argument\n".to_owned();
     for (index, (_, sql, time_us)) in events.iter().enumerate() {
         let _ = write!(
@@ -163,7 +166,7 @@ fn slow_log(events: &[(usize, String, u64)]) -> String {
     log
 }
 
-fn stderr(events: &[(usize, String, u64)]) -> String {
+fn stderr(events: &[Executed]) -> String {
     let mut log = String::new();
     for (index, (_, sql, time_us)) in events.iter().enumerate() {
         let prefix = format!(
@@ -189,7 +192,7 @@ fn stderr(events: &[(usize, String, u64)]) -> String {
     log
 }
 
-fn csv(events: &[(usize, String, u64)]) -> String {
+fn csv(events: &[Executed]) -> String {
     let mut log = String::new();
     for (index, (_, sql, time_us)) in events.iter().enumerate() {
         let message =
@@ -205,7 +208,7 @@ fn csv(events: &[(usize, String, u64)]) -> String {
     log
 }
 
-fn json(events: &[(usize, String, u64)]) -> String {
+fn json(events: &[Executed]) -> String {
     let mut log = String::new();
     for (index, (_, sql, time_us)) in events.iter().enumerate() {
         let message = format!("duration: {}.{:03} ms  statement: {sql}", time_us / 1_000, time_us % 1_000);
