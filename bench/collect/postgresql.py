@@ -5,7 +5,8 @@
 
 Of each round the same load twice, in turns of which comes first: alone, and watched (`--watch host` in both, and an account with
 `pg_monitor` alone). Once at that rate, and once as fast as four users can, which is where throughput would be lost. Besides it asks
-the server what the watcher's statements took by its own clock. It leaves in DIR a results.json with every reading. All is on 127.0.0.1
+the server what the watcher's statements took by its own clock, and the kernel how much CPU the server's process for the watcher had:
+on a machine that does something else as well the throughput says little, and that says what there is to lose. It leaves in DIR a results.json with every reading. All is on 127.0.0.1
 with free ports and in a folder of its own; root has the server run by nobody.
 """
 
@@ -21,7 +22,7 @@ import tempfile
 import time
 
 sys.dont_write_bytecode = True
-from collect import KIT, ROOT, Stack, free_port, machine  # noqa: E402
+from collect import KIT, ROOT, Stack, cpu_seconds, free_port, machine  # noqa: E402
 
 TABLES, STATEMENTS = 10_000, 5_000
 SERVER = ["fsync=off", "shared_buffers=256MB", "listen_addresses=127.0.0.1", "shared_preload_libraries=pg_stat_statements",
@@ -74,15 +75,32 @@ def server(stack, folder, version):
     return port
 
 
+def cpu_of_watcher(run, port):
+    """CPU seconds of the server's process for the watcher, as last seen before it ended, and over how long."""
+    begun, pid, cpu = time.monotonic(), None, (0, 0)
+    while run.poll() is None:
+        time.sleep(0.2)
+        if not pid:
+            pid = psql(port, "SELECT pid FROM pg_stat_activity WHERE application_name = 'holdup'").split("\n")[0]
+            continue
+        try:
+            cpu = (cpu_seconds(int(pid)), time.monotonic() - begun)
+        except OSError:
+            break
+    return cpu
+
+
 def play(args, folder, port, load, is_watched):
     scenario, out = folder / "load.yaml", folder / "recording"
     scenario.write_text(SCENARIO.format(port=port, load=load))
     # The host in both: without any source fewer rows are kept of the load, which would be a difference of its own.
     watch = ["--watch", "host"] + (["--watch", f"postgresql://watcher@127.0.0.1:{port}/postgres"] if is_watched else [])
     before, stolen = float(psql(port, TAKEN)), machine()[1]
-    done = subprocess.run([args.bin, "run", scenario, *watch, "--interval", "1s", "--json", "-q", "-o", out], capture_output=True, text=True)
-    if done.returncode not in (0, 1):
-        raise SystemExit(done.stderr)
+    words = [args.bin, "run", scenario, *watch, "--interval", "1s", "--json", "-q", "-o", out]
+    with (folder / "errors").open("w") as errors, subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=errors) as run:
+        cpu = cpu_of_watcher(run, port) if is_watched else None
+    if run.returncode not in (0, 1):
+        raise SystemExit((folder / "errors").read_text())
     taken, stolen = float(psql(port, TAKEN)) - before, machine()[1] - stolen
     manifest = json.loads((out / "manifest.json").read_text())
     size = sum(path.stat().st_size for path in out.rglob("*") if path.is_file())
@@ -91,7 +109,8 @@ def play(args, folder, port, load, is_watched):
     sources = {one["source"].split("@")[0]: one.get("cpu_ratio") for one in manifest["coverage"] if one.get("cpu_ratio")}
     gaps = {one["source"]: one["gaps_total"] for one in manifest["coverage"] if one.get("gaps_total")}
     return {"watched": is_watched, "statements": count, "per_second": count / args.seconds, "stolen_seconds": stolen,
-            "watcher_ms_of_server_a_second": taken / args.seconds, "collectors_cpu_ratio": sources, "gaps": gaps, "recording_bytes": size,
+            "watcher_ms_of_server_a_second": taken / args.seconds, "watcher_cpu_of_a_core": cpu[0] / cpu[1] if cpu else None,
+            "collectors_cpu_ratio": sources, "gaps": gaps, "recording_bytes": size,
             "samples": manifest.get("rows", {}).get("samples")}
 
 
@@ -102,12 +121,14 @@ def main():
     parser.add_argument("--version", default="system")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--seconds", type=int, default=15)
-    parser.add_argument("--rate", type=int, default=2000)
+    parser.add_argument("--rate", type=int, default=2000, help="0: only as fast as it goes")
     args = parser.parse_args()
     for programs in pathlib.Path("/usr/lib/postgresql").glob("*/bin"):
         os.environ["PATH"] += f":{programs}"
     loads = {"paced": f"{{rate: {args.rate}, duration: {args.seconds}s, connections: 16}}",
              "as fast as it goes": f"{{users: 4, duration: {args.seconds}s}}"}
+    if not args.rate:
+        del loads["paced"]
     folder, rows = pathlib.Path(tempfile.mkdtemp(prefix="holdup-postgresql-")), []
     with Stack() as stack:
         stack.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -128,6 +149,7 @@ def main():
         watcher = [next((v for k, v in row.items() if k.startswith("postgresql")), None) for row in of("collectors_cpu_ratio", True)]
         summary[name] = {"statements_per_second": middle(of("per_second", False)), "throughput_ratio": middle(ratios),
                          "watcher_ms_of_server_a_second": middle(of("watcher_ms_of_server_a_second", True)),
+                         "watcher_cpu_of_a_core": middle(of("watcher_cpu_of_a_core", True)),
                          "collector_cpu_of_a_core": middle([share or 0 for share in watcher])}
     print(json.dumps(summary, indent=1))
     if args.out:
