@@ -165,7 +165,7 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
             ),
         ),
     ];
-    if case.share(explains_ms) < MATTERS {
+    if case.share_inside(explains_ms) < MATTERS {
         return Outcome::Cleared(evidence);
     }
     let mut weights = vec![0.7, 0.6];
