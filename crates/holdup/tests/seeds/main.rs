@@ -52,6 +52,7 @@ targets! {
     http2_session: "../../../../fuzz/fuzz_targets/http2_session.rs",
     import: "../../../../fuzz/fuzz_targets/import.rs",
     kernel_files: "../../../../fuzz/fuzz_targets/kernel_files.rs",
+    logs: "../../../../fuzz/fuzz_targets/logs.rs",
     otlp: "../../../../fuzz/fuzz_targets/otlp.rs",
     packets: "../../../../fuzz/fuzz_targets/packets.rs",
     scenario: "../../../../fuzz/fuzz_targets/scenario.rs",
