@@ -175,7 +175,9 @@ impl GeneralLog {
         }
         while at < data.len() {
             let Some(begin) = begins_record(data, at) else { break };
-            let mut end = next_record(data, begin.argument.saturating_sub(1).max(at)).unwrap_or(data.len());
+            let text_end = next_record(data, begin.argument.saturating_sub(1).max(at)).unwrap_or(data.len());
+            // What is in an open literal stays hidden with it.
+            let mut end = text_end;
             let is_open = |end: usize| {
                 key(data.get(begin.argument..end).unwrap_or_default(), tally.dialect).is_some_and(|key| key.open)
             };
@@ -193,7 +195,7 @@ impl GeneralLog {
                     }
                 }
             }
-            self.record(block, at, &begin, end, tally);
+            self.record(block, at, &begin, text_end, tally);
             at = end;
         }
     }

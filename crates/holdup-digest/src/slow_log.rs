@@ -28,16 +28,18 @@ fn line_before(data: &[u8], at: usize) -> &[u8] {
     before.get(memrchr(b'\n', before).map_or(0, |at| at + 1)..).unwrap_or_default()
 }
 
-/// Whether a record begins at `at`, where a line does.
+/// Whether a record begins at `at`, where a line does. A head has several lines: one alone is part of a statement.
 fn begins_record(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
+    let end = || memchr(b'\n', rest).unwrap_or(rest.len());
+    let goes_on = || rest.get(end() + 1..).is_some_and(|next| next.starts_with(b"# "));
     if let Some(time) = rest.strip_prefix(b"# Time: ") {
-        let line = || time.get(..memchr(b'\n', time).unwrap_or(time.len())).unwrap_or_default();
-        return time.first().is_some_and(u8::is_ascii_digit) || memchr::memmem::find(line(), USER).is_some();
+        let has_user = || memchr::memmem::find(rest.get(..end()).unwrap_or_default(), USER).is_some();
+        return (time.first().is_some_and(u8::is_ascii_digit) || has_user()) && goes_on();
     }
     if rest.starts_with(USER) {
         // It goes on a record that has begun with its time.
-        return !line_before(data, at).starts_with(b"# Time: ");
+        return !line_before(data, at).starts_with(b"# Time: ") && goes_on();
     }
     // Servers may be told to leave out who and when.
     let is_bare = [&b"# Query_time: "[..], b"# Thread_id: ", b"# Schema: "].iter().any(|begin| rest.starts_with(begin));
@@ -187,33 +189,34 @@ impl SlowLog {
         let from = at + self.head.read(rest, &mut tally.attributes);
         // One byte back, so that a record right behind the head is found.
         let mut end = next_record(data, from.saturating_sub(1), &self.finder).unwrap_or(data.len());
-        let mut sql = data.get(from..end).unwrap_or_default();
-        let mut found = self.read_statement(sql, tally);
+        let found = self.read_statement(data.get(from..end).unwrap_or_default(), tally);
         if found.1.is_some_and(|key| key.open)
             && end < data.len()
-            && let Some(longer) = self.behind_literal(data, from, end, tally)
+            && let Some(heads) = self.behind_literal(data, from, end, tally)
         {
-            tally.problems.add(Problem::HeadInLiteral, block.position(end));
-            end = longer;
-            sql = data.get(from..end).unwrap_or_default();
-            found = self.read_statement(sql, tally);
+            // What is in the literal stays hidden with it, in case it is none: servers log odd quotes as they are.
+            for head in heads.windows(2) {
+                tally.problems.add(Problem::HeadInLiteral, block.position(head[0]));
+            }
+            end = heads.last().copied().unwrap_or(end);
         }
         let cut = block.cut && end >= data.len();
         self.event(found, position, cut, tally);
         end
     }
 
-    /// Where the record ends whose literal is open at `end`, if the literal is closed further on and the statement with it.
-    /// A literal that was cut off is not: each record behind it opens as many as it closes.
-    fn behind_literal(&self, data: &[u8], from: usize, end: usize, tally: &Tally) -> Option<usize> {
-        let mut longer = end;
+    /// The heads behind a literal that is open at `end`, and where its record ends, if the literal is closed further on and the
+    /// statement with it. A literal that was cut off is not: each record behind it opens as many as it closes.
+    fn behind_literal(&self, data: &[u8], from: usize, end: usize, tally: &Tally) -> Option<Vec<usize>> {
+        let mut heads = vec![end];
         for _ in 0..MOST_HEADS_IN_LITERAL {
-            longer = next_record(data, longer, &self.finder).unwrap_or(data.len());
-            let text = data.get(from..longer).unwrap_or_default().trim_ascii_end();
+            let next = next_record(data, *heads.last()?, &self.finder).unwrap_or(data.len());
+            heads.push(next);
+            let text = data.get(from..next).unwrap_or_default().trim_ascii_end();
             if text.ends_with(b";") && key(text, tally.dialect).is_some_and(|key| !key.open) {
-                return Some(longer);
+                return Some(heads);
             }
-            if longer >= data.len() {
+            if next >= data.len() {
                 return None;
             }
         }

@@ -54,11 +54,21 @@ fn a_head_within_a_literal_is_text() {
     let hostile =
         format!("{head}insert into t values ('x;\n{head}select canary from canary;\n', 2);\n{head}select 1;\n");
     let tally = read(&hostile);
-    assert_eq!(texts(&tally), [("insert into t values (?+)", 1), ("select ?", 1)]);
+    assert_eq!(texts(&tally), [("insert into t values (?", 1), ("select ?", 1)]);
     assert_eq!(
         tally.problems.all().map(|(problem, count, _)| (problem, count)).collect::<Vec<_>>(),
         [(Problem::HeadInLiteral, 1)]
     );
+    // A line alone is no head.
+    let line =
+        format!("{head}insert into t values ('x;\n# Time: 2025-11-03T10:00:00.003103Z\n', 2);\n{head}select 1;\n");
+    assert_eq!(texts(&read(&line)), [("insert into t values (?+)", 1), ("select ?", 1)]);
+    // Two odd quotes, as servers log them: what is between is lost and said to be, and nothing of it is read as code.
+    let odd =
+        format!("{head}select 'x;\n{head}select a from t where b = 'canary';\n{head}select y';\n{head}select 1;\n");
+    let tally = read(&odd);
+    assert_eq!(texts(&tally), [("select ?", 2)]);
+    assert_eq!(tally.problems.all().map(|(_, count, _)| count).collect::<Vec<_>>(), [2]);
     // One that was cut off takes nothing with it.
     let cut = format!("{head}insert into t values ('x\n{head}select a from t where b='x';\n{head}select c from d;\n");
     assert_eq!(
