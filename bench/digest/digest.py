@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""`holdup digest` beside pt-query-digest and pgBadger: CPU seconds on one core, in turns, on the same files.
+
+    bench/digest/digest.py [--bin PATH] [--data DIR] [--out DIR] [--rounds 3] [--megabytes 40]
+
+The logs are made by the generators of the shared data folder (`--data`, else beside the project), so that what is true of them is known:
+each of holdup's readings is held against it. Peers come from Debian (`percona-toolkit`, `pgbadger`); one that is not there is left out.
+Each program is pinned to one core and its CPU time is what counts, user and system together: the machine may be busy. holdup reads
+a file ten times the size as well, by one thread and by two. It leaves in DIR a results.json with every reading.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def cost(command, core=0, out=subprocess.DEVNULL):
+    """CPU seconds, elapsed seconds and memory of a program on one core (or on any, if `core` is None)."""
+    pin = (lambda: os.sched_setaffinity(0, {core})) if core is not None else None
+    begun = time.monotonic()
+    process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=pin)
+    said = process.stderr.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    if status:
+        raise SystemExit(f"{command[0]} failed: {said.decode()[-500:]}")
+    return {"cpu_s": usage.ru_utime + usage.ru_stime, "elapsed_s": time.monotonic() - begun, "memory_kb": usage.ru_maxrss}
+
+
+def version(command):
+    try:
+        text = subprocess.run(command, capture_output=True, text=True).stdout
+    except OSError:
+        return None
+    found = re.search(r"\d+(\.\d+)+", text)
+    return found and found.group()
+
+
+def generate(data, folder, name, megabytes):
+    """A log and what is true of it."""
+    tool = {"slowlog": "gen_slowlog.py", "postgresql": "gen_pglog.py"}[name]
+    out = folder / f"{name}-{megabytes}"
+    more = ["--flavor", "percona"] if name == "slowlog" else []
+    subprocess.run([sys.executable, "-B", data / "generate" / tool, *more, "--bytes", str(megabytes * 1e6), "--seed", "7", "--out", out],
+                   check=True, stdout=subprocess.DEVNULL)
+    truth = json.loads(pathlib.Path(f"{out}.truth.json").read_text())
+    files = {"slowlog": out} if name == "slowlog" else {"postgresql": f"{out}.stderr.log", "csv": f"{out}.csv", "json": f"{out}.json"}
+    return {kind: pathlib.Path(file) for kind, file in files.items()}, truth
+
+
+def shapes(truth):
+    """What must come out. Quotes around names make no other statement: what differs in them alone is one."""
+    merged = {}
+    for shape in truth["shapes"].values():
+        one = merged.setdefault(re.sub('[`"]', "", shape["tpl"]).lower(), [0, 0, 1 << 62, 0])
+        merged[re.sub('[`"]', "", shape["tpl"]).lower()] = [one[0] + shape["n"], one[1] + shape["sum_us"], min(one[2], shape["min_us"]),
+                                                             max(one[3], shape["max_us"])]
+    return sorted(map(tuple, merged.values()))
+
+
+def holdup(args, file, threads, truth, folder):
+    out = folder / "report.json"
+    command = [args.bin, "digest", file, "--json", "--limit", "0", "--threads", str(threads)]
+    with out.open("w") as handle:
+        found = cost(command, 0 if threads == 1 else None, handle)
+    text = out.read_text()
+    queries = json.loads(text)["queries"]
+    found["exact"] = sorted((q["calls"], q["total_us"], q["min_us"], q["max_us"]) for q in queries) == shapes(truth)
+    found["megabytes"] = file.stat().st_size / 1e6
+    return found, text
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default=ROOT / "target/release/holdup")
+    parser.add_argument("--data", default=os.environ.get("HOLDUP_DATA", ROOT.parent / "shared/data"), type=pathlib.Path)
+    parser.add_argument("--out", type=pathlib.Path)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--megabytes", type=int, default=40)
+    args = parser.parse_args()
+    data = args.data / "statements"
+    if not data.is_dir():
+        raise SystemExit(f"{data} is not there; name the shared data folder with --data")
+    results = {"rounds": args.rounds, "peers": {"pt-query-digest": version(["pt-query-digest", "--version"]), "pgbadger": version(["pgbadger", "--version"])},
+               "readings": []}
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        small = {name: generate(data, folder, name, args.megabytes) for name in ("slowlog", "postgresql")}
+        peers = {"slowlog": ["pt-query-digest", "--no-version-check", "--limit", "100%"], "postgresql": ["pgbadger", "-q", "-o", str(folder / "out.html")]}
+        for round_ in range(args.rounds):
+            for name, (files, truth) in small.items():
+                turn = ["holdup", "peer"] if round_ % 2 == 0 else ["peer", "holdup"]
+                for who in turn:
+                    if who == "holdup":
+                        for kind, file in files.items():
+                            found, _ = holdup(args, file, 1, truth, folder)
+                            results["readings"].append({"round": round_, "tool": "holdup", "log": kind, **found})
+                    elif results["peers"][peers[name][0]]:
+                        found = cost([*peers[name], files[name]])
+                        results["readings"].append({"round": round_, "tool": peers[name][0], "log": name, "megabytes": files[name].stat().st_size / 1e6, **found})
+        for files, _ in small.values():
+            for file in files.values():
+                file.unlink()
+        for name in ("slowlog", "postgresql"):
+            files, truth = generate(data, folder, name, args.megabytes * 10)
+            for round_ in range(args.rounds):
+                for kind, file in files.items():
+                    texts = []
+                    for threads in (1, 2):
+                        found, text = holdup(args, file, threads, truth, folder)
+                        texts.append(text)
+                        results["readings"].append({"round": round_, "tool": "holdup", "log": kind, "large": True, "threads": threads, **found})
+                    results["readings"][-1]["same_as_one_thread"] = texts[0] == texts[1]
+            for file in files.values():
+                file.unlink()
+    out = args.out or ROOT / "bench/runs" / time.strftime("%Y-%m-%d-digest")
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+
+    def rates(**wanted):
+        return [one["megabytes"] / one["cpu_s"] for one in results["readings"] if all(one.get(key) == value for key, value in wanted.items())]
+
+    for log in ("slowlog", "postgresql", "csv", "json"):
+        small_rates, large = rates(tool="holdup", log=log, large=None), rates(tool="holdup", log=log, large=True, threads=1)
+        print(f"{log}: {statistics.median(small_rates):.0f} MB a CPU second, of the large file {statistics.median(large):.0f}")
+    for log, peer in (("slowlog", "pt-query-digest"), ("postgresql", "pgbadger")):
+        ours, theirs = rates(tool="holdup", log=log, large=None), rates(tool=peer, log=log)
+        if theirs:
+            print(f"{log}: {statistics.median(a / b for a, b in zip(ours, theirs)):.0f} times {peer} ({statistics.median(theirs):.1f} MB a CPU second)")
+    print("all exact:", all(one.get("exact", True) for one in results["readings"]), "| two threads the same:",
+          all(one.get("same_as_one_thread", True) for one in results["readings"]))
+    print("most memory of holdup:", max(one["memory_kb"] for one in results["readings"] if one["tool"] == "holdup") // 1024, "MB")
+
+
+if __name__ == "__main__":
+    main()
