@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use holdup_sql::{Dialect, digest_of_text, digest_text, redact};
+use holdup_sql::{Dialect, digest_of_text, digest_text, parsed_text, redact};
 
 use crate::attribute::{Attributes, QUERY_TIME};
 use crate::event::{Event, Kind, Position};
@@ -31,6 +31,8 @@ pub enum Identity {
     Holdup,
     /// pt-query-digest's fingerprint and checksum, for those who have review tables.
     Pt,
+    /// What a parser of PostgreSQL takes for one: the order of columns and conditions makes no difference.
+    Parsed,
 }
 
 /// Passes on what is a hash already, and makes a simple one of what is none.
@@ -244,7 +246,7 @@ impl Tally {
         if event.kind == Kind::Command {
             let text = format!("administrator command: {}", String::from_utf8_lossy(event.sql));
             return match self.identity {
-                Identity::Holdup => (digest_of_text(&text), text),
+                Identity::Holdup | Identity::Parsed => (digest_of_text(&text), text),
                 Identity::Pt => (crate::pt::checksum(&text), text),
             };
         }
@@ -253,6 +255,10 @@ impl Tally {
                 let text = digest_text(event.sql, self.dialect);
                 // Drivers ping with nothing.
                 (digest_of_text(&text), if text.is_empty() { "(empty)".to_owned() } else { text })
+            }
+            Identity::Parsed => {
+                let text = digest_text(event.sql, self.dialect);
+                (digest_of_text(&parsed_text(event.sql)), text)
             }
             Identity::Pt => {
                 let text = crate::pt::fingerprint(event.sql);

@@ -8,6 +8,7 @@
 mod dialect;
 mod digest;
 mod lexer;
+mod parsed;
 mod pt;
 mod redact;
 mod trace;
@@ -16,6 +17,7 @@ mod words;
 pub use dialect::Dialect;
 pub use digest::{digest, digest_of_text, digest_text};
 pub use lexer::{Key, Lexer, Token, TokenKind, key};
+pub use parsed::parsed_text;
 pub use pt::{PtOptions, pt_fingerprint};
 pub use redact::redact;
 pub use trace::trace_id;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 
-use holdup_sql::{Dialect, digest, digest_text};
+use holdup_sql::{Dialect, digest, digest_text, parsed_text};
 
 fn statements() -> PathBuf {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
@@ -128,4 +128,20 @@ fn finds_the_shapes_of_a_generated_log() {
         "{:#?}",
         found.values().filter(|(count, _)| *count == 1).take(20).collect::<Vec<_>>()
     );
+}
+
+/// Grouped as a parser groups, the groups are libpg_query's: what is one of its is one here, and no two are.
+#[test]
+fn groups_as_a_parser_does() {
+    let (mut ours, mut theirs) =
+        (BTreeMap::<String, BTreeSet<String>>::new(), BTreeMap::<String, BTreeSet<String>>::new());
+    for case in &cases("pg_fingerprints.json") {
+        let (sql, id) = (case["input"].as_str().unwrap(), case["expected"].as_str().unwrap());
+        let text = parsed_text(sql);
+        ours.entry(text.clone()).or_default().insert(id.to_owned());
+        theirs.entry(id.to_owned()).or_default().insert(text);
+    }
+    let split: Vec<_> = theirs.values().filter(|texts| texts.len() > 1).collect();
+    let merged: Vec<_> = ours.iter().filter(|(_, ids)| ids.len() > 1).collect();
+    assert!(split.is_empty() && merged.is_empty(), "split {split:#?} merged {merged:#?}");
 }

@@ -66,8 +66,8 @@ pub struct Args {
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
 
-    /// By what statements are called: holdup's digest, or pt-query-digest's fingerprint and checksum
-    #[arg(long, value_name = "holdup|pt", default_value = "holdup", value_parser = identity)]
+    /// By what statements are told apart: holdup's digest, pt-query-digest's checksum, or (pg) as PostgreSQL's parser would
+    #[arg(long, value_name = "holdup|pt|pg", default_value = "holdup", value_parser = identity)]
     id: Identity,
 
     /// Threads that read [default: as many as there are cores]
@@ -83,7 +83,8 @@ fn identity(text: &str) -> Result<Identity, String> {
     match text {
         "holdup" => Ok(Identity::Holdup),
         "pt" => Ok(Identity::Pt),
-        _ => Err("can be holdup or pt".to_owned()),
+        "pg" => Ok(Identity::Parsed),
+        _ => Err("can be holdup, pt or pg".to_owned()),
     }
 }
 
