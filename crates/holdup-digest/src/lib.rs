@@ -7,6 +7,7 @@
 pub mod attribute;
 pub mod block;
 pub mod counts;
+pub mod document;
 pub mod event;
 pub mod format;
 pub mod general_log;

@@ -230,7 +230,7 @@ fn nearest_rank(sorted: &[u64], quantile: f64) -> u64 {
 fn report(path: &Path, threads: usize) -> String {
     let outcome = run(&[path.to_owned()], &Options { threads, ..Options::default() }).unwrap();
     let mut report = Report::of(&outcome, &Order::TotalTime, 0);
-    let text = report.text();
+    let text = [report.text(), report.markdown(), report.html()].concat();
     assert!(
         !text.contains(CANARY),
         "{}: {:?}",

@@ -264,7 +264,7 @@ mod tests {
             assert_ne!(parsed_text(one), parsed_text(other));
         }
         // Whatever it is given it ends.
-        parsed_text(&"(".repeat(10_000));
+        parsed_text("(".repeat(10_000));
         assert!(!parsed_text("select 'canary', \"a").contains("canary"));
     }
 }

@@ -75,8 +75,16 @@ pub struct Args {
     threads: Option<usize>,
 
     /// Print the report as JSON
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["markdown", "html"])]
     json: bool,
+
+    /// Print the report as Markdown
+    #[arg(long, conflicts_with = "html")]
+    markdown: bool,
+
+    /// Print the report as an HTML file that loads nothing
+    #[arg(long)]
+    html: bool,
 }
 
 fn identity(text: &str) -> Result<Identity, String> {
@@ -113,6 +121,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         return print_json(&report);
     }
-    terminal::print(&report.text());
+    let text = match (args.markdown, args.html) {
+        (true, _) => report.markdown(),
+        (_, true) => report.html(),
+        _ => report.text(),
+    };
+    terminal::print(&text);
     Ok(())
 }
