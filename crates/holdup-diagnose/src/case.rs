@@ -129,6 +129,12 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether what the client asks for is statements of a database, which has no app in front of it then.
+    pub(crate) fn asks_statements(&self) -> bool {
+        let load = self.recording.manifest.load.as_ref();
+        load.is_some_and(|load| ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol)))
+    }
+
     /// What tells of single requests, found by trace id.
     pub(crate) fn sources(&self) -> &Sources<'a> {
         self.sources.get_or_init(|| Sources::of(self.recording))

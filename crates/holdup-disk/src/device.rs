@@ -17,8 +17,8 @@ const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 pub struct Device {
     /// Its file, e.g. `/dev/loop0`.
     pub path: PathBuf,
-    /// Its readahead before, to be put back: the device outlives what is attached to it.
-    readahead_before: Option<String>,
+    /// Files of its queue and what they said before, to be put back: the device outlives what is attached to it.
+    before: Vec<(&'static str, String)>,
 }
 
 impl Device {
@@ -29,7 +29,7 @@ impl Device {
     pub fn attach(file: &Path) -> Result<Self, DiskError> {
         let words = ["--find".as_ref(), "--show".as_ref(), "--direct-io=on".as_ref(), file.as_os_str()];
         let path = PathBuf::from(run("losetup", &words)?);
-        let device = Self { path, readahead_before: None };
+        let device = Self { path, before: Vec::new() };
         let direct = std::fs::read_to_string(device.sys().join("loop/dio")).unwrap_or_default();
         if direct.trim() != "1" {
             detach(&device.path);
@@ -43,19 +43,33 @@ impl Device {
     /// # Errors
     /// If sysfs can't be written.
     pub fn set_readahead(&mut self, bytes: u64) -> Result<(), DiskError> {
-        let file = self.sys().join("queue/read_ahead_kb");
+        self.set("read_ahead_kb", bytes / 1024)
+    }
+
+    /// Sets the most that one request of it may be, in bytes.
+    ///
+    /// # Errors
+    /// If sysfs can't be written.
+    pub fn set_largest_request(&mut self, bytes: u64) -> Result<(), DiskError> {
+        self.set("max_sectors_kb", bytes / 1024)
+    }
+
+    fn set(&mut self, name: &'static str, value: u64) -> Result<(), DiskError> {
+        let file = self.queue(name);
         let failed = |source| DiskError::System { what: format!("set {}", file.display()), source };
         let before = std::fs::read_to_string(&file).map_err(failed)?;
-        std::fs::write(&file, (bytes / 1024).to_string()).map_err(failed)?;
-        self.readahead_before.get_or_insert(before);
+        std::fs::write(&file, value.to_string()).map_err(failed)?;
+        if self.before.iter().all(|(known, _)| *known != name) {
+            self.before.push((name, before));
+        }
         Ok(())
     }
 
     /// Detaches it; says whether it is free after `patience`. One that is still used gets free with its last user.
     pub fn detach(self, patience: Duration) -> bool {
-        if let Some(before) = &self.readahead_before {
-            // A readahead that stays as it is would surprise its next user, but harm nobody.
-            let _ = std::fs::write(self.sys().join("queue/read_ahead_kb"), before.trim());
+        for (name, before) in &self.before {
+            // One that stays as it is would surprise the device's next user, but harm nobody.
+            let _ = std::fs::write(self.queue(name), before.trim());
         }
         detach(&self.path);
         let deadline = Instant::now() + patience;
@@ -66,6 +80,10 @@ impl Device {
             std::thread::sleep(Duration::from_millis(10));
         }
         true
+    }
+
+    fn queue(&self, name: &str) -> PathBuf {
+        self.sys().join("queue").join(name)
     }
 
     fn sys(&self) -> PathBuf {

@@ -29,8 +29,7 @@ struct Instant {
 
 /// The shares by part; none where requests are no statements, or no sessions were sampled.
 pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
-    let Some(load) = &case.recording.manifest.load else { return Vec::new() };
-    if !["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol)) {
+    if !case.asks_statements() {
         return Vec::new();
     }
     let view = case.view(case.whole());

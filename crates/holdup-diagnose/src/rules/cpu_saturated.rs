@@ -3,7 +3,7 @@
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::signals::{Missing, View};
-use crate::verdict::{Fix, Role};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -73,7 +73,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                     ms(queueing)
                 ),
             ));
-            queueing
+            match running(case, completed) {
+                // Others may burn the CPUs: who waits for one here is seen doing so.
+                Some((running, piece)) if running < queueing => {
+                    evidence.push(piece);
+                    running
+                }
+                _ => queueing,
+            }
         }
     };
     if case.share(explains_ms) < MATTERS {
@@ -109,4 +116,56 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: run-queue wait per request is small.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// Milliseconds of a statement for which sessions ran or wanted to, by their having nothing to wait for; none where statements are not
+/// what the client asks for, or the server does not tell.
+fn running(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
+    let view = case.slow();
+    let waits = view.server_waits().ok().flatten().filter(|_| case.asks_statements())?;
+    let running_ms = waits.running * view.window.seconds() / completed * 1e3;
+    let text = format!(
+        "{:.1} of {:.1} active sessions on average waited for nothing but a CPU: at most {} a request",
+        waits.running,
+        waits.active,
+        ms(running_ms)
+    );
+    let counted = view.gauge("postgresql_sessions", &[], HOST).ok()?;
+    Some((running_ms, counted.evidence(format!("{:.1} sessions", waits.running), "most of them", text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::rows::Session;
+
+    use super::RULE;
+    use crate::signals::testing::Made;
+
+    /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
+    fn busy(running: i64) -> Made {
+        let row = |second: i64, id: i64| Session {
+            observed_at: second * 1_000_000_000,
+            source: "postgresql://db".into(),
+            session_id: id,
+            command: "active".into(),
+            state: (id >= running).then(|| "IO:DataFileRead".to_owned()),
+            true_state: "executing".into(),
+            ..Session::default()
+        };
+        let rows = (0..=12).flat_map(|second| (0..20).map(move |id| row(second, id)));
+        let cpu = |mode| [("cpu_mode", mode)];
+        Made::new(12)
+            .requests(50, 400)
+            .by_protocol("postgresql")
+            .session_rows(rows.collect())
+            .gauge("postgresql://db", "postgresql_sessions", &[("state", "active")], 20.0)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
+    }
+
+    #[test]
+    fn sessions_that_wait_for_something_else_do_not_wait_for_a_busy_cpu() {
+        assert_eq!(busy(0).explains(&RULE), Some(0.0));
+        assert_eq!(busy(18).explains(&RULE), None, "who burns the CPUs is not known");
+    }
 }

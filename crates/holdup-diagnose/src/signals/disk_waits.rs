@@ -217,9 +217,7 @@ impl DiskWaits {
 
     /// Milliseconds per request that sessions were at statements, where the client's requests are statements.
     fn statement_ms(&self, case: &Case<'_>) -> Option<f64> {
-        let load = case.recording.manifest.load.as_ref()?;
-        let is_sql = ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol));
-        let busy = if is_sql { case.slow().busy_sessions().ok()? } else { return None };
+        let busy = if case.asks_statements() { case.slow().busy_sessions().ok()? } else { return None };
         Some(self.ms(self.sessions.map_or(busy.mean(), |sessions| sessions.active)))
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare::compare;
-use holdup_diagnose::verdict::Answer;
+use holdup_diagnose::verdict::{Answer, Role};
 use holdup_load::scenario::Scenario;
 use holdup_recording::Recording;
 
@@ -189,6 +189,11 @@ fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     let next = d.next.as_ref().map(|next| next.cause.as_str());
     if let Some(expected) = expect.next.as_deref().filter(|expected| next != Some(expected)) {
         return Some(format!("expected {expected} to bind next, got {}", next.unwrap_or("nothing")));
+    }
+    let adds = |cause: &String| d.findings.iter().any(|f| f.cause == *cause && f.role == Role::Contributor);
+    let alone: Vec<&str> = expect.contributors.iter().filter(|c| !adds(c)).map(String::as_str).collect();
+    if !alone.is_empty() {
+        return Some(format!("not named as contributors: {}", alone.join(", ")));
     }
     let missing: Vec<&str> =
         expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();

@@ -67,6 +67,8 @@ pub struct Expect {
     pub culprit: Option<String>,
     /// The cause that must be named as the one that binds next, if any must.
     pub next: Option<String>,
+    /// Causes that must be named as contributors.
+    pub contributors: Vec<String>,
     /// Causes that must be among the cleared.
     pub cleared: Vec<String>,
     /// Waits that must be found again, if any must.
@@ -322,18 +324,19 @@ fn texts(nodes: &[Node]) -> Result<Vec<String>, YamlError> {
 }
 
 fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
-    let map = node.map(&["verdict", "culprit", "next", "cleared", "recovered"])?;
+    let map = node.map(&["verdict", "culprit", "next", "contributors", "cleared", "recovered"])?;
     let verdict = fields.one_of(map.need("verdict")?, &["found", "healthy", "undecided"])?;
     let culprit = map.get("culprit").map(|n| n.text().map(str::to_owned)).transpose()?;
     if (verdict == "found") != culprit.is_some() {
         return Err(node.error("a culprit goes with the verdict \"found\", and with no other"));
     }
-    let cleared = map.get("cleared").map_or(&[][..], Node::list);
+    let list = |key| texts(map.get(key).map_or(&[][..], Node::list));
     Ok(Expect {
         verdict,
         culprit,
         next: map.get("next").map(|n| n.text().map(str::to_owned)).transpose()?,
-        cleared: texts(cleared)?,
+        contributors: list("contributors")?,
+        cleared: list("cleared")?,
         recovered: map.get("recovered").map(recover).transpose()?,
     })
 }

@@ -93,7 +93,7 @@ variants:
   z:
     title: Z
     start: [one]
-    expect: { verdict: found, culprit: lock_contention, cleared: [cpu_saturated] }
+    expect: { verdict: found, culprit: lock_contention, contributors: [toast_rewrite], cleared: [cpu_saturated] }
   a: { title: A, start: [one], expect: { verdict: healthy, culprit: null, next: table_cache_small } }
 ",
     );
@@ -106,6 +106,7 @@ variants:
             verdict: "found".to_owned(),
             culprit: Some("lock_contention".to_owned()),
             next: None,
+            contributors: vec!["toast_rewrite".to_owned()],
             cleared: vec!["cpu_saturated".to_owned()],
             recovered: None,
         }

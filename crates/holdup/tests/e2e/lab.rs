@@ -187,6 +187,54 @@ fn expect_cleared(verdict: &Value, wanted: &[&str]) {
     }
 }
 
+/// Whether Debian's PostgreSQL is here, whose server is on nobody's path.
+fn has_postgresql() -> bool {
+    let installed = std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|folders| folders.flatten().next().is_some());
+    if !installed {
+        skip("the lab needs PostgreSQL: apt-get install postgresql");
+    }
+    installed
+}
+
+/// The incident nobody watched: root and contributors, when the burst ended, both fixes, and two decoys.
+#[test]
+#[holdup_witness::judged(VERDICTS)]
+fn a_throughput_ceiling_is_the_root_of_what_adds_to_it() {
+    if !can_mount() || !has_postgresql() {
+        return;
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let (out, switched) = (dir.path().join("lab"), dir.path().join("switched"));
+    let run = |variants: &[&str]| {
+        let mut command = holdup(["lab", "throughput-ceiling", "--json", "--quiet"]);
+        command.args(variants.iter().map(|variant| format!("--variant={variant}")));
+        command.arg("--output").arg(&out).arg("--labs").arg(root().join("labs")).env("HOLDUP_LAB_SWITCHED", &switched);
+        let done = finish(&mut command, 400);
+        assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
+        done.json()
+    };
+    let faulty = &run(&["faulty"])["faulty"];
+    let ceiling = finding(faulty, "throughput_ceiling");
+    // Found in a recording of two samples a second: within two of them.
+    let at: f64 = std::fs::read_to_string(&switched).unwrap().trim().parse().unwrap();
+    let manifest: Value =
+        serde_json::from_str(&std::fs::read_to_string(out.join("faulty/manifest.json")).unwrap()).unwrap();
+    let switch_s = at - manifest["started_at"].as_f64().unwrap() / 1e9;
+    let before =
+        ceiling["evidence"].as_array().unwrap().iter().find(|e| e["text"].as_str().unwrap().contains("before"));
+    let ended_s = before.expect("the burst")["window"]["to_s"].as_f64().unwrap();
+    assert!((ended_s - switch_s).abs() <= 1.0, "the burst ended at {switch_s:.2} s and was seen until {ended_s:.2} s");
+    let said = evidence(finding(faulty, "toast_rewrite"));
+    assert!(said.contains("6.0 an update"), "{said}");
+    assert!(!faulty["debt"].is_null(), "vacuum is behind");
+
+    let rest = run(&["fixed", "not_resent", "decoy", "decoy_index"]);
+    assert_eq!(rest["decoy"]["culprit"], "iops_ceiling");
+    let folders = ["fixed", "not_resent", "decoy", "decoy_index"].map(|variant| out.join(variant));
+    python::check("tables.py", &folders);
+}
+
 /// Five waits at five known places at once, and each is found again in its own row of the ledger: the lab holds them against `calm`.
 #[test]
 #[holdup_witness::judged(VERDICTS)]

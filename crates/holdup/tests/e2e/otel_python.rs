@@ -100,7 +100,7 @@ fn requests_spans_and_statements_of_postgresql_are_joined() {
     let Some(python) = python() else { return };
     let _beside = beside();
     let settings = [("log_min_duration_statement", "0"), ("log_line_prefix", "%m [%p] %q%u@%d ")];
-    let Some(server) = postgresql::Server::start(&settings) else { return };
+    let Some(server) = postgresql::Server::of(postgresql::Which::System, &settings) else { return };
     server.run(&std::fs::read_to_string(example().join("schema.sql")).unwrap());
     server.run(&format!("CREATE USER watcher PASSWORD '{CANARY}'; GRANT pg_monitor TO watcher;"));
     let place = format!("127.0.0.1:{}/postgres", server.port);
