@@ -7,6 +7,7 @@ mod answers;
 mod aws;
 mod cut;
 mod demo;
+mod digest;
 mod examples;
 mod freeze;
 mod full_disk;
