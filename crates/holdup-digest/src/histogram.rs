@@ -59,33 +59,38 @@ impl Histogram {
         }
     }
 
-    /// The value that `quantile` (0-1) of all are not above, by nearest rank; 0 of none.
-    pub fn quantile(&self, quantile: f64) -> u64 {
-        let counts = || {
-            let pages = self.pages.iter().enumerate();
-            pages.flat_map(|(index, page)| {
-                page.iter().flat_map(move |page| (0..STEPS).map(move |step| (index, step, page[step])))
-            })
-        };
-        let total = self.zeros + counts().map(|(_, _, count)| u64::from(count)).sum::<u64>();
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            clippy::cast_precision_loss,
-            reason = "a rank"
-        )]
-        let rank = ((total as f64 * quantile).ceil() as u64).clamp(1, total.max(1));
+    /// The values that these parts (0-1, in order) of all are not above, by nearest rank; 0 of none.
+    pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
+        let pages = || self.pages.iter().enumerate().filter_map(|(index, page)| Some((index, page.as_deref()?)));
+        let sums: Vec<u64> = pages().map(|(_, page)| page.iter().map(|count| u64::from(*count)).sum()).collect();
+        let total = self.zeros + sums.iter().sum::<u64>();
+        let mut found = [0; N];
         let mut passed = self.zeros;
-        if passed >= rank {
-            return 0;
-        }
-        for (page, step, count) in counts() {
-            passed += u64::from(count);
-            if passed >= rank {
-                return middle(page, step);
+        let mut left = pages().zip(sums).peekable();
+        for (quantile, value) in quantiles.iter().zip(&mut found) {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                clippy::cast_precision_loss,
+                reason = "a rank"
+            )]
+            let rank = ((total as f64 * quantile).ceil() as u64).clamp(1, total.max(1));
+            if rank <= self.zeros {
+                continue;
             }
+            while let Some((_, sum)) = left.peek().filter(|(_, sum)| passed + sum < rank) {
+                passed += sum;
+                left.next();
+            }
+            let Some(((page, counts), _)) = left.peek() else { continue };
+            let mut within = passed;
+            let step = counts.iter().position(|count| {
+                within += u64::from(*count);
+                within >= rank
+            });
+            *value = middle(*page, step.unwrap_or(0));
         }
-        0
+        found
     }
 }
 
@@ -113,7 +118,9 @@ mod tests {
             if value % 2 == 0 { &mut all } else { &mut half }.add(value);
         }
         all.merge(&half);
-        assert_eq!([0.0, 0.01, 0.5, 0.95, 0.99, 1.0].map(|q| all.quantile(q)), [1, 1, 50, 95, 99, 100]);
-        assert_eq!(Histogram::default().quantile(0.5), 0);
+        assert_eq!(all.quantiles([0.0, 0.01, 0.5, 0.95, 0.99, 1.0]), [1, 1, 50, 95, 99, 100]);
+        (0..100).for_each(|_| all.add(0));
+        assert_eq!(all.quantiles([0.5, 0.51, 1.0]), [0, 2, 100]);
+        assert_eq!(Histogram::default().quantiles([0.5]), [0]);
     }
 }

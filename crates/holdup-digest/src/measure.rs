@@ -72,9 +72,13 @@ impl Measure {
         above.max(0.0) / (count as f64 * count as f64)
     }
 
-    /// The value that `quantile` (0-1) of all are not above, to within 0.4 %, and never outside of what was seen.
-    pub fn quantile(&self, quantile: f64) -> u64 {
-        if self.count == 0 { 0 } else { self.sizes.quantile(quantile).clamp(self.min, self.max) }
+    /// The values that these parts (0-1, in order) of all are not above, to within 0.4 %, and never outside of what was seen.
+    pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
+        if self.count == 0 {
+            [0; N]
+        } else {
+            self.sizes.quantiles(quantiles).map(|value| value.clamp(self.min, self.max))
+        }
     }
 }
 
@@ -95,8 +99,8 @@ mod tests {
             assert_eq!((measure.count, measure.sum, measure.min, measure.max), (5, 1_000_084, 1, 1_000_000));
             assert!((measure.mean() - 200_016.8).abs() < 1e-6);
             assert!((measure.variance().sqrt() - 399_991.6).abs() < 0.1, "{}", measure.variance().sqrt());
-            assert_eq!((measure.quantile(0.5), measure.quantile(0.99)), (5, 1_000_000));
+            assert_eq!(measure.quantiles([0.5, 0.99]), [5, 1_000_000]);
         }
-        assert_eq!(Measure::default().quantile(0.5), 0);
+        assert_eq!(Measure::default().quantiles([0.5]), [0]);
     }
 }

@@ -80,15 +80,16 @@ pub struct Figures {
 
 impl Figures {
     fn of(measure: &Measure, unit: &'static str) -> Self {
+        let [p50, p95, p99] = measure.quantiles([0.5, 0.95, 0.99]);
         Self {
             unit,
             count: measure.count,
             sum: measure.sum,
             min: measure.min,
             avg: rounded(measure.mean()),
-            p50: measure.quantile(0.5),
-            p95: measure.quantile(0.95),
-            p99: measure.quantile(0.99),
+            p50,
+            p95,
+            p99,
             max: measure.max,
             stddev: rounded(measure.variance().sqrt()),
         }
@@ -346,7 +347,7 @@ impl Report {
         // Once more all together: what a statement was only parsed for has no calls.
         let mut all = Shape::default();
         for shape in &tally.shapes {
-            all.merge(Shape { who: Default::default(), slowest: None, ..shape.clone() }, &Some, &|_, number| number);
+            all.add_figures(shape);
         }
         let whole = total(&all);
         let mut ranked: Vec<(u128, &Shape)> = tally
@@ -424,7 +425,7 @@ fn weight(tally: &Tally, shape: &Shape, order: &Order) -> u128 {
         Order::TotalTime => total(shape),
         Order::Calls => u128::from(shape.calls),
         Order::AverageTime => time.map_or(0, |time| (time.mean() * 1e3) as u128),
-        Order::P95 => time.map_or(0, |time| u128::from(time.quantile(0.95))),
+        Order::P95 => time.map_or(0, |time| u128::from(time.quantiles([0.95])[0])),
         Order::MaxTime => time.map_or(0, |time| u128::from(time.max)),
         Order::Sum(name) => {
             let number = tally.attributes.all().iter().position(|attribute| attribute.name == *name);
@@ -436,6 +437,7 @@ fn weight(tally: &Tally, shape: &Shape, order: &Order) -> u128 {
 fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File]) -> Query {
     let empty = Measure::default();
     let time = shape.measure(QUERY_TIME).unwrap_or(&empty);
+    let [p50_us, p95_us, p99_us] = time.quantiles([0.5, 0.95, 0.99]);
     let sum = |attribute| shape.measure(attribute).map(|measure| measure.sum);
     let fields = tally.select.group_by.iter().filter_map(|field| {
         crate::select::Field::ALL
@@ -471,9 +473,9 @@ fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File])
         share_ratio: ratio(time.sum, whole).unwrap_or(0.0),
         min_us: if time.count == 0 { 0 } else { time.min },
         avg_us: rounded(time.mean()),
-        p50_us: time.quantile(0.5),
-        p95_us: time.quantile(0.95),
-        p99_us: time.quantile(0.99),
+        p50_us,
+        p95_us,
+        p99_us,
         max_us: time.max,
         stddev_us: rounded(time.variance().sqrt()),
         variance_to_mean: (variance_to_mean * 1e6).round() / 1e6,

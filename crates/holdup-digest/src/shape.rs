@@ -55,6 +55,14 @@ pub struct Shape {
     pub slowest: Option<Slowest>,
 }
 
+/// The first and last of two stretches.
+fn together(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
+    }
+}
+
 /// Hour of the day.
 fn hour(at_us: i64) -> usize {
     usize::try_from(at_us.div_euclid(3_600_000_000).rem_euclid(HOURS as i64)).unwrap_or(0)
@@ -105,6 +113,15 @@ impl Shape {
         }
     }
 
+    /// Takes in calls, times and measures of another group, of which the attributes have the same numbers.
+    pub fn add_figures(&mut self, other: &Self) {
+        self.calls += other.calls;
+        self.seen_us = together(self.seen_us, other.seen_us);
+        for (number, measure) in (0..).zip(&other.measures).filter(|(_, measure)| measure.count > 0) {
+            self.measure_mut(number).merge(measure);
+        }
+    }
+
     fn flag(&mut self, attribute: u16) -> &mut [u64; 2] {
         let index = match self.flags.iter().position(|(known, _)| *known == attribute) {
             Some(index) => index,
@@ -131,10 +148,7 @@ impl Shape {
         self.calls += other.calls;
         self.commands += other.commands;
         self.cut += other.cut;
-        self.seen_us = match (self.seen_us, other.seen_us) {
-            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-            (a, b) => a.or(b),
-        };
+        self.seen_us = together(self.seen_us, other.seen_us);
         for (number, measure) in other.measures.iter().enumerate() {
             let number = u16::try_from(number).ok().filter(|_| measure.count > 0);
             if let Some(number) = number.and_then(attribute) {
