@@ -9,9 +9,10 @@ import { chartElement, fromHash, toHash } from "./link.ts";
 import type { Report, Run, Slice } from "./model.ts";
 import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
-import { Chain, LoadAverage, Notes } from "./parts/kernel.tsx";
+import { LoadAverage, Notes } from "./parts/kernel.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
 import { ObjectivesTable } from "./parts/objectives.tsx";
+import { Chain, DebtPart, Slow } from "./parts/outline.tsx";
 import { SearchPart } from "./parts/search.tsx";
 import { ClearedList, ComparisonTable, CoverageTable, LoadTable, NotJudgedList } from "./parts/tables.tsx";
 
@@ -124,16 +125,21 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
   const others = report.runs.filter((r) => r !== run);
   const link = { run: run.name, charts, follow };
   const several = report.runs.length > 1;
+  const { plans } = run;
   return (
     <div id="run" {...(several ? { role: "tabpanel", "aria-labelledby": `tab:${run.name}` } : {})}>
       {v.search && <Section id="search" title="What the search found" note="response time over the offered rate"><SearchPart search={v.search} /></Section>}
+      {(v.complaint || v.episodes.length > 0) && (
+        <Section id="slow" title="When it was slow" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
+      )}
       {v.findings.length > 0 && (
         <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
-          <Chain findings={v.findings} />
-          {v.findings.map((f, i) => <FindingNote key={i} finding={f} {...link} />)}
+          <Chain links={v.chain} findings={v.findings} />
+          {v.findings.map((f, i) => <FindingNote key={i} finding={f} plans={plans} {...link} />)}
         </Section>
       )}
-      {v.next && <Section id="next" title="What will bind next" note="once nothing else is slow"><FindingNote finding={v.next} {...link} /></Section>}
+      {v.debt && <Section id="debt" title="Not settled yet" note="before a fix is verified"><DebtPart debt={v.debt} /></Section>}
+      {v.next && <Section id="next" title="What will bind next" note="once nothing else is slow"><FindingNote finding={v.next} plans={plans} {...link} /></Section>}
       {v.host_load && <Section id="host-load" title="The load average" note="what it was made of"><LoadAverage load={v.host_load} /></Section>}
       {report.comparison && (
         <Section id="comparison" title="Before and after" note="the same load on both"><ComparisonTable comparison={report.comparison} /></Section>
@@ -175,13 +181,16 @@ const known = (runs: Run[], name: string | undefined): string | undefined => run
 
 const calm = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Stretches of which the charts say that they are not the service's alone. */
-function shades(run: Run): Slice[] {
+/** Stretches that the charts shade: when it was slow, and what is not the service's alone. */
+export function shades(run: Run): Slice[] {
+  const { episode, episodes } = run.verdict;
+  const slow = episodes.map((e): Slice => ({ from_s: e.from_s, to_s: e.to_s, label: e.judged ? "episode_judged" : "episode" }));
+  const one: Slice[] = slow.length === 0 && episode ? [{ ...episode, label: "episode_judged" }] : [];
   const { validity, warm_up } = run.verdict.load;
   const wrong = validity.slices.filter((s) => s.label === "capped" || s.label === "generator_limited");
   const start = run.phases[0]?.from_s ?? 0;
   const warm: Slice[] = warm_up.seconds > 0 ? [{ from_s: start, to_s: start + warm_up.seconds, label: "warm_up" }] : [];
-  return [...warm, ...wrong];
+  return [...slow, ...one, ...warm, ...wrong];
 }
 
 /** From the run's start to its end, and further where a chart goes further. */

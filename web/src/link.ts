@@ -32,3 +32,6 @@ export function fromHash(hash: string): Place | null {
 
 /** The element id of a chart's figure. */
 export const chartElement = (chart: string): string => `chart:${chart}`;
+
+/** The element id of a finding's note. */
+export const findingElement = (cause: string): string => `finding:${cause}`;

@@ -16,12 +16,24 @@ export interface Run {
   verdict: Verdict;
   phases: Phase[];
   charts: Chart[];
+  /** that findings point at */
+  plans: Plan[];
 }
 
 export interface Verdict {
   verdict: "found" | "healthy" | "undecided";
   culprit: string | null;
   headline: string;
+  /** what the requests suffered */
+  complaint: string | null;
+  /** the degraded stretch in which causes are looked for */
+  episode: Window | null;
+  /** all of them, where there are several */
+  episodes: Episode[];
+  /** what a database still has to work off at the end */
+  debt: Debt | null;
+  /** how the causes hang together: contributors, the root, what follows */
+  chain: ChainLink[];
   findings: Finding[];
   cleared: Cleared[];
   not_judged: NotJudged[];
@@ -45,6 +57,8 @@ export interface Finding {
   role: "root" | "contributor" | "symptom" | "next";
   /** the cause that it is a consequence of */
   follows_from?: string | null;
+  /** of a contributor, the cause whose resource it asks more of */
+  adds_to?: string | null;
   /** 0-1 */
   confidence: number;
   explains_ms: number | null;
@@ -58,6 +72,65 @@ export interface Finding {
 export interface Window {
   from_s: number;
   to_s: number;
+}
+
+/** A degraded stretch beside what was calm. */
+export interface Episode extends Window {
+  requests: number;
+  response_ms: number;
+  /** 0 without a calm stretch */
+  calm_ms: number;
+  /** causes are looked for in this one */
+  judged: boolean;
+}
+
+/** Dead rows, vacuums under way, a checkpoint: a verification has to wait for them. */
+export interface Debt {
+  text: string;
+  tables: TableDebt[];
+  checkpoint: boolean;
+  /** until the vacuums under way have been through; none where that is not known */
+  seconds?: number | null;
+}
+
+export interface TableDebt {
+  table: string;
+  /** of a TOAST table the one whose values it holds */
+  toast_of?: string | null;
+  dead_rows: number;
+  /** dead rows at which vacuum begins */
+  fires_at_rows: number;
+  made_per_second: number;
+  under_way: boolean;
+}
+
+export interface ChainLink {
+  cause: string;
+  role: Finding["role"];
+  /** another cause, or `latency` */
+  leads_to: string;
+  /** what would be so if it were absent */
+  without: string;
+}
+
+/** How a server went about a statement. Figures and times are those of all plans of its shape. */
+export interface Plan extends Window {
+  kind: string;
+  digest: string;
+  digest_text: string;
+  shape: string;
+  seen: number;
+  /** of those that were executed */
+  median_ms: number | null;
+  nodes: PlanNode[];
+}
+
+export interface PlanNode {
+  depth: number;
+  name: string;
+  rows_estimated: number | null;
+  rows_actual: number | null;
+  loops: number | null;
 }
 
 export interface Evidence {
@@ -237,7 +310,7 @@ export interface Validity {
 export interface Slice {
   from_s: number;
   to_s: number;
-  label: "valid" | "capped" | "generator_limited" | "not_judged" | "warm_up";
+  label: "valid" | "capped" | "generator_limited" | "not_judged" | "warm_up" | "episode" | "episode_judged";
 }
 
 export interface LoadOperation {
@@ -315,6 +388,14 @@ function span(value: unknown): Loose | null {
   return typeof window.from_s === "number" && typeof window.to_s === "number" ? window : null;
 }
 
+const bounded = (item: Loose): boolean => span(item) !== null;
+
+function debt(value: unknown): Loose | null {
+  return isObject(value) ? { ...value, tables: list(value.tables) } : null;
+}
+
+const plan = (item: Loose): Loose => ({ ...item, nodes: list<Loose>(item.nodes, (n) => ({ ...n, depth: number(n.depth, 0) })) });
+
 const evidence = (item: Loose): Loose => ({ ...item, labels: object(item.labels), window: span(item.window) });
 
 const objective = (item: Loose): Loose => ({
@@ -355,7 +436,6 @@ function series(item: Loose): Loose {
 
 function validity(value: unknown): Loose {
   const v = object(value);
-  const bounded = (s: Loose) => typeof s.from_s === "number" && typeof s.to_s === "number";
   return { ...v, reasons: list(v.reasons), fixes: list(v.fixes), slices: list<Loose>(v.slices).filter(bounded) };
 }
 
@@ -372,6 +452,10 @@ function verdict(value: unknown): Loose {
   const load = object(v.load);
   return {
     ...v,
+    episode: span(v.episode),
+    episodes: list<Loose>(v.episodes).filter(bounded),
+    debt: debt(v.debt),
+    chain: list(v.chain),
     findings: list(v.findings, evidenced),
     cleared: list(v.cleared, evidenced),
     not_judged: list(v.not_judged),
@@ -393,6 +477,7 @@ function run(item: Loose): Loose {
     verdict: verdict(item.verdict),
     phases: list(item.phases),
     charts: list(item.charts, (chart) => ({ ...chart, series: list(chart.series, series) })),
+    plans: list(item.plans, plan),
   };
 }
 

@@ -25,7 +25,10 @@ export function readTheme(): Theme {
     band: get("--band"),
     mark: get("--mark"),
     markEdge: get("--mark-edge"),
-    shades: { warm_up: get("--shade-warm-up"), capped: get("--shade-capped"), generator_limited: get("--shade-limited") },
+    shades: {
+      episode: get("--shade-episode"), episode_judged: get("--shade-judged"),
+      warm_up: get("--shade-warm-up"), capped: get("--shade-capped"), generator_limited: get("--shade-limited"),
+    },
   };
 }
 

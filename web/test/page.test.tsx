@@ -8,8 +8,8 @@ import { test } from "node:test";
 import { parseHTML } from "linkedom";
 import { render } from "preact";
 import { act } from "preact/test-utils";
-import { App } from "../src/app.tsx";
-import { readReport, type Report } from "../src/model.ts";
+import { App, shades } from "../src/app.tsx";
+import { readReport, type ChainLink, type Finding, type Plan, type Report } from "../src/model.ts";
 
 const sample = readFileSync(join(process.cwd(), "test", "sample.json"), "utf8");
 const HOSTILE = `</script><img src=x onerror="document.title='owned'"><!--`;
@@ -42,7 +42,12 @@ test("what stands around a finding: chain, next, load average, notes; hostile te
   const report = readReport(sample);
   const { verdict } = report.runs[0]!;
   const root_cause = verdict.findings[0]!;
+  const symptom = verdict.findings[1]!.cause;
   verdict.findings[1]!.follows_from = root_cause.cause;
+  verdict.chain = [
+    { cause: root_cause.cause, role: "root", leads_to: symptom, without: HOSTILE },
+    { cause: symptom, role: "symptom", leads_to: "latency", without: HOSTILE },
+  ];
   root_cause.fixes[0]!.keep = HOSTILE;
   verdict.next = { ...root_cause, cause: "table_cache_small", title: HOSTILE, role: "next" };
   verdict.host_load = {
@@ -54,13 +59,154 @@ test("what stands around a finding: chain, next, load average, notes; hostile te
     finding: "readahead_too_large", fix: { text: HOSTILE, command: HOSTILE }, reference: HOSTILE,
   }];
   const root = show(report);
-  assert.equal(root.querySelector(".chain")?.textContent, `${root_cause.cause} → ${verdict.findings[1]!.cause}`);
+  assert.equal(root.querySelector(".chain-line")?.textContent, `${root_cause.cause} → ${symptom}`);
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
   for (const title of ["What will bind next", "The load average", "Against the vendors’ advice"]) assert.ok(titles.includes(title), `${title} is not in ${titles.join()}`);
   assert.match(root.querySelector(".host-load")?.textContent ?? "", /129.*547/);
   assert.match(root.querySelector(".notes")?.textContent ?? "", /matters here: readahead_too_large/);
   assert.equal(root.querySelectorAll("img").length, 0);
   assert.ok((root.textContent ?? "").split(HOSTILE).length > 8);
+});
+
+/** The sample as a disk at its limit: a contributor of a contributor, the root, what follows, two episodes, and dead rows left. */
+function outlined(): Report {
+  const report = readReport(sample);
+  const { verdict } = report.runs[0]!;
+  const [pool, workers] = verdict.findings as [Finding, Finding];
+  const finding = (cause: string, role: Finding["role"], of: Partial<Finding>): Finding => ({ ...workers, cause, role, title: `About ${cause}`, ...of });
+  verdict.culprit = "throughput_ceiling";
+  verdict.complaint = "p99 was 1,199 ms, the objective is p99 < 1s";
+  verdict.episode = { from_s: 9, to_s: 15 };
+  verdict.episodes = [
+    { from_s: 2, to_s: 5, requests: 300, response_ms: 41.2, calm_ms: 4.1, judged: false },
+    { from_s: 9, to_s: 15, requests: 700, response_ms: 812, calm_ms: 4.1, judged: true },
+  ];
+  verdict.debt = {
+    text: "vacuum is at work on public.article with 90,000 dead rows", checkpoint: false, seconds: 143,
+    tables: [
+      { table: "pg_toast.pg_toast_16415", toast_of: "public.article", dead_rows: 90_000, fires_at_rows: 3_646, made_per_second: 441.6, under_way: true },
+      { table: "public.tag", dead_rows: 12_000, fires_at_rows: 11_000, made_per_second: 3, under_way: false },
+    ],
+  };
+  verdict.findings = [
+    { ...pool, cause: "throughput_ceiling", role: "root" },
+    finding("autovacuum_pressure", "contributor", { adds_to: "throughput_ceiling" }),
+    finding("toast_rewrite", "contributor", { adds_to: "autovacuum_pressure" }),
+    finding("disk_saturated", "symptom", { follows_from: "throughput_ceiling" }),
+    finding("commit_log_bound", "contributor", {}),
+  ];
+  const link = (cause: string, role: Finding["role"], leads_to: string, without: string): ChainLink => ({ cause, role, leads_to, without });
+  verdict.chain = [
+    link("toast_rewrite", "contributor", "autovacuum_pressure", "4.9 MB/s of 6.9 MB/s would be asked for"),
+    link("autovacuum_pressure", "contributor", "throughput_ceiling", "6.0 MB/s of 6.9 MB/s would be asked for"),
+    link("throughput_ceiling", "root", "disk_saturated", "0.00 ms of the 691 ms would be left"),
+    link("disk_saturated", "symptom", "latency", "it would come back: it follows from throughput_ceiling"),
+  ];
+  return report;
+}
+
+test("the chain is told from what adds to the root to what follows, each with what would be so without it", () => {
+  const root = show(outlined());
+  assert.equal(root.querySelector(".chain-line")?.textContent, "toast_rewrite → autovacuum_pressure → throughput_ceiling → disk_saturated");
+  assert.equal(root.querySelector(".chain-line .is-root")?.textContent, "throughput_ceiling");
+  const links = [...root.querySelectorAll(".links li")].map((li) => [...li.querySelectorAll("p")].map((p) => p.textContent?.trim()));
+  assert.deepEqual(links, [
+    ["Contributor toast_rewrite adds to autovacuum_pressure", "Without it: 4.9 MB/s of 6.9 MB/s would be asked for"],
+    ["Contributor autovacuum_pressure adds to throughput_ceiling", "Without it: 6.0 MB/s of 6.9 MB/s would be asked for"],
+    ["Root cause throughput_ceiling", "Without it: 0.00 ms of the 691 ms would be left"],
+    ["Symptom disk_saturated follows from throughput_ceiling", "Without it: it would come back: it follows from throughput_ceiling"],
+  ]);
+  for (const a of root.querySelectorAll(".links a")) {
+    const id = decodeURIComponent(a.getAttribute("href")?.slice(1) ?? "");
+    assert.ok(root.querySelector(`[id="${id}"]`), `${id} leads nowhere`);
+  }
+  const named = [...root.querySelectorAll(".finding.contributor header")].map((h) => h.textContent);
+  assert.deepEqual(named, [
+    "ContributorAbout autovacuum_pressureautovacuum_pressureadds to throughput_ceiling",
+    "ContributorAbout toast_rewritetoast_rewriteadds to autovacuum_pressure",
+    "ContributorAbout commit_log_boundcommit_log_bound",
+  ]);
+  const circle = outlined();
+  circle.runs[0]!.verdict.findings[0]!.follows_from = "disk_saturated";
+  circle.runs[0]!.verdict.findings[1]!.adds_to = "toast_rewrite";
+  assert.ok(show(circle).querySelector(".chain-line"), "what goes in a circle ends");
+});
+
+test("every episode is listed, linked to its place, and shaded; a single one needs no list", () => {
+  const report = outlined();
+  const root = show(report);
+  const rows = [...root.querySelectorAll(".episodes tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+  assert.deepEqual(rows, [["2 to 5 s", "300", "41.2 ms", "4.1 ms", ""], ["9 to 15 s", "700", "812 ms", "4.1 ms", "here"]]);
+  assert.deepEqual([...root.querySelectorAll(".episodes a")].map((a) => a.getAttribute("href")), ["#faulty/response/2~5", "#faulty/response/9~15"]);
+  assert.match(root.querySelector(".shades")?.textContent ?? "", /slow: where causes are looked for.*slow: another episode.*capped/);
+  const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
+  assert.deepEqual(titles.slice(0, 3), ["When it was slow", "What it is", "Not settled yet"]);
+
+  report.runs[0]!.verdict.episodes = [];
+  report.runs[0]!.charts = [];
+  const one = show(report);
+  assert.equal(one.querySelectorAll(".episodes").length, 0);
+  const when = [...one.querySelectorAll("section")].find((s) => s.querySelector("h2")?.textContent === "When it was slow");
+  assert.match(when?.textContent ?? "", /9 to 15 s: p99 was 1,199 ms, the objective is p99 < 1s\.$/);
+  assert.equal(when?.querySelectorAll("a").length, 0, "without its chart it is no link");
+});
+
+test("the stretches that are shaded: every episode, or the one there is", () => {
+  const { runs } = outlined();
+  const slow = () => shades(runs[0]!).filter((s) => s.label.startsWith("episode"));
+  assert.deepEqual(slow(), [{ from_s: 2, to_s: 5, label: "episode" }, { from_s: 9, to_s: 15, label: "episode_judged" }]);
+  runs[0]!.verdict.episodes = [];
+  assert.deepEqual(slow(), [{ from_s: 9, to_s: 15, label: "episode_judged" }]);
+  runs[0]!.verdict.episode = null;
+  assert.deepEqual(slow(), []);
+});
+
+test("what is not settled yet is said, table by table", () => {
+  const root = show(outlined());
+  const rows = [...root.querySelectorAll(".debt tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
+  assert.deepEqual(rows, [
+    ["pg_toast.pg_toast_16415 TOAST of public.article", "90\u2009000", "3\u2009646", "442", "under way"],
+    ["public.tag", "12\u2009000", "11\u2009000", "3", "due"],
+  ]);
+  assert.match(root.textContent ?? "", /Vacuum is at work on public\.article with 90,000 dead rows\./);
+});
+
+const PLANS: Plan[] = [
+  { kind: "auto_explain", digest: "d1", digest_text: "SELECT ?", shape: "was", seen: 5, from_s: 0.4, to_s: 9.8, median_ms: 0.16, nodes: [
+    { depth: 0, name: "Aggregate", rows_estimated: 1, rows_actual: 1, loops: 1 },
+    { depth: 1, name: "Index Only Scan remark by remark_article", rows_estimated: 8, rows_actual: null, loops: 100 } ] },
+  { kind: "auto_explain", digest: "d1", digest_text: "SELECT ?", shape: "is", seen: 1, from_s: 10.4, to_s: 10.4, median_ms: null, nodes: [
+    { depth: 0, name: "Seq Scan remark", rows_estimated: 8, rows_actual: null, loops: null } ] },
+  { kind: "auto_explain", digest: "d2", digest_text: "SELECT ?", shape: "other", seen: 1, from_s: 1, to_s: 1, median_ms: null, nodes: [] },
+];
+
+test("a plan that changed is shown as it was and as it is, and only where evidence points at it", () => {
+  const report = outlined();
+  report.runs[0]!.plans = PLANS;
+  const [first, second] = report.runs[0]!.verdict.findings[0]!.evidence;
+  Object.assign(first!, { table: "plans", labels: { kind: "auto_explain", digest: "d1", shape: "is" } });
+  Object.assign(second!, { table: "plans", labels: { kind: "auto_explain", digest: "d1", shape: "was" } });
+  const root = show(report);
+  assert.equal(root.querySelectorAll(".plans").length, 1);
+  const plans = [...root.querySelectorAll(".finding.root .plan")];
+  assert.deepEqual(plans.map((p) => p.querySelector("p")?.textContent), [
+    "shape was seen 5 times from 0.4 to 9.8 s, median 0.16 ms",
+    "shape is seen once at 10.4 s",
+  ]);
+  assert.deepEqual([...plans[0]!.querySelectorAll("li")].map((li) => li.textContent?.trim()), [
+    "Aggregate 1 row expected, 1 came",
+    "Index Only Scan remark by remark_article 8 rows expected, 100 runs",
+  ]);
+  assert.deepEqual([...plans[0]!.querySelectorAll("li")].map((li) => li.getAttribute("style")?.includes("0.9rem")), [false, true]);
+});
+
+test("an outline that is not what it should be still gives a page", () => {
+  const report = JSON.parse(sample);
+  Object.assign(report.runs[0], { plans: [5, { nodes: 5 }] });
+  Object.assign(report.runs[0].verdict, { complaint: "slow", episode: { from_s: "a" }, episodes: [5, { from_s: 1 }, { from_s: 1, to_s: 2 }], debt: { tables: [{}] }, chain: [{}, 5] });
+  const root = show(readReport(JSON.stringify(report)));
+  assert.doesNotMatch(root.textContent ?? "", /NaN|\[object/);
+  assert.equal(root.querySelectorAll(".episodes tbody tr").length, 1);
 });
 
 test("each run is a tab, and evidence for a chart that is not there is no link", () => {
@@ -175,8 +321,14 @@ test("hostile text stays text, wherever it stands", () => {
     if (value && typeof value === "object") return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, poison(v, k)]));
     return value;
   };
-  const report = poison(searched(SEARCH)) as Report;
+  const whole = searched(SEARCH);
+  const { complaint, episode, episodes, debt, chain, findings } = outlined().runs[0]!.verdict;
+  Object.assign(whole.runs[0]!.verdict, { complaint, episode, episodes, debt, chain, findings });
+  whole.runs[0]!.plans = PLANS;
+  const report = poison(whole) as Report;
   report.runs.forEach((run, i) => { run.name += i; });
+  const pointing = report.runs[0]!.verdict.findings[0]!.evidence[1]!;
+  Object.assign(pointing, { table: "plans", labels: { kind: HOSTILE, digest: HOSTILE, shape: HOSTILE } });
   report.runs[0]!.verdict.findings[0]!.evidence[0]!.labels = { [HOSTILE]: HOSTILE };
   const root = show(report);
   assert.equal(root.querySelectorAll("img, script, iframe, object, embed, form").length, 0);
@@ -186,6 +338,8 @@ test("hostile text stays text, wherever it stands", () => {
     if (href !== null) assert.match(href, /^#/);
   }
   assert.equal(root.querySelector(".headline")?.textContent, HOSTILE);
+  for (const part of [".links", ".episodes", ".debt", ".plans"]) assert.ok(root.querySelector(part), `${part} is not shown`);
+  for (const part of [".links li p", ".debt th[scope]", ".plan li code"]) assert.ok(root.querySelector(part)?.textContent?.includes(HOSTILE), `${part} is not text`);
   const again = parseHTML(`<html><body>${root.outerHTML}</body></html>`).document;
   assert.equal(again.querySelectorAll("img, script").length, 0);
 });

@@ -32,6 +32,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("requests", "ready_at", "generator"),
     ("requests", "done_at", "response"),
     ("statements", "", "statements"),
+    ("plans", "", "plans"),
     ("sessions", "", "sessions"),
     ("samples", "holdup_load_requests_offered", "rate"),
     ("samples", "holdup_load_busy_", "generator_time"),
@@ -46,7 +47,9 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("samples", "mysql_", "sessions"),
     ("samples", "system_cpu_", "cpu"),
     ("samples", "process_run_queue_", "cpu"),
+    ("samples", "system_disk_io_bytes_", "disk_bytes"),
     ("samples", "system_disk_", "disk"),
+    ("samples", "postgresql_stat_tables_n_dead_tup", "dead_rows"),
     ("samples", "process_threads", "disk"),
     ("samples", "system_load_", "load_average"),
 ];
@@ -141,6 +144,14 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             log: true,
             series: plot.statements(),
         },
+        Chart {
+            id: "plans",
+            title: "Executions whose plan was recorded, by statement and shape",
+            unit: "ms",
+            log: true,
+            series: plot.plans(),
+        },
+        Chart { id: "dead_rows", title: "Dead rows, by table", unit: "rows", log: false, series: plot.dead_rows() },
         Chart { id: "cpu", title: "CPU time by mode, all CPUs", unit: "ratio", log: false, series: plot.cpu() },
         Chart {
             id: "disk",
@@ -148,6 +159,13 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "ratio",
             log: false,
             series: plot.rate_by_label("system_disk_io_time_seconds_total", "device"),
+        },
+        Chart {
+            id: "disk_bytes",
+            title: "Disk: reads and writes together",
+            unit: "bytes/s",
+            log: false,
+            series: plot.rate_by_label("system_disk_io_bytes_total", "device"),
         },
         Chart {
             id: "load_average",
@@ -378,5 +396,50 @@ impl Plot<'_> {
             self.series(&digest.text.chars().take(60).collect::<String>(), points.collect())
         });
         series.collect()
+    }
+
+    /// How long executions took whose plans were recorded, of statements that have plans of more than one shape.
+    fn plans(&self) -> Vec<Series> {
+        const MOST_SHAPES: usize = 8;
+        let mut shapes: BTreeMap<&str, BTreeMap<&str, Points>> = BTreeMap::new();
+        for plan in &self.recording.tables.plans.rows {
+            if let Some(ns) = plan.duration_ns {
+                let by_shape = shapes.entry(&plan.digest).or_default();
+                by_shape.entry(&plan.shape).or_default().push((plan.observed_at, Some(ns as f64 / 1e6)));
+            }
+        }
+        let several = shapes.into_iter().filter(|(_, by_shape)| by_shape.len() > 1);
+        let all = several
+            .flat_map(|(digest, by_shape)| by_shape.into_iter().map(move |(shape, points)| (digest, shape, points)));
+        let series = all.take(MOST_SHAPES).map(|(digest, shape, mut points)| {
+            points.sort_by_key(|(at, _)| *at);
+            let start = |text: &str| text.chars().take(8).collect::<String>();
+            let named = format!("{}, shape {}", start(digest), start(shape));
+            Series { style: "points", ..self.series(&named, points) }
+        });
+        series.collect()
+    }
+
+    /// Dead rows of the tables that had most of them, by the server's own count.
+    fn dead_rows(&self) -> Vec<Series> {
+        const MOST_TABLES: usize = 6;
+        /// Fewer are vacuumed in a moment.
+        const FEWEST_ROWS: f64 = 100.0;
+        let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, rows)| most.max(*rows));
+        let mut tables: Vec<_> = self.samples("postgresql_stat_tables_n_dead_tup", &[]).into_iter().collect();
+        tables.retain(|(_, points)| most(points) >= FEWEST_ROWS);
+        tables.sort_by(|a, b| most(&b.1).total_cmp(&most(&a.1)));
+        let named = |labels: &str| {
+            let labels = holdup_recording::Labels::from(labels);
+            let table = labels.get("table").unwrap_or_default().to_owned();
+            labels.get("toast_of").map_or(table, |of| format!("TOAST of {of}"))
+        };
+        tables
+            .into_iter()
+            .take(MOST_TABLES)
+            .map(|((_, labels), points)| {
+                self.series(&named(&labels), points.into_iter().map(|(at, rows)| (at, Some(rows))).collect())
+            })
+            .collect()
     }
 }

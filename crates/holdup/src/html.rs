@@ -1,11 +1,13 @@
 //! The report: one HTML file with everything in it. Its components are built from `web/` (see `web/README.md`);
 //! whatever came from outside goes in as JSON and comes out as text nodes.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
 use holdup_diagnose::compare::Comparison;
 use holdup_diagnose::{Diagnosis, verdict::Span};
+use holdup_recording::plan::Node;
 use holdup_recording::{Recording, clock};
 use serde::Serialize;
 
@@ -32,6 +34,33 @@ struct Run<'a> {
     verdict: Diagnosis,
     phases: Vec<Phase<'a>>,
     charts: Vec<Chart>,
+    plans: Vec<Plan<'a>>,
+}
+
+/// A plan that a finding points at: how a server went about a statement, and when.
+#[derive(Serialize)]
+struct Plan<'a> {
+    kind: &'a str,
+    digest: &'a str,
+    digest_text: &'a str,
+    shape: &'a str,
+    /// Plans of that shape in the recording, from the first to the last of them.
+    seen: usize,
+    #[serde(flatten)]
+    span: Span,
+    /// Median of those that were executed.
+    median_ms: Option<f64>,
+    nodes: Vec<Step>,
+}
+
+/// A node of a plan, with what the planner expected of it and what came.
+#[derive(Serialize)]
+struct Step {
+    depth: usize,
+    name: String,
+    rows_estimated: Option<f64>,
+    rows_actual: Option<f64>,
+    loops: Option<f64>,
 }
 
 #[derive(Serialize)]
@@ -58,6 +87,7 @@ impl<'a> Report<'a> {
                 let charts = charts(recording);
                 let mut verdict = verdict.clone();
                 link(&mut verdict, &charts);
+                let plans = plans(recording, &verdict);
                 Run {
                     name,
                     started_at: clock::rfc3339(manifest.started_at),
@@ -74,6 +104,7 @@ impl<'a> Report<'a> {
                         })
                         .collect(),
                     charts,
+                    plans,
                 }
             })
             .collect();
@@ -107,6 +138,49 @@ impl<'a> Report<'a> {
              or run: holdup diagnose</noscript><div id=\"app\"></div>\
              <script type=\"application/json\" id=\"holdup-report\">{json}</script>\n<script>{SCRIPT}</script></body></html>\n"
         )
+    }
+}
+
+/// The plans that findings of `verdict` point at, each shape once, those that were seen first in front.
+fn plans<'a>(recording: &'a Recording, verdict: &Diagnosis) -> Vec<Plan<'a>> {
+    let evidence = verdict.findings.iter().chain(&verdict.next).flat_map(|f| &f.evidence);
+    let wanted: BTreeSet<(&str, &str, &str)> = evidence
+        .filter(|e| e.table == "plans")
+        .filter_map(|e| Some((e.labels.get("kind")?, e.labels.get("digest")?, e.labels.get("shape")?)))
+        .collect();
+    let seconds = |at: i64| ((at - recording.manifest.started_at) as f64 / 1e6).round() / 1e3;
+    let one = |(kind, digest, shape): (&str, &str, &str)| {
+        let is_of = |p: &&holdup_recording::rows::Plan| p.kind == kind && p.digest == digest && p.shape == shape;
+        let rows: Vec<_> = recording.tables.plans.rows.iter().filter(is_of).collect();
+        let tree = rows.iter().find_map(|row| Node::of_json(&row.plan))?;
+        let mut times_ns: Vec<i64> = rows.iter().filter_map(|row| row.duration_ns).collect();
+        times_ns.sort_unstable();
+        let mut nodes = Vec::new();
+        steps(&tree, 0, &mut nodes);
+        let first = rows.first()?;
+        let ends = |pick: fn(i64, i64) -> i64| rows.iter().map(|row| row.observed_at).reduce(pick).map_or(0.0, seconds);
+        Some(Plan {
+            kind: &first.kind,
+            digest: &first.digest,
+            digest_text: &first.digest_text,
+            shape: &first.shape,
+            seen: rows.len(),
+            span: Span { from_s: ends(i64::min), to_s: ends(i64::max) },
+            median_ms: times_ns.get(times_ns.len() / 2).map(|ns| *ns as f64 / 1e6),
+            nodes,
+        })
+    };
+    let mut plans: Vec<Plan<'_>> = wanted.into_iter().filter_map(one).collect();
+    plans.sort_by(|a, b| a.span.from_s.total_cmp(&b.span.from_s));
+    plans
+}
+
+/// `node` and all beneath it, from the top. A plan that was read from a file may be as deep as its JSON was let through.
+fn steps(node: &Node, depth: usize, into: &mut Vec<Step>) {
+    let (rows_estimated, rows_actual, loops) = (node.rows_estimated, node.rows_actual, node.loops);
+    into.push(Step { depth, name: node.name(), rows_estimated, rows_actual, loops });
+    for child in &node.children {
+        steps(child, depth + 1, into);
     }
 }
 

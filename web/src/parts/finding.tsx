@@ -3,27 +3,31 @@
 
 import { useState } from "preact/hooks";
 import { ms, percent, words } from "../format.ts";
-import type { Finding, Fix } from "../model.ts";
+import { findingElement } from "../link.ts";
+import type { Finding, Fix, Plan } from "../model.ts";
 import { EvidenceList, type EvidenceProps } from "./evidence.tsx";
+import { Plans } from "./plans.tsx";
 
-const ROLES: Record<string, string> = { root: "Root cause", contributor: "Contributes", symptom: "Symptom", next: "Next bottleneck" };
+export const ROLES: Record<string, string> = { root: "Root cause", contributor: "Contributor", symptom: "Symptom", next: "Next bottleneck" };
 
-type Props = Omit<EvidenceProps, "evidence"> & { finding: Finding };
+type Props = Omit<EvidenceProps, "evidence"> & { finding: Finding; plans: Plan[] };
 
-export function FindingNote({ finding: f, ...rest }: Props) {
+export function FindingNote({ finding: f, plans, ...rest }: Props) {
   return (
-    <article class={f.role === "root" ? "finding root" : "finding"}>
+    <article class={ROLES[f.role] ? `finding ${f.role}` : "finding"} id={findingElement(f.cause)}>
       <header>
         <span class="role">{ROLES[f.role] ?? String(f.role)}</span>
         <h3>{f.title || words(f.cause)}</h3>
         <code class="slug">{f.cause}</code>
         {f.follows_from && <span class="soft small">follows from <code>{f.follows_from}</code></span>}
+        {f.adds_to && <span class="soft small">adds to <code>{f.adds_to}</code></span>}
       </header>
       <p class="weight">
         <span><b class="n">{percent(f.confidence)}</b> sure</span>
         <Explained finding={f} />
       </p>
       <EvidenceList evidence={f.evidence} {...rest} />
+      <Plans finding={f} plans={plans} />
       {f.fixes.length > 0 && (
         <div class="fixes">
           <h4>{f.fixes.length > 1 ? "What to do" : "The fix"}</h4>

@@ -1,31 +1,9 @@
-// What stands around the findings: the chain of causes, the load average explained, and what is set against the vendors'
-// advice. A note is no finding: it says itself whether anything that was measured shows that it matters.
+// What stands around the findings: the load average explained, and what is set against the vendors' advice. A note is no
+// finding: it says itself whether anything that was measured shows that it matters.
 
 import { num, percent } from "../format.ts";
-import type { Finding, HostLoad, HostLoadPart, Note } from "../model.ts";
+import type { HostLoad, HostLoadPart, Note } from "../model.ts";
 import { FixItem } from "./finding.tsx";
-
-/** Causes from the root down, as far as the longest chain goes; nothing if none follows from another. */
-export function Chain({ findings }: { findings: Finding[] }) {
-  const longest = findings.map((f) => upwards(f, findings)).reduce((a, b) => (b.length > a.length ? b : a), []);
-  if (longest.length < 2) return null;
-  return (
-    <p class="chain" aria-label="Chain of causes">
-      {longest.map((cause, i) => <span key={i}>{i > 0 && <span class="soft" aria-hidden="true"> → </span>}<code>{cause}</code></span>)}
-    </p>
-  );
-}
-
-function upwards(finding: Finding, all: Finding[]): string[] {
-  const chain = [finding.cause];
-  let above = finding.follows_from;
-  while (typeof above === "string" && !chain.includes(above)) {
-    chain.unshift(above);
-    const cause: string = above;
-    above = all.find((f) => f.cause === cause)?.follows_from;
-  }
-  return chain;
-}
 
 const STATES: Record<string, string> = { R: "running or runnable", D: "uninterruptible sleep" };
 
