@@ -268,6 +268,11 @@ struct Piece {
 /// What of `sql` may be explained, if anything.
 pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     let (pieces, parameters) = pieces(sql, dialect)?;
+    // Also to plan a statement locks its tables in the way it asks for: nothing stronger than reading needs is asked for.
+    if let Some(lock) = lock(&pieces) {
+        let (before, behind) = (sql.get(..lock.start)?, sql.get(lock.end..)?);
+        return of(&format!("{before} {behind}"), dialect).map(|allowed| Allowed { reads_only: false, ..allowed });
+    }
     let is_harmless =
         pieces.iter().enumerate().all(|(at, piece)| piece.kind != TokenKind::Open || may_open(&pieces, at));
     if !is_harmless {
@@ -278,11 +283,8 @@ pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     let is_cursor = |pair: &[Piece]| pair[0].word == "current" && pair[1].word == "of";
     let first = pieces.first()?.word.as_str();
     let changes = |from: usize| {
-        // `FOR UPDATE`, `FOR NO KEY UPDATE` are locks; they are cut off.
         pieces.iter().enumerate().skip(from).any(|(at, piece)| {
-            let before = at.checked_sub(1).and_then(|at| pieces.get(at)).map_or("", |piece| piece.word.as_str());
             matches!(piece.word.as_str(), "update" | "delete" | "replace")
-                && !matches!(before, "for" | "key")
                 && pieces.get(at + 1).is_none_or(|next| next.kind != TokenKind::Open)
         })
     };
@@ -290,10 +292,7 @@ pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
         return None;
     }
     let (sql, reads_only) = match first {
-        "select" | "with" if !changes(0) => {
-            let end = lock(&pieces).unwrap_or(sql.len());
-            (sql.get(..end)?.to_owned(), end == sql.len())
-        }
+        "select" | "with" if !changes(0) => (sql.to_owned(), true),
         "update" if !changes(1) => (of_update(sql, &pieces)?, false),
         "delete" if !changes(1) => (of_delete(sql, &pieces)?, false),
         _ => return None,
@@ -308,6 +307,8 @@ fn pieces(sql: &str, dialect: Dialect) -> Option<(Vec<Piece>, usize)> {
     for token in Lexer::new(sql.as_bytes(), dialect) {
         let text = String::from_utf8_lossy(token.text);
         match token.kind {
+            // PostgreSQL's comments end there, ours don't: what follows would be a statement of whoever wrote it, and run as ours.
+            TokenKind::Comment if text.contains('\r') => return None,
             TokenKind::Comment => continue,
             TokenKind::Semicolon => {
                 is_over = true;
@@ -348,17 +349,31 @@ fn find(pieces: &[Piece], from: usize, words: &[&str]) -> Option<usize> {
     (from..pieces.len()).find(|at| pieces[*at].depth == 0 && words.contains(&pieces[*at].word.as_str()))
 }
 
-/// Where a statement begins to lock the rows that it reads.
-fn lock(pieces: &[Piece]) -> Option<usize> {
-    let locks = |at: usize| {
-        let next = pieces.get(at + 1).map_or("", |piece| piece.word.as_str());
-        match pieces[at].word.as_str() {
-            "for" => matches!(next, "update" | "share" | "no" | "key"),
-            "lock" => next == "in",
-            _ => false,
-        }
+/// Where a statement asks to lock the rows that it reads: `FOR UPDATE OF t SKIP LOCKED`, `LOCK IN SHARE MODE`. The first such place.
+fn lock(pieces: &[Piece]) -> Option<std::ops::Range<usize>> {
+    let word = |at: usize| pieces.get(at).map_or("", |piece| piece.word.as_str());
+    let begins = |at: &usize| match word(*at) {
+        "for" => matches!(word(at + 1), "update" | "share" | "no" | "key"),
+        "lock" => word(at + 1) == "in",
+        _ => false,
     };
-    (0..pieces.len()).find(|at| pieces[*at].depth == 0 && locks(*at)).map(|at| pieces[at].from)
+    let first = (0..pieces.len()).find(begins)?;
+    let mut last = first + 1;
+    let mut names = false;
+    while let Some(next) = pieces.get(last + 1) {
+        match next.word.as_str() {
+            "of" => names = true,
+            "update" | "share" | "no" | "key" | "mode" | "nowait" | "skip" | "locked" => {}
+            // Of tables that are named, each but the first stands behind a comma or a dot.
+            _ if names && matches!(next.kind, TokenKind::Comma | TokenKind::Dot) => {}
+            _ if names
+                && matches!(next.kind, TokenKind::Word | TokenKind::QuotedName)
+                && (word(last) == "of" || matches!(pieces[last].kind, TokenKind::Comma | TokenKind::Dot)) => {}
+            _ => break,
+        }
+        last += 1;
+    }
+    Some(pieces[first].from..pieces[last].to)
 }
 
 /// `UPDATE t SET a = 1 FROM u WHERE …` -> `SELECT 1 FROM t, u WHERE …`.
@@ -422,8 +437,26 @@ mod tests {
         }
         let two = of("SELECT $2 = $1", Dialect::PostgreSql).unwrap();
         assert_eq!((two.parameters, two.reads_only), (2, true));
-        let locks = of("SELECT a FROM t WHERE b = 1 FOR NO KEY UPDATE SKIP LOCKED", Dialect::PostgreSql).unwrap();
-        assert_eq!((locks.sql.as_str(), locks.reads_only), ("SELECT a FROM t WHERE b = 1 ", false));
+    }
+
+    #[test]
+    fn locks_are_not_asked_for_wherever_they_stand() {
+        for (sql, expected) in [
+            ("SELECT a FROM t WHERE b = 1 FOR NO KEY UPDATE SKIP LOCKED", "SELECT a FROM t WHERE b = 1"),
+            ("SELECT a FROM t, u FOR UPDATE OF t, \"s\".u NOWAIT LIMIT 5", "SELECT a FROM t, u LIMIT 5"),
+            ("SELECT a FROM t FOR UPDATE FOR SHARE OF t", "SELECT a FROM t"),
+            ("SELECT a FROM t FOR KEY SHARE;", "SELECT a FROM t ;"),
+            ("SELECT * FROM (SELECT a FROM t FOR UPDATE) AS x", "SELECT * FROM (SELECT a FROM t ) AS x"),
+            (
+                "UPDATE t SET a = 1 WHERE id = (SELECT id FROM t ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id",
+                "SELECT 1 FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1)",
+            ),
+        ] {
+            assert_eq!(explained(sql).as_deref(), Some(expected), "{sql}");
+            assert!(!of(sql, Dialect::PostgreSql).unwrap().reads_only, "{sql}");
+        }
+        let mysql = of("SELECT a FROM (SELECT 1 FROM t LOCK IN SHARE MODE) AS x", Dialect::MySql).unwrap();
+        assert!(!mysql.reads_only && !mysql.sql.to_lowercase().contains("lock"), "{}", mysql.sql);
     }
 
     #[test]
@@ -451,6 +484,11 @@ mod tests {
             "BEGIN",
             "INSERT INTO t VALUES (1)",
             "SELECT 1; DROP TABLE t",
+            // A comment ends at a carriage return, too.
+            "SELECT 1 --\r; DROP TABLE t",
+            "SELECT 1 -- a\r; DROP TABLE t --\n",
+            "SELECT a$$ ; DROP TABLE t; --$$",
+            "SELECT 'a\\'; DROP TABLE t; --'",
             "SELECT evil(1)",
             "SELECT public.lower(1)",
             "SELECT \"lower\"(1)",

@@ -143,30 +143,26 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
     server.rows(&format!("BEGIN READ ONLY; {LIMITS}; SELECT set_config('search_path', '{path}', true)"))?;
     let ask = || {
         let sql = of.allowed.sql.trim().trim_end_matches(';');
-        if is_generic && server.major() < 16 {
-            // As `GENERIC_PLAN` does since 16.
-            server.rows(&format!("SET LOCAL plan_cache_mode = force_generic_plan; PREPARE holdup_plan AS {sql}"))?;
+        // What holds words of others goes where the server takes one statement and no more, however it reads them.
+        let value = |sql: &str| Ok(server.rows_again(sql)?.rows.first().and_then(|row| row.text(0)).map(str::to_owned));
+        if is_generic {
+            server.rows_again(&format!("PREPARE holdup_plan AS {sql}"))?;
             let nulls = vec!["NULL"; of.allowed.parameters].join(", ");
-            return server.value(&format!("EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE holdup_plan({nulls})"));
+            server.rows("SET LOCAL plan_cache_mode = force_generic_plan")?;
+            return value(&format!("EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE holdup_plan({nulls})"));
         }
         if executes {
             server.rows(ANALYZE_LIMIT)?;
         }
-        let how = if executes {
-            "ANALYZE, TIMING OFF, "
-        } else if is_generic {
-            "GENERIC_PLAN, "
-        } else {
-            ""
-        };
-        server.value(&format!("EXPLAIN ({how}FORMAT JSON, VERBOSE) {sql}"))
+        let how = if executes { "ANALYZE, TIMING OFF, " } else { "" };
+        value(&format!("EXPLAIN ({how}FORMAT JSON, VERBOSE) {sql}"))
     };
     let answer = ask();
     if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) = answer {
         return Err(failure);
     }
     server.rows("ROLLBACK")?;
-    if is_generic && server.major() < 16 {
+    if is_generic {
         // Of all that the session has prepared only this; it is not there if it could not be.
         match server.rows("DEALLOCATE holdup_plan") {
             Ok(_) | Err(Failure::Server(..)) => {}

@@ -68,6 +68,7 @@ fn asked_for(which: Which) {
     a_dropped_index(&server, collector.as_mut());
     the_reading_part(&server, collector.as_mut());
     parameters(&server, collector.as_mut());
+    a_statement_behind_a_comment(&server, collector.as_mut());
     what_is_executed(&server);
     let kept = server.run("SELECT count(*) FROM pg_stat_statements WHERE query LIKE '%EXPLAIN%'");
     assert_eq!(kept, "0", "the server's counters hold what we asked");
@@ -154,12 +155,8 @@ fn the_reading_part(server: &Server, collector: &mut dyn Collector) {
 fn parameters(server: &Server, collector: &mut dyn Collector) {
     let sql = "SELECT note FROM orders WHERE customer = $1 AND id > $2";
     let mut line = TcpStream::connect(("127.0.0.1", server.port)).expect("it listens");
-    let mut send = |kind: Option<u8>, body: &[u8]| {
-        let length = u32::try_from(body.len() + 4).expect("short").to_be_bytes();
-        let bytes: Vec<u8> = kind.into_iter().chain(length).chain(body.iter().copied()).collect();
-        line.write_all(&bytes).expect("it reads");
-    };
-    send(None, b"\0\x03\0\0user\0boss\0database\0postgres\0\0");
+    let mut send = |kind: Option<u8>, body: &[u8]| send(&mut line, kind, body);
+    send(None, LOGIN);
     send(Some(b'P'), format!("\0{sql}\0\0\0").as_bytes());
     send(Some(b'B'), b"\0\0\0\0\0\x02\0\0\0\x0217\0\0\0\x016\0\0");
     send(Some(b'E'), b"\0\0\0\0\0");
@@ -168,6 +165,33 @@ fn parameters(server: &Server, collector: &mut dyn Collector) {
     assert!(found.plan.contains("orders_customer"), "{}", found.plan);
     let mut heard = [0; 4096];
     assert!(line.read(&mut heard).expect("an answer") > 0);
+}
+
+const LOGIN: &[u8] = b"\0\x03\0\0user\0boss\0database\0postgres\0\0";
+
+fn send(line: &mut TcpStream, kind: Option<u8>, body: &[u8]) {
+    let length = u32::try_from(body.len() + 4).expect("short").to_be_bytes();
+    let bytes: Vec<u8> = kind.into_iter().chain(length).chain(body.iter().copied()).collect();
+    line.write_all(&bytes).expect("it reads");
+}
+
+/// A comment ends at a carriage return: what stands behind it is a statement, and nobody's but the session's own.
+fn a_statement_behind_a_comment(server: &Server, collector: &mut dyn Collector) {
+    let sql = "SELECT note FROM orders WHERE id = 471147 --\r; SELECT evil(2)";
+    let mut line = TcpStream::connect(("127.0.0.1", server.port)).expect("it listens");
+    send(&mut line, None, LOGIN);
+    send(&mut line, Some(b'Q'), format!("{sql}\0").as_bytes());
+    let shown = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%--' || chr(13) || '; SELECT evil(2)'";
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while server.run(shown) != "1" {
+        assert!(Instant::now() < deadline, "it is not seen");
+        sleep(Duration::from_millis(50));
+    }
+    for _ in 0..3 {
+        let mut batch = Batch::default();
+        collector.sample(&mut batch).expect("a sample");
+        assert!(batch.plans.iter().all(|plan| plan.digest != digest(sql, Dialect::PostgreSql)), "{:?}", batch.plans);
+    }
 }
 
 /// Only if that was asked for, and only what reads.
