@@ -26,3 +26,5 @@ pub mod slow_log;
 pub mod tally;
 pub mod text;
 pub mod time;
+
+pub use holdup_sql::Dialect;

@@ -20,7 +20,7 @@ use crate::tally::{Identity, Tally};
 pub struct Options {
     /// What they are, if it need not be found out.
     pub format: Option<Format>,
-    /// Whose SQL they hold, if it isn't that of the format.
+    /// How MySQL's statements are to be read, if not as by its default `sql_mode`; other logs have their own language.
     pub dialect: Option<Dialect>,
     /// By what statements are called.
     pub identity: Identity,
@@ -77,10 +77,11 @@ fn one(path: &Path, number: u32, options: &Options, before: Option<Tally>) -> Re
         None if head.is_empty() => Format::SlowLog,
         None => Format::detect(&head).ok_or_else(|| InputError::Unknown { path: path.to_owned() })?,
     };
-    let dialect = options.dialect.unwrap_or_else(|| format.dialect());
+    let asked = options.dialect.filter(|_| format.dialect() == Dialect::MySql);
+    let dialect = asked.unwrap_or_else(|| format.dialect());
     let empty = || Tally::new(dialect, options.identity, options.select.clone());
     let mut tally = before.unwrap_or_else(empty);
-    tally.dialect = dialect;
+    tally.speak(dialect);
     let cutting = empty();
     let cutter = Cutter { format, tally: &cutting };
     let mut problems = Problems::default();

@@ -164,6 +164,14 @@ impl Tally {
         }
     }
 
+    /// Reads what comes next as another language's: what was learned of keys is of the one before.
+    pub fn speak(&mut self, dialect: Dialect) {
+        if self.dialect != dialect {
+            self.dialect = dialect;
+            self.by_key.clear();
+        }
+    }
+
     /// Counts an execution.
     pub fn add(&mut self, event: &Event) {
         self.events += 1;

@@ -350,3 +350,19 @@ fn what_is_no_log_is_said_to_be_none() {
     std::fs::write(&empty, "").unwrap();
     assert_eq!(run(&[empty], &Options::default()).unwrap().tally.events, 0);
 }
+
+#[test]
+fn logs_of_two_languages_are_read_each_in_its_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let (slow, text) = (folder.path().join("slow.log"), folder.path().join("postgresql.log"));
+    let sql = "select \"a\" from t where b = 1".to_owned();
+    std::fs::write(&slow, slow_log(&[(0, sql.clone(), 5)])).unwrap();
+    std::fs::write(&text, stderr(&[(0, sql, 7)])).unwrap();
+    let outcome = run(&[slow.clone(), text.clone()], &Options::default()).unwrap();
+    let report = Report::of(&outcome, &Order::TotalTime, 0);
+    let texts: Vec<_> = report.queries.iter().map(|query| (query.fingerprint.as_str(), query.total_us)).collect();
+    assert_eq!(texts, [("select a from t where b = ?", 7), ("select ? from t where b = ?", 5)]);
+    let dialect = Some(holdup_digest::Dialect::MySqlAnsiQuotes);
+    let outcome = run(&[slow, text], &Options { dialect, ..Options::default() }).unwrap();
+    assert_eq!(Report::of(&outcome, &Order::TotalTime, 0).distinct, 1);
+}

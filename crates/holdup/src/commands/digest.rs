@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use holdup_digest::Dialect;
 use holdup_digest::format::Format;
 use holdup_digest::report::{Order, Report};
 use holdup_digest::run::{Options, run as read};
@@ -41,6 +42,10 @@ pub struct Args {
     /// PostgreSQL's log_line_prefix, if it can't be made out
     #[arg(long, value_name = "PREFIX")]
     prefix: Option<String>,
+
+    /// How MySQL's statements are written: ansi_quotes, no_backslash_escapes, or both with a comma
+    #[arg(long, value_name = "MODES", value_parser = sql_mode)]
+    sql_mode: Option<Dialect>,
 
     /// How many statements are listed; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -87,6 +92,17 @@ pub struct Args {
     html: bool,
 }
 
+/// The dialect of a server with these modes; what else it has makes no difference here.
+fn sql_mode(text: &str) -> Result<Dialect, String> {
+    let has = |name: &str| text.split(',').any(|mode| mode.trim().eq_ignore_ascii_case(name));
+    match (has("ansi_quotes") || has("ansi"), has("no_backslash_escapes")) {
+        (true, true) => Ok(Dialect::MySqlAnsiQuotesNoBackslashEscapes),
+        (true, false) => Ok(Dialect::MySqlAnsiQuotes),
+        (false, true) => Ok(Dialect::MySqlNoBackslashEscapes),
+        (false, false) => Ok(Dialect::MySql),
+    }
+}
+
 fn identity(text: &str) -> Result<Identity, String> {
     match text {
         "holdup" => Ok(Identity::Holdup),
@@ -110,7 +126,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let select = Select { group_by: args.group_by, filters: args.filter, since_us: args.since, until_us: args.until };
     let options = Options {
         format: args.format,
-        dialect: None,
+        dialect: args.sql_mode,
         identity: args.id,
         select,
         prefix: args.prefix,
