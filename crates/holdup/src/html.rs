@@ -187,3 +187,93 @@ fn steps(node: &Node, depth: usize, into: &mut Vec<Step>) {
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
+
+#[cfg(test)]
+mod tests {
+    use holdup_diagnose::signals::Window;
+    use holdup_diagnose::verdict::{Evidence, Finding, Role};
+    use holdup_recording::manifest::Host;
+    use holdup_recording::rows::{Batch, Plan as Row};
+    use holdup_recording::{Labels, Manifest, Recorder, RunState};
+
+    use super::*;
+
+    const HOSTILE: &str = "</script><img src=x onerror=alert(1)><!--";
+
+    fn finding(evidence: Vec<Evidence>) -> Finding {
+        Finding {
+            cause: HOSTILE.to_owned(),
+            title: HOSTILE.to_owned(),
+            role: Role::Root,
+            follows_from: None,
+            adds_to: Some(HOSTILE.to_owned()),
+            confidence: 0.9,
+            explains_ms: 1.0,
+            explains_ratio: 1.0,
+            evidence,
+            fixes: Vec::new(),
+            prove: String::new(),
+        }
+    }
+
+    /// Of a recording of three shapes of one statement, the plans that evidence points at; and nothing in it ends the script.
+    #[test]
+    fn a_finding_brings_its_plans_and_what_others_wrote_stays_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = Manifest::starting(HOSTILE, 0, Host::default());
+        let recorder = Recorder::create(dir.path(), &manifest).unwrap();
+        let row = |at_s: i64, shape: &str, kind: &str, duration_ns| Row {
+            observed_at: at_s * 1_000_000_000,
+            kind: "auto_explain".to_owned(),
+            digest: "d".to_owned(),
+            digest_text: HOSTILE.to_owned(),
+            shape: shape.to_owned(),
+            plan: Node {
+                kind: kind.to_owned(),
+                children: vec![Node { relation: Some(HOSTILE.to_owned()), rows_actual: Some(3.0), ..Node::default() }],
+                ..Node::default()
+            }
+            .to_json(),
+            duration_ns,
+            source: String::new(),
+            session_id: None,
+            database: None,
+            cost: None,
+            rows_estimated: None,
+            rows_actual: None,
+            trace_id: None,
+        };
+        let plans = vec![
+            row(7, "is", "Seq Scan", Some(9_000_000)),
+            row(1, "was", "Index Scan", Some(1_000_000)),
+            row(3, "was", "Index Scan", Some(3_000_000)),
+            row(2, "was", "Index Scan", Some(2_000_000)),
+            row(5, "other", "Result", None),
+        ];
+        recorder.sink().push(Batch { plans, ..Batch::default() });
+        recorder.finish(manifest, RunState::Complete).unwrap();
+        let recording = Recording::open(dir.path()).unwrap();
+
+        let pointing = |shape: &str| {
+            let labels = Labels::of([("kind", "auto_explain"), ("digest", "d"), ("shape", shape)]);
+            Evidence::new("plans", "shape", labels, Window { from: 0, to: 9_000_000_000 }, "", "", HOSTILE)
+        };
+        let mut verdict = holdup_diagnose::diagnose(&recording, None);
+        // Twice the same, and one that is not in the recording.
+        verdict.findings = vec![finding(["is", "was", "was", "gone"].map(pointing).into())];
+        let shown = super::plans(&recording, &verdict);
+        let said: Vec<_> = shown.iter().map(|p| (p.shape, p.seen, p.span.from_s, p.span.to_s, p.median_ms)).collect();
+        assert_eq!(said, [("was", 3, 1.0, 3.0, Some(2.0)), ("is", 1, 7.0, 7.0, Some(9.0))]);
+        let nodes: Vec<_> = shown[1].nodes.iter().map(|n| (n.depth, n.name.clone(), n.rows_actual)).collect();
+        assert_eq!(nodes, [(0, "Seq Scan".to_owned(), None), (1, format!(" {HOSTILE}"), Some(3.0))]);
+
+        let page = Report::new(HOSTILE, &[(HOSTILE, &recording, &verdict)], None).html();
+        assert_eq!((page.matches("</script").count(), page.matches("<img").count()), (2, 0));
+        let json = page.split("id=\"holdup-report\">").nth(1).and_then(|rest| rest.split("</script>").next()).unwrap();
+        let read: serde_json::Value = serde_json::from_str(json).unwrap();
+        let run = &read["runs"][0];
+        assert_eq!((&run["name"], &run["plans"][0]["digest_text"]), (&HOSTILE.into(), &HOSTILE.into()));
+        let evidence = &run["verdict"]["findings"][0]["evidence"][0];
+        assert_eq!(evidence["chart"], "plans", "executions of two shapes are drawn");
+    }
+}

@@ -23,6 +23,7 @@ mod outputs;
 mod program;
 mod python;
 mod refusals;
+mod report;
 mod schemas;
 mod search;
 mod secrets;
