@@ -130,7 +130,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
     <div id="run" {...(several ? { role: "tabpanel", "aria-labelledby": `tab:${run.name}` } : {})}>
       {v.search && <Section id="search" title="What the search found" note="response time over the offered rate"><SearchPart search={v.search} /></Section>}
       {(v.complaint || v.episodes.length > 0) && (
-        <Section id="slow" title="When it was slow" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
+        <Section id="wrong" title="What was wrong, and when" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
       )}
       {v.findings.length > 0 && (
         <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
@@ -181,7 +181,7 @@ const known = (runs: Run[], name: string | undefined): string | undefined => run
 
 const calm = (): boolean => matchMedia("(prefers-reduced-motion: reduce)").matches;
 
-/** Stretches that the charts shade: when it was slow, and what is not the service's alone. */
+/** Stretches that the charts shade: when requests suffered, and what is not the service's alone. */
 export function shades(run: Run): Slice[] {
   const { episode, episodes } = run.verdict;
   const slow = episodes.map((e): Slice => ({ from_s: e.from_s, to_s: e.to_s, label: e.judged ? "episode_judged" : "episode" }));

@@ -138,15 +138,15 @@ test("every episode is listed, linked to its place, and shaded; a single one nee
   const rows = [...root.querySelectorAll(".episodes tbody tr")].map((row) => [...row.children].map((cell) => cell.textContent));
   assert.deepEqual(rows, [["2 to 5 s", "300", "41.2 ms", "4.1 ms", ""], ["9 to 15 s", "700", "812 ms", "4.1 ms", "here"]]);
   assert.deepEqual([...root.querySelectorAll(".episodes a")].map((a) => a.getAttribute("href")), ["#faulty/response/2~5", "#faulty/response/9~15"]);
-  assert.match(root.querySelector(".shades")?.textContent ?? "", /slow: where causes are looked for.*slow: another episode.*capped/);
+  assert.match(root.querySelector(".shades")?.textContent ?? "", /degraded: causes are looked for here.*another degraded stretch.*capped/);
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles.slice(0, 3), ["When it was slow", "What it is", "Not settled yet"]);
+  assert.deepEqual(titles.slice(0, 3), ["What was wrong, and when", "What it is", "Not settled yet"]);
 
   report.runs[0]!.verdict.episodes = [];
   report.runs[0]!.charts = [];
   const one = show(report);
   assert.equal(one.querySelectorAll(".episodes").length, 0);
-  const when = [...one.querySelectorAll("section")].find((s) => s.querySelector("h2")?.textContent === "When it was slow");
+  const when = [...one.querySelectorAll("section")].find((s) => s.querySelector("h2")?.textContent === "What was wrong, and when");
   assert.match(when?.textContent ?? "", /9 to 15 s: p99 was 1,199 ms, the objective is p99 < 1s\.$/);
   assert.equal(when?.querySelectorAll("a").length, 0, "without its chart it is no link");
 });

@@ -193,7 +193,7 @@ mod tests {
     use holdup_diagnose::signals::Window;
     use holdup_diagnose::verdict::{Evidence, Finding, Role};
     use holdup_recording::manifest::Host;
-    use holdup_recording::rows::{Batch, Plan as Row};
+    use holdup_recording::rows::{Batch, Plan as Row, Sample};
     use holdup_recording::{Labels, Manifest, Recorder, RunState};
 
     use super::*;
@@ -250,7 +250,16 @@ mod tests {
             row(2, "was", "Index Scan", Some(2_000_000)),
             row(5, "other", "Result", None),
         ];
-        recorder.sink().push(Batch { plans, ..Batch::default() });
+        let dead = |at_s: i64, table: &str, value| Sample {
+            observed_at: at_s * 1_000_000_000,
+            window_ns: 0,
+            source: "db".to_owned(),
+            metric: "postgresql_stat_tables_n_dead_tup".to_owned(),
+            labels: Labels::of([("table", table), ("toast_of", HOSTILE)]),
+            value,
+        };
+        let samples = vec![dead(1, "few", 9.0), dead(1, "many", 5.0), dead(2, "many", 500.0)];
+        recorder.sink().push(Batch { plans, samples, ..Batch::default() });
         recorder.finish(manifest, RunState::Complete).unwrap();
         let recording = Recording::open(dir.path()).unwrap();
 
@@ -275,5 +284,10 @@ mod tests {
         assert_eq!((&run["name"], &run["plans"][0]["digest_text"]), (&HOSTILE.into(), &HOSTILE.into()));
         let evidence = &run["verdict"]["findings"][0]["evidence"][0];
         assert_eq!(evidence["chart"], "plans", "executions of two shapes are drawn");
+        let charts = run["charts"].as_array().unwrap();
+        let dead = charts.iter().find(|c| c["id"] == "dead_rows").unwrap();
+        let drawn: Vec<_> = dead["series"].as_array().unwrap().iter().map(|s| (&s["name"], &s["y"])).collect();
+        let rows = serde_json::json!([5.0, 500.0]);
+        assert_eq!(drawn, [(&format!("TOAST of {HOSTILE}").into(), &rows)], "few dead rows are not worth a line");
     }
 }

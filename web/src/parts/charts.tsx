@@ -56,8 +56,8 @@ export function Charts({ charts, phases, shades, axis, others }: ChartsProps) {
 }
 
 const SHADES = [
-  ["episode_judged", "slow: where causes are looked for"],
-  ["episode", "slow: another episode"],
+  ["episode_judged", "degraded: causes are looked for here"],
+  ["episode", "another degraded stretch"],
   ["warm_up", "warm-up, left out of response times"],
   ["capped", "capped: the limit of requests in flight bound"],
   ["generator_limited", "the load generator could not keep up"],

@@ -1,4 +1,4 @@
-// The answer's outline: when it was slow, how the causes hang together, and what a database still has to work off. The
+// The answer's outline: what was wrong and when, how the causes hang together, and what a database still has to work off. The
 // chain is told twice: as one line, the longest way through it, and as a list of all of it with what would be so without each.
 
 import type { ComponentChildren } from "preact";
