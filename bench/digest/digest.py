@@ -25,7 +25,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def cost(command, core=0, out=subprocess.DEVNULL):
-    """CPU seconds, elapsed seconds and memory of a program on one core (or on any, if `core` is None)."""
+    """CPU seconds and elapsed seconds of a program on one core (or on any, if `core` is None). Not its memory: what the kernel says
+    of a child's most is at least what this program had when it was forked."""
     pin = (lambda: os.sched_setaffinity(0, {core})) if core is not None else None
     begun = time.monotonic()
     process = subprocess.Popen(command, stdout=out, stderr=subprocess.PIPE, preexec_fn=pin)
@@ -33,7 +34,7 @@ def cost(command, core=0, out=subprocess.DEVNULL):
     _, status, usage = os.wait4(process.pid, 0)
     if status:
         raise SystemExit(f"{command[0]} failed: {said.decode()[-500:]}")
-    return {"cpu_s": usage.ru_utime + usage.ru_stime, "elapsed_s": time.monotonic() - begun, "memory_kb": usage.ru_maxrss}
+    return {"cpu_s": usage.ru_utime + usage.ru_stime, "elapsed_s": time.monotonic() - begun}
 
 
 def version(command):
@@ -139,7 +140,6 @@ def main():
             print(f"{log}: {statistics.median(a / b for a, b in zip(ours, theirs)):.0f} times {peer} ({statistics.median(theirs):.1f} MB a CPU second)")
     print("all exact:", all(one.get("exact", True) for one in results["readings"]), "| two threads the same:",
           all(one.get("same_as_one_thread", True) for one in results["readings"]))
-    print("most memory of holdup:", max(one["memory_kb"] for one in results["readings"] if one["tool"] == "holdup") // 1024, "MB")
 
 
 if __name__ == "__main__":
