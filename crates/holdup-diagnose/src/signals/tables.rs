@@ -16,6 +16,9 @@ pub const CHUNK_BYTES: f64 = 1_996.0;
 /// Bytes that such a row takes of its page, with its head: a quarter.
 pub const CHUNK_ROW_BYTES: f64 = 2_048.0;
 
+/// Rows inserted or deleted for each update (0-1), up to which theirs are no part of what is written out of line.
+const A_FEW: f64 = 0.1;
+
 const UPDATED: &str = "postgresql_stat_tables_n_tup_upd";
 
 /// What became of one table's rows.
@@ -81,10 +84,24 @@ pub struct Toast {
 }
 
 impl Toast {
-    /// Rows of the TOAST table that were written anew in place of others: an update that writes a value out of line deletes the
-    /// rows of the one before, whether it differs or not; an insert deletes none, and a delete writes none.
+    /// Rows of the TOAST table that were written anew in place of others, at least: an update that writes a value out of line deletes
+    /// the rows of the one before, whether it differs or not. An insert writes rows as well and a delete leaves as many dead, and both
+    /// may go on at once (a queue): what theirs are is not counted.
     pub fn rewritten(&self) -> f64 {
-        self.toast.inserted.min(self.toast.deleted)
+        let by_updates = |rows: f64, others: f64| match self.rows_each() {
+            Some(each) => rows - others * each,
+            // How large values are is not known: what may be others' is not the updates', but for a few.
+            None if others > A_FEW * self.owner.updated => 0.0,
+            None => rows,
+        };
+        let (written, dead) = (self.toast.inserted, self.toast.deleted);
+        by_updates(written, self.owner.inserted).min(by_updates(dead, self.owner.deleted)).max(0.0)
+    }
+
+    /// Rows of the TOAST table for each row of the table, by the server's estimates of live ones.
+    fn rows_each(&self) -> Option<f64> {
+        let known = |rows: Option<f64>| rows.filter(|rows| *rows > 0.0);
+        Some(known(self.toast.live)? / known(self.owner.live)?)
     }
 
     /// The same for each update of the table.
@@ -199,9 +216,35 @@ impl View<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::signals::testing::Made;
 
     const DB: &str = "postgresql://db";
+
+    /// A second of a queue: 100 rows with five rows of TOAST each inserted, updated twice without their value, and deleted.
+    fn queue(live: Option<(f64, f64)>) -> Toast {
+        let rows = |inserted, updated, live| TableWrites {
+            inserted,
+            updated,
+            deleted: inserted,
+            seconds: 1.0,
+            live,
+            ..TableWrites::default()
+        };
+        Toast { owner: rows(100.0, 200.0, live.map(|l| l.0)), toast: rows(500.0, 0.0, live.map(|l| l.1)) }
+    }
+
+    #[test]
+    fn what_is_inserted_and_deleted_is_not_rewritten() {
+        assert_eq!(queue(Some((1_000.0, 5_000.0))).rewritten(), 0.0);
+        assert_eq!(queue(Some((0.0, 0.0))).rewritten(), 0.0, "it is empty most of the time");
+        let both =
+            Toast { toast: TableWrites { inserted: 1_500.0, deleted: 1_500.0, ..queue(None).toast }, ..queue(None) };
+        let live = |of: &TableWrites, live| TableWrites { live: Some(live), ..of.clone() };
+        let known = Toast { owner: live(&both.owner, 1_000.0), toast: live(&both.toast, 5_000.0) };
+        assert_eq!((known.rewritten(), known.per_update()), (1_000.0, 5.0), "each update wrote five");
+        assert_eq!(both.rewritten(), 0.0, "it is not known how many rows a value has");
+    }
 
     #[test]
     fn dead_rows_and_rows_of_toast_are_counted_by_table() {
