@@ -101,7 +101,7 @@ fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, Stri
             format!("it read and wrote {}/s {by}: {}", bytes(bytes_per_second), share_text(demand, share)),
         ));
     }
-    let sessions = view.server_waits().ok().flatten().map_or(0.0, |waits| waits.disk);
+    let sessions = view.server_waits()?.map_or(0.0, |waits| waits.disk);
     if vacuum.waiting <= 0.0 {
         let enable = "log_autovacuum_min_duration = 0 and the log read along, or PostgreSQL 16 and later";
         return Err(Missing::new("how much vacuum read and wrote", enable));

@@ -1,12 +1,13 @@
 //! A backup, or a load or export of much data, is at work on the same server or disk while requests are slow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Labels;
 
 use super::volume_demand::{clear_by_disk, demand, share_text};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
+use crate::signals::server_waits::{At, at};
 use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
@@ -58,6 +59,8 @@ const STATEMENTS: &[&str] =
 /// What is there for a smaller share (0-1) of the time than this holds up nobody for long.
 const RUNS: f64 = 0.1;
 
+const WAITED: &str = "of those who waited for the disk";
+
 /// Something that copies.
 struct Copying {
     /// Who or what, e.g. `pg_basebackup`, `COPY public.article`.
@@ -66,8 +69,9 @@ struct Copying {
     seen_ratio: f64,
     /// Its share (0-1) of what the disk moved, where its bytes are known; with those, a second.
     bytes_per_second: Option<f64>,
-    /// Its share (0-1) of those who wait for the disk, where that is all that is known.
-    waits_share: Option<f64>,
+    /// Its share (0-1) of those who wait for the disk, or where the server does not tell who does of those at work; where that is all
+    /// that is known, with whose.
+    waits_share: Option<(f64, &'static str)>,
     evidence: Evidence,
 }
 
@@ -88,7 +92,8 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Err(Missing::new("who else was at work: sessions and the threads of the host", enable));
     }
     let demand = demand(case)?;
-    let share = |of: &Copying| of.bytes_per_second.map_or(of.waits_share.unwrap_or(0.0), |b| demand.share(b));
+    let share =
+        |of: &Copying| of.bytes_per_second.map_or(of.waits_share.map_or(0.0, |(share, _)| share), |b| demand.share(b));
     all.retain(|of| of.seen_ratio >= RUNS);
     all.sort_by(|a, b| share(b).total_cmp(&share(a)));
     let Some(most) = all.first() else {
@@ -102,7 +107,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = waited * share(most);
     let how = match most.bytes_per_second {
         Some(b) => format!("{}/s: {}", bytes(b), share_text(&demand, share(most))),
-        None => format!("{} of those who waited for the disk", percent(share(most))),
+        None => format!("{} {}", percent(share(most)), most.waits_share.map_or("of the disk", |(_, whose)| whose)),
     };
     let text = format!(
         "{} was at work in {} of the samples, {how}; a request waits {} for {}",
@@ -185,33 +190,42 @@ fn progress(view: &View<'_>) -> Vec<Copying> {
 
 fn activity_instants(view: &View<'_>) -> usize {
     let series = view.index.series("postgresql_activity_sessions", &[]).flat_map(|(_, series)| series);
-    let all: std::collections::BTreeSet<i64> =
-        series.map(|(at, _)| *at).filter(|at| view.window.contains(*at)).collect();
+    let all: BTreeSet<i64> = series.map(|(at, _)| *at).filter(|at| view.window.contains(*at)).collect();
     if all.is_empty() { view.session_instants() } else { all.len() }
 }
 
-/// Sessions that copy tables, by their statement; of those at work at the same instants their share.
+/// Sessions that copy tables, by their statement; their share of those that waited for the disk at the same instants, or of those
+/// at work where the server does not say what for.
 fn statements(view: &View<'_>) -> Vec<Copying> {
-    let rows = view.sessions(&["observed_at", "true_state", "digest_text"]).unwrap_or_default();
+    let rows = view.sessions(&["observed_at", "source", "true_state", "state", "digest_text"]).unwrap_or_default();
     let instants = view.session_instants().max(1) as f64;
+    // Of those with this statement: at how many instants, and how many of `all`.
+    let mut found: BTreeMap<&str, (BTreeSet<i64>, f64)> = BTreeMap::new();
+    let executing = || rows.iter().filter(|row| row.true_state == "executing");
+    // PostgreSQL says of each what it waits for.
+    let tells = executing().next().is_some() && executing().all(|row| row.source.starts_with("postgresql"));
     let mut all = 0.0;
-    let mut found: BTreeMap<&str, f64> = BTreeMap::new();
-    for row in rows.iter().filter(|r| r.true_state == "executing") {
-        all += 1.0;
+    for row in executing() {
+        let waits = matches!(at(row.state.as_deref().unwrap_or_default()), At::Disk | At::Behind);
+        let counts = f64::from(u8::from(!tells || waits));
+        all += counts;
         let text = row.digest_text.as_deref().unwrap_or_default();
         let begins = |word: &&str| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
         if STATEMENTS.iter().any(begins) {
-            *found.entry(text).or_default() += 1.0;
+            let of = found.entry(text).or_default();
+            of.0.insert(row.observed_at);
+            of.1 += counts;
         }
     }
-    let of = |(text, count): (&str, f64)| {
+    let whose = if tells { WAITED } else { "of the sessions at work" };
+    let of = |(text, (seen, count)): (&str, (BTreeSet<i64>, f64))| {
         let labels = Labels::of([("true_state", "executing")]);
         let short: String = text.chars().take(60).collect();
         Copying {
             name: short,
-            seen_ratio: (count / instants).min(1.0),
+            seen_ratio: (seen.len() as f64 / instants).min(1.0),
             bytes_per_second: None,
-            waits_share: Some(count / f64::max(all, 1.0)),
+            waits_share: Some((count / f64::max(all, 1.0), whose)),
             evidence: Evidence::new("sessions", "digest_text", labels, view.window, "", "", ""),
         }
     };
@@ -234,8 +248,8 @@ fn processes(view: &View<'_>) -> Vec<Copying> {
     }
     let rows = view.recording.tables.threads.with_columns(&["observed_at", "process", "state"]).unwrap_or_default();
     let mut asleep = 0.0;
-    let mut by_program: BTreeMap<&str, (f64, std::collections::BTreeSet<i64>)> = BTreeMap::new();
-    let mut instants = std::collections::BTreeSet::new();
+    let mut by_program: BTreeMap<&str, (f64, BTreeSet<i64>)> = BTreeMap::new();
+    let mut instants = BTreeSet::new();
     for row in rows.iter().filter(|r| r.state == "D" && view.window.contains(r.observed_at)) {
         asleep += row.count() as f64;
         instants.insert(row.observed_at);
@@ -251,7 +265,7 @@ fn processes(view: &View<'_>) -> Vec<Copying> {
             name: program.to_owned(),
             seen_ratio: seen.len() as f64 / instants.len().max(1) as f64,
             bytes_per_second: None,
-            waits_share: Some(count / f64::max(asleep, 1.0)),
+            waits_share: Some((count / f64::max(asleep, 1.0), WAITED)),
             evidence: Evidence::new("threads", "process", labels, view.window, "", "", ""),
         });
     }
@@ -315,7 +329,12 @@ mod tests {
             digest_text: Some(if id == 1 { "COPY public.article (id, body) TO stdout" } else { "SELECT 1" }.into()),
             ..Default::default()
         };
-        let dumped = tar.session_rows((0..=30).flat_map(|s| [dump(1, s), dump(2, s)]).collect());
+        let rows = || (0..=30).flat_map(|s| [dump(1, s), dump(2, s)]);
+        let from_memory = rows()
+            .map(|row| holdup_recording::rows::Session { state: row.state.filter(|_| row.session_id != 1), ..row });
+        let from_memory = disk().session_rows(from_memory.collect());
+        assert_eq!(from_memory.explains(&RULE), Some(0.0), "it reads nothing of the disk");
+        let dumped = tar.session_rows(rows().collect());
         assert!((dumped.explains(&RULE).unwrap() - 200.0).abs() < 10.0, "{:?}", dumped.explains(&RULE));
     }
 

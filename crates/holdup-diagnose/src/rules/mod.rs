@@ -21,6 +21,7 @@ pub mod disk_saturated;
 pub mod downstream_slow;
 pub mod file_descriptor_limit;
 pub mod flush_storm;
+mod identifier;
 pub mod iops_ceiling;
 pub mod load_generator_limit;
 pub mod lock_contention;

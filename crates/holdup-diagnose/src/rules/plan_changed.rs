@@ -2,7 +2,7 @@
 
 use holdup_recording::plan::Node;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, missing_index, ms, percent, thousands, timing};
+use super::{Doc, Found, MATTERS, Outcome, Rule, identifier, missing_index, ms, percent, thousands, timing};
 use crate::case::Case;
 use crate::signals::plans::{Parting, Shape, misestimate, parting, shapes};
 use crate::signals::{Executed, Missing, View};
@@ -74,7 +74,8 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![told]));
     }
     let (theirs, former) = (slow.plans()?, calm.plans()?);
-    let (mut known_ms, mut same) = (0.0, Vec::new());
+    // Milliseconds of what takes longer with a plan that is known, and with the one that it had.
+    let (mut known_ms, mut same_ms, mut same) = (0.0, 0.0, Vec::new());
     let mut statements = 0;
     for of in &slower {
         let (now, then) = (shapes(&theirs, of.now), shapes(&former, of.now));
@@ -94,19 +95,20 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
             return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));
         }
         if !changed {
+            same_ms += of.extra_ms;
             same.push((of, is.clone(), count(now), count(then)));
         }
     }
     if let Some((of, shape, in_slow, in_calm)) = same.first()
-        && known_ms >= KNOWN * all_ms
+        && same_ms >= KNOWN * all_ms
     {
         let ratio = of.each_ms.1 / of.each_ms.0.max(1e-6);
         let text = format!(
-            "the same plan in and out (shape {}: {in_calm} plans in the calm stretch, {in_slow} in the slow one; {} statements compared, with {} of what \
+            "the same plan in and out (shape {}: {in_calm} plans in the calm stretch, {in_slow} in the slow one; {} statements with the plan that they had, with {} of what \
              statements take longer), and {ratio:.1} times the time: {} a call, {} before: {}",
             shape.plan.shape,
-            statements,
-            percent((known_ms / all_ms).min(1.0)),
+            same.len(),
+            percent((same_ms / all_ms).min(1.0)),
             ms(of.each_ms.1),
             ms(of.each_ms.0),
             of.now.text
@@ -217,14 +219,19 @@ fn fixes(of: &Executed, parting: Option<Parting<'_>>) -> Vec<Fix> {
     let (before, after) = parting.map_or((None, None), |parting| (parting.before, parting.after));
     let schema = [after, before].into_iter().flatten().find_map(|node| node.schema.clone());
     let table = [after, before].into_iter().flatten().find_map(|node| node.relation.clone());
-    let table = table.map(|table| schema.map_or_else(|| table.clone(), |schema| format!("{schema}.{table}")));
+    let quoted = |name: &str| identifier::quoted(name, if is_postgresql { '"' } else { '`' });
+    let table = table.map(|table| match schema {
+        Some(schema) => format!("{}.{}", quoted(&schema), quoted(&table)),
+        None => quoted(&table),
+    });
     let mut fixes = Vec::new();
     let index = |node: &Node| node.all().into_iter().find_map(|node| node.index.clone());
     let lost = before.and_then(index).filter(|lost| after.and_then(index).as_ref() != Some(lost));
     if let (Some(index), Some(table)) = (lost, &table) {
         let command = if is_postgresql {
             format!(
-                "SELECT indexrelid::regclass, indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = '{table}'::regclass;"
+                "SELECT indexrelid::regclass, indisvalid, pg_get_indexdef(indexrelid) FROM pg_index WHERE indrelid = {}::regclass;",
+                identifier::string(table)
             )
         } else {
             format!("SHOW INDEX FROM {table};")

@@ -3,7 +3,7 @@
 use holdup_recording::Labels;
 
 use super::volume_demand::clear_by_disk;
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, identifier, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::tables::{POSTGRESQL, TableWrites};
 use crate::signals::written::{Change, changed};
@@ -131,7 +131,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
                     bytes(i.bytes),
                     bytes(all)
                 ),
-                command: Some(format!("DROP INDEX CONCURRENTLY {};", i.name)),
+                command: Some(format!("DROP INDEX CONCURRENTLY {};", in_schema_of(table, &i.name))),
                 keep: None,
                 risk: Some("A statement that does need it, once a month, then reads the whole table. Keep its definition (pg_get_indexdef).".to_owned()),
             })
@@ -157,6 +157,12 @@ fn indexes(case: &Case<'_>, table: &TableWrites) -> Vec<Index> {
         Index { bytes: size(&name), scans, unique: labels.get("unique") == Some("1"), name }
     })
     .collect()
+}
+
+/// An index stands in the schema of its table.
+fn in_schema_of(table: &TableWrites, index: &str) -> String {
+    let schema = table.table.split_once('.').map(|(schema, _)| schema);
+    identifier::table(&schema.map_or_else(|| index.to_owned(), |schema| format!("{schema}.{index}")))
 }
 
 fn blocks_read(view: &View<'_>, table: &TableWrites, kind: &str) -> f64 {
@@ -224,7 +230,7 @@ mod tests {
         assert!((made(2, 0.0).explains(&RULE).unwrap() - 400.0 * 0.9 * 6.0 / 8.0).abs() < 10.0);
         let Ok(Outcome::Found(found)) = made(2, 0.0).judge(&RULE) else { panic!("not found") };
         assert!(found.evidence[0].text.contains("8 indexes, of which 6 were not read: item_2"), "{:?}", found.evidence);
-        assert_eq!(found.fixes[0].command.as_deref(), Some("DROP INDEX CONCURRENTLY item_2;"));
+        assert_eq!(found.fixes[0].command.as_deref(), Some("DROP INDEX CONCURRENTLY public.item_2;"));
     }
 
     #[test]

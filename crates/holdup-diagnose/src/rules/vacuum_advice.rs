@@ -1,7 +1,7 @@
 //! Which settings of autovacuum a table should have by what becomes of its rows, with the arithmetic: at how many dead rows a run
 //! begins, how often that is at the measured rate, and how much a run has to go through.
 
-use super::{bytes, thousands};
+use super::{bytes, identifier, thousands};
 use crate::signals::View;
 use crate::signals::tables::{POSTGRESQL, TableWrites};
 use crate::signals::vacuum::PAGE_BYTES;
@@ -131,7 +131,9 @@ pub(super) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) 
         text,
         command: Some(format!(
             "ALTER TABLE {} SET ({prefix}autovacuum_vacuum_scale_factor = {}, {prefix}autovacuum_vacuum_threshold = {:.0});",
-            owner.table, then.scale, then.threshold
+            identifier::table(&owner.table),
+            then.scale,
+            then.threshold
         )),
         keep: Some("It is kept with the table.".to_owned()),
         risk: Some("More runs, each of which goes through all indexes of the table as well; waits for running transactions on it when it is set.".to_owned()),

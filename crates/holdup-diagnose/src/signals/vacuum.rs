@@ -36,7 +36,7 @@ pub enum Measured {
 /// A table that was vacuumed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
-    /// `schema.name`.
+    /// `schema.name`; of another database than the one that is watched with that, so that it is none of the tables known.
     pub table: String,
     /// Of a TOAST table the one whose values it holds.
     pub toast_of: Option<String>,
@@ -90,6 +90,8 @@ impl Vacuum {
 struct Reported {
     automatic: bool,
     toast_of: Option<String>,
+    /// The table as its samples have it.
+    label: Option<String>,
     /// Pages by instant: all, scanned, vacuumed.
     pages: BTreeMap<i64, [f64; 3]>,
 }
@@ -120,7 +122,7 @@ impl View<'_> {
             let (went_through, removed) = (grew(1), grew(2));
             let is_logged = logged.iter().any(|e| {
                 let last = seen.last().map_or(0, |(at, _)| **at);
-                e.labels.get("table") == Some(table) && (0..LOGGED_NS).contains(&(e.observed_at - last))
+                self.table_logged(e) == *table && (0..LOGGED_NS).contains(&(e.observed_at - last))
             });
             if !is_logged {
                 // No more than anybody read of it past the server's own cache.
@@ -141,11 +143,12 @@ impl View<'_> {
             run.done_ratio = (last[0] > 0.0).then(|| (last[1] / last[0]).min(1.0));
             run.pages_per_second += went_through / (seen.len() as f64 * step).max(1e-9);
             run.pages_left = (last[0] - last[1]).max(0.0);
-            let labels = Labels::of([("metric", TOTAL), ("table", table)]);
+            let labels = Labels::of([("metric", TOTAL)]);
+            let labels = of.label.iter().fold(labels, |labels, table| labels.with("table", table.as_str()));
             evidence.get_or_insert_with(|| Evidence::new("samples", "value", labels, self.window, "", "", ""));
         }
         for event in &logged {
-            let table = event.labels.get("table").unwrap_or_default().to_owned();
+            let table = self.table_logged(event);
             let took = number(event, "elapsed_ms").unwrap_or(0.0) / 1e3;
             let share = (overlap(self.window, event.observed_at, took) / self.window.seconds()).min(1.0);
             evidence.get_or_insert_with(|| {
@@ -201,7 +204,9 @@ impl View<'_> {
             for ((source, labels), series) in self.index.series(metric, &[]) {
                 let label = |name: &str| labels.get(name).unwrap_or_default().to_owned();
                 for &(at, value) in series.iter().filter(|(at, _)| self.window.contains(*at)) {
-                    let run = runs.entry((source.clone(), label("pid"), label("table"))).or_default();
+                    let table = self.table_of(&label("database"), &label("table"));
+                    let run = runs.entry((source.clone(), label("pid"), table)).or_default();
+                    run.label = labels.get("table").map(str::to_owned);
                     run.automatic |= labels.get("worker") == Some("autovacuum");
                     run.toast_of = run.toast_of.take().or_else(|| labels.get("toast_of").map(str::to_owned));
                     run.pages.entry(at).or_default()[which] = value;
@@ -209,6 +214,29 @@ impl View<'_> {
             }
         }
         runs
+    }
+
+    /// The table that an event of the log is about.
+    fn table_logged(&self, event: &Event) -> String {
+        let label = |name: &str| event.labels.get(name).unwrap_or_default();
+        self.table_of(label("database"), label("table"))
+    }
+
+    /// What a table is called, of which others may have the same name in other databases: the watched one is that whose tables are
+    /// counted. Progress has no name of a table in another database at all.
+    fn table_of(&self, database: &str, table: &str) -> String {
+        let mut watched = self
+            .index
+            .series("postgresql_stat_tables_n_tup_upd", &[])
+            .filter_map(|((_, l), _)| l.get("database"))
+            .peekable();
+        match (table, database) {
+            ("", "") => "a table".to_owned(),
+            ("", _) => format!("a table of database {database}"),
+            (_, "") => table.to_owned(),
+            _ if watched.peek().is_none() || watched.any(|known| known == database) => table.to_owned(),
+            _ => format!("{table} (database {database})"),
+        }
     }
 
     /// Whose values a TOAST table holds, by what is known of tables.

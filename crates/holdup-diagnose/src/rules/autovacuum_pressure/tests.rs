@@ -44,6 +44,18 @@ fn text(made: &Made) -> String {
 }
 
 #[test]
+fn a_table_of_another_database_is_none_of_the_known_ones() {
+    let run = [("pid", "98"), ("database", "other"), ("phase", "scanning heap"), ("worker", "autovacuum")];
+    let elsewhere = counted(4e6)
+        .without("postgresql_progress_vacuum_heap_blks_total")
+        .without("postgresql_progress_vacuum_heap_blks_scanned")
+        .gauge(DB, "postgresql_progress_vacuum_heap_blks_total", &run, 100_000.0);
+    let said = text(&elsewhere);
+    assert!(said.contains("autovacuum of a table of database other was under way"), "{said}");
+    assert!(!said.contains("dead rows"), "those are of another table: {said}");
+}
+
+#[test]
 fn its_share_of_the_disk_is_by_the_best_account() {
     let by_counters = counted(4e6);
     assert!((by_counters.explains(&RULE).unwrap() - 0.4 * 400.0).abs() < 8.0);

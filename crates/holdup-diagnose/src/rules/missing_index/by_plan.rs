@@ -5,7 +5,7 @@ use holdup_recording::plan::Node;
 
 use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns, is_of_requests};
 use crate::case::Case;
-use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use crate::rules::{Found, MATTERS, Outcome, identifier, ms, percent, thousands};
 use crate::signals::plans::{PLANS, Shape, shapes};
 use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
@@ -208,7 +208,9 @@ fn against_calm(case: &Case<'_>, of: &Executed, scan: &Scan, completed: f64) -> 
 
 fn fixes(of: &Executed, scan: &Scan) -> Vec<Fix> {
     let name = scan.node.relation.clone().unwrap_or_default();
-    let table = scan.node.schema.as_ref().map_or_else(|| name.clone(), |schema| format!("{schema}.{name}"));
+    let quoted = |name: &str| identifier::quoted(name, '"');
+    let schema = scan.node.schema.as_ref().map_or_else(String::new, |schema| format!("{}.", quoted(schema)));
+    let table = format!("{schema}{}", quoted(&name));
     let of_filter = columns(&format!("x WHERE {}", scan.node.filter.as_deref().unwrap_or_default()));
     let list = if of_filter.is_empty() { columns(&of.text) } else { of_filter };
     let mut fixes = vec![Fix {

@@ -104,6 +104,30 @@ fn what_does_not_matter_is_cleared() {
 }
 
 #[test]
+fn the_same_plan_of_a_few_does_not_clear_that_of_most() {
+    // Most of what takes longer has another plan, though each call takes less than twice as long; a few have theirs.
+    const FEW: &str = "SELECT 1 FROM item WHERE id = ?";
+    let made = Made::new(20)
+        .requests(50, 400)
+        .each_request(|number, request| {
+            if number < 500 {
+                request.done_at = request.intended_at + 5_000_000;
+                request.first_byte_at = Some(request.done_at);
+            }
+        })
+        .digest(TEXT, |s| (50 * s, 200 * 50 * s.min(10) + 300 * 50 * (s - 10).max(0), 0, 50 * s, 0))
+        .digest(FEW, |s| (50 * s, 20 * 50 * s.min(10) + 40 * 50 * (s - 10).max(0), 0, 50 * s, 0));
+    let mut plans = dropped();
+    let few = |at| Plan {
+        digest: FEW.to_owned(),
+        digest_text: FEW.to_owned(),
+        ..plan(at, "Index Scan", "item", Some("item_pkey"))
+    };
+    plans.extend([few(3), few(13)]);
+    assert_eq!(with(made, plans).explains(&RULE), None);
+}
+
+#[test]
 fn without_a_fact_it_is_not_judged() {
     assert_eq!(load(100).explains(&RULE), None, "no plans");
     let late: Vec<Plan> = dropped().into_iter().filter(|plan| plan.observed_at > 10 * S).collect();
