@@ -66,15 +66,25 @@ pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     Some(Allowed { sql, parameters, reads_only })
 }
 
-/// The tokens of one whole statement, and the greatest `$n`.
+/// Comments that MySQL and MariaDB read, or not, by their version, and in which quotes count, or not: `/*!99999 ' */ ; … -- '`.
+const READ_COMMENTS: &[&str] = &["/*!", "/*M!", "/*+"];
+
+/// The tokens of one whole statement, and the greatest `$n`. None of what the server might read in another way than we do: what is
+/// a comment or a string to us and none to it would be a statement of whoever wrote it, run with our rights.
 fn pieces(sql: &str, dialect: Dialect) -> Option<(Vec<Piece>, usize)> {
+    let is_mysql = dialect != Dialect::PostgreSql;
+    if sql.contains('\0') || is_mysql && READ_COMMENTS.iter().any(|begin| sql.contains(begin)) {
+        return None;
+    }
     let begin = sql.as_ptr() as usize;
     let (mut pieces, mut depth, mut parameters, mut is_over) = (Vec::new(), 0_usize, 0, false);
     for token in Lexer::new(sql.as_bytes(), dialect) {
         let text = String::from_utf8_lossy(token.text);
         match token.kind {
-            // PostgreSQL's comments end there, ours don't: what follows would be a statement of whoever wrote it, and run as ours.
+            // PostgreSQL's comments end there, ours don't.
             TokenKind::Comment if text.contains('\r') => return None,
+            // MySQL 9 has strings between `$$`.
+            TokenKind::Word if is_mysql && text.contains('$') => return None,
             TokenKind::Comment => continue,
             TokenKind::Semicolon => {
                 is_over = true;
@@ -279,6 +289,9 @@ mod tests {
             "SELECT BENCHMARK(1, 2)",
             "SELECT 1 INTO OUTFILE 'x'",
             "SELECT a FROM t WHERE b = ?",
+            "SELECT a FROM t /*!99999 ' */ ; DROP TABLE t; -- '",
+            "SELECT /*+ QB_NAME(`a*/ ' b`) */ 1; DROP TABLE t; -- '",
+            "SELECT $$ ' $$ ; DROP TABLE t; -- '",
         ] {
             assert!(of(sql, Dialect::MySql).is_none(), "{sql}");
         }
