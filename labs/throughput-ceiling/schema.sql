@@ -8,8 +8,8 @@ CREATE TABLE article (
 );
 -- Out of line and as it is: 10,240 bytes are six rows of the TOAST table, at 1,996 bytes each.
 ALTER TABLE article ALTER COLUMN body SET STORAGE EXTERNAL;
--- Vacuum comes when one row in fifty is dead, as who has much to clean up sets it.
-ALTER TABLE article SET (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.02);
+-- Vacuum comes early, as who has much to clean up sets it: at one dead row of the TOAST table in two hundred.
+ALTER TABLE article SET (autovacuum_vacuum_scale_factor = 0.02, toast.autovacuum_vacuum_scale_factor = 0.005);
 INSERT INTO article (id, body) SELECT n, :'document' FROM generate_series(1, 30000) AS n;
 
 -- Eight remarks on each, one after the other: by the index ten articles' are a few pages.

@@ -26,6 +26,7 @@ const METRICS: &[&str] = &[
     "mysql_sessions",
     "mysql_statement",
     "mysql_thread_pool_queue",
+    "postgresql_",
     "process_",
     "system_cpu",
     "system_disk",
@@ -49,6 +50,14 @@ const METRICS: &[&str] = &[
 
 /// Settings by the beginning of their name.
 const SETTINGS: &[&str] = &[
+    "autovacuum",
+    "block_size",
+    "checkpoint_",
+    "fsync",
+    "max_wal_size",
+    "reloptions:",
+    "shared_buffers",
+    "synchronous_commit",
     "thread_handling",
     "thread_pool_",
     "cgroup.",
@@ -119,7 +128,13 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
         samples,
         threads: tables.threads.rows.into_iter().filter(|t| t.state == "D").collect(),
         sessions: tables.sessions.rows.into_iter().filter(|s| s.true_state != "idle").collect(),
-        statements: tables.statements.rows.into_iter().filter(|s| s.kind == "execution").collect(),
+        // MySQL's totals are of hundreds of statements, its rules look at single ones.
+        statements: tables
+            .statements
+            .rows
+            .into_iter()
+            .filter(|s| s.kind == "execution" || s.source.starts_with("postgres"))
+            .collect(),
         stages: tables.stages.rows,
         spans: tables.spans.rows,
         exchanges: tables.exchanges.rows,

@@ -102,11 +102,12 @@ fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, Stri
         ));
     }
     let sessions = view.server_waits()?.map_or(0.0, |waits| waits.disk);
-    if vacuum.waiting <= 0.0 {
+    let share = vacuum.waiting / (vacuum.waiting + sessions).max(f64::MIN_POSITIVE);
+    // One worker that reads ahead moves more than a session that waits for a page: few waits are no proof of little work.
+    if share < MATTERS {
         let enable = "log_autovacuum_min_duration = 0 and the log read along, or PostgreSQL 16 and later";
         return Err(Missing::new("how much vacuum read and wrote", enable));
     }
-    let share = vacuum.waiting / (vacuum.waiting + sessions);
     let text = format!(
         "of those that read and wrote {} were its workers ({:.1} beside {sessions:.1} sessions)",
         percent(share),

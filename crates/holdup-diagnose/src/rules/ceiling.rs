@@ -300,15 +300,12 @@ pub(super) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (S
         format!("this load asks for {} at least", rate(unit, level))
     };
     let known = case.slow().known_limits();
-    if flow.counted == Counted::Host || known.what.is_none() {
+    if flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
         return (format!("an instance or volume that may do more than {}: {load}", rate(unit, level)), None);
     }
     let what = known.what.clone().unwrap_or_default();
-    if unit == Unit::Operations {
-        return (format!("more than the {} of {what}: {load}", rate(unit, level)), None);
-    }
-    let documented = known.of_unit(unit).filter(|d| d.of.starts_with("baseline")).map(|d| d.limit);
-    let Some((class, baseline)) = known.next_class(documented.fold(needed, f64::max)) else {
+    let documented = known.of_unit(unit).filter(|d| !d.of.starts_with("burst")).map(|d| d.limit);
+    let Some((class, baseline)) = known.next_up(unit, documented.fold(needed, f64::max)) else {
         return (format!("more than {what} has: the limit has to be at least {}, as {load}", rate(unit, needed)), None);
     };
     let buys = format!(
@@ -316,8 +313,8 @@ pub(super) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (S
         baseline / level.max(1.0),
         percent((needed / baseline).min(1.0))
     );
-    let text = format!("the next class, {class} ({} all the time): {buys}; {load}", rate(unit, baseline));
-    (text, Some("A change of class restarts the instance, and a higher one costs more.".to_owned()))
+    let text = format!("the next one up, {class} ({} all the time): {buys}; {load}", rate(unit, baseline));
+    (text, Some("A higher one costs more, and a change of an instance's class restarts it.".to_owned()))
 }
 
 /// Requests that were due for each that was served, at least 1: what queued would have asked for as much.

@@ -65,9 +65,11 @@ impl Known {
         self.limits.iter().filter(move |d| d.unit == unit)
     }
 
-    /// The class of the same family with the next higher baseline than `baseline` bytes a second, and that baseline.
-    pub fn next_class(&self, baseline: f64) -> Option<(String, f64)> {
-        amazon::next_class(self.what.as_deref()?, baseline)
+    /// The next class of the same family, or the next size of the same kind of disk, that does more than `needed` bytes or operations
+    /// a second all the time, and how much.
+    pub fn next_up(&self, unit: Unit, needed: f64) -> Option<(String, f64)> {
+        let what = self.what.as_deref()?;
+        amazon::next_class(what, unit, needed).or_else(|| microsoft::next_size(what, unit, needed))
     }
 }
 
@@ -165,8 +167,8 @@ mod tests {
         assert_eq!(known.matching(Unit::Bytes, 280.0e6).unwrap().of, "baseline of db.r5.2xlarge");
         assert_eq!(known.matching(Unit::Bytes, 213.0e6), None);
         assert_eq!(known.matching(Unit::Operations, 287.5e6), None);
-        assert_eq!(known.next_class(213e6).unwrap().0, "db.r5.2xlarge");
-        assert_eq!(known.next_class(287.5e6).unwrap(), ("db.r5.4xlarge".to_owned(), 593.75e6));
+        assert_eq!(known.next_up(Unit::Bytes, 213e6).unwrap().0, "db.r5.2xlarge");
+        assert_eq!(known.next_up(Unit::Bytes, 287.5e6).unwrap(), ("db.r5.4xlarge".to_owned(), 593.75e6));
         let described = Made::new(3).setting("aws", "instance.class", "db.r7g.2xlarge").setting(
             "aws",
             "instance.ebs_baseline_throughput_bytes_per_second",

@@ -112,7 +112,7 @@ impl View<'_> {
         let mut runs: BTreeMap<String, Run> = BTreeMap::new();
         let mut evidence = None;
         let step = self.window.seconds() / instants.len().max(1) as f64;
-        let mut by_progress = 0.0;
+        let (mut by_progress, mut is_open) = (0.0, false);
         for ((_, _, table), of) in &reported {
             let seen: Vec<(&i64, &[f64; 3])> = of.pages.iter().collect();
             at_all.extend(of.pages.keys());
@@ -124,6 +124,9 @@ impl View<'_> {
                 let last = seen.last().map_or(0, |(at, _)| **at);
                 self.table_logged(e) == *table && (0..LOGGED_NS).contains(&(e.observed_at - last))
             });
+            let is_counted = self.index.series(SCANNED, &[("table", table)]).next().is_some();
+            // What was logged of others says nothing of one that is under way and counts no pages.
+            is_open |= !is_logged && !is_counted;
             if !is_logged {
                 // No more than anybody read of it past the server's own cache.
                 let read = self.blocks_read(table).map_or(went_through, |blocks| went_through.min(blocks));
@@ -179,7 +182,7 @@ impl View<'_> {
         let by_log = self.by_log(&logged);
         let how = if by_progress > by_log { Measured::Progress } else { Measured::Log };
         let told = (by_log + by_progress > 0.0).then_some((by_log + by_progress, how));
-        let bytes_per_second = self.by_counters().or(told).filter(|_| running_ratio > 0.0);
+        let bytes_per_second = self.by_counters().or(told.filter(|_| !is_open)).filter(|_| running_ratio > 0.0);
         Ok(Vacuum { runs, bytes_per_second, running_ratio, waiting: self.workers_waiting(instants.len()), evidence })
     }
 

@@ -62,6 +62,12 @@ fn arguments() {
     refused(dir.path(), &["run", "--url", "http://127.0.0.1/"], &["--rate 500"]);
     refused(dir.path(), &["watch", "--for=1s"], &["--watch"]);
     refused(dir.path(), &["lab", "no-such-lab"], &["no-such-lab"]);
+    refused(dir.path(), &["settle", "mysql://u:p@127.0.0.1:3306"], &["holdup settle postgresql://"]);
+    let nobody = format!("postgresql://me:{CANARY}@127.0.0.1:{}/app", free_port());
+    refused(dir.path(), &["settle", &nobody], &["refused"]);
+    for (hardware, words) in [("volume:gp3:big", ["big", "a size, e.g. 500G"]), ("disk:gp3", ["disk:gp3", "volume:"])] {
+        refused(dir.path(), &with(&["--watch", hardware]), &[words[1]]);
+    }
 }
 
 #[test]

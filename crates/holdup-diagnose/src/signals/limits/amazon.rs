@@ -136,15 +136,16 @@ fn family_and_size(class: &str) -> Option<(&str, &str)> {
     Some((SAME.iter().find(|(of, _)| *of == family).map_or(family, |(_, same)| same), size))
 }
 
-/// The class of the same family with the next higher baseline than `baseline` bytes a second, and that baseline; the name is as `class`
-/// is, with or without `db.`.
-pub(super) fn next_class(class: &str, baseline: f64) -> Option<(String, f64)> {
+/// The class of the same family with the next higher baseline than `baseline` bytes or operations a second, and that baseline; the name
+/// is as `class` is, with or without `db.`.
+pub(super) fn next_class(class: &str, unit: Unit, baseline: f64) -> Option<(String, f64)> {
     let (family, _) = family_and_size(class)?;
     let of_family = |row: &&Row| row.0.split_once('.').is_some_and(|(of, _)| of == family);
-    let above = TABLE.iter().filter(of_family).filter(|row| row.1 * 1e6 > (1.0 + super::NEAR) * baseline);
-    let row = above.min_by(|a, b| a.1.total_cmp(&b.1))?;
+    let limit = |row: &Row| if unit == Unit::Bytes { row.1 * 1e6 } else { row.2 };
+    let above = TABLE.iter().filter(of_family).filter(|row| limit(row) > (1.0 + super::NEAR) * baseline);
+    let row = above.min_by(|a, b| limit(a).total_cmp(&limit(b)))?;
     let (own, (_, size)) = (class.rsplit_once('.')?.0, row.0.split_once('.')?);
-    Some((format!("{own}.{size}"), row.1 * 1e6))
+    Some((format!("{own}.{size}"), limit(row)))
 }
 
 /// Limits of an instance class, with or without `db.` before it.
@@ -227,7 +228,8 @@ mod tests {
             assert_eq!(of_instance(class)[0].limit, 81.25e6, "{class}");
         }
         assert_eq!(of_instance("db.r7g.2xlarge")[0].limit, 312.5e6);
-        assert_eq!(next_class("db.r7g.2xlarge", 312.5e6), Some(("db.r7g.4xlarge".to_owned(), 625e6)));
+        assert_eq!(next_class("db.r7g.2xlarge", Unit::Bytes, 312.5e6), Some(("db.r7g.4xlarge".to_owned(), 625e6)));
+        assert_eq!(next_class("r5.large", Unit::Operations, 6_000.0), Some(("r5.2xlarge".to_owned(), 12_000.0)));
         assert_eq!(of_instance("db.r99.large"), []);
     }
 }

@@ -48,6 +48,14 @@ pub(super) fn of_disk(kind: &str, size: Option<f64>) -> Vec<Documented> {
     limits
 }
 
+/// The smallest size that does more than `needed` bytes or operations a second all the time, and what it does.
+pub(super) fn next_size(kind: &str, unit: Unit, needed: f64) -> Option<(String, f64)> {
+    SIZES.iter().find(|size| size.0 == kind)?;
+    let limit = |size: &Size| if unit == Unit::Bytes { size.3 * 1e6 } else { size.2 };
+    let above = SIZES.iter().find(|size| limit(size) > (1.0 + super::NEAR) * needed)?;
+    Some((above.0.to_owned(), limit(above)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,5 +65,7 @@ mod tests {
         assert_eq!(of_disk("P20", None).iter().map(|d| d.limit).collect::<Vec<_>>(), [2_300.0, 150e6, 3_500.0, 170e6]);
         assert_eq!(of_disk("Premium_LRS", Some(600.0 * GIB)), of_disk("P30", None));
         assert_eq!(of_disk("Standard_LRS", Some(600.0 * GIB)), []);
+        assert_eq!(next_size("P20", Unit::Bytes, 220e6), Some(("P40".to_owned(), 250e6)));
+        assert_eq!(next_size("P80", Unit::Bytes, 900e6), None);
     }
 }
