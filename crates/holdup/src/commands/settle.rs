@@ -1,6 +1,7 @@
 //! `holdup settle`: wait until a database has worked off what an old load left, so that a fix is measured and not the time before it.
 //! It reads what `watch` reads, keeps the last seconds in memory, and asks the diagnosis what is still owed. Nothing is written.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -9,14 +10,23 @@ use holdup_collect::watch::{self, Options};
 use holdup_diagnose::verdict::DebtReport;
 use holdup_diagnose::{Case, debt};
 use holdup_recording::manifest::{Host, Manifest};
+use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Recording, clock};
 
 use super::{duration, print_json};
 use crate::failure::Failure;
 use crate::session;
 
-/// What is kept of what was read: a vacuum's pace shows within it.
-const KEPT: Duration = Duration::from_secs(6);
+/// What is looked at of what was read: a vacuum's pace shows within it.
+const LOOKED_AT: Duration = Duration::from_secs(6);
+
+/// What is kept, and of tables: of many they are read more seldom, and two reads have to be there.
+const KEPT: Duration = Duration::from_secs(15);
+const TABLES_KEPT: Duration = Duration::from_secs(300);
+
+/// Read with every look at tables, and now and then.
+const COUNTED: &str = "postgresql_stat_tables_n_tup_upd";
+const LISTED: &str = "postgresql_table_size_bytes";
 
 /// How long nothing must be owed: a vacuum that has just ended is followed by the next table's, or by a checkpoint.
 const CALM: Duration = Duration::from_secs(4);
@@ -126,10 +136,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
 fn look(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtReport>, String> {
     server.sample(kept).map_err(|error| error.to_string())?;
     let now = clock::now_ns();
-    let from = now - i64::try_from(KEPT.as_nanos()).unwrap_or(i64::MAX);
-    kept.samples.retain(|row| row.observed_at >= from);
-    kept.sessions.retain(|row| row.observed_at >= from);
-    kept.events.retain(|row| row.observed_at >= from);
+    let (oldest, oldest_of_tables) = (before(now, KEPT), before(now, TABLES_KEPT));
+    let is_of_tables = |row: &Sample| row.metric.starts_with("postgresql_stat_tables_") || row.metric == LISTED;
+    kept.samples.retain(|row| row.observed_at >= if is_of_tables(row) { oldest_of_tables } else { oldest });
+    kept.sessions.retain(|row| row.observed_at >= oldest);
+    kept.events.retain(|row| row.observed_at >= oldest);
+    let from = begin(&kept.samples, now)?;
     // Of the rest nothing is asked.
     (kept.statements, kept.plans) = (Vec::new(), Vec::new());
     let mut recording = Recording {
@@ -148,6 +160,20 @@ fn look(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtRepor
     Ok(debt(&Case::new(&recording, None)))
 }
 
+fn before(now: i64, time: Duration) -> i64 {
+    now - i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
+}
+
+/// From when on it is looked at: so that two reads of the tables are in it. What was not read twice is no table without a debt.
+fn begin(samples: &[Sample], now: i64) -> Result<i64, String> {
+    let reads: BTreeSet<i64> = samples.iter().filter(|row| row.metric == COUNTED).map(|row| row.observed_at).collect();
+    match reads.iter().rev().nth(1) {
+        Some(last_but_one) => Ok(before(now, LOOKED_AT).min(*last_but_one)),
+        None if samples.iter().any(|row| row.metric == LISTED) => Err("tables were not read twice yet".to_owned()),
+        None => Ok(before(now, LOOKED_AT)),
+    }
+}
+
 fn tell(args: &Args, waited: Duration, owed: Option<Option<DebtReport>>) -> Result<(), Failure> {
     let settled = owed.is_none();
     let debt = owed.flatten();
@@ -158,4 +184,23 @@ fn tell(args: &Args, waited: Duration, owed: Option<Option<DebtReport>>) -> Resu
         outln!("settled after {:.0} s", waited.as_secs_f64());
     }
     if settled { Ok(()) } else { Err(Failure::No(format!("not settled within {:.0} s: {text}", waited.as_secs_f64()))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_are_read_seldom_are_waited_for() {
+        const S: i64 = 1_000_000_000;
+        let read =
+            |at: i64, metric: &str| Sample { observed_at: at * S, metric: metric.to_owned(), ..Sample::default() };
+        assert_eq!(begin(&[], 100 * S), Ok(94 * S), "there are none");
+        let mut samples = vec![read(80, LISTED), read(85, COUNTED)];
+        assert!(begin(&samples, 100 * S).is_err());
+        samples.push(read(99, COUNTED));
+        assert_eq!(begin(&samples, 100 * S), Ok(85 * S));
+        samples.extend([read(97, COUNTED), read(98, COUNTED)]);
+        assert_eq!(begin(&samples, 100 * S), Ok(94 * S));
+    }
 }
