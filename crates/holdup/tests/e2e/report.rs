@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::program::{finish, holdup, root};
 
 /// What at least one of the recordings has.
-const KINDS: [&str; 3] = ["chain", "symptom", "complaint"];
+const KINDS: [&str; 6] = ["chain", "symptom", "contributor", "complaint", "debt", "plans"];
 
 /// What the page shows of the verdict as it is.
 const SAME: [&str; 9] =
