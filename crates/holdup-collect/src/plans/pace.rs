@@ -34,8 +34,8 @@ struct Asked {
 #[derive(Default)]
 pub(crate) struct Pace {
     asked: HashMap<String, Asked>,
-    /// Counters of a statement when they were read last.
-    counted: HashMap<String, (i64, i64)>,
+    /// Counters of a statement when they were read last: digest, database.
+    counted: HashMap<(String, Option<String>), (i64, i64)>,
     /// Nanoseconds that a mean execution took of late.
     each_ns: HashMap<String, f64>,
     denials: u32,
@@ -49,7 +49,7 @@ impl Pace {
         }
         for row in rows.iter().filter(|row| row.kind == "digest_total") {
             let now = (row.calls, row.duration_ns);
-            let Some(before) = self.counted.insert(row.digest.clone(), now) else { continue };
+            let Some(before) = self.counted.insert((row.digest.clone(), row.database.clone()), now) else { continue };
             let (calls, took) = (now.0 - before.0, now.1 - before.1);
             if calls > 0 && took >= 0 {
                 self.each_ns.insert(row.digest.clone(), took as f64 / calls as f64);
@@ -129,6 +129,22 @@ mod tests {
         assert!(pace.urgency("a", after(3)).is_some(), "half as long");
         pace.asked("a", false, start);
         assert_eq!(pace.urgency("a", after(60)), None);
+    }
+
+    #[test]
+    fn the_same_statement_of_two_databases_is_two() {
+        let (mut pace, start) = (Pace::default(), Instant::now());
+        let of = |name: &str, calls, ms| -> Vec<Statement> {
+            total(calls, ms).into_iter().map(|row| Statement { database: Some(name.to_owned()), ..row }).collect()
+        };
+        for calls in [10, 20] {
+            pace.note(&of("a", calls, calls));
+            pace.note(&of("b", 1_000 + calls, 90_000 + calls));
+        }
+        pace.asked("a", true, start);
+        pace.note(&of("a", 30, 30));
+        pace.note(&of("b", 1_030, 90_030));
+        assert_eq!(pace.urgency("a", start + Duration::from_secs(3)), None, "neither takes longer than before");
     }
 
     #[test]
