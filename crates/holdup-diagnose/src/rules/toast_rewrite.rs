@@ -18,7 +18,7 @@ pub const RULE: Rule = Rule {
         needs: "Counters by table with the TOAST tables (--watch postgresql://…), what passes through the disk (--watch host, or a cloud's figures), and who waits for it; statements by digest name the one that does it.",
         predicts: "Rows inserted into and deleted from the TOAST table are a fixed number for every update of its table, as many as the value has chunks, and their bytes are a good part of what the disk moves while it is what requests wait for.",
         clears: "Updates write no rows of TOAST; or what they write is a small part of what the disk moves; or requests do not wait for the disk.",
-        looks_like: "Values that do change with every update: the counters are the same, so look at what the statement sets and whether the app changes it. Inserts of new values fill the TOAST table and leave nothing dead.",
+        looks_like: "Values that do change with every update: the counters are the same, so look at what the statement sets and whether the app changes it. Inserts of new values fill the TOAST table and leave nothing dead; rows that come and go (a queue) do both without an update, so what is theirs by the mean size of a value is left out.",
         fix: "Set only the columns that changed (dirty tracking or dynamic updates of the object mapper); or keep the large value in a table of its own.",
         prove: "The same load again: rows of TOAST an update near 0. What is dead already has to be vacuumed first.",
         references: "PostgreSQL documentation: TOAST (out-of-line, on-disk storage; \"during an UPDATE operation, values of unchanged fields are normally preserved as-is\"), pg_stat_all_tables, HOT.",
