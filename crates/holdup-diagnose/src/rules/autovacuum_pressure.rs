@@ -1,6 +1,6 @@
 //! Vacuum is at work on tables with many dead rows, and takes a good part of what the disk can do.
 
-use super::volume_demand::{Demand, clear_by_disk, demand, share_text, vacuum_bytes};
+use super::volume_demand::{Demand, demand, or_by_disk, share_text, vacuum_bytes};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
 use crate::case::Case;
 use crate::signals::tables::TableWrites;
@@ -30,10 +30,7 @@ pub const RULE: Rule = Rule {
 const RUNS: f64 = 0.1;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    match from_server(case) {
-        Err(missing) => clear_by_disk(case).ok_or(missing),
-        outcome => outcome,
-    }
+    or_by_disk(case, from_server(case))
 }
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Labels;
 
-use super::volume_demand::{clear_by_disk, demand, share_text};
+use super::volume_demand::{demand, or_by_disk, share_text};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::signals::server_waits::{At, at};
@@ -76,10 +76,7 @@ struct Copying {
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    match from_records(case) {
-        Err(missing) => clear_by_disk(case).ok_or(missing),
-        outcome => outcome,
-    }
+    or_by_disk(case, from_records(case))
 }
 
 fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {

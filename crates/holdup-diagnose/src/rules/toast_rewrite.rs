@@ -1,6 +1,6 @@
 //! Updates write large values anew that did not change: each leaves as many dead rows in the TOAST table as the value has chunks.
 
-use super::volume_demand::{clear_by_disk, demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
+use super::volume_demand::{demand, is_negligible, is_rewritten, or_by_disk, rewritten_bytes, share_text};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
 use crate::case::Case;
 use crate::signals::tables::{CHUNK_BYTES, Toast};
@@ -27,10 +27,7 @@ pub const RULE: Rule = Rule {
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    match from_server(case) {
-        Err(missing) => clear_by_disk(case).ok_or(missing),
-        outcome => outcome,
-    }
+    or_by_disk(case, from_server(case))
 }
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {

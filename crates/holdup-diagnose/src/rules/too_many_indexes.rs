@@ -2,7 +2,7 @@
 
 use holdup_recording::Labels;
 
-use super::volume_demand::clear_by_disk;
+use super::volume_demand::or_by_disk;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, identifier, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::tables::{POSTGRESQL, TableWrites};
@@ -49,10 +49,7 @@ struct Index {
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    match from_server(case) {
-        Err(missing) => clear_by_disk(case).ok_or(missing),
-        outcome => outcome,
-    }
+    or_by_disk(case, from_server(case))
 }
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {

@@ -100,8 +100,13 @@ impl Demand {
     }
 }
 
+/// What was judged, or if facts miss for that, whether the cause is cleared all the same.
+pub(super) fn or_by_disk(case: &Case<'_>, judged: Result<Outcome, Missing>) -> Result<Outcome, Missing> {
+    judged.or_else(|missing| clear_by_disk(case).ok_or(missing))
+}
+
 /// Clears what needs the disk to hurt, where requests hardly wait for it: whatever else is not known of the cause.
-pub(super) fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
+fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
     let demand = demand(case).ok()?;
     let waited = demand.waited_ms(case).ok().filter(|waited| case.share_inside(*waited) < MATTERS)?;
     let text = format!("a request waited {} for {}, by anybody's doing", ms(waited), demand.flow.name);
