@@ -131,8 +131,7 @@ impl<'a> Case<'a> {
 
     /// Whether what the client asks for is statements of a database, which has no app in front of it then.
     pub(crate) fn asks_statements(&self) -> bool {
-        let load = self.recording.manifest.load.as_ref();
-        load.is_some_and(|load| ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol)))
+        self.view(self.whole).asks_statements()
     }
 
     /// What tells of single requests, found by trace id.

@@ -119,6 +119,8 @@ pub struct DiskWaits {
     pub held_back: bool,
     /// What the sessions of a database that tells were at.
     pub sessions: Option<ServerWaits>,
+    /// Whether these sessions are all that requests can wait in, and the threads anybody's on the machine: then sessions are believed.
+    pub is_all_in_sessions: bool,
 }
 
 impl DiskWaits {
@@ -146,6 +148,9 @@ impl DiskWaits {
     /// (`busiest` is the share of time in which it did not). Then what stands behind its I/O, as the waiters of one
     /// journal commit or of a directory's lock do, waits for the device too, though few operations are in its queue.
     pub fn disks_ms(&self, busiest: f64) -> f64 {
+        if self.is_all_in_sessions {
+            return self.sessions_ms(busiest);
+        }
         let asleep = self.ms((self.asleep.mean - self.mean_of(&[Wait::Remote, Wait::Reclaim])).max(0.0));
         let known = &[Wait::Fault, Wait::Read, Wait::Page, Wait::Write, Wait::Directory, Wait::Swap];
         let behind = if busiest >= NEVER_RESTS { self.ms(self.mean_of(known)) * busiest } else { 0.0 };
@@ -203,7 +208,8 @@ impl DiskWaits {
         }
         // Where statements are what the client asks for, the database's sessions are the workers.
         if let Some(busy_ms) = self.statement_ms(case) {
-            let waited = self.asleep_ms().max(self.ms(self.sessions.map_or(0.0, |sessions| sessions.for_disk())));
+            let by_sessions = self.ms(self.sessions.map_or(0.0, |sessions| sessions.for_disk()));
+            let waited = if self.is_all_in_sessions { by_sessions } else { by_sessions.max(self.asleep_ms()) };
             return Ok(in_proportion(busy_ms.max(waited), waited));
         }
         // At most: as if workers were busy with nothing but sleeping.
@@ -239,8 +245,11 @@ impl View<'_> {
     /// # Errors
     /// If threads were not counted, or what was done under a cgroup's limit on I/O.
     pub fn disk_waits(&self, disks: &Disks, completed: f64) -> Result<DiskWaits, Missing> {
+        let (asleep, sessions) = (self.asleep()?, self.server_waits().ok().flatten());
         Ok(DiskWaits {
-            asleep: self.asleep()?,
+            is_all_in_sessions: sessions.is_some() && !asleep.watched && self.asks_statements(),
+            asleep,
+            sessions,
             completed: completed.max(1.0),
             read_seconds: disks.operation_seconds(|d| d.read.seconds),
             io_seconds: disks.operation_seconds(|d| d.operation_seconds()),
@@ -249,7 +258,6 @@ impl View<'_> {
                 .max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()))
                 .map_or(0.0, |d| d.utilization),
             held_back: self.throttles()?.first().is_some_and(|t| t.is_reached()),
-            sessions: self.server_waits().ok().flatten(),
         })
     }
 }

@@ -76,6 +76,12 @@ impl ServerWaits {
 }
 
 impl View<'_> {
+    /// Whether what the client asks for is statements of a database.
+    pub(crate) fn asks_statements(&self) -> bool {
+        let load = self.recording.manifest.load.as_ref();
+        load.is_some_and(|load| ["mysql", "postgres"].iter().any(|protocol| load.protocol.starts_with(protocol)))
+    }
+
     /// What active sessions of clients were at; none where no server says it (only PostgreSQL does).
     ///
     /// # Errors
