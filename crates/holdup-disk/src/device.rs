@@ -17,7 +17,7 @@ const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 pub struct Device {
     /// Its file, e.g. `/dev/loop0`.
     pub path: PathBuf,
-    /// Files of its queue and what they said before, to be put back: the device outlives what is attached to it.
+    /// Files of its queue and what they said before, to be put back in this order: the device outlives what is attached to it.
     before: Vec<(&'static str, String)>,
 }
 

@@ -88,9 +88,9 @@ impl Disk {
         }
         words.extend([device.path.as_os_str(), mountpoint.as_os_str()]);
         run("mount", &words)?;
-        // Not earlier: mkfs has the kernel take back a limit of the device, and its readahead with it.
-        device.set_readahead(options.readahead)?;
+        // Not earlier, and in this order: with each limit of the device that changes, by mkfs too, the kernel takes back its readahead.
         device.set_largest_request(LARGEST_REQUEST)?;
+        device.set_readahead(options.readahead)?;
         // A folder that isn't empty is no data folder to some servers. Whoever it is run as, a server may write here.
         fs::remove_dir(mountpoint.join("lost+found"))
             .and_then(|()| fs::set_permissions(&mountpoint, fs::Permissions::from_mode(0o1777)))

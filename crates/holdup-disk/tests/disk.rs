@@ -115,7 +115,10 @@ fn load(device: &Path, threads: u64, time: Duration) {
 fn the_kernel_counts_the_rate_that_was_set_and_the_queue_before_it() {
     let limits = tempfile::NamedTempFile::new().expect("a file");
     let path = limits.path().to_str().expect("text").to_owned();
-    let Some(disk) = disk(&["--size", "32M", "--iops", "400", "--limits", &path]) else { return };
+    let Some(disk) = disk(&["--size", "32M", "--iops", "400", "--readahead", "8K", "--limits", &path]) else { return };
+    let name = disk.device.file_name().expect("a name").to_str().expect("text");
+    let set = |what: &str| fs::read_to_string(format!("/sys/block/{name}/queue/{what}")).expect("a setting");
+    assert_eq!((set("read_ahead_kb").trim(), set("max_sectors_kb").trim()), ("8", "256"), "one takes the other back");
     let measure = |time: Duration| {
         let (before, begun) = (disk.counted(), Instant::now());
         load(&disk.device, 8, time);

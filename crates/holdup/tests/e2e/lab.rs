@@ -205,21 +205,22 @@ fn a_throughput_ceiling_is_the_root_of_what_adds_to_it() {
     }
     let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
-    let (out, switched) = (dir.path().join("lab"), dir.path().join("switched"));
-    let run = |variants: &[&str]| {
+    let (first, second) = (dir.path().join("first"), dir.path().join("second"));
+    let switched = dir.path().join("switched");
+    let run = |out: &Path, variants: &[&str]| {
         let mut command = holdup(["lab", "throughput-ceiling", "--json", "--quiet"]);
         command.args(variants.iter().map(|variant| format!("--variant={variant}")));
-        command.arg("--output").arg(&out).arg("--labs").arg(root().join("labs")).env("HOLDUP_LAB_SWITCHED", &switched);
+        command.arg("--output").arg(out).arg("--labs").arg(root().join("labs")).env("HOLDUP_LAB_SWITCHED", &switched);
         let done = finish(&mut command, 400);
         assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
         done.json()
     };
-    let faulty = &run(&["faulty"])["faulty"];
+    let faulty = &run(&first, &["faulty"])["faulty"];
     let ceiling = finding(faulty, "throughput_ceiling");
     // Found in a recording of two samples a second: within two of them.
     let at: f64 = std::fs::read_to_string(&switched).unwrap().trim().parse().unwrap();
     let manifest: Value =
-        serde_json::from_str(&std::fs::read_to_string(out.join("faulty/manifest.json")).unwrap()).unwrap();
+        serde_json::from_str(&std::fs::read_to_string(first.join("faulty/manifest.json")).unwrap()).unwrap();
     let switch_s = at - manifest["started_at"].as_f64().unwrap() / 1e9;
     let before =
         ceiling["evidence"].as_array().unwrap().iter().find(|e| e["text"].as_str().unwrap().contains("before"));
@@ -229,9 +230,9 @@ fn a_throughput_ceiling_is_the_root_of_what_adds_to_it() {
     assert!(said.contains("6.0 an update"), "{said}");
     assert!(!faulty["debt"].is_null(), "vacuum is behind");
 
-    let rest = run(&["fixed", "not_resent", "decoy", "decoy_index"]);
+    let rest = run(&second, &["fixed", "not_resent", "decoy", "decoy_index"]);
     assert_eq!(rest["decoy"]["culprit"], "iops_ceiling");
-    let folders = ["fixed", "not_resent", "decoy", "decoy_index"].map(|variant| out.join(variant));
+    let folders = ["fixed", "not_resent", "decoy", "decoy_index"].map(|variant| second.join(variant));
     python::check("tables.py", &folders);
 }
 
