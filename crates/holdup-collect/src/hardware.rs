@@ -3,7 +3,7 @@
 //! be left empty: `volume:gp3::6000:250M`.
 
 use holdup_recording::rows::Setting;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, Coverage, clock};
 
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -71,15 +71,7 @@ impl Collector for Hardware {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        Ok(vec![Coverage {
-            source: self.source(),
-            state: CoverageState::Complete,
-            why: None,
-            enable: None,
-            cpu_ratio: None,
-            reads_total: 0,
-            gaps_total: 0,
-        }])
+        Ok(Coverage::with_parts(&self.source(), Vec::new()))
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {

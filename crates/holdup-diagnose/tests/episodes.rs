@@ -4,6 +4,9 @@
 //!
 //! To see precision and recall: `cargo test -p holdup-diagnose --test episodes -- --nocapture`
 
+mod chance;
+
+use chance::Chance;
 use holdup_diagnose::ClientView;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::signals::episodes::{Episode, find};
@@ -16,28 +19,6 @@ const S: i64 = 1_000_000_000;
 
 /// An episode is found if it and a true one overlap for this share (0-1) of both together.
 const OVERLAP: f64 = 0.7;
-
-/// Numbers that look like chance and are the same in every run (SplitMix64: G. Steele, D. Lea, C. Flood, OOPSLA 2014).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn between(&mut self, least: f64, most: f64) -> f64 {
-        least + (most - least) * self.next()
-    }
-
-    /// About normal, mean 0, deviation 1.
-    fn noise(&mut self) -> f64 {
-        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
-    }
-}
 
 /// What noise is like.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -4,6 +4,9 @@
 //!
 //! To see precision and recall: `cargo test -p holdup-diagnose --test plateaus -- --nocapture`
 
+mod chance;
+
+use chance::Chance;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::signals::plateau::{Asked, ceilings, falls, sum};
 
@@ -12,28 +15,6 @@ const EACH: usize = 50;
 
 /// A level that is found has to be as near as this (0-1) to the true one.
 const NEAR: f64 = 0.03;
-
-/// Numbers that look like chance and are the same in every run (SplitMix64: G. Steele, D. Lea, C. Flood, OOPSLA 2014).
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn between(&mut self, least: f64, most: f64) -> f64 {
-        least + (most - least) * self.next()
-    }
-
-    /// About normal, mean 0, deviation 1.
-    fn noise(&mut self) -> f64 {
-        (0..12).map(|_| self.next()).sum::<f64>() - 6.0
-    }
-}
 
 /// What was done and queued in each interval.
 type Simulated = Vec<(f64, f64)>;

@@ -6,6 +6,7 @@
 
 pub mod attribute;
 pub mod block;
+mod boundary;
 pub mod counts;
 pub mod document;
 pub mod event;

@@ -7,6 +7,7 @@ use super::entry::{Entries, Entry};
 use super::prefix::{Fields, time};
 use crate::attribute::number;
 use crate::block::Block;
+use crate::boundary;
 use crate::problem::Problem;
 use crate::tally::Tally;
 
@@ -115,25 +116,12 @@ fn begins_record(data: &[u8], at: usize) -> bool {
 
 /// Where the last record of a block begins, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
-    let mut end = memchr::memrchr(b'\n', data)?;
-    loop {
-        let at = memchr::memrchr(b'\n', data.get(..end)?)?;
-        if begins_record(data, at + 1) {
-            return Some(at + 1);
-        }
-        end = at;
-    }
+    boundary::last(data, begins_record)
 }
 
 /// The first place behind the beginning where a record begins.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        at += memchr(b'\n', data.get(at..)?)? + 1;
-        if begins_record(data, at) {
-            return Some(at);
-        }
-    }
+    boundary::first(data, begins_record)
 }
 
 /// Whether a log that begins so is a csvlog.

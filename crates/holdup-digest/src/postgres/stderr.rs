@@ -7,6 +7,7 @@ use super::entry::{Entries, Entry};
 use super::prefix::Prefix;
 use super::{continues, severity, severity_word};
 use crate::block::Block;
+use crate::boundary;
 use crate::problem::Problem;
 use crate::tally::Tally;
 
@@ -22,26 +23,12 @@ fn begins_entry(data: &[u8], at: usize) -> bool {
 
 /// Where the last entry of a block begins, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
-    // The last line may be a part of one.
-    let mut end = memchr::memrchr(b'\n', data)?;
-    loop {
-        let at = memchr::memrchr(b'\n', data.get(..end)?)?;
-        if begins_entry(data, at + 1) {
-            return Some(at + 1);
-        }
-        end = at;
-    }
+    boundary::last(data, begins_entry)
 }
 
 /// The first place behind the beginning where an entry begins.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    loop {
-        at += memchr(b'\n', data.get(at..)?)? + 1;
-        if begins_entry(data, at) {
-            return Some(at);
-        }
-    }
+    boundary::first(data, begins_entry)
 }
 
 /// How many of the first lines begin an entry: for telling what a log is.
