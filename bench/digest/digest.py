@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""`holdup digest` beside pt-query-digest and pgBadger: CPU seconds on one core, in turns, on the same files.
+"""`holdup digest` beside pt-query-digest, pgBadger and tshark: CPU seconds on one core, in turns, on the same files.
 
     bench/digest/digest.py [--bin PATH] [--data DIR] [--out DIR] [--rounds 3] [--megabytes 40]
 
 The logs are made by the generators of the shared data folder (`--data`, else beside the project), so that what is true of them is known:
-each of holdup's readings is held against it. Peers come from Debian (`percona-toolkit`, `pgbadger`); one that is not there is left out.
+each of holdup's readings is held against it. Peers come from Debian (`percona-toolkit`, `pgbadger`, `tshark`); one that is not there is left out.
 Each program is pinned to one core and its CPU time is what counts, user and system together: the machine may be busy. holdup reads
 a file ten times the size as well, by one thread and by two. It leaves in DIR a results.json with every reading.
 """
@@ -16,6 +16,7 @@ import pathlib
 import re
 import shutil
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -80,6 +81,39 @@ def holdup(args, file, threads, truth, folder):
     return found, text
 
 
+def packets(folder, megabytes):
+    """A capture of 200 connections of MySQL that were open already: a query with a value, three rows, an acknowledgement. And what is
+    true of it: executions."""
+    path = folder / "mysql.pcap"
+    eof, row = b"\x05\0\0%c\xfe\0\0\x02\0", b"\x06" + b"12345".rjust(6, b"0") + b"\x0cA nice thing\x0519.99"
+    column = b"\x03def\x04shop\x08products\x08products\x04name\x04name\x0c\x2d\0\xff\0\0\0\xfd\x01\x10\0\0\0"
+    parts = [b"\x03", column, column, column, None, row, row, row, None]
+    answer = b"".join(eof % (n + 1) if part is None else struct.pack("<I", len(part))[:3] + bytes([n + 1]) + part for n, part in enumerate(parts))
+    lines, calls, at = {}, 0, 1_700_000_000_000_000
+    with path.open("wb") as out:
+        out.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        while out.tell() < megabytes * 1e6:
+            line = calls % 200
+            sent, received = lines.get(line, (1, 1))
+            sql = f"SELECT id, name, price FROM products{'abcdefghij'[calls % 10]} WHERE id = {calls} AND shop = 'north'".encode()
+            query = struct.pack("<I", len(sql) + 1)[:3] + b"\0\x03" + sql
+            for client, payload in ((True, query), (False, answer), (True, b"")):
+                at += 7
+                ports, numbers = ((20000 + line, 3306), (sent, received)) if client else ((3306, 20000 + line), (received, sent))
+                hosts = (b"\x0a\0\0\x01", b"\x0a\0\0\x02") if client else (b"\x0a\0\0\x02", b"\x0a\0\0\x01")
+                size = 54 + len(payload)
+                out.write(struct.pack("<IIII", at // 1_000_000, at % 1_000_000, size, size) + bytes(12) + b"\x08\0"
+                          + struct.pack(">BBHHHBBH", 0x45, 0, size - 14, 0, 0x4000, 64, 6, 0) + b"".join(hosts)
+                          + struct.pack(">HHIIBBHHH", *ports, *(n & 0xFFFFFFFF for n in numbers), 0x50, 0x18, 501, 0, 0) + payload)
+                if client:
+                    sent += len(payload)
+                else:
+                    received += len(payload)
+            lines[line] = (sent, received)
+            calls += 1
+    return path, calls
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=ROOT / "target/release/holdup")
@@ -91,7 +125,8 @@ def main():
     data = args.data / "statements"
     if not data.is_dir():
         raise SystemExit(f"{data} is not there; name the shared data folder with --data")
-    results = {"rounds": args.rounds, "peers": {"pt-query-digest": version(["pt-query-digest", "--version"]), "pgbadger": version(["pgbadger", "--version"])},
+    results = {"rounds": args.rounds, "peers": {"pt-query-digest": version(["pt-query-digest", "--version"]), "pgbadger": version(["pgbadger", "--version"]),
+                                                   "tshark": version(["tshark", "--version"])},
                "readings": []}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -111,6 +146,21 @@ def main():
         for files, _ in small.values():
             for file in files.values():
                 file.unlink()
+        capture, calls = packets(folder, args.megabytes)
+        for round_ in range(args.rounds):
+            for who in ("holdup", "peer") if round_ % 2 == 0 else ("peer", "holdup"):
+                megabytes = capture.stat().st_size / 1e6
+                if who == "holdup":
+                    out = folder / "report.json"
+                    with out.open("w") as handle:
+                        found = cost([args.bin, "digest", capture, "--json", "--limit", "0"], 0, handle)
+                    report = json.loads(out.read_text())
+                    found["exact"] = (report["calls"], report["distinct"]) == (calls, 10)
+                    results["readings"].append({"round": round_, "tool": "holdup", "log": "pcap", "megabytes": megabytes, **found})
+                elif results["peers"]["tshark"]:
+                    found = cost(["tshark", "-n", "-r", capture, "-T", "fields", "-e", "frame.time_epoch", "-e", "tcp.stream", "-e", "mysql.query"])
+                    results["readings"].append({"round": round_, "tool": "tshark", "log": "pcap", "megabytes": megabytes, **found})
+        capture.unlink()
         for name in ("slowlog", "postgresql"):
             files, truth = generate(data, folder, name, args.megabytes * 10)
             for round_ in range(args.rounds):
@@ -134,7 +184,9 @@ def main():
     for log in ("slowlog", "postgresql", "csv", "json"):
         small_rates, large = rates(tool="holdup", log=log, large=None), rates(tool="holdup", log=log, large=True, threads=1)
         print(f"{log}: {statistics.median(small_rates):.0f} MB a CPU second, of the large file {statistics.median(large):.0f}")
-    for log, peer in (("slowlog", "pt-query-digest"), ("postgresql", "pgbadger")):
+    captures = rates(tool="holdup", log="pcap")
+    print(f"pcap: {statistics.median(captures):.0f} MB a CPU second")
+    for log, peer in (("slowlog", "pt-query-digest"), ("postgresql", "pgbadger"), ("pcap", "tshark")):
         ours, theirs = rates(tool="holdup", log=log, large=None), rates(tool=peer, log=log)
         if theirs:
             print(f"{log}: {statistics.median(a / b for a, b in zip(ours, theirs)):.0f} times {peer} ({statistics.median(theirs):.1f} MB a CPU second)")

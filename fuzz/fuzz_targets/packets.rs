@@ -25,9 +25,30 @@ fn exchanges(file: &[u8], piece: usize) -> (String, usize) {
     (format!("{} {:?} {failed:?}", rows.join("\n"), capture.totals()), rows.len())
 }
 
+/// The same with all that was said.
+fn details(file: &[u8], piece: usize) -> Vec<String> {
+    let ports = vec![(3306, Protocol::Mysql), (5432, Protocol::Postgres)];
+    let options = Options { ports, guess: true, connections_max: 64, in_full: true, ..Options::default() };
+    let (mut capture, mut reader, mut all) = (Capture::new(options), Reader::new(), Vec::new());
+    for bytes in file.chunks(piece.max(1)) {
+        if reader.feed(bytes, &mut |packet| capture.packet(packet, &mut |_| ())).is_err() {
+            break;
+        }
+    }
+    capture.finish(i64::MAX / 2, &mut |_| ());
+    for detail in capture.details() {
+        let said = detail.sql.as_ref().map_or(0, |sql| sql.len());
+        assert!(said <= file.len() && detail.parameters.len() <= 12 * file.len() + 64);
+        all.push(format!("{detail:?}"));
+    }
+    all.sort();
+    all
+}
+
 fuzz_target!(|input: &[u8]| {
     let Some((piece, file)) = input.split_first() else { return };
     let (whole, count) = exchanges(file, file.len());
     assert!(count <= file.len());
     assert_eq!(whole, exchanges(file, usize::from(*piece)).0);
+    assert_eq!(details(file, file.len()), details(file, usize::from(*piece)));
 });

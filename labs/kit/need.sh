@@ -19,13 +19,26 @@ program() {
     mount) echo losetup ;;
     nginx-light) echo nginx ;;
     postgresql) echo postgres ;;
+    uwsgi-core) echo uwsgi ;;
     *) echo "$1" ;;
+    esac
+}
+
+# Libraries and plugins have no program: what loads them says whether they are there.
+present() {
+    case $1 in
+    ruby-async-http) ruby -r async/http -e '' >/dev/null 2>&1 ;;
+    ruby-pg) ruby -r pg -e '' >/dev/null 2>&1 ;;
+    uwsgi-plugin-python3) uwsgi --need-plugin python3 --version >/dev/null 2>&1 ;;
+    # Its name ends in its version.
+    php-fpm) ls /usr/sbin/php-fpm* >/dev/null 2>&1 ;;
+    *) command -v "$(program "$1")" >/dev/null 2>&1 ;;
     esac
 }
 
 missing=
 for package in "$@"; do
-    command -v "$(program "$package")" >/dev/null 2>&1 || missing="$missing $package"
+    present "$package" || missing="$missing $package"
 done
 [ -n "$missing" ] || exit 0
 
@@ -51,7 +64,7 @@ apt-get install -y --no-install-recommends $missing >&2 || {
     apt-get install -y --no-install-recommends $missing >&2
 }
 for package in $missing; do
-    command -v "$(program "$package")" >/dev/null 2>&1 || {
+    present "$package" || {
         echo "$package is installed, but $(program "$package") is not to be found" >&2
         exit 3
     }

@@ -11,6 +11,7 @@ import { Charts } from "./parts/charts.tsx";
 import { FindingNote } from "./parts/finding.tsx";
 import { LoadAverage, Notes } from "./parts/kernel.tsx";
 import { Ledger, ledgerParts } from "./parts/ledger.tsx";
+import { bringIntoView, Overview } from "./parts/overview.tsx";
 import { ObjectivesTable } from "./parts/objectives.tsx";
 import { Chain, DebtPart, Slow } from "./parts/outline.tsx";
 import { SearchPart } from "./parts/search.tsx";
@@ -132,6 +133,9 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       {(v.complaint || v.episodes.length > 0) && (
         <Section id="wrong" title="What was wrong, and when" note={v.episodes.length > 1 ? `${v.episodes.length} episodes` : ""}><Slow verdict={v} {...link} /></Section>
       )}
+      {run.overview.length > 0 && (
+        <Section id="overview" title="The run in one picture" note="a lane each, from nothing to its highest or its limit" wide><Overview run={run} open={bringIntoView} /></Section>
+      )}
       {v.findings.length > 0 && (
         <Section id="findings" title={v.verdict === "found" ? "What it is" : "Findings"} note={several ? run.name : ""}>
           <Chain links={v.chain} findings={v.findings} />
@@ -142,7 +146,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
       {v.next && <Section id="next" title="What will bind next" note="once nothing else is slow"><FindingNote finding={v.next} plans={plans} {...link} /></Section>}
       {v.host_load && <Section id="host-load" title="The load average" note="what it was made of"><LoadAverage load={v.host_load} /></Section>}
       {report.comparison && (
-        <Section id="comparison" title="Before and after" note="the same load on both"><ComparisonTable comparison={report.comparison} /></Section>
+        <Section id="comparison" title="Side by side" note="the first is the baseline"><ComparisonTable comparison={report.comparison} /></Section>
       )}
       {v.ledger.length > 0 && (
         <Section id="ledger" title="Where the time went" note="response time, from when a request was due"><Ledger rows={v.ledger} order={order} /></Section>
@@ -161,7 +165,7 @@ function Body({ report, run, axis, follow }: { report: Report; run: Run; axis: T
         <Section id="notes" title="Against the vendors’ advice" note={`${v.notes.length}, none a finding by itself`}><Notes notes={v.notes} /></Section>
       )}
       {run.charts.length > 0 && (
-        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
+        <Section id="charts" title="The run in time" note={several ? run.name : ""} wide><Charts charts={run.charts} marks={run.marks} phases={run.phases} shades={shaded} axis={axis} others={others} /></Section>
       )}
       {v.coverage.length > 0 && <Section id="coverage" title="What was watched" note=""><CoverageTable coverage={v.coverage} /></Section>}
     </div>

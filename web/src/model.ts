@@ -1,6 +1,4 @@
-// The report's data: what the Rust binary writes into the page, as types, and the one function that reads it.
-// Everything in it is untrusted text. It is only checked as far as the page needs to stay standing: a missing
-// list is an empty list, an unknown word is shown as it is. It derives nothing.
+// The report's data: what the Rust binary writes into the page, as types. read.ts reads it.
 
 export interface Report {
   holdup: string;
@@ -16,6 +14,10 @@ export interface Run {
   verdict: Verdict;
   phases: Phase[];
   charts: Chart[];
+  /** the whole run in one picture */
+  overview: Lane[];
+  /** restarts, kills, failed probes: what stands across all charts */
+  marks: Mark[];
   /** that findings point at */
   plans: Plan[];
 }
@@ -359,137 +361,56 @@ export interface Series {
   style: "line" | "step" | "points";
 }
 
+/** A series of a chart, and of the same chart the one that is its limit. */
+export interface Lane {
+  title: string;
+  chart: string;
+  series: number;
+  limit: number | null;
+  is_bad: boolean;
+}
+
+export interface Mark {
+  at_s: number;
+  kind: string;
+  text: string;
+  is_bad: boolean;
+}
+
+/** Recordings side by side; the first column is the baseline. */
 export interface Comparison {
-  before: string;
-  after: string;
+  columns: ComparisonColumn[];
   rows: ComparisonRow[];
+  notes: string[];
+}
+
+export interface ComparisonColumn {
+  name: string;
+  left_out: string[];
+  verdict: string | null;
+  headline: string | null;
 }
 
 export interface ComparisonRow {
+  section: string;
   indicator: string;
   unit: string;
-  before: number | null;
-  after: number | null;
-  verdict: "better" | "worse" | "same" | "different" | "unclear";
+  is_headline: boolean;
+  cells: ComparisonCell[];
 }
 
-type Loose = Record<string, unknown>;
-
-const isObject = (v: unknown): v is Loose => typeof v === "object" && v !== null && !Array.isArray(v);
-const object = (v: unknown): Loose => (isObject(v) ? v : {});
-const list = <T>(v: unknown, each: (item: Loose) => unknown = (x) => x): T[] =>
-  (Array.isArray(v) ? v.filter(isObject).map(each) : []) as T[];
-const number = (v: unknown, otherwise: number): number => (typeof v === "number" && Number.isFinite(v) ? v : otherwise);
-
-const evidenced = (item: Loose): Loose => ({ ...item, evidence: list(item.evidence, evidence), fixes: list(item.fixes) });
-
-function span(value: unknown): Loose | null {
-  const window = object(value);
-  return typeof window.from_s === "number" && typeof window.to_s === "number" ? window : null;
+export interface ComparisonCell {
+  value: number | null;
+  against: Against | null;
 }
 
-const bounded = (item: Loose): boolean => span(item) !== null;
-
-function debt(value: unknown): Loose | null {
-  return isObject(value) ? { ...value, tables: list(value.tables) } : null;
-}
-
-const plan = (item: Loose): Loose => ({ ...item, nodes: list<Loose>(item.nodes, (n) => ({ ...n, depth: number(n.depth, 0) })) });
-
-const evidence = (item: Loose): Loose => ({ ...item, labels: object(item.labels), window: span(item.window) });
-
-const objective = (item: Loose): Loose => ({
-  ...item,
-  first_window: span(item.first_window),
-  worst_window: span(item.worst_window),
-  windows: number(item.windows, 0),
-  windows_missed: number(item.windows_missed, 0),
-});
-
-function interval(value: unknown): Loose | null {
-  const one = object(value);
-  return ["value", "low", "high"].every((key) => Number.isFinite(one[key])) ? one : null;
-}
-
-const line = (value: unknown): unknown[] => list<Loose>(value).filter((p) => Number.isFinite(p.rate) && Number.isFinite(p.response_ms));
-
-function search(value: unknown): Loose | null {
-  if (!isObject(value)) return null;
-  const rate = interval(object(value.breaking_point).rate);
-  const step = (item: Loose): Loose => ({ ...item, offered: number(item.offered, 0), achieved: number(item.achieved, 0), held: item.held ?? "unclear" });
-  return {
-    ...value,
-    knee: interval(value.knee),
-    breaking_point: rate ? { ...object(value.breaking_point), rate } : null,
-    curve: line(value.curve),
-    usl: isObject(value.usl) ? { ...value.usl, curve: line(value.usl.curve) } : null,
-    points: list(value.points, step),
-    text: (Array.isArray(value.text) ? value.text : []).map(String),
-  };
-}
-
-function series(item: Loose): Loose {
-  const x = Array.isArray(item.x_s) ? item.x_s : [];
-  const y = Array.isArray(item.y) ? item.y : [];
-  return { ...item, x_s: x, y: x.map((_, i) => (typeof y[i] === "number" ? y[i] : null)) };
-}
-
-function validity(value: unknown): Loose {
-  const v = object(value);
-  return { ...v, reasons: list(v.reasons), fixes: list(v.fixes), slices: list<Loose>(v.slices).filter(bounded) };
-}
-
-const note = (item: Loose): Loose => ({ ...item, fix: isObject(item.fix) ? item.fix : null });
-
-function hostLoad(value: unknown): Loose | null {
-  if (!isObject(value)) return null;
-  const averages = (Array.isArray(value.load_average) ? value.load_average : []).map((v) => number(v, 0));
-  return { ...value, load_average: averages, parts: list<Loose>(value.parts, (p) => ({ ...p, threads: number(p.threads, 0) })) };
-}
-
-function verdict(value: unknown): Loose {
-  const v = object(value);
-  const load = object(v.load);
-  return {
-    ...v,
-    episode: span(v.episode),
-    episodes: list<Loose>(v.episodes).filter(bounded),
-    debt: debt(v.debt),
-    chain: list(v.chain),
-    findings: list(v.findings, evidenced),
-    cleared: list(v.cleared, evidenced),
-    not_judged: list(v.not_judged),
-    next: isObject(v.next) ? evidenced(v.next) : null,
-    notes: list(v.notes, note),
-    host_load: hostLoad(v.host_load),
-    objectives: list(v.objectives, objective),
-    search: search(v.search),
-    ledger: list(v.ledger, (row) => ({ ...row, parts: list(row.parts) })),
-    load: { ...load, operations: list(load.operations), validity: validity(load.validity), warm_up: object(load.warm_up) },
-    coverage: list(v.coverage),
-  };
-}
-
-function run(item: Loose): Loose {
-  return {
-    ...item,
-    duration_s: number(item.duration_s, 0),
-    verdict: verdict(item.verdict),
-    phases: list(item.phases),
-    charts: list(item.charts, (chart) => ({ ...chart, series: list(chart.series, series) })),
-    plans: list(item.plans, plan),
-  };
-}
-
-/** Reads the page's JSON. Throws an `Error` a person can act on when it is no report. */
-export function readReport(text: string): Report {
-  let value: unknown;
-  try {
-    value = JSON.parse(text);
-  } catch (error) {
-    throw new Error(`the report's data is not JSON (${String(error)}); the file may be cut short`);
-  }
-  if (!isObject(value) || !Array.isArray(value.runs)) throw new Error("the report's data has no list of runs");
-  const comparison = isObject(value.comparison) ? { ...value.comparison, rows: list(value.comparison.rows) } : null;
-  return { ...value, runs: list(value.runs, run), comparison } as unknown as Report;
+export interface Against {
+  verdict: "better" | "worse" | "different" | "no_difference" | "cant_tell" | "not_comparable" | "missing";
+  difference: number | null;
+  /** value over the baseline's, minus 1; null where a factor says nothing: then low and high are of the difference */
+  change_ratio: number | null;
+  low: number | null;
+  high: number | null;
+  why: string | null;
+  repeats_wanted: number | null;
 }

@@ -5,7 +5,7 @@ import "uplot/dist/uPlot.min.css";
 import "./report.css";
 import { render } from "preact";
 import { App } from "./app.tsx";
-import { readReport } from "./model.ts";
+import { readReport } from "./read.ts";
 import { printInLight } from "./theme.ts";
 
 const root = document.getElementById("app");

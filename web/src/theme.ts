@@ -11,6 +11,8 @@ export interface Theme {
   band: string;
   mark: string;
   markEdge: string;
+  /** of a mark where something ended or failed */
+  bad: string;
   /** by label of a slice */
   shades: Record<string, string>;
 }
@@ -25,6 +27,7 @@ export function readTheme(): Theme {
     band: get("--band"),
     mark: get("--mark"),
     markEdge: get("--mark-edge"),
+    bad: get("--bad"),
     shades: {
       episode: get("--shade-episode"), episode_judged: get("--shade-judged"),
       warm_up: get("--shade-warm-up"), capped: get("--shade-capped"), generator_limited: get("--shade-limited"),

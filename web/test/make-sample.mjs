@@ -86,6 +86,12 @@ const run = (name, bad) => ({
     coverage,
   },
   phases, charts: charts(bad),
+  overview: [
+    { title: "offered", chart: "rate", series: 0, limit: null, is_bad: false }, { title: "achieved", chart: "rate", series: 1, limit: null, is_bad: false },
+    { title: "errors", chart: "errors", series: 0, limit: null, is_bad: true }, { title: "response p99", chart: "response", series: 2, limit: null, is_bad: false },
+    { title: "busy workers", chart: "pool", series: 0, limit: 1, is_bad: false },
+  ],
+  marks: bad ? [{ at_s: 10.6, kind: "server_stopped", text: "nobody listens on port 8080 any more", is_bad: true }, { at_s: 11.3, kind: "server_started", text: "port 8080 is listened on again", is_bad: false }] : [],
 });
 
 function validity(bad) {
@@ -95,17 +101,34 @@ function validity(bad) {
   return { text: "all 15 s valid", reasons: [], fixes: [], slices: [{ from_s: 0, to_s: 15, label: "valid" }] };
 }
 
+function compared(section, indicator, unit, before, after, verdict, is_headline) {
+  const by = unit === "ratio" || before === null ? null : after / before - 1;
+  const at = (share) => (by === null ? (after - before) * (1 + share) : (1 + by) * (1 + share) - 1);
+  const told = verdict !== "missing";
+  const against = { verdict, difference: told ? after - before : null, change_ratio: told ? by : null, low: told ? at(-0.1) : null, high: told ? at(0.1) : null,
+    why: null, repeats_wanted: verdict === "cant_tell" ? 6 : null };
+  return { section, indicator, unit, is_headline, more_is_better: null, cells: [{ value: before, against: null }, { value: after, against }] };
+}
+
 const sample = {
   holdup: "0.1.0", title: "demo: a service with a too small connection pool", runs: [run("faulty", true), run("fixed", false)],
-  comparison: { before: "faulty", after: "fixed", rows: [
-    { indicator: "Achieved rate, past the knee", unit: "requests/s", before: 158, after: 239.6, verdict: "better" },
-    { indicator: "Response time, p50", unit: "ms", before: 214, after: 4.1, verdict: "better" },
-    { indicator: "Response time, p99", unit: "ms", before: 893, after: 11.2, verdict: "better" },
-    { indicator: "Failed requests", unit: "ratio", before: 0.0061, after: 0, verdict: "better" },
-    { indicator: "Wait for a connection, mean", unit: "ms", before: 338, after: 0.03, verdict: "better" },
-    { indicator: "Processors busy", unit: "ratio", before: 0.19, after: 0.27, verdict: "worse" },
-    { indicator: "Disk written", unit: "bytes/s", before: 1104000, after: 1121000, verdict: "same" },
-    { indicator: "Statement time, p99", unit: "ms", before: 5.1, after: 5.4, verdict: "unclear" },
-  ] },
+  comparison: {
+    columns: [
+      { name: "faulty", recordings: 1, left_out: [], verdict: null, headline: null },
+      { name: "fixed", recordings: 1, left_out: [], verdict: "better", headline: "fixed is better than faulty: response time p99 11.2 ms instead of 893 ms (-99 %, 95 % interval -99 to -98 %)" },
+    ],
+    rows: [
+      compared("requests", "achieved rate", "requests/s", 158, 239.6, "better", true),
+      compared("requests", "failed", "ratio", 0.0061, 0, "better", true),
+      compared("requests", "response time p50", "ms", 214, 4.1, "better", true),
+      compared("requests", "response time p99", "ms", 893, 11.2, "better", true),
+      compared("cost", "CPU per 1,000 requests (process)", "s", 0.404, 0.421, "cant_tell", true),
+      compared("ledger", "wait for a connection (mean)", "ms", 338, 0.03, "better", false),
+      compared("indicators", "idle CPU time", "ratio", 0.81, 0.73, "different", false),
+      compared("indicators", "busiest disk, throughput", "MB/s", 1.1, 1.12, "no_difference", false),
+      compared("indicators", "statement time p99", "ms", null, 5.4, "missing", false),
+    ],
+    notes: ["One recording of each: by how much runs of the same thing differ is assumed, not measured."],
+  },
 };
 writeFileSync(new URL("sample.json", import.meta.url), JSON.stringify(sample));

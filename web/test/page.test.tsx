@@ -9,7 +9,8 @@ import { parseHTML } from "linkedom";
 import { render } from "preact";
 import { act } from "preact/test-utils";
 import { App, shades } from "../src/app.tsx";
-import { readReport, type ChainLink, type Finding, type Plan, type Report } from "../src/model.ts";
+import type { ChainLink, Finding, Plan, Report } from "../src/model.ts";
+import { readReport } from "../src/read.ts";
 
 const sample = readFileSync(join(process.cwd(), "test", "sample.json"), "utf8");
 const HOSTILE = `</script><img src=x onerror="document.title='owned'"><!--`;
@@ -26,7 +27,7 @@ function show(report: Report): HTMLElement {
 test("the sections come in reading order", () => {
   const root = show(readReport(sample));
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles, ["What it is", "Before and after", "Where the time went", "What the client saw", "Suspects cleared", "Not judged", "The run in time", "What was watched"]);
+  assert.deepEqual(titles, ["The run in one picture", "What it is", "Side by side", "Where the time went", "What the client saw", "Suspects cleared", "Not judged", "The run in time", "What was watched"]);
 });
 
 test("the verdict reads whole: confidence, what it explains, evidence linked to its chart", () => {
@@ -132,6 +133,26 @@ test("the chain is told from what adds to the root to what follows, each with wh
   assert.ok(show(circle).querySelector(".chain-line"), "what goes in a circle ends");
 });
 
+test("the run is one picture: a lane each, holes stay holes, marks stand across, and hostile text stays text", () => {
+  const report = readReport(sample);
+  const run = report.runs[0]!;
+  run.marks.push({ at_s: 4, kind: HOSTILE, text: HOSTILE, is_bad: true });
+  run.overview.push({ title: HOSTILE, chart: "rate", series: 0, limit: null, is_bad: false });
+  run.overview.push({ title: "gone", chart: "no such chart", series: 0, limit: null, is_bad: false });
+  const picture = show(report).querySelector(".overview")!;
+  const lanes = [...picture.querySelectorAll(".lane")];
+  assert.deepEqual(lanes.map((l) => l.querySelector(".name")?.textContent), ["offered", "achieved", "errors", "response p99", "busy workers", HOSTILE]);
+  assert.equal(lanes[3]?.querySelectorAll(".line").length, 2, "response times have a hole from 10.6 to 11.3 s");
+  assert.equal(lanes[4]?.querySelectorAll(".limit").length, 1);
+  assert.match(lanes[4]?.textContent ?? "", /at most 4 of 4/);
+  assert.equal(picture.querySelectorAll(".mark").length, 3);
+  assert.match(picture.querySelector("figcaption")?.textContent ?? "", /^server stopped at 10.6 s; /);
+  assert.equal(picture.querySelectorAll("img, script").length, 0);
+  const drawn = (l: Element) => Number(l.querySelector(".base")?.getAttribute("y1")) - Math.min(...(l.querySelector(".line")?.getAttribute("points") ?? "").split(" ").map((p) => Number(p.split(",")[1])));
+  assert.equal(drawn(lanes[0]!), 30);
+  assert.ok(drawn(lanes[1]!) > 15 && drawn(lanes[1]!) < 25, "158 of 240 are achieved, on the scale of what was offered");
+});
+
 test("every episode is listed, linked to its place, and shaded; a single one needs no list", () => {
   const report = outlined();
   const root = show(report);
@@ -140,7 +161,7 @@ test("every episode is listed, linked to its place, and shaded; a single one nee
   assert.deepEqual([...root.querySelectorAll(".episodes a")].map((a) => a.getAttribute("href")), ["#faulty/response/2~5", "#faulty/response/9~15"]);
   assert.match(root.querySelector(".shades")?.textContent ?? "", /degraded: causes are looked for here.*another degraded stretch.*capped/);
   const titles = [...root.querySelectorAll("h2")].map((h) => h.textContent);
-  assert.deepEqual(titles.slice(0, 3), ["What was wrong, and when", "What it is", "Not settled yet"]);
+  assert.deepEqual(titles.slice(0, 4), ["What was wrong, and when", "The run in one picture", "What it is", "Not settled yet"]);
 
   report.runs[0]!.verdict.episodes = [];
   report.runs[0]!.charts = [];
@@ -306,11 +327,12 @@ test("a search comes first, with its sentences, its curve and every step", () =>
 
 test("what a search did not find is not drawn, and a line that is not determined neither", () => {
   const root = show(searched({ ...SEARCH, knee: null, breaking_point: null, curve: [], usl: { ...SEARCH.usl, determined: false }, refused: "the generator was the limit" }));
-  assert.equal(root.querySelectorAll(".knee, .breaks, polyline").length, 0);
+  const drawing = root.querySelector(".search-figure");
+  assert.equal(drawing?.querySelectorAll(".knee, .breaks, polyline").length, 0, drawing?.outerHTML.slice(0, 900));
   assert.match(root.querySelector(".warn")?.textContent ?? "", /No knee is named/);
   const odd = show(searched({ points: [{ offered: "x" }, 5, { offered: 10, achieved: 10 }], text: 5, knee: { value: "1" } }));
   assert.doesNotMatch(odd.outerHTML, /NaN|undefined/);
-  assert.equal(show(searched({})).querySelectorAll("svg").length, 0);
+  assert.equal(show(searched({})).querySelectorAll(".search-figure").length, 0);
   assert.equal(show(readReport(sample)).querySelectorAll(".search-text").length, 0);
 });
 

@@ -6,7 +6,8 @@ import { align, highest, logFloor, lonely, valueAt } from "../src/align.ts";
 import { TimeAxis } from "../src/axis.ts";
 import { clock, inUnit, instant, ms, num, percent, withUnit, words } from "../src/format.ts";
 import { fromHash, toHash } from "../src/link.ts";
-import { readReport, type Series } from "../src/model.ts";
+import type { Series } from "../src/model.ts";
+import { readReport } from "../src/read.ts";
 
 test("numbers keep three digits and never read as NaN", () => {
   assert.deepEqual([num(0.0312), num(25.333), num(1104), num(1234567), num(-3), num(null), num(NaN)], ["0.031", "25.3", "1\u2009104", "1.23\u2009M", "\u22123", "–", "–"]);

@@ -14,7 +14,7 @@ use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
-const TARGETS: [(&str, u32); 13] = [
+const TARGETS: [(&str, u32); 16] = [
     ("template", 3),
     ("scenario", 3),
     ("import", 3),
@@ -27,7 +27,10 @@ const TARGETS: [(&str, u32); 13] = [
     ("statement", 2),
     ("otlp", 1),
     ("packets", 1),
-    ("logs", 2),
+    ("kubernetes", 1),
+    ("app_servers", 1),
+    ("logs", 3),
+    ("growing", 1),
 ];
 
 /// Seconds for a target unless told.

@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, Prometheus, Python with readers of Parquet and JSON
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, five app servers, Prometheus, Python with readers of Parquet and JSON
 //! Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -51,7 +51,16 @@ impl Tools {
 pub fn run(root: &Path) -> Result<Tools> {
     server(root, "mariadb-server")?;
     server(root, "postgresql")?;
+    hypopg(root)?;
     server(root, "nginx-light")?;
+    server(root, "gunicorn")?;
+    server(root, "php-fpm")?;
+    server(root, "puma")?;
+    server(root, "unicorn")?;
+    server(root, "uwsgi-core")?;
+    server(root, "uwsgi-plugin-python3")?;
+    server(root, "ruby-async-http")?;
+    server(root, "ruby-pg")?;
     server(root, "prometheus")?;
     let python = python(root)?;
     let tools = node(root, &python)?;
@@ -59,6 +68,21 @@ pub fn run(root: &Path) -> Result<Tools> {
         postgresql(root, &tools, version)?;
     }
     Ok(tools)
+}
+
+/// The extension of the system's PostgreSQL that plans with indexes that are not there. It has no program that tells of it.
+fn hypopg(root: &Path) -> Result<()> {
+    let folders = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let newest = folders.filter_map(|folder| folder.file_name().to_str()?.parse::<u32>().ok()).max();
+    let Some(version) = newest else { return Ok(()) };
+    if Path::new(&format!("/usr/lib/postgresql/{version}/lib/hypopg.so")).exists() {
+        return Ok(());
+    }
+    let package = format!("postgresql-{version}-hypopg");
+    if !may_install() {
+        bail!("the tests need hypopg; install with: sudo apt-get install {package}");
+    }
+    apt(root, &[&package])
 }
 
 /// A PostgreSQL beside the system's, once, in the user's cache: its script knows from where.

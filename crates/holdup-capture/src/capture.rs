@@ -7,6 +7,8 @@ use std::net::{IpAddr, SocketAddr};
 use holdup_recording::rows::Exchange;
 
 use crate::connection::{Connection, Counts};
+use crate::detail::Detail;
+use crate::mysql::is_greeting;
 use crate::packet::{Other, Packet, Segment, segment};
 use crate::speech::{Protocol, Yield};
 use crate::statement::Statements;
@@ -35,6 +37,8 @@ pub struct Options {
     pub vantage: Vantage,
     /// Most connections at once; 0 for [`CONNECTIONS_MAX`].
     pub connections_max: usize,
+    /// Exchanges are kept as they were said, statements with their literals, for [`Capture::details`], and no rows are given.
+    pub in_full: bool,
 }
 
 /// Most connections that are followed at once.
@@ -119,6 +123,7 @@ type Ends = (SocketAddr, SocketAddr);
 pub struct Capture {
     options: Options,
     connections: HashMap<Ends, Connection>,
+    details: Vec<Detail>,
     statements: Statements,
     turns: Vec<Turn>,
     counts: Counts,
@@ -132,10 +137,12 @@ pub struct Capture {
 impl Capture {
     /// Nothing seen yet.
     pub fn new(options: Options) -> Self {
+        let statements = Statements { in_full: options.in_full, ..Statements::default() };
         Self {
             options,
             connections: HashMap::new(),
-            statements: Statements::default(),
+            details: Vec::new(),
+            statements,
             turns: Vec::new(),
             counts: Counts::default(),
             totals: Totals::default(),
@@ -183,6 +190,11 @@ impl Capture {
             self.give(&Names::of(&connection), out);
         }
         self.memory = 0;
+    }
+
+    /// What was exchanged since this was last asked for, where [`Options::in_full`] is.
+    pub fn details(&mut self) -> std::vec::Drain<'_, Detail> {
+        self.details.drain(..)
     }
 
     /// What was seen so far.
@@ -272,12 +284,13 @@ impl Capture {
         let (client, server, protocol) =
             if is_client { (segment.from, segment.to, to) } else { (segment.to, segment.from, from) };
         // What only acknowledges, or ends, says nothing of a connection whose beginning was not seen.
+        let greets = protocol == Some(Protocol::Mysql) && !is_client && is_greeting(segment.payload);
         let says_something = is_opening || is_accepting || !segment.payload.is_empty();
         if !says_something || (protocol.is_none() && !(self.options.guess && (is_opening || is_accepting))) {
             return None;
         }
         self.totals.connections += u64::from(protocol.is_some());
-        Some(Connection::new(client, server, protocol, at, is_opening || is_accepting))
+        Some(Connection::new(client, server, protocol, at, is_opening || is_accepting || greets))
     }
 
     /// Gives up what was silent longest, if there are too many connections or too much is held back.
@@ -321,7 +334,15 @@ impl Capture {
         // One by one: behind a proxy a connection may be everybody's.
         turns.retain(|turn| !turn.said.is_own);
         self.totals.own_exchanges += (count - turns.len()) as u64;
-        turns.drain(..).for_each(|turn| out(self.row(names, turn)));
+        for turn in turns.drain(..) {
+            if self.options.in_full {
+                self.totals.exchanges += 1;
+                self.totals.lost_exchanges += u64::from(turn.is_lost);
+                self.details.push(Detail::of(names.client, names.server, names.protocol, outcome(&turn), turn));
+            } else {
+                out(self.row(names, turn));
+            }
+        }
         self.turns = turns;
     }
 

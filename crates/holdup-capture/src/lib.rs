@@ -3,11 +3,12 @@
 //!
 //! Pure: no I/O and no clock, bytes and times in, rows out. Nothing here can fail on what a packet holds: what is not
 //! understood is counted and left. Memory is bounded, for a connection and in all. No literal of a statement, no name of a
-//! user and nothing of a result comes out. What it deliberately doesn't do: decrypt or decompress (such connections are
+//! user and nothing of a result comes out (but with [`Options::in_full`], for who hides them himself). What it deliberately doesn't do: decrypt or decompress (such connections are
 //! timed by turns), and judge.
 
 mod capture;
 mod connection;
+mod detail;
 pub mod file;
 mod framing;
 mod mysql;
@@ -20,5 +21,6 @@ mod stream;
 mod turn;
 
 pub use capture::{Capture, Options, RoundTrip, Totals, Vantage};
+pub use detail::Detail;
 pub use speech::Protocol;
 pub use statement::OWN;

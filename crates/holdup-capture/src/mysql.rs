@@ -5,6 +5,7 @@
 
 mod command;
 mod login;
+mod parameters;
 mod response;
 
 use std::collections::HashMap;
@@ -12,13 +13,14 @@ use std::collections::HashMap;
 use holdup_sql::Dialect;
 
 use self::command::{Command, sql};
-use self::login::{Answer, Capabilities, answer, greeting, u32_at};
+use self::login::{Answer, Capabilities, answer, greeting, u32_at, who};
+use self::parameters::Parameters;
 use self::response::{Expected, Manner, Meaning, Place, PreparePlace};
 use crate::framing::{Framing, Head, Message, Step};
 use crate::opaque::Opaque;
 use crate::speech::{Piece, Yield};
 use crate::statement::Said;
-use crate::turn::{Kind, Outcome, Pending};
+use crate::turn::{Kind, Outcome, Pending, Who};
 
 /// Bytes of a request that are kept: its statement.
 const REQUEST_BYTES_KEPT: usize = 64 << 10;
@@ -26,6 +28,8 @@ const REQUEST_BYTES_KEPT: usize = 64 << 10;
 const RESPONSE_BYTES_KEPT: usize = 256;
 /// Prepared statements that are known of one connection.
 const PREPARED_MAX: usize = 16_384;
+/// Bytes of a segment that is full in any network.
+const LONG_BEGIN: u64 = 500;
 /// MariaDB: "the statement that was prepared last".
 const LAST_PREPARED: u32 = u32::MAX;
 
@@ -47,7 +51,7 @@ pub(crate) struct Mysql {
     /// It is not known where the server's next message begins.
     is_server_blind: bool,
     pending: Pending<Expected>,
-    prepared: HashMap<u32, Said>,
+    prepared: HashMap<u32, (Said, Parameters)>,
     last_prepared: Said,
     of_server: Capabilities,
     has_attributes: Option<bool>,
@@ -191,6 +195,15 @@ impl Mysql {
         self.pending.lost();
     }
 
+    /// The connection ends: who was greeted and said nothing has asked to come in all the same.
+    pub fn ends(&mut self, to: &mut Yield<'_>) {
+        let is_greeted = self.phase == Phase::Login && self.pending.session_id.is_some();
+        if to.statements.in_full && is_greeted && self.pending.len() == 0 && self.opaque.is_none() {
+            self.pending.ask(Kind::Login, Said::default(), (self.opened_at, self.opened_at), 0, Expected::Login);
+            self.name("Connect");
+        }
+    }
+
     /// What is pending, for what holds for any protocol.
     pub fn pending(&mut self) -> &mut Pending<Expected> {
         &mut self.pending
@@ -207,7 +220,7 @@ impl Mysql {
     }
 
     pub fn memory(&self) -> usize {
-        let prepared = self.prepared.capacity() * size_of::<(u32, Said)>();
+        let prepared = self.prepared.capacity() * size_of::<(u32, (Said, Parameters))>();
         self.client.memory() + self.server.memory() + self.pending.memory() + prepared
     }
 
@@ -237,6 +250,12 @@ impl Mysql {
                         self.manner.deprecates_eof = Some(both.deprecates_eof());
                         self.manner.has_optional_metadata = both.has_optional_metadata();
                         self.pending.ask(Kind::Login, Said::default(), when, message.size, Expected::Login);
+                        self.name("Connect");
+                        if to.statements.in_full {
+                            self.counts_from_the_door();
+                            let (user, database) = who(message.content, both);
+                            self.pending.who = Who { user, database }.into();
+                        }
                     }
                     None => self.is_client_blind = true,
                 }
@@ -279,9 +298,15 @@ impl Mysql {
         }
         let id = u32_at(content, 0);
         let (said, expected) = match command {
-            Command::Quit | Command::LongData => return,
-            Command::Close => {
-                id.map(|id| self.prepared.remove(&id));
+            Command::Quit | Command::LongData | Command::Close => {
+                let said = match (command, id) {
+                    (Command::Close, Some(id)) => self.prepared.remove(&id).map(|(said, _)| said).unwrap_or_default(),
+                    _ => Said::default(),
+                };
+                if to.statements.in_full {
+                    let name = Command::name(number);
+                    self.pending.unanswered(name, said, when, message.size, to.turns);
+                }
                 return;
             }
             Command::Query => {
@@ -314,6 +339,45 @@ impl Mysql {
         {
             turn.is_lost = true;
         }
+        self.name(Command::name(number));
+        if to.statements.in_full {
+            self.fill_in(command, id, content);
+        }
+    }
+
+    /// A login takes as long as it takes to come in, from the first packet on.
+    fn counts_from_the_door(&mut self) {
+        if let Some((turn, _)) = self.pending.last().filter(|_| self.opened_at != 0) {
+            (turn.request_at, turn.request_end_at) = (self.opened_at, self.opened_at);
+        }
+    }
+
+    /// The server's name of what was asked last.
+    fn name(&mut self, name: &'static str) {
+        if let Some((turn, _)) = self.pending.last() {
+            turn.command = name;
+        }
+    }
+
+    /// What a request says beside its statement, where that was asked for.
+    fn fill_in(&mut self, command: Command, id: Option<u32>, content: &[u8]) {
+        match (command, self.prepared.get_mut(&id.unwrap_or(LAST_PREPARED))) {
+            (Command::Execute, Some((_, parameters))) => {
+                let filled = parameters.read(content, self.has_attributes == Some(true));
+                if let Some((turn, _)) = self.pending.last() {
+                    turn.parameters = filled;
+                }
+            }
+            (Command::ChangeUser, _) => {
+                let user = content.split(|byte| *byte == 0).next().unwrap_or_default();
+                self.pending.who = Who { user: user.to_vec(), database: Vec::new() }.into();
+            }
+            (Command::Simple, _) if self.pending.last().is_some_and(|(turn, _)| turn.command == "Init DB") => {
+                let user = self.pending.who.user.clone();
+                self.pending.who = Who { user, database: content.to_vec() }.into();
+            }
+            _ => {}
+        }
     }
 
     fn prepared_as(&mut self, id: Option<u32>) -> Said {
@@ -325,7 +389,7 @@ impl Mysql {
                 }
                 self.last_prepared.lend()
             }
-            Some(id) => self.prepared.get_mut(&id).map(Said::lend).unwrap_or_default(),
+            Some(id) => self.prepared.get_mut(&id).map(|(said, _)| said.lend()).unwrap_or_default(),
             None => Said::default(),
         }
     }
@@ -339,12 +403,15 @@ impl Mysql {
         let Some((_, expected)) = self.pending.head() else { return };
         let is_login = matches!(expected, Expected::Login);
         let prepared = &mut self.prepared;
-        let meaning = expected.take(message, &mut self.manner, &mut |id, said| {
+        let meaning = expected.take(message, &mut self.manner, &mut |id, said, count| {
             if prepared.len() >= PREPARED_MAX {
                 prepared.clear();
             }
-            prepared.insert(id, said);
+            prepared.insert(id, (said, Parameters::new(count)));
         });
+        if meaning != Meaning::GoesOn {
+            self.pending.told = std::mem::take(&mut self.manner.told);
+        }
         match meaning {
             Meaning::GoesOn => {}
             Meaning::Done => {
@@ -382,7 +449,15 @@ impl Mysql {
 fn stands_alone(piece: &Piece<'_>) -> bool {
     let [a, b, c, 0, command, ..] = piece.bytes else { return false };
     let length = u64::from(u32::from_le_bytes([*a, *b, *c, 0]));
-    Command::of(*command).is_some() && length + 4 == piece.length()
+    // A long statement goes on in the next segment; its beginning is a full one, of text.
+    let is_text = |byte: &u8| *byte >= b' ' || byte.is_ascii_whitespace();
+    let begins_long = || {
+        matches!(*command, 0x03 | 0x16)
+            && piece.length() >= LONG_BEGIN
+            && length + 4 > piece.length()
+            && piece.bytes.get(5..69).is_some_and(|begin| begin.iter().all(is_text))
+    };
+    Command::of(*command).is_some() && length + 4 == piece.length() || begins_long()
 }
 
 /// Whether a connection whose server speaks so first is one of MySQL.

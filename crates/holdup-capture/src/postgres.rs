@@ -12,7 +12,7 @@ use holdup_sql::Dialect;
 
 use self::answer::{Unit, error_code};
 pub(crate) use self::beginning::is_startup;
-use self::beginning::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, begins_request, text};
+use self::beginning::{CANCEL_REQUEST, GSS_REQUEST, SSL_REQUEST, begins_request, filled_in, text, who};
 use crate::framing::{Framing, Head, Message, Step};
 use crate::opaque::Opaque;
 use crate::speech::{Piece, Yield};
@@ -213,6 +213,9 @@ impl Postgres {
             }
             Some(version) if version >> 16 == 3 => {
                 self.phase = Phase::Login;
+                if to.statements.in_full {
+                    self.pending.who = who(message.content.get(4..).unwrap_or_default()).into();
+                }
                 Kind::Login
             }
             _ => {
@@ -253,9 +256,15 @@ impl Postgres {
             }
             b'B' => {
                 let (portal, rest) = text(content);
-                let said = self.statements.get_mut(text(rest).0).map(Said::lend).unwrap_or_default();
+                let (name, values) = text(rest);
+                let said = self.statements.get_mut(name).map(Said::lend).unwrap_or_default();
                 keep(&mut self.portals, portal, said.clone());
                 self.part(Kind::Other, Some(said), message, at, to);
+                if to.statements.in_full
+                    && let Some((turn, _)) = self.pending.last()
+                {
+                    turn.parameters = filled_in(values);
+                }
             }
             b'E' => {
                 let said = self.portals.get(text(content).0).cloned().unwrap_or_default();
@@ -346,6 +355,9 @@ impl Postgres {
         if !is_unasked {
             self.pending.answered(message.begun_at, at, message.size);
         }
+        if message.kind == b'C' {
+            self.pending.told.affected += affected(message.content);
+        }
         match message.kind {
             b'K' => {
                 let pid = message.content.first_chunk().map(|four| i64::from(u32::from_be_bytes(*four)));
@@ -358,6 +370,7 @@ impl Postgres {
             b'E' => self.on_error(message.content, to),
             b'Z' => self.on_ready(to),
             kind if !kind.is_ascii_alphanumeric() => self.is_server_blind = true,
+            b'D' => self.pending.told.rows += 1,
             _ => {}
         }
     }
@@ -395,6 +408,15 @@ impl Postgres {
             }
         }
     }
+}
+
+/// Rows that a command changed, of what the server says of its end: `UPDATE 3`, `INSERT 0 3`; not those of a `SELECT`.
+fn affected(tag: &[u8]) -> u64 {
+    let tag = text(tag).0;
+    let changes =
+        [&b"INSERT "[..], b"UPDATE ", b"DELETE ", b"MERGE ", b"COPY "].iter().any(|verb| tag.starts_with(verb));
+    let count = tag.rsplit(|byte| *byte == b' ').next().and_then(|count| std::str::from_utf8(count).ok());
+    count.filter(|_| changes).and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
 fn keep(names: &mut HashMap<Vec<u8>, Said>, name: &[u8], said: Said) {

@@ -139,6 +139,9 @@ impl Speech {
 
     /// The connection, or the capture, has ended: what is unanswered ends so, and then.
     pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Yield<'_>) {
+        if let Self::Mysql(mysql) = self {
+            mysql.ends(to);
+        }
         each!(self, inner => {
             // What is answered by turns has ended with its last byte; what is not is cut off.
             let answered = if inner.ends_by_turn() { Outcome::Ok } else { unanswered };

@@ -27,6 +27,8 @@ pub(crate) struct Said {
     pub trace_id: Option<Arc<str>>,
     /// It is one by which holdup itself looks at the server.
     pub is_own: bool,
+    /// Its text as it was sent, where that was asked for.
+    pub sql: Option<Arc<[u8]>>,
 }
 
 impl Said {
@@ -38,19 +40,25 @@ impl Said {
 
     /// The same, as said by nobody knows which request.
     pub fn without_trace(&self) -> Self {
-        Self { statement: self.statement.clone(), trace_id: None, is_own: self.is_own }
+        Self { statement: self.statement.clone(), trace_id: None, is_own: self.is_own, sql: self.sql.clone() }
     }
 }
 
 /// All statements that were seen.
 #[derive(Debug, Default)]
 pub(crate) struct Statements {
-    by_text: HashMap<String, Arc<Statement>>,
+    /// Whether texts leave as they came: who asked for that keeps literals to himself.
+    pub in_full: bool,
+    pub by_text: HashMap<String, Arc<Statement>>,
 }
 
 impl Statements {
     /// What `sql` says.
     pub fn of(&mut self, sql: &[u8], dialect: Dialect) -> Said {
+        if self.in_full {
+            let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
+            return Said { sql: Some(Arc::from(sql)), is_own, ..Said::default() };
+        }
         let text = digest_text(sql, dialect);
         if text.is_empty() {
             return Said::default();
@@ -70,7 +78,7 @@ impl Statements {
             }
         };
         let is_own = sql.trim_ascii_start().starts_with(OWN.as_bytes());
-        Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own }
+        Said { statement: Some(statement), trace_id: trace_id(sql, dialect).map(Arc::from), is_own, sql: None }
     }
 }
 

@@ -38,10 +38,35 @@ pub(crate) enum Outcome {
     Unfinished,
 }
 
+/// What a response says of its request, beside that it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Rows that were sent.
+    pub rows: u64,
+    /// Rows that were changed, as the server counts them.
+    pub affected: u64,
+    pub warnings: u16,
+    /// MySQL's status flags.
+    pub status: u16,
+}
+
+/// Who asks: account and database, as the login and what came behind it said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Who {
+    pub user: Vec<u8>,
+    pub database: Vec<u8>,
+}
+
 /// A request and its response.
 #[derive(Clone, Debug)]
 pub(crate) struct Turn {
     pub kind: Kind,
+    /// The server's name of a request that is no statement.
+    pub command: &'static str,
+    /// What was filled in, as a list: `$1 = 'a', $2 = NULL`.
+    pub parameters: Vec<u8>,
+    pub told: Told,
+    pub who: Arc<Who>,
     pub said: Said,
     pub session_id: Option<i64>,
     pub request_at: i64,
@@ -67,11 +92,14 @@ pub(crate) struct Pending<E> {
     turns: VecDeque<(Turn, E)>,
     /// The server's name of the connection.
     pub session_id: Option<i64>,
+    /// What the response said so far.
+    pub told: Told,
+    pub who: Arc<Who>,
 }
 
 impl<E> Default for Pending<E> {
     fn default() -> Self {
-        Self { turns: VecDeque::new(), session_id: None }
+        Self { turns: VecDeque::new(), session_id: None, told: Told::default(), who: Arc::default() }
     }
 }
 
@@ -83,6 +111,10 @@ impl<E> Pending<E> {
         }
         let turn = Turn {
             kind,
+            command: "",
+            parameters: Vec::new(),
+            told: Told::default(),
+            who: Arc::default(),
             said,
             session_id: None,
             request_at: from,
@@ -99,6 +131,23 @@ impl<E> Pending<E> {
         };
         self.turns.push_back((turn, expected));
         true
+    }
+
+    /// A request that no server answers.
+    pub fn unanswered(
+        &mut self,
+        command: &'static str,
+        said: Said,
+        when: (i64, i64),
+        bytes: u64,
+        turns: &mut Vec<Turn>,
+    ) {
+        let mut one = Pending::<()> { session_id: self.session_id, who: Arc::clone(&self.who), ..Pending::default() };
+        one.ask(Kind::Other, said, when, bytes, ());
+        if let Some((turn, ())) = one.last() {
+            turn.command = command;
+        }
+        one.finish(Outcome::Ok, None, turns);
     }
 
     /// The one that is being answered.
@@ -130,6 +179,8 @@ impl<E> Pending<E> {
         turn.outcome = outcome;
         turn.error = error;
         turn.session_id = self.session_id;
+        turn.told = std::mem::take(&mut self.told);
+        turn.who = Arc::clone(&self.who);
         turns.push(turn);
         Some(expected)
     }

@@ -27,6 +27,8 @@ pub enum Kind {
     Postgres,
     /// Anything that answers `GET /metrics` in Prometheus' text format.
     Prometheus,
+    /// A server of applications, seen from outside.
+    Server,
     /// Another process that listens.
     Process,
 }
@@ -50,6 +52,14 @@ pub struct Found {
 
 /// Processes by the beginning of their name. The names are cut at 15 bytes by the kernel.
 const KNOWN: [(&str, Kind); 3] = [("mariadbd", Kind::Mysql), ("mysqld", Kind::Mysql), ("postgres", Kind::Postgres)];
+
+/// What runs applications, by the beginning of its name: servers, and the languages that they are started as. Those of one compiled
+/// program have any name: they are known by having workers.
+#[rustfmt::skip]
+const APP_SERVERS: [&str; 25] = [
+    "puma", "unicorn", "rackup", "falcon", "thin", "ruby", "bundle", "passenger", "Passenger", "gunicorn", "uvicorn", "hypercorn",
+    "uwsgi", "python", "php-fpm", "node", "deno", "bun", "java", "dotnet", "beam.smp", "apache2", "httpd", "nginx", "caddy",
+];
 
 /// Servers that speak no HTTP and would log a stray request as an error or an attack.
 const NOT_ASKED: [&str; 12] = [
@@ -233,8 +243,22 @@ fn describe(server: &Server, ports: usize, has_metrics: bool, found: &mut Vec<Fo
             if has_metrics {
                 put(Kind::Prometheus, format!("prometheus:{}", metrics_url(server)), String::new());
             }
+            let is_other = NOT_ASKED.iter().any(|name| server.process.starts_with(name)) || server.pid == 1;
+            if !is_other && (server.sharers > 0 || APP_SERVERS.iter().any(|name| server.process.starts_with(name))) {
+                put(Kind::Server, format!("server:{}", server.port), own_figures(&server.process).to_owned());
+            }
             put(Kind::Process, format!("pid:{}", server.pid), shared);
         }
+    }
+}
+
+/// Where an app server of this name would tell more of itself.
+fn own_figures(process: &str) -> &'static str {
+    match process {
+        name if name.starts_with("puma") => "with its control server on, puma:http://HOST:PORT?token=T too",
+        name if name.starts_with("uwsgi") => "with stats = HOST:PORT, uwsgi:HOST:PORT too",
+        name if name.starts_with("php-fpm") => "with pm.status_path, php-fpm:HOST:PORT?status=PATH too",
+        _ => "",
     }
 }
 
@@ -263,6 +287,10 @@ mod tests {
         );
         assert_eq!(watches(&server("app", "::"), 1, true), ["prometheus:http://127.0.0.1:3306/metrics", "pid:71"]);
         assert_eq!(watches(&server("app", "::"), 1, false), ["pid:71"]);
+        assert_eq!(watches(&server("puma 5.6.5 (tcp", "::"), 1, false), ["server:3306", "pid:71"]);
+        let forked = Server { sharers: 3, ..server("app", "::") };
+        assert_eq!(watches(&forked, 1, false), ["server:3306", "pid:71"]);
+        assert_eq!(watches(&Server { sharers: 3, ..server("sshd", "::") }, 1, false), ["pid:71"]);
     }
 
     #[test]

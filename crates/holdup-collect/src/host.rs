@@ -11,7 +11,7 @@ mod cpu;
 mod disks;
 mod memory;
 pub(crate) mod mounts;
-mod network;
+pub(crate) mod network;
 mod queues;
 mod settings;
 mod threads;

@@ -4,27 +4,37 @@
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
+pub mod catalog;
+pub mod cgroup;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod database;
 pub mod discover;
+mod endpoint;
 pub mod hardware;
 pub mod host;
+mod http;
+pub mod kubernetes;
 pub mod log;
 #[cfg(feature = "mysql")]
 pub mod mysql;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+pub mod php_fpm;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod plans;
 #[cfg(feature = "postgresql")]
 pub mod postgres;
+pub mod probe;
 pub mod proc;
 pub mod process;
 pub mod prometheus;
+pub mod puma;
 mod reading;
 pub mod run;
+pub mod server;
 pub mod slow;
 pub mod tracepoints;
+pub mod uwsgi;
 pub mod watch;
 pub mod wire;
 

@@ -6,6 +6,7 @@
 
 mod address;
 mod capture;
+mod catalog;
 mod execution;
 mod history;
 mod holders;
@@ -41,6 +42,8 @@ use crate::database::{Read, Reads};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
+
+pub use self::catalog::Catalog;
 
 /// The collector for `mysql://user[:password]@host[:port][?extra_port=N&password_env=VAR&password_file=PATH&option_file=PATH&log=PATH&plans=explain]`.
 ///

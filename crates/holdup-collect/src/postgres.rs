@@ -7,6 +7,7 @@
 
 mod activity;
 mod address;
+mod catalog;
 mod counters;
 mod log;
 mod pace;
@@ -34,6 +35,7 @@ use crate::database::{Read, Reads};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
+pub use self::catalog::Catalog;
 #[doc(hidden)]
 pub use self::log::fuzz;
 #[doc(hidden)]

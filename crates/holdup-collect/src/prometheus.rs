@@ -12,7 +12,7 @@ use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
 use crate::watch::Options;
-use crate::{Collector, ProbeError, ReadError};
+use crate::{Collector, ProbeError, ReadError, http};
 use address::Address;
 use cloudwatch::{CloudWatch, Exported};
 
@@ -53,7 +53,7 @@ impl Prometheus {
     pub fn new(url: &str) -> Result<Self, String> {
         Ok(Self {
             address: Address::parse(url, USUAL_PATH)?,
-            agent: agent(TIMEOUT),
+            agent: http::agent(TIMEOUT, ACCEPT),
             said_too_many: false,
             cloudwatch: CloudWatch::default(),
         })
@@ -162,61 +162,24 @@ impl Collector for Prometheus {
     }
 }
 
-/// No redirects (they could carry the password elsewhere) and no proxy from the environment.
-fn agent(timeout: Duration) -> ureq::Agent {
-    ureq::Agent::config_builder()
-        .timeout_global(Some(timeout))
-        .http_status_as_error(false)
-        .max_redirects(0)
-        .max_redirects_will_error(false)
-        .proxy(None)
-        .accept(ACCEPT)
-        .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION")))
-        .build()
-        .into()
-}
-
 /// Body and content type of a good answer, or why there is none, in words without the URL.
 fn get(agent: &ureq::Agent, address: &Address, bytes_max: u64) -> Result<(Vec<u8>, String), String> {
-    let mut request = agent.get(&address.url);
-    if let Some(authorization) = &address.authorization {
-        request = request.header("Authorization", authorization);
-    }
-    let mut response = request.call().map_err(|e| reason(&e))?;
-    let status = response.status().as_u16();
-    if status != 200 {
-        return Err(match status {
-            401 | 403 => format!("it answers with status {status}: give user and password as http://USER:PASSWORD@…"),
-            300..=399 => {
-                format!("it answers with status {status}, a redirect, which is not followed: give the final URL")
-            }
-            _ => format!("it answers with status {status}"),
-        });
-    }
-    let header = response.headers().get("content-type").and_then(|value| value.to_str().ok());
-    let content_type = header.unwrap_or_default().to_ascii_lowercase();
-    let body = response.body_mut().with_config().limit(bytes_max).read_to_vec().map_err(|e| reason(&e))?;
-    Ok((body, content_type))
-}
-
-fn reason(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(e) => e.to_string(),
-        ureq::Error::Timeout(_) => "no whole answer in time".to_owned(),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
-        ureq::Error::BodyExceedsLimit(bytes) => format!("its answer is larger than {bytes} bytes"),
-        ureq::Error::ConnectionFailed => "no connection".to_owned(),
-        ureq::Error::Tls(why) => format!("TLS: {why}"),
-        ureq::Error::Protocol(e) => format!("it does not speak HTTP: {e}"),
-        // Others may repeat the URL.
-        _ => "it can't be asked; is the URL right?".to_owned(),
+    let answer = http::get(agent, &address.url, address.authorization.as_deref(), bytes_max)?;
+    let status = answer.status;
+    match status {
+        200 => Ok((answer.body, answer.content_type)),
+        401 | 403 => Err(format!("it answers with status {status}: give user and password as http://USER:PASSWORD@…")),
+        300..=399 => {
+            Err(format!("it answers with status {status}, a redirect, which is not followed: give the final URL"))
+        }
+        _ => Err(format!("it answers with status {status}")),
     }
 }
 
 /// Whether `url` answers with at least one metric in Prometheus' text format within `timeout`.
 pub(crate) fn answers(url: &str, timeout: Duration) -> bool {
     let Ok(address) = Address::parse(url, USUAL_PATH) else { return false };
-    get(&agent(timeout), &address, BODY_BYTES_MAX).is_ok_and(|(body, _)| {
+    get(&http::agent(timeout, ACCEPT), &address, BODY_BYTES_MAX).is_ok_and(|(body, _)| {
         let scrape = text::parse(&body);
         !scrape.series.is_empty() && scrape.bad_lines == 0
     })

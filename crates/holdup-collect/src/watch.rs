@@ -21,6 +21,11 @@ pub struct Options {
 pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("host", "host", "this Linux machine: load, CPU, memory, disks, network, TCP queues, threads", crate::host::make),
     ("pid:", "pid:4711", "one process and its threads: states, wait channels, CPU and run-queue time", crate::process::make),
+    ("cgroup:", "cgroup:/system.slice/app.service", "one cgroup by its name, or by its folder in /sys/fs/cgroup: CPU against its quota, memory, kills, processes, disk", crate::cgroup::make),
+    ("server:", "server:8080", "any server that listens on a TCP port here, from outside: accept queue, workers, connections in their hands and those they wait on, restarts; ?pid=N: in the network of that process (a container's)", crate::server::make),
+    ("puma:", "puma:http://127.0.0.1:9293?token=T", "Puma's control server, over TCP or puma:unix:/run/pumactl.sock, one process or a cluster: threads, capacity, requests of each worker", crate::puma::make),
+    ("uwsgi:", "uwsgi:127.0.0.1:1717", "uWSGI's stats server, over TCP or uwsgi:unix:/run/stats.sock: its queue, and each worker's state, requests, kills", crate::uwsgi::make),
+    ("php-fpm:", "php-fpm:127.0.0.1:9000?status=/status", "the status page of a PHP-FPM pool by FastCGI, over TCP or php-fpm:unix:/run/php.sock?status=/status, or through a web server (php-fpm:http://127.0.0.1/status): children, queue, limits reached", crate::php_fpm::make),
     #[cfg(feature = "mysql")]
     ("mysql:", "mysql://user@127.0.0.1:3306", "MariaDB or MySQL: sessions as they truly are, thread pool, locks, statements; its slow log with ?log=PATH", crate::mysql::make),
     #[cfg(feature = "postgresql")]
@@ -34,6 +39,8 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("otlp:", "otlp:127.0.0.1:4318", "the same, to another address", crate::otlp::make),
     ("log:", "log:/var/log/app.log", "a log that is followed: each request's time and waits by its trace id; JSON lines or key=value pairs", crate::log::make),
     ("wire:", "wire:3306", "packets of databases' ports (wire:3306,5432), with CAP_NET_RAW: each request and response of MySQL and PostgreSQL as the network saw it; ?pid=N: in the network of that process (a container's)", crate::wire::make),
+    ("probe:", "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3", "the service as a liveness probe of Kubernetes sees it: a new connection each time, HTTP or HTTPS (status 200 to 399 is success), or probe:tcp://HOST:PORT; ?delay= is waited for before the first", crate::probe::make),
+    ("kubernetes:", "kubernetes:", "pods as the cluster's API tells of them: limits, probes, restarts with reasons, what was killed; in a pod by its service account (?namespace=N, ?pod=P or ?selector=a%3Db), elsewhere kubernetes:https://HOST:PORT?namespace=N&token-file=PATH&ca-file=PATH", crate::kubernetes::make),
     ("instance:", "instance:db.r5.2xlarge", "what a cloud calls the machine, which no server on it knows: its limits", crate::hardware::make),
     ("volume:", "volume:gp3:500G:3000:125M", "what the disk is: type, and size, operations a second and bytes a second where they are known. gp2, gp3, io1, io2; pd-standard, pd-balanced, pd-ssd; P1 to P80", crate::hardware::make),
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),

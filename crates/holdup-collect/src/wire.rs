@@ -6,7 +6,7 @@
 
 mod addresses;
 mod filter;
-mod network;
+pub(crate) mod network;
 mod ring;
 
 use std::collections::HashMap;

@@ -7,7 +7,8 @@ use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
 use crate::accounts::{Accounts, Sources};
-use crate::rules::{SERVICE_SLOWED, timing};
+use crate::rules::{MATTERS, SERVICE_SLOWED, timing, worker_pool_exhausted};
+use crate::search;
 use crate::signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use crate::signals::complaint;
 use crate::signals::latency::{self, Origin};
@@ -22,6 +23,9 @@ const LEAST_EXCESS_MS: f64 = 1.0;
 /// If the generator was the limit in this share (0-1) of what is to be explained, or more, then what was measured is
 /// more about it than about the service.
 pub(crate) const SPOILED: f64 = 0.5;
+
+/// What makes up this share (0-1) of the time for which workers are held is why they are.
+const HOLDS_WORKERS: f64 = 0.5;
 
 /// What is outside of a degraded stretch begins so long after it, nanoseconds.
 const APART_NS: i64 = 1_000_000_000;
@@ -57,6 +61,7 @@ pub struct Case<'a> {
     accounts: OnceLock<Accounts<'a>>,
     calm_accounts: OnceLock<Option<Accounts<'a>>>,
     inside_ms: OnceLock<f64>,
+    worker_ms: OnceLock<Option<f64>>,
 }
 
 impl<'a> Case<'a> {
@@ -85,7 +90,10 @@ impl<'a> Case<'a> {
         .judge();
 
         let find = |client: &ClientView| {
-            let complaint = Complaint::find(client, &operations, &objectives)?;
+            let complaint = Complaint::find(client, &operations, &objectives).or_else(|| {
+                let limited = search::limited(recording).filter(|_| window.is_none())?;
+                Complaint::of_generator(client, limited)
+            })?;
             Some(Complaint { text: measured_by.qualify(&complaint.text), ..complaint })
         };
         let mut found = find(&client);
@@ -126,6 +134,7 @@ impl<'a> Case<'a> {
             accounts: OnceLock::new(),
             calm_accounts: OnceLock::new(),
             inside_ms: OnceLock::new(),
+            worker_ms: OnceLock::new(),
         }
     }
 
@@ -214,7 +223,7 @@ impl<'a> Case<'a> {
             slow_p99_ms: times.quantile(0.99)?,
         });
         (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
-        self.inside_ms = OnceLock::new();
+        (self.inside_ms, self.worker_ms) = (OnceLock::new(), OnceLock::new());
         Some(self)
     }
 
@@ -285,9 +294,15 @@ impl<'a> Case<'a> {
     }
 
     /// `ms` as a share (0-1) of what there is to explain; 0 if there is no complaint, or if it is of errors
-    /// alone and requests are not slower: then no wait explains it.
+    /// alone and requests are not slower: then no wait explains it. Where requests wait for a worker of the app server, what makes up
+    /// half of that for which one is held matters at least, however long they wait for one: that wait is its consequence.
     pub fn share(&self, ms: f64) -> f64 {
-        self.share_of(ms, self.excess_ms())
+        let share = self.share_of(ms, self.excess_ms());
+        let worker_ms = || worker_pool_exhausted::waits_for_workers(self).map(|held| held.to_explain_ms(self));
+        let matters = share < MATTERS
+            && self.excess_ms() >= LEAST_EXCESS_MS
+            && self.worker_ms.get_or_init(worker_ms).is_some_and(|held| ms >= HOLDS_WORKERS * held);
+        if matters { MATTERS } else { share }
     }
 
     /// The same of what there is to explain within the service: where it has become slow, requests that wait in front of it for a

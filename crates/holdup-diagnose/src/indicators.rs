@@ -70,11 +70,14 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
         readings.put("statements per second", "statements/s", rate, Some(true));
     }
     for (name, unit, metric, labels, more_is_better) in RATES {
-        if let Ok(counter) = view.counter(metric, labels, "") {
+        // What a watched server's source has of the host is not to be added to it.
+        let of_host = view.counter_where(|source| source == "host", metric, labels, "");
+        if let Ok(counter) = of_host.or_else(|_| view.counter(metric, labels, "")) {
             readings.put(name, unit, counter.rate(), *more_is_better);
         }
     }
-    if let Ok(queue) = view.gauge("tcp_accept_queue_length", &[], "") {
+    let queue = view.gauge_where(|source| source == "host", "tcp_accept_queue_length", &[], "");
+    if let Ok(queue) = queue.or_else(|_| view.gauge("tcp_accept_queue_length", &[], "")) {
         readings.put("connections in accept queues (maximum)", "connections", queue.max, Some(false));
     }
     let throttled = view.counter("cgroup_cpu_throttled_periods_total", &[], "");

@@ -10,6 +10,7 @@
 //! Where both accounts of most requests of a band are joined by trace id ([`crate::accounts`]) its row is made of those instead,
 //! each exact.
 
+mod by_outside;
 mod by_sessions;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -73,6 +74,9 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     if parts.is_empty() {
         parts = by_sessions::parts(case);
     }
+    // What stands in front of the app comes before what the app tells of.
+    let in_front = by_outside::parts(case, !parts.is_empty());
+    parts.splice(0..0, in_front);
     let cpu_ms = app_cpu_ms(case);
     let joined = Joined::of(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();

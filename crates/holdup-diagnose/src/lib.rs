@@ -11,10 +11,12 @@
 //! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
 //!   host and servers did, for a comparison.
 //! - `figures`: what is said where only a cloud's figures are there.
+//! - [`capacity`]: searches at several values: how capacity grows, and how many instances a load takes.
 //! - [`compare`]: before and after.
 
 pub mod accounts;
 pub mod audit;
+pub mod capacity;
 pub mod case;
 pub mod compare;
 mod figures;
@@ -27,6 +29,7 @@ mod load;
 pub mod rules;
 pub mod search;
 pub mod signals;
+pub mod statements;
 pub mod verdict;
 
 pub use case::Case;

@@ -39,6 +39,11 @@ pub const LAST_ERRNO: u16 = 8;
 /// Number of `Errno`, as MySQL calls it.
 pub const ERRNO: u16 = 9;
 
+/// Number of `Id`: the connection, as MySQL calls it.
+pub const ID: u16 = 10;
+/// Number of `Thread_id`, as MariaDB calls it.
+pub const THREAD_ID: u16 = 11;
+
 /// What is known, in the order of the numbers above and then in that of reports.
 const KNOWN: &[(&str, Unit)] = &[
     ("Query_time", Unit::Time),
@@ -51,6 +56,8 @@ const KNOWN: &[(&str, Unit)] = &[
     ("Errors", Unit::Number),
     ("Last_errno", Unit::Text),
     ("Errno", Unit::Text),
+    ("Id", Unit::Text),
+    ("Thread_id", Unit::Text),
     ("Rows_affected", Unit::Number),
     ("Rows_read", Unit::Number),
     ("Bytes_sent", Unit::Number),
@@ -74,8 +81,6 @@ const KNOWN: &[(&str, Unit)] = &[
     ("Filesort", Unit::Flag),
     ("Filesort_on_disk", Unit::Flag),
     ("Priority_queue", Unit::Flag),
-    ("Id", Unit::Text),
-    ("Thread_id", Unit::Text),
     ("Thread_Id", Unit::Text),
     ("InnoDB_trx_id", Unit::Text),
     ("Killed", Unit::Text),
@@ -223,6 +228,8 @@ mod tests {
             ("Errors", ERRORS),
             ("Errno", ERRNO),
             ("Bind_time", BIND_TIME),
+            ("Id", ID),
+            ("Thread_id", THREAD_ID),
         ] {
             assert_eq!(attributes.number(name.as_bytes()), Some(number));
         }

@@ -17,13 +17,14 @@ impl Counts {
     pub fn add(&mut self, number: u32, more: u64) {
         let index = number as usize;
         if index >= DENSE {
-            *self.others.entry(number).or_default() += more;
+            let count = self.others.entry(number).or_default();
+            *count = count.saturating_add(more);
             return;
         }
         if self.dense.len() <= index {
             self.dense.resize(index + 1, 0);
         }
-        self.dense[index] += more;
+        self.dense[index] = self.dense[index].saturating_add(more);
     }
 
     /// All that occurred, in order.

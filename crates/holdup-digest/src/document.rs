@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use crate::report::{Query, Report};
-use crate::text::{number, time};
+use crate::text::{UNKNOWN, known, number, time};
 
 /// Columns of the table.
 const COLUMNS: [&str; 9] = ["rank", "id", "share", "total", "calls", "avg", "p95", "p99", "max"];
@@ -20,9 +20,9 @@ fn row(query: &Query) -> ([String; 9], String) {
         time(query.total_us),
         number(query.calls.into()),
         time(average),
-        time(query.p95_us.into()),
-        time(query.p99_us.into()),
-        time(query.max_us.into()),
+        known(query.p95_us),
+        known(query.p99_us),
+        known(query.max_us),
     ];
     let group: Vec<&str> = query.group.values().map(String::as_str).collect();
     let named = if group.is_empty() { String::new() } else { format!("[{}] ", group.join(", ")) };
@@ -153,8 +153,9 @@ fn figures(query: &Query) -> String {
         String::from("<table><tr><th>attribute</th><th>sum</th><th>min</th><th>p95</th><th>p99</th><th>max</th></tr>");
     for (name, figures) in query.attributes.iter().filter(|(_, figures)| figures.sum > 0) {
         let show = |value: u128| if figures.unit == "us" { time(value) } else { number(value) };
-        let cells =
-            [figures.sum, figures.min.into(), figures.p95.into(), figures.p99.into(), figures.max.into()].map(show);
+        let rest = [figures.min, figures.p95, figures.p99, figures.max];
+        let rest = rest.map(|value| value.map_or(UNKNOWN.to_owned(), |value| show(value.into())));
+        let cells: Vec<String> = std::iter::once(show(figures.sum)).chain(rest).collect();
         let _ = write!(out, "<tr><td>{}</td><td>{}</td></tr>", escaped_html(name), cells.join("</td><td>"));
     }
     out + "</table>"

@@ -36,6 +36,14 @@ pub struct Event<'a> {
     pub position: Position,
     /// Begin (or what is logged for it), microseconds since 1970 in the log's own time zone.
     pub at_us: Option<i64>,
+    /// When it ended, as the log says, if that is what it says: `at_us` may be coarser than this and its duration are.
+    pub ended_us: Option<i64>,
+    /// The server's number of the connection; 0 if unknown.
+    pub session: u64,
+    /// PostgreSQL's list of what was filled in: `$1 = 'a', $2 = NULL`; empty if there was nothing, or nobody wants to know.
+    pub parameters: &'a [u8],
+    /// Whose SQL it is, where a log may hold that of several.
+    pub dialect: Option<holdup_sql::Dialect>,
     /// Account; empty if unknown.
     pub user: &'a [u8],
     /// Client's host or address; empty if unknown.

@@ -11,7 +11,9 @@ use crate::postgres::prefix::Prefix;
 use crate::postgres::stderr::{self, Stderr};
 use crate::postgres::syslog::{self, Syslog};
 use crate::slow_log::{self, SlowLog};
+use crate::summary::{self, Counters, Summary};
 use crate::tally::Tally;
+use crate::wire::Wire;
 
 /// A kind of log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,17 +30,26 @@ pub enum Format {
     PostgresSyslog,
     /// General log of MySQL and MariaDB.
     GeneralLog,
+    /// Captured packets.
+    Packets,
+    /// A dump of `performance_schema.events_statements_summary_by_digest`.
+    PerformanceSchema,
+    /// A dump of `pg_stat_statements`.
+    PgStatStatements,
 }
 
 impl Format {
     /// All, with the names that `--type` takes.
-    pub const ALL: [(&'static str, Self); 6] = [
+    pub const ALL: [(&'static str, Self); 9] = [
         ("slowlog", Self::SlowLog),
         ("postgresql", Self::PostgresStderr),
         ("postgresql-csv", Self::PostgresCsv),
         ("postgresql-json", Self::PostgresJson),
         ("postgresql-syslog", Self::PostgresSyslog),
         ("genlog", Self::GeneralLog),
+        ("pcap", Self::Packets),
+        ("mysql-summary", Self::PerformanceSchema),
+        ("postgresql-summary", Self::PgStatStatements),
     ];
 
     /// The names, for messages.
@@ -64,19 +75,32 @@ impl Format {
     /// Whose statements it holds.
     pub fn dialect(self) -> Dialect {
         match self {
-            Self::SlowLog | Self::GeneralLog => Dialect::MySql,
+            Self::SlowLog | Self::GeneralLog | Self::Packets | Self::PerformanceSchema => Dialect::MySql,
             _ => Dialect::PostgreSql,
         }
     }
 
     /// Whether what a record says depends on those long before it: such a log is read by one thread.
     pub fn is_sequential(self) -> bool {
-        matches!(self, Self::PostgresSyslog | Self::GeneralLog)
+        matches!(self, Self::PostgresSyslog | Self::GeneralLog) || self.is_whole()
+    }
+
+    /// Whether it is no log of lines: it is cut anywhere, and its reader puts it together.
+    pub fn is_whole(self) -> bool {
+        matches!(self, Self::Packets | Self::PerformanceSchema | Self::PgStatStatements)
     }
 
     /// What the log is that begins so; `None` if it can't be told. A literal may hold lines of any other log, so it is
     /// not one line that decides but of which there are most.
     pub fn detect(head: &[u8]) -> Option<Self> {
+        if holdup_capture::file::is_capture(head) {
+            return Some(Self::Packets);
+        }
+        match summary::detect(head) {
+            Some(Counters::PerformanceSchema) => return Some(Self::PerformanceSchema),
+            Some(Counters::PgStatStatements) => return Some(Self::PgStatStatements),
+            None => {}
+        }
         if json::is_json(head) {
             return Some(Self::PostgresJson);
         }
@@ -110,6 +134,10 @@ pub enum Reader {
     PostgresSyslog(Box<Syslog>),
     /// See [`GeneralLog`].
     GeneralLog(Box<GeneralLog>),
+    /// See [`Wire`].
+    Packets(Box<Wire>),
+    /// See [`Summary`].
+    Summary(Box<Summary>),
 }
 
 impl Reader {
@@ -122,6 +150,9 @@ impl Reader {
             Format::PostgresJson => Self::PostgresJson(Box::new(Json::new(head, prefix))),
             Format::PostgresSyslog => Self::PostgresSyslog(Box::new(Syslog::new(head, prefix))),
             Format::GeneralLog => Self::GeneralLog(Box::default()),
+            Format::Packets => Self::Packets(Box::new(Wire::new(&[]))),
+            Format::PerformanceSchema => Self::Summary(Box::new(Summary::new(Counters::PerformanceSchema))),
+            Format::PgStatStatements => Self::Summary(Box::new(Summary::new(Counters::PgStatStatements))),
         }
     }
 
@@ -134,33 +165,40 @@ impl Reader {
             Self::PostgresJson(reader) => reader.read(block, tally),
             Self::PostgresSyslog(reader) => reader.read(block, tally),
             Self::GeneralLog(reader) => reader.read(block, tally),
+            Self::Packets(reader) => reader.read(block, tally),
+            Self::Summary(reader) => reader.read(block, tally),
         }
     }
 
     /// Ends a log.
     pub fn finish(&mut self, tally: &mut Tally) {
-        if let Self::PostgresSyslog(reader) = self {
-            reader.finish(tally);
+        match self {
+            Self::PostgresSyslog(reader) => reader.finish(tally),
+            Self::Packets(reader) => reader.finish(tally),
+            Self::Summary(reader) => reader.finish(tally),
+            _ => {}
         }
     }
 }
 
 /// Where blocks of a format are cut.
-pub struct Cutter<'a> {
+#[derive(Clone, Copy, Debug)]
+pub struct Cutter {
     /// The format.
     pub format: Format,
-    /// Whose dialect tells whether a literal is open.
-    pub tally: &'a Tally,
+    /// It tells whether a literal is open.
+    pub dialect: Dialect,
 }
 
-impl Cut for Cutter<'_> {
+impl Cut for Cutter {
     fn last(&self, data: &[u8]) -> Option<usize> {
         match self.format {
-            Format::SlowLog => slow_log::last_boundary(data, self.tally),
+            Format::SlowLog => slow_log::last_boundary(data, self.dialect),
             Format::PostgresStderr => stderr::last_boundary(data),
             Format::PostgresCsv => csv::last_boundary(data),
             Format::PostgresJson | Format::PostgresSyslog => json::last_boundary(data),
-            Format::GeneralLog => general_log::last_boundary(data, self.tally),
+            Format::GeneralLog => general_log::last_boundary(data, self.dialect),
+            _ => Some(data.len()).filter(|length| *length > 0),
         }
     }
 
@@ -171,6 +209,24 @@ impl Cut for Cutter<'_> {
             Format::PostgresCsv => csv::first_boundary(data),
             Format::PostgresJson | Format::PostgresSyslog => json::first_boundary(data),
             Format::GeneralLog => general_log::first_boundary(data),
+            _ => Some(0),
+        }
+    }
+
+    fn whole(&self, data: &[u8]) -> usize {
+        let is_line = data.ends_with(b"\n");
+        let is_whole = match self.format {
+            // A statement ends with its line; one of several lines is written at once, but may be read in between.
+            Format::SlowLog => is_line && slow_log::is_whole(data),
+            Format::PostgresCsv => is_line && csv::is_whole(data),
+            _ => is_line || self.format.is_whole(),
+        };
+        match self.format {
+            _ if is_whole => data.len(),
+            Format::PostgresJson | Format::PostgresSyslog | Format::GeneralLog | Format::PostgresStderr => {
+                memchr::memrchr(b'\n', data).map_or(0, |at| at + 1)
+            }
+            _ => self.last(data).unwrap_or(0),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use holdup_sql::key;
+use holdup_sql::{Dialect, key};
 use memchr::memchr;
 
 use crate::attribute::number;
@@ -106,13 +106,13 @@ fn next_record(data: &[u8], from: usize) -> Option<usize> {
 }
 
 /// Where the last record of a block begins of which the statement before has ended for certain.
-pub fn last_boundary(data: &[u8], tally: &Tally) -> Option<usize> {
+pub fn last_boundary(data: &[u8], dialect: Dialect) -> Option<usize> {
     let mut end = data.len();
     for _ in 0..MOST_IN_LITERAL {
         let at = previous_record(data, end)?;
         let begin = previous_record(data, at).unwrap_or(0);
         let argument = begins_record(data, begin).map_or(begin, |record| record.argument);
-        if !key(data.get(argument..at).unwrap_or_default(), tally.dialect).is_some_and(|key| key.open) {
+        if !key(data.get(argument..at).unwrap_or_default(), dialect).is_some_and(|key| key.open) {
             return Some(at);
         }
         end = at;
@@ -248,6 +248,7 @@ impl GeneralLog {
             sql: sql.strip_suffix(b";").unwrap_or(sql),
             position,
             at_us: self.at_us,
+            session: begin.connection,
             user: &who.user,
             host: &who.host,
             database: &who.database,

@@ -7,12 +7,28 @@ const STEPS: usize = 1 << STEP_BITS;
 
 type Page = [u32; STEPS];
 
+/// Values that are kept as they came until there are so many.
+const WAITING: usize = 28;
+/// Different sizes that are kept as a list; where there are more, doublings have pages.
+const LISTED: usize = 96;
+
 /// Counts of values by size.
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     /// Most values of most attributes are 0: these touch no page.
     zeros: u64,
+    /// Sizes of the last values. Putting them in their places one by one would miss the cache each time.
+    waiting: [u16; WAITING],
+    waits: u16,
+    /// Few different sizes, in order.
+    listed: Vec<(u16, u32)>,
     pages: Vec<Option<Box<Page>>>,
+}
+
+/// Where a size stands among all.
+fn size(value: u64) -> u16 {
+    let (page, step) = place(value);
+    u16::try_from(page * STEPS + step).unwrap_or(u16::MAX)
 }
 
 /// Page and step of a value. Values below 128 have a step each.
@@ -36,9 +52,47 @@ impl Histogram {
             self.zeros += 1;
             return;
         }
-        let (page, step) = place(value);
-        let count = &mut self.page(page)[step];
-        *count = count.saturating_add(1);
+        if let Some(place) = self.waiting.get_mut(usize::from(self.waits)) {
+            *place = size(value);
+            self.waits += 1;
+            return;
+        }
+        self.settle();
+        self.waiting[0] = size(value);
+        self.waits = 1;
+    }
+
+    /// Puts what waits in its places.
+    #[inline(never)]
+    fn settle(&mut self) {
+        let waiting = self.waiting;
+        for size in waiting.iter().take(usize::from(self.waits)) {
+            self.count(*size, 1);
+        }
+        self.waits = 0;
+    }
+
+    fn count(&mut self, size: u16, more: u32) {
+        if self.pages.is_empty() {
+            match self.listed.binary_search_by_key(&size, |(known, _)| *known) {
+                Ok(at) => self.listed[at].1 = self.listed[at].1.saturating_add(more),
+                Err(at) if self.listed.len() < LISTED => self.listed.insert(at, (size, more)),
+                Err(_) => {
+                    for (size, count) in std::mem::take(&mut self.listed) {
+                        self.turn(size, count);
+                    }
+                    self.turn(size, more);
+                }
+            }
+            return;
+        }
+        self.turn(size, more);
+    }
+
+    /// Counts in a page.
+    fn turn(&mut self, size: u16, more: u32) {
+        let count = &mut self.page(usize::from(size) / STEPS)[usize::from(size) % STEPS];
+        *count = count.saturating_add(more);
     }
 
     fn page(&mut self, page: usize) -> &mut Page {
@@ -48,25 +102,39 @@ impl Histogram {
         self.pages[page].get_or_insert_with(|| Box::new([0; STEPS]))
     }
 
+    /// Sizes and their counts, in order, but for those that wait.
+    fn settled(&self) -> impl Iterator<Item = (u16, u32)> {
+        let pages = self.pages.iter().enumerate().filter_map(|(index, page)| Some((index, page.as_deref()?)));
+        let paged = pages.flat_map(|(index, page)| {
+            let counts = page.iter().enumerate().filter(|(_, count)| **count > 0);
+            counts.map(move |(step, count)| (u16::try_from(index * STEPS + step).unwrap_or(u16::MAX), *count))
+        });
+        self.listed.iter().copied().chain(paged)
+    }
+
     /// Adds what another one counted.
     pub fn merge(&mut self, other: &Self) {
         self.zeros += other.zeros;
-        for (index, page) in other.pages.iter().enumerate() {
-            let Some(page) = page else { continue };
-            for (count, more) in self.page(index).iter_mut().zip(page.iter()) {
-                *count = count.saturating_add(*more);
-            }
+        self.settle();
+        for (size, count) in other.settled() {
+            self.count(size, count);
+        }
+        for size in other.waiting.iter().take(usize::from(other.waits)) {
+            self.count(*size, 1);
         }
     }
 
     /// The values that these parts (0-1, in order) of all are not above, by nearest rank; 0 of none.
     pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
-        let pages = || self.pages.iter().enumerate().filter_map(|(index, page)| Some((index, page.as_deref()?)));
-        let sums: Vec<u64> = pages().map(|(_, page)| page.iter().map(|count| u64::from(*count)).sum()).collect();
-        let total = self.zeros + sums.iter().sum::<u64>();
+        if self.waits > 0 {
+            let mut all = self.clone();
+            all.settle();
+            return all.quantiles(quantiles);
+        }
+        let total = self.zeros + self.settled().map(|(_, count)| u64::from(count)).sum::<u64>();
         let mut found = [0; N];
-        let mut passed = self.zeros;
-        let mut left = pages().zip(sums).peekable();
+        let (mut passed, mut last) = (self.zeros, 0);
+        let mut left = self.settled();
         for (quantile, value) in quantiles.iter().zip(&mut found) {
             #[expect(
                 clippy::cast_possible_truncation,
@@ -75,20 +143,12 @@ impl Histogram {
                 reason = "a rank"
             )]
             let rank = ((total as f64 * quantile).ceil() as u64).clamp(1, total.max(1));
-            if rank <= self.zeros {
-                continue;
+            while passed < rank {
+                let Some((size, count)) = left.next() else { break };
+                passed += u64::from(count);
+                last = middle(usize::from(size) / STEPS, usize::from(size) % STEPS);
             }
-            while let Some((_, sum)) = left.peek().filter(|(_, sum)| passed + sum < rank) {
-                passed += sum;
-                left.next();
-            }
-            let Some(((page, counts), _)) = left.peek() else { continue };
-            let mut within = passed;
-            let step = counts.iter().position(|count| {
-                within += u64::from(*count);
-                within >= rank
-            });
-            *value = middle(*page, step.unwrap_or(0));
+            *value = if rank <= self.zeros { 0 } else { last };
         }
         found
     }
@@ -122,5 +182,26 @@ mod tests {
         (0..100).for_each(|_| all.add(0));
         assert_eq!(all.quantiles([0.5, 0.51, 1.0]), [0, 2, 100]);
         assert_eq!(Histogram::default().quantiles([0.5]), [0]);
+    }
+
+    #[test]
+    fn lists_and_pages_count_the_same() {
+        let (mut all, mut parts) = (Histogram::default(), [Histogram::default(), Histogram::default()]);
+        let values: Vec<u64> = (1..5_000_u64).map(|value| value * value % 7_919).collect();
+        for (index, value) in values.iter().enumerate() {
+            all.add(*value);
+            // One of few sizes, one of many.
+            parts[usize::from(index > 40)].add(*value);
+        }
+        let [mut few, many] = parts;
+        few.merge(&many);
+        let quantiles = [0.1, 0.5, 0.9, 0.95, 0.99, 1.0];
+        assert_eq!(all.quantiles(quantiles), few.quantiles(quantiles));
+        let mut sorted = values;
+        sorted.sort_unstable();
+        for (quantile, value) in quantiles.iter().zip(all.quantiles(quantiles)) {
+            let rank = (sorted.len() as f64 * quantile).ceil() as usize;
+            assert!(value.abs_diff(sorted[rank - 1]) as f64 <= sorted[rank - 1] as f64 * 0.004, "{quantile}: {value}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Files as streams of bytes, unpacked by what they hold and not by their names.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
 mod zstd;
@@ -49,6 +49,14 @@ pub enum InputError {
         /// The folder.
         path: PathBuf,
     },
+    /// It isn't a log that grows.
+    #[error("{}: a file of type {format} is read as a whole: leave out --resume and -f for it", path.display())]
+    NotResumable {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        format: &'static str,
+    },
     /// Nothing in it looks like a log.
     #[error("{}: can't tell what kind of log this is; say so with --type, one of {}", path.display(), crate::format::Format::names())]
     Unknown {
@@ -65,6 +73,8 @@ pub struct Input {
     pub head: Vec<u8>,
     /// How it is packed.
     pub packing: Packing,
+    /// The file behind `reader`, if it isn't packed and can be read from anywhere.
+    pub file: Option<File>,
 }
 
 /// Opens a file; `-` is standard input.
@@ -73,15 +83,44 @@ pub struct Input {
 /// If it can't be read.
 pub fn open(path: &Path) -> Result<Input, InputError> {
     let failed = |error| InputError::Open { path: path.to_owned(), error };
+    let mut plain = None;
     let raw: Box<dyn Read + Send> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
     } else {
         if path.is_dir() {
             return Err(InputError::Folder { path: path.to_owned() });
         }
-        Box::new(File::open(path).map_err(failed)?)
+        let file = File::open(path).map_err(failed)?;
+        plain = file.try_clone().ok().filter(|file| file.metadata().is_ok_and(|known| known.is_file()));
+        Box::new(file)
     };
-    unpacked(raw).map_err(failed)
+    let mut input = unpacked(raw).map_err(failed)?;
+    input.file = plain.filter(|_| input.packing == Packing::Plain);
+    Ok(input)
+}
+
+impl Input {
+    /// Passes over what is before `offset`; what of the head is behind it stays. False if there is not as much.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    pub fn skip(&mut self, offset: u64) -> io::Result<bool> {
+        let length = self.head.len() as u64;
+        if offset <= length {
+            self.head.drain(..usize::try_from(offset).unwrap_or(usize::MAX).min(self.head.len()));
+            return Ok(true);
+        }
+        self.head.clear();
+        if let Some(file) = &mut self.file {
+            if file.metadata()?.len() < offset {
+                return Ok(false);
+            }
+            file.seek(io::SeekFrom::Start(offset))?;
+            return Ok(true);
+        }
+        let passed = io::copy(&mut (&mut self.reader).take(offset - length), &mut io::sink())?;
+        Ok(passed == offset - length)
+    }
 }
 
 fn read_up_to(reader: &mut dyn Read, most: usize) -> (Vec<u8>, io::Result<usize>) {
@@ -109,7 +148,7 @@ pub fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Input> {
     if head.is_empty() {
         result?;
     }
-    Ok(Input { reader, head, packing })
+    Ok(Input { reader, head, packing, file: None })
 }
 
 #[cfg(test)]

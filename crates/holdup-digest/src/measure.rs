@@ -16,11 +16,38 @@ pub struct Measure {
     pub max: u64,
     squares: u128,
     sizes: Histogram,
+    /// Executions of which only sums are known.
+    lumped: u64,
+    has_no_bounds: bool,
+    has_no_squares: bool,
+}
+
+/// What a server kept of many executions: their sum, and more or less beside it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lump {
+    /// Executions.
+    pub count: u64,
+    /// Sum of their values.
+    pub sum: u64,
+    /// Least and greatest value, where they were kept.
+    pub bounds: Option<(u64, u64)>,
+    /// Sum of their squares, where it was kept.
+    pub squares: Option<u128>,
 }
 
 impl Default for Measure {
     fn default() -> Self {
-        Self { count: 0, sum: 0, min: u64::MAX, max: 0, squares: 0, sizes: Histogram::default() }
+        Self {
+            count: 0,
+            sum: 0,
+            min: u64::MAX,
+            max: 0,
+            squares: 0,
+            sizes: Histogram::default(),
+            lumped: 0,
+            has_no_bounds: false,
+            has_no_squares: false,
+        }
     }
 }
 
@@ -40,9 +67,45 @@ impl Measure {
         self.sizes.add(value);
     }
 
+    /// Takes in many at once. What isn't known of them isn't known of all then.
+    pub fn add_lump(&mut self, lump: &Lump) {
+        if lump.count == 0 {
+            return;
+        }
+        self.count = self.count.saturating_add(lump.count);
+        self.lumped = self.lumped.saturating_add(lump.count);
+        self.sum += u128::from(lump.sum);
+        match lump.bounds {
+            Some((min, max)) => (self.min, self.max) = (self.min.min(min), self.max.max(max)),
+            None => self.has_no_bounds = true,
+        }
+        match lump.squares {
+            Some(squares) => self.squares = self.squares.saturating_add(squares),
+            None => self.has_no_squares = true,
+        }
+    }
+
+    /// Least and greatest value; `None` if they aren't known of all, or there are none.
+    pub fn bounds(&self) -> Option<(u64, u64)> {
+        (!self.has_no_bounds && self.count > 0).then_some((self.min, self.max))
+    }
+
+    /// Standard deviation; `None` if it isn't known.
+    pub fn deviation(&self) -> Option<f64> {
+        (!self.has_no_squares).then(|| self.variance().sqrt())
+    }
+
+    /// As [`Self::quantiles`]; `None` if there are values of which only the sum is known.
+    pub fn percentiles<const N: usize>(&self, quantiles: [f64; N]) -> Option<[u64; N]> {
+        (self.lumped == 0).then(|| self.quantiles(quantiles))
+    }
+
     /// Takes in what another one has.
     pub fn merge(&mut self, other: &Self) {
-        self.count += other.count;
+        self.lumped = self.lumped.saturating_add(other.lumped);
+        self.has_no_bounds |= other.has_no_bounds;
+        self.has_no_squares |= other.has_no_squares;
+        self.count = self.count.saturating_add(other.count);
         self.sum += other.sum;
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
@@ -102,5 +165,20 @@ mod tests {
             assert_eq!(measure.quantiles([0.5, 0.99]), [5, 1_000_000]);
         }
         assert_eq!(Measure::default().quantiles([0.5]), [0]);
+    }
+
+    #[test]
+    fn what_a_server_did_not_keep_is_not_made_up() {
+        let mut measure = Measure::default();
+        measure.add_lump(&Lump { count: 4, sum: 40, bounds: Some((5, 20)), squares: None });
+        assert_eq!((measure.count, measure.sum, measure.bounds()), (4, 40, Some((5, 20))));
+        assert_eq!((measure.percentiles([0.5]), measure.deviation()), (None, None));
+        let mut known = Measure::default();
+        known.add(7);
+        assert_eq!((known.percentiles([0.5]), known.deviation()), (Some([7]), Some(0.0)));
+        known.merge(&measure);
+        assert_eq!((known.percentiles([0.5]), known.bounds()), (None, Some((5, 20))));
+        known.add_lump(&Lump { count: 1, sum: 1, ..Lump::default() });
+        assert_eq!(known.bounds(), None);
     }
 }

@@ -24,6 +24,14 @@ pub enum Problem {
     HeadInLiteral,
     /// A duration of which the statement isn't in the log.
     DurationWithoutStatement,
+    /// An exchange of which packets are missing.
+    PacketsMissing,
+    /// A request that was not answered before its connection or the capture ended.
+    Unanswered,
+    /// A log that was made shorter while it was followed.
+    Truncated,
+    /// Packets of a link layer that isn't understood.
+    LinkLayer,
     /// The file ended in the middle of a record, or of its compression.
     CutOff,
 }
@@ -39,6 +47,12 @@ impl Problem {
             Self::TooLong => "statements too long to be read whole: their heads were",
             Self::HeadInLiteral => "heads of records within literals, taken for text",
             Self::DurationWithoutStatement => "durations without their statement",
+            Self::PacketsMissing => "exchanges of which packets were not captured: without their times",
+            Self::Unanswered => "requests without an answer: without their times",
+            Self::Truncated => "logs made shorter while they were read: what was written right before may be lost",
+            Self::LinkLayer => {
+                "captures of a link layer that isn't understood (there are Ethernet, Linux cooked, loopback, raw IP)"
+            }
             Self::CutOff => "files that end in the middle of a record or of their compression",
         }
     }

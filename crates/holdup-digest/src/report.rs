@@ -2,108 +2,30 @@
 
 use std::collections::BTreeMap;
 
+use holdup_sql::rewrite::distill;
 use serde::Serialize;
 
 use crate::attribute::{QUERY_TIME, ROWS_EXAMINED, ROWS_SENT, Unit};
 use crate::event::Position;
+use crate::history::{Before, Compared};
 use crate::measure::Measure;
 use crate::run::Outcome;
 use crate::shape::Shape;
-use crate::tally::Tally;
+use crate::tally::{Identity, Tally};
 use crate::time::written;
+
+mod figures;
+mod order;
+mod server;
+
+pub use figures::{Figures, YesNo};
+pub use order::Order;
+pub use server::{Message, Named, ServerReport};
+
+use figures::{percentiles, rounded};
 
 /// Users, hosts and so on of a statement that are listed.
 const MOST_WHO: usize = 10;
-
-/// By what queries are ranked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Order {
-    /// Time in total.
-    #[default]
-    TotalTime,
-    /// Executions.
-    Calls,
-    /// Mean time.
-    AverageTime,
-    /// 95th percentile of the time.
-    P95,
-    /// Longest time.
-    MaxTime,
-    /// Sum of another attribute.
-    Sum(String),
-}
-
-impl std::str::FromStr for Order {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        Ok(match text {
-            "total" => Self::TotalTime,
-            "calls" => Self::Calls,
-            "avg" => Self::AverageTime,
-            "p95" => Self::P95,
-            "max" => Self::MaxTime,
-            _ if text.starts_with(|first: char| first.is_ascii_uppercase()) => Self::Sum(text.to_owned()),
-            _ => {
-                return Err(format!(
-                    "{text}: can be total, calls, avg, p95, max, or an attribute of the log such as Rows_examined"
-                ));
-            }
-        })
-    }
-}
-
-/// Figures of an attribute. Times are in microseconds.
-#[derive(Clone, Debug, Serialize)]
-pub struct Figures {
-    /// `us` or `count`.
-    pub unit: &'static str,
-    /// Executions that had it.
-    pub count: u64,
-    /// Sum.
-    pub sum: u128,
-    /// Least.
-    pub min: u64,
-    /// Mean.
-    pub avg: f64,
-    /// Median.
-    pub p50: u64,
-    /// 95th percentile.
-    pub p95: u64,
-    /// 99th percentile.
-    pub p99: u64,
-    /// Greatest.
-    pub max: u64,
-    /// Standard deviation.
-    pub stddev: f64,
-}
-
-impl Figures {
-    fn of(measure: &Measure, unit: &'static str) -> Self {
-        let [p50, p95, p99] = measure.quantiles([0.5, 0.95, 0.99]);
-        Self {
-            unit,
-            count: measure.count,
-            sum: measure.sum,
-            min: measure.min,
-            avg: rounded(measure.mean()),
-            p50,
-            p95,
-            p99,
-            max: measure.max,
-            stddev: rounded(measure.variance().sqrt()),
-        }
-    }
-}
-
-/// How often something was so.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct YesNo {
-    /// Executions with `Yes`.
-    pub yes: u64,
-    /// Executions with `No`.
-    pub no: u64,
-}
 
 /// Executions of one user, host, database or application.
 #[derive(Clone, Debug, Serialize)]
@@ -140,6 +62,23 @@ pub struct Sample {
     pub text: String,
 }
 
+/// A plan by which a statement was executed.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlanReport {
+    /// Its steps, one a line, without values.
+    pub shape: String,
+    /// Executions of which it was logged.
+    pub calls: u64,
+    /// Their time in total.
+    pub total_us: u128,
+    /// The longest of them.
+    pub max_us: u64,
+    /// The steps of that one, with the server's estimates and counts.
+    pub slowest: String,
+    /// Where that one stands.
+    pub place: String,
+}
+
 /// One group of executions.
 #[derive(Clone, Debug, Serialize)]
 pub struct Query {
@@ -149,6 +88,9 @@ pub struct Query {
     pub id: String,
     /// The statement without its values.
     pub fingerprint: String,
+    /// What it does and to which tables, as pt-query-digest has it; for statements of MySQL that are named as by that tool.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub distilled: String,
     /// What else it is grouped by.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub group: BTreeMap<String, String>,
@@ -158,22 +100,22 @@ pub struct Query {
     pub total_us: u128,
     /// Its part of the time of all.
     pub share_ratio: f64,
-    /// Least time.
-    pub min_us: u64,
+    /// Least time; as the percentiles and the deviation none where nobody kept it.
+    pub min_us: Option<u64>,
     /// Mean time.
     pub avg_us: f64,
     /// Median.
-    pub p50_us: u64,
+    pub p50_us: Option<u64>,
     /// 95th percentile.
-    pub p95_us: u64,
+    pub p95_us: Option<u64>,
     /// 99th percentile.
-    pub p99_us: u64,
+    pub p99_us: Option<u64>,
     /// Longest time.
-    pub max_us: u64,
+    pub max_us: Option<u64>,
     /// Standard deviation.
-    pub stddev_us: f64,
+    pub stddev_us: Option<f64>,
     /// Variance to mean, in seconds.
-    pub variance_to_mean: f64,
+    pub variance_to_mean: Option<f64>,
     /// Rows examined for each row sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rows_examined_per_sent: Option<f64>,
@@ -207,6 +149,12 @@ pub struct Query {
     /// The slowest execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Sample>,
+    /// What runs before had of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub before: Option<Before>,
+    /// Plans that the server logged of it, most frequent first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plans: Vec<PlanReport>,
 }
 
 /// A file that was read.
@@ -261,38 +209,14 @@ pub struct Report {
     pub queries: Vec<Query>,
     /// Queries that are not listed.
     pub not_listed: usize,
+    /// What is new beside the runs before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history: Option<Compared>,
     /// What a PostgreSQL server said.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerReport>,
     /// What could not be read.
     pub problems: Vec<Trouble>,
-}
-
-/// What a PostgreSQL server said beside its statements.
-#[derive(Clone, Debug, Serialize)]
-pub struct ServerReport {
-    /// How often what happened.
-    pub counts: BTreeMap<String, u64>,
-    /// Figures; the unit is in the name.
-    pub figures: BTreeMap<String, Figures>,
-    /// Errors by severity and words.
-    pub messages: Vec<Message>,
-}
-
-/// Errors with the same words.
-#[derive(Clone, Debug, Serialize)]
-pub struct Message {
-    /// `ERROR`, `FATAL`, …
-    pub severity: String,
-    /// Its words; values are `?`.
-    pub message: String,
-    /// How often.
-    pub count: u64,
-}
-
-/// Rounds to three digits behind the point, so that what is printed is what was measured.
-fn rounded(value: f64) -> f64 {
-    (value * 1e3).round() / 1e3
 }
 
 fn unit(tally: &Tally, attribute: usize) -> &'static str {
@@ -313,8 +237,23 @@ fn attributes(tally: &Tally, shape: &Shape) -> BTreeMap<String, Figures> {
 }
 
 fn place(files: &[File], position: Position) -> String {
-    let path = files.get(position.file as usize).map_or("?", |file| file.path.as_str());
-    format!("{path}, byte {}", position.offset)
+    let (path, unit) = match files.get(position.file as usize) {
+        Some(file) if file.format == "pcap" => (file.path.as_str(), "packet"),
+        Some(file) if file.format.ends_with("-summary") => (file.path.as_str(), "row"),
+        Some(file) => (file.path.as_str(), "byte"),
+        None => ("?", "byte"),
+    };
+    format!("{path}, {unit} {}", position.offset)
+}
+
+/// The same as `file:line`, where the line was counted.
+fn line(tally: &Tally, files: &[File], position: Position) -> String {
+    match tally.lines.number(position) {
+        Some(number) => {
+            format!("{}:{number}", files.get(position.file as usize).map_or("?", |file| file.path.as_str()))
+        }
+        None => place(files, position),
+    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
@@ -375,7 +314,7 @@ impl Report {
         let problems = tally.problems.all().map(|(problem, count, places)| Trouble {
             what: problem.words(),
             count,
-            places: places.iter().map(|position| place(&files, *position)).collect(),
+            places: places.iter().map(|position| line(tally, &files, *position)).collect(),
         });
         Self {
             format: 1,
@@ -389,33 +328,12 @@ impl Report {
             attributes: attributes(tally, &all),
             queries,
             not_listed: distinct - listed,
-            server: server(tally),
+            history: None,
+            server: server::of(tally),
             problems: problems.collect(),
             files,
         }
     }
-}
-
-fn server(tally: &Tally) -> Option<ServerReport> {
-    let server = &tally.server;
-    if server.is_empty() {
-        return None;
-    }
-    let figures = server.figures.iter().map(|(name, figure)| {
-        (name.to_string(), Figures::of(figure, if name.ends_with("_us") { "us" } else { "count" }))
-    });
-    let mut messages: Vec<Message> = server
-        .messages
-        .iter()
-        .map(|((severity, message), count)| Message {
-            severity: severity.clone(),
-            message: message.clone(),
-            count: *count,
-        })
-        .collect();
-    messages.sort_by_key(|message| std::cmp::Reverse(message.count));
-    let counts = server.counts.iter().map(|(name, count)| (name.to_string(), *count));
-    Some(ServerReport { counts: counts.collect(), figures: figures.collect(), messages })
 }
 
 fn weight(tally: &Tally, shape: &Shape, order: &Order) -> u128 {
@@ -437,7 +355,8 @@ fn weight(tally: &Tally, shape: &Shape, order: &Order) -> u128 {
 fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File]) -> Query {
     let empty = Measure::default();
     let time = shape.measure(QUERY_TIME).unwrap_or(&empty);
-    let [p50_us, p95_us, p99_us] = time.quantiles([0.5, 0.95, 0.99]);
+    let [p50_us, p95_us, p99_us] = percentiles(time);
+    let bounds = time.bounds();
     let sum = |attribute| shape.measure(attribute).map(|measure| measure.sum);
     let fields = tally.select.group_by.iter().filter_map(|field| {
         crate::select::Field::ALL
@@ -467,18 +386,19 @@ fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File])
         rank,
         id: shape.id.clone(),
         fingerprint: shape.text.clone(),
+        distilled: if tally.identity == Identity::Pt { distill(&shape.text) } else { String::new() },
         group: fields.map(str::to_owned).zip(shape.group.iter().cloned()).collect(),
         calls: shape.calls,
         total_us: time.sum,
         share_ratio: ratio(time.sum, whole).unwrap_or(0.0),
-        min_us: if time.count == 0 { 0 } else { time.min },
+        min_us: if time.count == 0 { Some(0) } else { bounds.map(|(min, _)| min) },
         avg_us: rounded(time.mean()),
         p50_us,
         p95_us,
         p99_us,
-        max_us: time.max,
-        stddev_us: rounded(time.variance().sqrt()),
-        variance_to_mean: (variance_to_mean * 1e6).round() / 1e6,
+        max_us: if time.count == 0 { Some(0) } else { bounds.map(|(_, max)| max) },
+        stddev_us: time.deviation().map(rounded),
+        variance_to_mean: time.deviation().map(|_| (variance_to_mean * 1e6).round() / 1e6),
         rows_examined_per_sent: sum(ROWS_EXAMINED)
             .zip(sum(ROWS_SENT))
             .and_then(|(examined, sent)| ratio(examined, sent))
@@ -494,5 +414,18 @@ fn query(tally: &Tally, shape: &Shape, rank: usize, whole: u128, files: &[File])
         databases: who(tally, shape, 2),
         applications: who(tally, shape, 3),
         slowest,
+        before: None,
+        plans: shape
+            .plans
+            .reported()
+            .map(|(shape, plan)| PlanReport {
+                shape: shape.to_owned(),
+                calls: plan.times.count,
+                total_us: plan.times.sum,
+                max_us: plan.times.max,
+                slowest: plan.slowest.clone(),
+                place: place(files, plan.position),
+            })
+            .collect(),
     }
 }

@@ -160,7 +160,7 @@ impl Select {
     }
 
     /// Whether an execution is asked for.
-    pub(crate) fn takes(&self, event: &Event, attributes: &Attributes) -> bool {
+    pub fn takes(&self, event: &Event, attributes: &Attributes) -> bool {
         let in_time = match (self.since_us, self.until_us) {
             (None, None) => true,
             (since, until) => event

@@ -8,6 +8,9 @@ use crate::measure::Measure;
 /// Kinds of messages of errors that are told apart.
 const MOST_MESSAGES: usize = 1_000;
 
+/// Names of accounts, databases, hosts, tables that are told apart.
+const MOST_NAMES: usize = 20_000;
+
 /// What was said so far.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
@@ -15,6 +18,8 @@ pub struct Server {
     pub counts: BTreeMap<&'static str, u64>,
     /// Figures by name, in the unit that the name ends in.
     pub figures: BTreeMap<&'static str, Measure>,
+    /// The same by what they are of: `connections_by_user` and the user.
+    pub names: BTreeMap<(&'static str, String), Measure>,
     /// Errors by severity and words.
     pub messages: BTreeMap<(String, String), u64>,
 }
@@ -25,9 +30,23 @@ impl Server {
         *self.counts.entry(name).or_default() += 1;
     }
 
+    /// Counts something that occurred so often.
+    pub fn count_more(&mut self, name: &'static str, more: u64) {
+        *self.counts.entry(name).or_default() += more;
+    }
+
     /// Takes a figure in.
     pub fn figure(&mut self, name: &'static str, value: u64) {
         self.figures.entry(name).or_default().add(value);
+    }
+
+    /// Takes a figure of something with a name in.
+    pub fn named(&mut self, kind: &'static str, name: &[u8], value: u64) {
+        let mut key = (kind, String::from_utf8_lossy(name).into_owned());
+        if self.names.len() >= MOST_NAMES && !self.names.contains_key(&key) {
+            key.1 = "(others)".to_owned();
+        }
+        self.names.entry(key).or_default().add(value);
     }
 
     /// Counts an error.
@@ -46,6 +65,9 @@ impl Server {
         }
         for (name, figure) in other.figures {
             self.figures.entry(name).or_default().merge(&figure);
+        }
+        for (key, figure) in other.names {
+            self.names.entry(key).or_default().merge(&figure);
         }
         for (message, count) in other.messages {
             *self.messages.entry(message).or_default() += count;

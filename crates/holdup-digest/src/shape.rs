@@ -4,7 +4,8 @@
 use crate::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
 use crate::counts::Counts;
 use crate::event::{Event, Kind, Position};
-use crate::measure::Measure;
+use crate::measure::{Lump, Measure};
+use crate::plan::Plans;
 
 /// Hours of a day.
 pub const HOURS: usize = 24;
@@ -53,6 +54,8 @@ pub struct Shape {
     pub hours: Box<[[u64; 2]; HOURS]>,
     /// The slowest execution.
     pub slowest: Option<Slowest>,
+    /// Plans that were logged of it.
+    pub plans: Plans,
 }
 
 /// The first and last of two stretches.
@@ -113,9 +116,28 @@ impl Shape {
         }
     }
 
+    /// Takes in many executions at once, of which a server kept sums only.
+    pub fn add_lumps(&mut self, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
+        self.calls = self.calls.saturating_add(calls);
+        self.seen_us = together(self.seen_us, seen_us);
+        for (attribute, lump) in lumps {
+            self.measure_mut(*attribute).add_lump(lump);
+        }
+    }
+
+    /// Where nothing but plans tells of its executions, these are they.
+    pub fn settle(&mut self) {
+        if self.calls == 0 && !self.plans.is_empty() {
+            let times = self.plans.times();
+            self.calls = times.count;
+            self.seen_us = together(self.seen_us, self.plans.seen_us);
+            self.measure_mut(QUERY_TIME).merge(&times);
+        }
+    }
+
     /// Takes in calls, times and measures of another group, of which the attributes have the same numbers.
     pub fn add_figures(&mut self, other: &Self) {
-        self.calls += other.calls;
+        self.calls = self.calls.saturating_add(other.calls);
         self.seen_us = together(self.seen_us, other.seen_us);
         for (number, measure) in (0..).zip(&other.measures).filter(|(_, measure)| measure.count > 0) {
             self.measure_mut(number).merge(measure);
@@ -145,7 +167,7 @@ impl Shape {
         if other.first < self.first {
             (self.first, self.text) = (other.first, other.text);
         }
-        self.calls += other.calls;
+        self.calls = self.calls.saturating_add(other.calls);
         self.commands += other.commands;
         self.cut += other.cut;
         self.seen_us = together(self.seen_us, other.seen_us);
@@ -170,6 +192,7 @@ impl Shape {
             mine[0] += theirs[0];
             mine[1] = mine[1].saturating_add(theirs[1]);
         }
+        self.plans.merge(other.plans);
         if let Some(slowest) = other.slowest
             && self.is_slowest(slowest.time_us, slowest.position)
         {

@@ -1,11 +1,11 @@
 //! The slow query log of MySQL, MariaDB and Percona Server, with all attributes that any of them writes. A record begins
 //! with `# Time:` or `# User@Host:`; a line of a literal may look the same, and is found out by the literal being open.
 
-use holdup_sql::key;
+use holdup_sql::{Dialect, key};
 use memchr::memmem::Finder;
 use memchr::{memchr, memrchr};
 
-use crate::attribute::{Attributes, ERRNO, ERRORS, LAST_ERRNO, SCHEMA, Unit, number, seconds};
+use crate::attribute::{Attributes, ERRNO, ERRORS, ID, LAST_ERRNO, SCHEMA, THREAD_ID, Unit, number, seconds};
 use crate::block::{Block, Context};
 use crate::event::{Event, Kind, Position};
 use crate::problem::Problem;
@@ -19,8 +19,8 @@ use head::Head;
 /// How many heads of records are taken for text until a literal is taken to be cut off.
 const MOST_HEADS_IN_LITERAL: usize = 16;
 
-/// Bytes at the end of a block in which a time and a database are looked for.
-const LOOK_BACK: usize = 32 << 10;
+/// Bytes at the end of a block in which a time and a database are looked for first.
+const LOOK_BACK: usize = 8 << 10;
 
 /// The line before the one at `at`.
 fn line_before(data: &[u8], at: usize) -> &[u8] {
@@ -59,7 +59,7 @@ fn next_record(data: &[u8], from: usize, finder: &Finder) -> Option<usize> {
 }
 
 /// Where the last record of a block begins of which the statement before has ended for certain; none if there is but one.
-pub fn last_boundary(data: &[u8], tally: &Tally) -> Option<usize> {
+pub fn last_boundary(data: &[u8], dialect: Dialect) -> Option<usize> {
     let mut end = data.len();
     for _ in 0..MOST_HEADS_IN_LITERAL {
         let at = previous_record(data, end)?;
@@ -67,7 +67,7 @@ pub fn last_boundary(data: &[u8], tally: &Tally) -> Option<usize> {
         let record = data.get(begin..at).unwrap_or_default();
         let head = Head::default().read(record, &mut Attributes::default());
         let sql = record.get(head..).unwrap_or_default();
-        if !key(statement(sql), tally.dialect).is_some_and(|key| key.open) {
+        if !key(statement(sql), dialect).is_some_and(|key| key.open) {
             return Some(at);
         }
         end = at;
@@ -85,6 +85,15 @@ fn previous_record(data: &[u8], mut end: usize) -> Option<usize> {
     }
 }
 
+/// Whether what ends with a line ends with a whole record: with its statement, or with a banner.
+pub fn is_whole(data: &[u8]) -> bool {
+    let text = data.trim_ascii_end();
+    let line = text.get(memrchr(b'\n', text).map_or(0, |at| at + 1)..).unwrap_or_default();
+    text.ends_with(b";") && !line.starts_with(b"SET timestamp=") && !line.starts_with(b"use ")
+        || line.starts_with(COMMAND)
+        || text.ends_with(b"Argument")
+}
+
 /// The first place behind `from` where a record begins, for who has lost the thread.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
     next_record(data, 0, &Finder::new(b"\n# "))
@@ -97,17 +106,22 @@ pub fn likeness(head: &[u8]) -> usize {
     lines.filter(|line| marks.iter().any(|mark| line.starts_with(mark))).count()
 }
 
-/// What a block's end tells the next one: what records need not repeat.
+/// What a block tells the next one: what records need not repeat.
 pub fn context(data: &[u8], before: &Context) -> Context {
-    // Where it isn't said for that long it doesn't matter either.
-    let data = data.get(data.len().saturating_sub(LOOK_BACK)..).unwrap_or_default();
-    let line = |begin: &[u8]| {
-        let at = memchr::memmem::rfind(data, begin)? + begin.len();
-        let rest = data.get(at..)?;
-        rest.get(..memchr(b'\n', rest)?)
+    let (rest, near) = data.split_at(data.len().saturating_sub(LOOK_BACK));
+    let line = |data: &[u8], at: usize| {
+        let rest = data.get(at..).unwrap_or_default();
+        rest.get(..memchr(b'\n', rest)?).map(<[u8]>::to_vec)
     };
-    let at_us = line(b"\n# Time: ").and_then(log_time).or(before.at_us);
-    let database = line(b"\nuse ").map(database_of_use).filter(|name| !name.is_empty());
+    let last = |begin: &[u8]| line(near, memchr::memmem::rfind(near, begin)? + begin.len());
+    // Servers say which database only when it is another; looking forwards is much faster.
+    let used = last(b"\nuse ").or_else(|| {
+        let at = memchr::memmem::find_iter(rest, b"\nuse ").last()?;
+        line(data, at + b"\nuse ".len())
+    });
+    // Where the time isn't said for that long it doesn't matter either.
+    let at_us = last(b"\n# Time: ").as_deref().and_then(log_time).or(before.at_us);
+    let database = used.as_deref().map(database_of_use).filter(|name| !name.is_empty());
     Context { at_us, database: database.map_or_else(|| before.database.clone(), <[u8]>::to_vec) }
 }
 
@@ -256,6 +270,10 @@ impl SlowLog {
             key: if name.is_some() { None } else { key },
             position,
             at_us: head.at_us.or(head.context.at_us),
+            ended_us: head.ended_us.or(head.at_us).or(head.context.at_us),
+            session: head.session,
+            parameters: b"",
+            dialect: None,
             user: &head.user,
             host: &head.host,
             database: head.database(),
@@ -287,6 +305,7 @@ fn value(head: &mut Head, attribute: u16, unit: Unit, text: &[u8]) {
         Unit::Text if attribute == LAST_ERRNO || attribute == ERRNO => {
             head.measures.push((ERRORS, u64::from(text != b"0")));
         }
+        Unit::Text if attribute == ID || attribute == THREAD_ID => head.session = number(text).unwrap_or(0),
         Unit::Text => {}
         Unit::Unknown => match (text, number(text)) {
             (b"Yes" | b"No", _) => head.flags.push((attribute, text == b"Yes")),

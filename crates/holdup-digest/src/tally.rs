@@ -7,7 +7,10 @@ use std::hash::{BuildHasherDefault, Hasher};
 use holdup_sql::{Dialect, digest_of_text, digest_text, parsed_text, redact};
 
 use crate::attribute::{Attributes, QUERY_TIME};
+use crate::block::Lines;
 use crate::event::{Event, Kind, Position};
+use crate::measure::Lump;
+use crate::plan::Logged;
 use crate::postgres::entry::Loose;
 use crate::problem::Problems;
 use crate::select::Select;
@@ -134,8 +137,12 @@ pub struct Tally {
     pub loose: Vec<(Position, u64, Loose)>,
     /// Who else wants to see the executions, before any is left out.
     pub watch: Option<Watch>,
+    /// Nothing is summed up: they are for whoever wants to see them.
+    pub is_only_watched: bool,
     /// What could not be read.
     pub problems: Problems,
+    /// Lines, for saying where.
+    pub lines: Lines,
     /// Executions that were read, also those that were not asked for.
     pub events: u64,
     by_key: ByHash<u32>,
@@ -156,7 +163,9 @@ impl Tally {
             server: Server::default(),
             loose: Vec::new(),
             watch: None,
+            is_only_watched: false,
             problems: Problems::default(),
+            lines: Lines::default(),
             events: 0,
             by_key: HashMap::default(),
             by_id: HashMap::new(),
@@ -178,7 +187,7 @@ impl Tally {
         if let Some(Watch(watch)) = &mut self.watch {
             watch(event, &self.attributes);
         }
-        if !self.select.takes(event, &self.attributes) {
+        if self.is_only_watched || !self.select.takes(event, &self.attributes) {
             return;
         }
         // Where a list of rows was cut, what is left of it are rows.
@@ -205,6 +214,38 @@ impl Tally {
             let who = who.map(|name| String::from_utf8_lossy(name).into_owned());
             shape.slowest = Some(Slowest { time_us, position: event.position, at_us: event.at_us, text, who });
         }
+    }
+
+    /// Keeps a plan with its statement.
+    pub fn add_plan(&mut self, event: &Event, logged: &Logged, time_us: u64) {
+        if !self.is_only_watched && self.select.takes(event, &self.attributes) {
+            let index = self.shape_of(event);
+            if let Some(shape) = self.shapes.get_mut(index) {
+                shape.plans.add(logged, time_us, event.at_us, event.position);
+            }
+        }
+    }
+
+    /// Takes in what a server kept of all executions of a statement, of a user in a database.
+    pub fn add_lumps(&mut self, event: &Event, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
+        self.events = self.events.saturating_add(calls);
+        if !self.select.takes(event, &self.attributes) {
+            return;
+        }
+        let index = self.shape_of(event);
+        let Some(shape) = self.shapes.get_mut(index) else { return };
+        shape.add_lumps(calls, lumps, seen_us);
+        let who = [event.user, event.host, event.database, event.application];
+        for ((name, names), counts) in who.iter().zip(&mut self.names).zip(&mut shape.who) {
+            if !name.is_empty() {
+                counts.add(names.number(name), calls);
+            }
+        }
+    }
+
+    /// Ends all logs: where only plans tell of executions, these are they.
+    pub fn settle(&mut self) {
+        self.shapes.iter_mut().for_each(Shape::settle);
     }
 
     /// The group an execution belongs to.
@@ -308,10 +349,11 @@ impl Tally {
                 mine.merge(theirs, &attribute, &name);
             }
         }
-        self.events += other.events;
+        self.events = self.events.saturating_add(other.events);
         self.loose.extend(other.loose);
         self.server.merge(other.server);
         self.problems.merge(other.problems);
+        self.lines.merge(other.lines);
     }
 }
 

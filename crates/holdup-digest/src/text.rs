@@ -9,6 +9,8 @@ use crate::report::{Figures, Query, Report, Who};
 const STATEMENT: usize = 60;
 /// Lines of a statement in its own section.
 const LINES: usize = 24;
+/// Plans of a statement that are shown.
+const PLANS: usize = 3;
 /// Bars of the time of day, lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// Attributes that have a place of their own above the others.
@@ -25,6 +27,14 @@ pub fn time(micros: u128) -> String {
         120_000_000..7_200_000_000 => format!("{}m {:02}s", micros / 60_000_000, micros / 1_000_000 % 60),
         _ => format!("{}h {:02}m", micros / 3_600_000_000, micros / 60_000_000 % 60),
     }
+}
+
+/// What stands where nobody kept a figure.
+pub const UNKNOWN: &str = "-";
+
+/// A time that may not be known.
+pub fn known(micros: Option<u64>) -> String {
+    micros.map_or(UNKNOWN.to_owned(), |micros| time(micros.into()))
 }
 
 fn digits(value: f64, unit: &str) -> String {
@@ -109,6 +119,7 @@ impl Report {
         for query in &self.queries {
             section(&mut out, query);
         }
+        self.history_text(&mut out);
         self.server_text(&mut out);
         self.problems_text(&mut out);
         out
@@ -159,9 +170,9 @@ impl Report {
                 time(query.total_us),
                 number(query.calls.into()),
                 time(rounded(query.avg_us)),
-                time(query.p95_us.into()),
-                time(query.p99_us.into()),
-                time(query.max_us.into()),
+                known(query.p95_us),
+                known(query.p99_us),
+                known(query.max_us),
                 line(&format!("{named}{}", query.fingerprint), STATEMENT),
             );
         }
@@ -173,6 +184,18 @@ impl Report {
                 self.not_listed,
                 time(self.total_us.saturating_sub(listed))
             );
+        }
+    }
+
+    fn history_text(&self, out: &mut String) {
+        let Some(history) = &self.history else { return };
+        let _ = write!(out, "\nbeside {} earlier runs: {} statements are new", history.runs, history.new.len());
+        let _ = writeln!(out, ", {} are slower, {} of the last run are gone", history.slower.len(), history.gone);
+        for (word, ids) in [("new", &history.new), ("slower", &history.slower)] {
+            if !ids.is_empty() {
+                let shown: Vec<String> = ids.iter().take(10).map(|id| clean(id)).collect();
+                let _ = writeln!(out, "  {word} {}{}", shown.join(", "), if ids.len() > 10 { ", …" } else { "" });
+            }
         }
     }
 
@@ -191,9 +214,20 @@ impl Report {
                 number(figures.count.into()),
                 figure(unit, figures.sum),
                 figure(unit, rounded(figures.avg)),
-                figure(unit, figures.p95.into()),
-                figure(unit, figures.max.into())
+                figure(unit, figures.p95.unwrap_or(0).into()),
+                figure(unit, figures.max.unwrap_or(0).into())
             );
+        }
+        for (kind, all) in &server.names {
+            let list: Vec<String> = all
+                .iter()
+                .take(5)
+                .map(|one| {
+                    let took = one.total_us.map_or(String::new(), |total| format!(" ({})", time(total)));
+                    format!("{} {}{took}", line(&one.name, 50), number(one.count.into()))
+                })
+                .collect();
+            let _ = writeln!(out, "  {:<28} {}", kind.replace('_', " "), list.join(", "));
         }
         for message in server.messages.iter().take(20) {
             let _ = writeln!(
@@ -222,6 +256,9 @@ impl Report {
 
 fn section(out: &mut String, query: &Query) {
     let _ = writeln!(out, "\n{}. {}  {:.1} % of the time", query.rank, clean(&query.id), query.share_ratio * 100.0);
+    if !query.distilled.is_empty() {
+        let _ = writeln!(out, "   {}", clean(&query.distilled));
+    }
     for (name, value) in &query.group {
         let _ = writeln!(out, "   {name} {}", clean(value));
     }
@@ -239,19 +276,22 @@ fn section(out: &mut String, query: &Query) {
         "   {:<22} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         "time",
         time(query.total_us),
-        time(query.min_us.into()),
+        known(query.min_us),
         time(rounded(query.avg_us)),
-        time(query.p95_us.into()),
-        time(query.p99_us.into()),
-        time(query.max_us.into()),
-        time(rounded(query.stddev_us)),
+        known(query.p95_us),
+        known(query.p99_us),
+        known(query.max_us),
+        query.stddev_us.map_or(UNKNOWN.to_owned(), |value| time(rounded(value))),
     );
     for (name, figures) in
         query.attributes.iter().filter(|(name, figures)| !APART.contains(&name.as_str()) && figures.sum > 0)
     {
         row(out, name, figures);
     }
-    let _ = write!(out, "   calls {}, variance to mean {:.3} s", number(query.calls.into()), query.variance_to_mean);
+    let _ = write!(out, "   calls {}", number(query.calls.into()));
+    if let Some(ratio) = query.variance_to_mean {
+        let _ = write!(out, ", variance to mean {ratio:.3} s");
+    }
     if let Some(ratio) = query.rows_examined_per_sent {
         let _ = write!(out, ", {ratio:.1} rows examined for each sent");
     }
@@ -281,6 +321,36 @@ fn section(out: &mut String, query: &Query) {
         let _ = writeln!(out, "   seen {first} to {last}");
         let _ = writeln!(out, "   time by hour of the day 0 |{}| 24", bars(&query.us_by_hour));
     }
+    match &query.before {
+        Some(before) if before.is_new => out.push_str("   new: no run before had it\n"),
+        Some(before) => {
+            let avg = before.avg_us.map_or(UNKNOWN.to_owned(), |avg| time(rounded(avg)));
+            let change = before.change_ratio.map_or(String::new(), |ratio| format!(", now {ratio:.2} times that"));
+            let _ = write!(
+                out,
+                "   before: {} calls in {} runs, avg {avg}{change}",
+                number(before.calls.into()),
+                before.runs
+            );
+            if let (Some(first), Some(last)) = (&before.first_seen, &before.last_seen) {
+                let _ = write!(out, ", seen {first} to {last}");
+            }
+            out.push('\n');
+        }
+        None => {}
+    }
+    for plan in query.plans.iter().take(PLANS) {
+        let _ = writeln!(
+            out,
+            "   plan of {} calls, {} in total, at most {}:",
+            number(plan.calls.into()),
+            time(plan.total_us),
+            time(plan.max_us.into())
+        );
+        for step in plan.slowest.lines().take(LINES) {
+            let _ = writeln!(out, "     {}", clean(step));
+        }
+    }
     let Some(slowest) = &query.slowest else { return };
     let _ = write!(out, "   slowest {}", time(slowest.time_us.into()));
     for (word, value) in [
@@ -298,17 +368,18 @@ fn section(out: &mut String, query: &Query) {
 
 fn row(out: &mut String, name: &str, figures: &Figures) {
     let show = |value: u128| figure(figures.unit, value);
+    let known = |value: Option<u64>| value.map_or(UNKNOWN.to_owned(), |value| show(value.into()));
     let _ = writeln!(
         out,
         "   {:<22} {:>11} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}",
         clean(name),
         show(figures.sum),
-        show(figures.min.into()),
+        known(figures.min),
         show(rounded(figures.avg)),
-        show(figures.p95.into()),
-        show(figures.p99.into()),
-        show(figures.max.into()),
-        show(rounded(figures.stddev)),
+        known(figures.p95),
+        known(figures.p99),
+        known(figures.max),
+        figures.stddev.map_or(UNKNOWN.to_owned(), |value| show(rounded(value))),
     );
 }
 

@@ -221,6 +221,37 @@ fn json(events: &[Executed]) -> String {
     log
 }
 
+/// The same statements on the wire, on five connections of MySQL that were open already, each answered with an OK.
+fn packets(events: &[Executed]) -> Vec<u8> {
+    let mut file = 0xa1b2_c3d4_u32.to_ne_bytes().to_vec();
+    file.extend([2_u16.to_ne_bytes(), 4_u16.to_ne_bytes()].concat());
+    file.extend([0, 0, 262_144, 101].iter().flat_map(|number: &u32| number.to_ne_bytes()));
+    let (mut at_us, mut lines) = (1_762_164_000_000_000_u64, [[1_u32, 1_u32]; 5]);
+    for (index, (_, sql, time_us)) in events.iter().enumerate() {
+        let line = index % lines.len();
+        let query = [&(sql.len() as u32 + 1).to_le_bytes()[..3], &[0, 3], sql.as_bytes()].concat();
+        for (is_client, payload) in [(true, &query[..]), (false, b"\x07\0\0\x01\0\0\0\x02\0\0\0")] {
+            at_us += if is_client { 10 } else { *time_us };
+            let [sent, received] = lines[line];
+            let (from, to) = if is_client { (20_000 + line as u16, 3_306_u16) } else { (3_306, 20_000 + line as u16) };
+            let (number, ack) = if is_client { (sent, received) } else { (received, sent) };
+            let length = 40 + payload.len() as u32;
+            let head = [(at_us / 1_000_000) as u32, (at_us % 1_000_000) as u32, length, length];
+            file.extend(head.iter().flat_map(|number| number.to_ne_bytes()));
+            file.extend([0x45, 0]);
+            file.extend((length as u16).to_be_bytes());
+            file.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
+            file.extend(if is_client { [10, 0, 0, 1, 10, 0, 0, 2] } else { [10, 0, 0, 2, 10, 0, 0, 1] });
+            file.extend([from.to_be_bytes(), to.to_be_bytes()].concat());
+            file.extend([number.to_be_bytes(), ack.to_be_bytes()].concat());
+            file.extend([0x50, 0x18, 1, 0, 0, 0, 0, 0]);
+            file.extend(payload);
+            lines[line][usize::from(!is_client)] += payload.len() as u32;
+        }
+    }
+    file
+}
+
 /// The value that `quantile` of all are not above.
 fn nearest_rank(sorted: &[u64], quantile: f64) -> u64 {
     let rank = (sorted.len() as f64 * quantile).ceil() as usize;
@@ -246,9 +277,9 @@ fn report(path: &Path, threads: usize) -> String {
     serde_json::to_string_pretty(&report).unwrap()
 }
 
-fn check(name: &str, log: &str, truth: &BTreeMap<usize, Truth>, folder: &Path, seed: u64) {
+fn check(name: &str, log: &[u8], truth: &BTreeMap<usize, Truth>, folder: &Path, seed: u64) {
     let path: PathBuf = folder.join(name);
-    std::fs::File::create(&path).unwrap().write_all(log.as_bytes()).unwrap();
+    std::fs::File::create(&path).unwrap().write_all(log).unwrap();
     let one = report(&path, 1);
     assert!(!one.contains(CANARY), "{name}, seed {seed}: a canary came out");
     for threads in [2, 3] {
@@ -299,11 +330,12 @@ fn what_was_written_is_read_whatever_the_seed() {
     let folder = tempfile::tempdir().unwrap();
     for seed in [1, 20_261_122] {
         let (events_of_mysql, truth) = events(seed, 4_000, true);
-        check("slow.log", &slow_log(&events_of_mysql), &truth, folder.path(), seed);
+        check("slow.log", slow_log(&events_of_mysql).as_bytes(), &truth, folder.path(), seed);
+        check("mysql.pcap", &packets(&events_of_mysql), &truth, folder.path(), seed);
         let (events_of_postgresql, truth) = events(seed, 4_000, false);
-        check("postgresql.log", &stderr(&events_of_postgresql), &truth, folder.path(), seed);
-        check("postgresql.csv", &csv(&events_of_postgresql), &truth, folder.path(), seed);
-        check("postgresql.json", &json(&events_of_postgresql), &truth, folder.path(), seed);
+        check("postgresql.log", stderr(&events_of_postgresql).as_bytes(), &truth, folder.path(), seed);
+        check("postgresql.csv", csv(&events_of_postgresql).as_bytes(), &truth, folder.path(), seed);
+        check("postgresql.json", json(&events_of_postgresql).as_bytes(), &truth, folder.path(), seed);
     }
 }
 

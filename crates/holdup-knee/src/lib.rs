@@ -5,6 +5,8 @@
 //! with an interval of 95 %. Both are pure: no I/O, no clock, no luck (what is drawn at random has a fixed seed), so that
 //! a stored recording is judged later as it was judged live.
 //!
+//! [`scaling`] goes on from there: what several searches, each with more of something, say of how capacity grows.
+//!
 //! It sends nothing and measures nothing: what a step showed is the load engine's word, also whether the engine itself was
 //! the limit. It knows nothing of scenarios, protocols and files.
 
@@ -12,6 +14,7 @@ mod config;
 mod figure;
 mod finding;
 mod judge;
+pub mod scaling;
 mod search;
 mod statistics;
 mod step;

@@ -41,11 +41,14 @@ use holdup_script::Value;
 use self::books::Books;
 use self::gather::{Gather, Gathered};
 use self::plan::Plan;
+use self::run::played::{lots, read_ahead};
 use self::run::{Loop, Task};
 use self::search::{Searched, Stage};
 use self::target::Found;
 use crate::model::Load;
 use crate::scenario::Scenario;
+use crate::schedule::Played;
+use crate::schedule::played::{Bound, Play};
 use crate::stats::{Latencies, Live, Second};
 use crate::sys;
 
@@ -119,6 +122,8 @@ pub struct Summary {
     /// What a database said when it first refused each operation in each way: the operation, the outcome, and its code
     /// with as much of its words as holds no value.
     pub refusals: Vec<(String, &'static str, String)>,
+    /// How far the order of a recorded mix held its statements back, if it was one.
+    pub bound: Option<Bound>,
     /// What the variables of the last session were, if this was a set-up that came to its end.
     pub left: Option<Vec<Value>>,
 }
@@ -164,7 +169,9 @@ impl<'a> Engine<'a> {
             Load::Closed(_) => None,
         };
         let lanes = scenario.lanes();
-        let loops = generator.loops(peak, lanes, allowed.len(), scenario.target.is_local());
+        let is_played = matches!(&scenario.load, Load::Open(schedule) if schedule.as_played().is_some());
+        // A session is one loop's, and one loop is enough for what a database can do.
+        let loops = if is_played { 1 } else { generator.loops(peak, lanes, allowed.len(), scenario.target.is_local()) };
         let cpus = match (&generator.cpus[..], loops as usize) {
             ([], loops) if loops > 1 && loops == allowed.len() => allowed,
             ([], _) => Vec::new(),
@@ -226,7 +233,14 @@ impl<'a> Engine<'a> {
         let plan = Plan::new(scenario, self.found.tls.clone(), self.found.address);
         let (reports, inbox) = mpsc::channel();
         let loops = self.loops as usize;
-        let tasks = self.tasks(&plan, &outputs, reports, stop);
+        let played = match &scenario.load {
+            Load::Open(schedule) => schedule.as_played().and_then(Played::take),
+            Load::Closed(_) => None,
+        };
+        let (ahead, lots) = played
+            .map(|feed| (feed, lots()))
+            .map_or((None, None), |(feed, (give, take))| (Some((feed, give)), Some(take)));
+        let tasks = self.tasks(&plan, &outputs, reports, lots, stop);
         let runners = tasks.map(Loop::new).collect::<Result<Vec<_>, _>>()?;
         let (ready, go) = (Barrier::new(loops + 1), Barrier::new(loops + 1));
         let start: OnceLock<(i64, i64)> = OnceLock::new();
@@ -245,6 +259,16 @@ impl<'a> Engine<'a> {
                         start.get().copied().unwrap_or_default()
                     });
                 })?;
+            }
+            if let Some((feed, lots)) = ahead {
+                let reading = thread::Builder::new().name("load-ahead".to_owned());
+                let (begun, has_begun) = mpsc::channel();
+                reading.spawn_scoped(scope, move || {
+                    give_way();
+                    read_ahead(feed, &lots, begun);
+                })?;
+                // What is due at once has to be there: nobody else is told anything.
+                let _ = has_begun.recv();
             }
             if self.found.address.is_none() {
                 scope.spawn(|| resolve_again(&plan, &over));
@@ -302,6 +326,7 @@ impl<'a> Engine<'a> {
                         (plan.operations[*index as usize].clone(), outcome.name(), said.clone())
                     })
                     .collect(),
+                bound: plan.bound.lock().unwrap_or_else(PoisonError::into_inner).take(),
                 left: plan.left.lock().unwrap_or_else(PoisonError::into_inner).take(),
             })
         })
@@ -313,6 +338,7 @@ impl<'a> Engine<'a> {
         plan: &'t Plan<'t>,
         outputs: &Outputs,
         reports: mpsc::Sender<gather::Report>,
+        mut lots: Option<mpsc::Receiver<Vec<Play>>>,
         stop: &'t AtomicBool,
     ) -> impl Iterator<Item = Task<'t>> {
         let (loops, lanes) = (self.loops, self.scenario.lanes());
@@ -334,6 +360,7 @@ impl<'a> Engine<'a> {
             index: index as usize,
             share: share.part(index, loops),
             lanes: (lanes / loops + u32::from(index < lanes % loops)) as usize,
+            lots: lots.take(),
             books: Books::new(
                 plan.operations.len(),
                 rows_sink.clone(),

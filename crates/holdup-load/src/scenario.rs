@@ -8,6 +8,7 @@ mod include;
 mod load;
 mod names;
 mod objectives;
+mod probe;
 pub mod profile;
 mod reading;
 pub mod search;
@@ -75,6 +76,8 @@ pub struct Scenario {
     pub thresholds: Vec<Threshold>,
     /// What to watch meanwhile: addresses as for `--watch`.
     pub watch: Vec<String>,
+    /// Addresses of the probes that ask the service meanwhile, as for `--watch`.
+    pub probes: Vec<String>,
     /// What of the beginning is left out of the figures.
     pub warm_up: WarmUp,
     /// This process's part of the load.
@@ -165,6 +168,7 @@ impl Scenario {
             search: None,
             thresholds: Vec::new(),
             watch: Vec::new(),
+            probes: Vec::new(),
             warm_up: WarmUp::default(),
             shard: Share::WHOLE,
             start_at: None,

@@ -9,6 +9,7 @@ mod arrivals;
 mod curve;
 mod exponential;
 mod live;
+pub mod played;
 mod profiles;
 mod replay;
 
@@ -17,6 +18,7 @@ use std::time::Duration;
 
 pub use arrivals::Arrivals;
 pub use live::{Live, LiveStretch};
+pub use played::Played;
 pub use replay::{Replay, ReplayedRequest};
 
 use curve::{Curve, REQUEST};
@@ -95,6 +97,7 @@ enum Timing {
     Poisson { seed: u64 },
     Replay(Replay),
     Live(Live),
+    Played(Played),
 }
 
 impl PartialEq for Schedule {
@@ -105,6 +108,7 @@ impl PartialEq for Schedule {
             (Timing::Poisson { seed: a }, Timing::Poisson { seed: b }) => a == b,
             (Timing::Replay(a), Timing::Replay(b)) => a == b,
             (Timing::Live(a), Timing::Live(b)) => a.stretches() == b.stretches(),
+            (Timing::Played(a), Timing::Played(b)) => a.is_same(b),
             _ => false,
         };
         same_timing && (&a.stretches, &a.curve) == (&b.stretches, &b.curve)
@@ -134,7 +138,7 @@ impl Schedule {
     #[must_use]
     pub fn poisson(self, seed: u64) -> Self {
         match &self.inner.timing {
-            Timing::Replay(_) => return self,
+            Timing::Replay(_) | Timing::Played(_) => return self,
             Timing::Live(live) => return Self::of(Vec::new(), Curve::default(), Timing::Live(live.with_seed(seed))),
             Timing::Even | Timing::Poisson { .. } => {}
         }
@@ -150,6 +154,24 @@ impl Schedule {
         Self::of(vec![stretch], curve, Timing::Replay(replay))
     }
 
+    /// A recorded mix as one stretch called `name`.
+    pub fn played(played: Played, name: String) -> Self {
+        let length = played.length();
+        let rate = played.total() as f64 / length.as_secs_f64().max(1e-9);
+        let stretch = Stretch { name, length, rate_from: rate, rate_to: rate };
+        let mut curve = Curve::default();
+        curve.push(curve::line(length, rate, rate));
+        Self::of(vec![stretch], curve, Timing::Played(played))
+    }
+
+    /// What is played, if it is a recorded mix.
+    pub fn as_played(&self) -> Option<&Played> {
+        match &self.inner.timing {
+            Timing::Played(played) => Some(played),
+            _ => None,
+        }
+    }
+
     /// The stretches in order.
     pub fn stretches(&self) -> &[Stretch] {
         &self.inner.stretches
@@ -159,7 +181,7 @@ impl Schedule {
     pub fn replay(&self) -> Option<&Replay> {
         match &self.inner.timing {
             Timing::Replay(replay) => Some(replay),
-            Timing::Even | Timing::Poisson { .. } | Timing::Live(_) => None,
+            Timing::Even | Timing::Poisson { .. } | Timing::Live(_) | Timing::Played(_) => None,
         }
     }
 
@@ -168,7 +190,7 @@ impl Schedule {
         match self.inner.timing {
             Timing::Poisson { seed } => Some(seed),
             Timing::Live(ref live) => live.seed(),
-            Timing::Even | Timing::Replay(_) => None,
+            Timing::Even | Timing::Replay(_) | Timing::Played(_) => None,
         }
     }
 
@@ -194,6 +216,7 @@ impl Schedule {
             Timing::Poisson { .. } => *self.inner.total.get_or_init(|| self.arrivals(Share::WHOLE).count() as u64),
             Timing::Replay(replay) => replay.len() as u64,
             Timing::Live(_) => self.arrivals(Share::WHOLE).count() as u64,
+            Timing::Played(played) => played.total(),
         }
     }
 
@@ -203,6 +226,7 @@ impl Schedule {
             Timing::Even | Timing::Poisson { .. } => self.inner.curve.peak_rate(),
             Timing::Replay(replay) => replay.peak_rate(),
             Timing::Live(live) => live.most(),
+            Timing::Played(played) => played.peak_rate(),
         }
     }
 
@@ -214,6 +238,7 @@ impl Schedule {
             Timing::Even | Timing::Poisson { .. } => self.inner.curve.rate_at(at_ns),
             Timing::Replay(replay) => replay.rate_at(at_ns),
             Timing::Live(live) => live.at(t).1,
+            Timing::Played(played) => played.rate_at(t),
         }
     }
 

@@ -36,8 +36,24 @@ impl Latencies {
         Self { response: histogram(), service: histogram(), send_lag: histogram(), outcomes: Vec::new() }
     }
 
+    /// Empty ones that take next to no room: nothing is to be counted in them, only added.
+    pub fn nothing() -> Self {
+        // The bounds are constants for which construction can't fail.
+        let coarse = || Histogram::new_with_bounds(1, 2, 0).unwrap_or_else(|_| histogram());
+        Self { response: coarse(), service: coarse(), send_lag: coarse(), outcomes: Vec::new() }
+    }
+
+    /// Whether they are such.
+    pub fn is_nothing(&self) -> bool {
+        self.response.sigfig() == 0
+    }
+
     /// Adds another's.
     pub fn add(&mut self, other: &Self) {
+        if self.is_nothing() && !other.is_nothing() {
+            let outcomes = std::mem::take(&mut self.outcomes);
+            *self = Self { outcomes, ..Self::new() };
+        }
         // Adding can't fail: both resize themselves.
         let _ = self.response.add(&other.response);
         let _ = self.service.add(&other.service);

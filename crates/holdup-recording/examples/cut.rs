@@ -27,7 +27,10 @@ const METRICS: &[&str] = &[
     "mysql_statement",
     "mysql_thread_pool_queue",
     "postgresql_",
+    "probe_",
     "process_",
+    "puma_",
+    "server_",
     "system_cpu",
     "system_disk",
     "system_load",
@@ -45,6 +48,7 @@ const METRICS: &[&str] = &[
     "system_file_handles",
     "tcp_listen",
     "tcp_accept",
+    "tcp_syn",
     "system_out_of_memory",
 ];
 
@@ -61,6 +65,8 @@ const SETTINGS: &[&str] = &[
     "thread_handling",
     "thread_pool_",
     "cgroup.",
+    "probe.",
+    "server.",
     "limit.",
     "comm",
     "vm.",
@@ -123,10 +129,16 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
     for setting in settings.iter_mut().filter(|s| s.name == "cgroup.path") {
         setting.value = of_lab(&setting.value);
     }
+    let mut threads = tables.threads.rows;
+    threads.retain(|t| t.state == "D");
+    for thread in &mut threads {
+        // What a lab's server wrote to stands in a folder that holdup named; what holdup itself did is of no interest.
+        thread.path = thread.path.take().filter(|path| path.contains("holdup-"));
+    }
     let batch = Batch {
         requests: tables.requests.rows,
         samples,
-        threads: tables.threads.rows.into_iter().filter(|t| t.state == "D").collect(),
+        threads,
         sessions: tables.sessions.rows.into_iter().filter(|s| s.true_state != "idle").collect(),
         // MySQL's totals are of hundreds of statements, its rules look at single ones.
         statements: tables
@@ -139,6 +151,7 @@ fn cut(from: &Path, to: &Path) -> Result<(), Box<dyn std::error::Error>> {
         spans: tables.spans.rows,
         exchanges: tables.exchanges.rows,
         plans: tables.plans.rows,
+        executions: tables.executions.rows,
         settings,
         events: tables.events.rows,
     };

@@ -52,9 +52,68 @@ pub fn rfc3339(ns: i64) -> String {
     )
 }
 
+/// Nanoseconds since the Unix epoch that RFC 3339 text says, e.g. `2026-02-03T04:05:06Z` or `2026-02-03T05:05:06.789+01:00`; nothing if it
+/// is none.
+pub fn parse_rfc3339(text: &str) -> Option<i64> {
+    let number = |from: usize, to: usize| -> Option<i64> {
+        let digits = text.get(from..to)?;
+        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
+    };
+    let is_marked = |at: usize, marks: &[u8]| text.as_bytes().get(at).is_some_and(|byte| marks.contains(byte));
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    let (hour, minute, second) = (number(11, 13)?, number(14, 16)?, number(17, 19)?);
+    let is_of_form = is_marked(4, b"-") && is_marked(7, b"-") && is_marked(10, b"Tt ") && is_marked(13, b":");
+    let is_time = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
+    if !is_of_form || !is_time {
+        return None;
+    }
+    let rest = text.get(19..)?;
+    let digits = rest.strip_prefix('.').map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+    let sub = match digits {
+        0 => 0,
+        _ => format!("{:0<9}", rest.get(1..=digits)?).get(..9)?.parse::<i64>().ok()?,
+    };
+    let zone = rest.get(if digits > 0 { digits + 1 } else { 0 }..)?;
+    let offset_min = match zone.as_bytes() {
+        [b'Z' | b'z'] => 0,
+        [sign @ (b'+' | b'-'), _, _, b':', _, _] => {
+            let minutes = zone.get(1..3)?.parse::<i64>().ok()? * 60 + zone.get(4..6)?.parse::<i64>().ok()?;
+            if *sign == b'-' { -minutes } else { minutes }
+        }
+        _ => return None,
+    };
+    // Days from civil, the other way round: years begin with March, so that a leap day is a year's last.
+    let shifted_year = if month > 2 { year } else { year - 1 };
+    let (era, year_of_era) = (shifted_year.div_euclid(400), shifted_year.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
+    let seconds = days * 86_400 + hour * 3_600 + (minute - offset_min) * 60 + second;
+    seconds.checked_mul(1_000_000_000)?.checked_add(sub)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_is_read_as_it_was_written() {
+        for ns in [0, 951_782_400_123_000_000, 1_767_225_599_999_000_000, 1_795_341_600_000_000_000, -1_000_000] {
+            assert_eq!(parse_rfc3339(&rfc3339(ns)), Some(ns));
+        }
+        assert_eq!(parse_rfc3339("2000-02-29T02:00:00.1234567891+02:00"), Some(951_782_400_123_456_789));
+        assert_eq!(parse_rfc3339("1970-01-01T00:00:00-00:01"), Some(60_000_000_000));
+        for wrong in [
+            "",
+            "1970-01-01",
+            "1970-13-01T00:00:00Z",
+            "1970-01-01T00:00:00",
+            "1970-01-01T0+:00:00Z",
+            "9999-12-31T00:00:00Z",
+            "1970-01-01T00:00:00+\u{e9}:00",
+        ] {
+            assert_eq!(parse_rfc3339(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn a_wall_clock_that_is_set_moves_no_time() {

@@ -19,7 +19,7 @@ pub const MANIFEST: &str = "manifest.json";
 pub const FORMAT_MAJOR: u32 = 1;
 
 /// Rises with every added table, column or key.
-pub const FORMAT_MINOR: u32 = 5;
+pub const FORMAT_MINOR: u32 = 6;
 
 /// Version of the recording format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -296,6 +296,40 @@ table! {
 }
 
 table! {
+    /// One execution of a statement that `holdup replay` played. All of them are rows. Since format 1.6.
+    pub struct Execution in "executions" {
+        /// Its number in the log, from 0, in the order of begins: the same in each replay of the same log.
+        number: i64,
+        /// Number of its session, from 0.
+        session: i64,
+        /// Digest of the statement.
+        digest: String,
+        /// When it was due: as in the log, with the replay's speed.
+        intended_at: i64,
+        /// When its first byte was handed to the kernel. Empty if it never was.
+        sent_at: Option<i64>,
+        /// When it ended.
+        done_at: i64,
+        /// As in `requests`.
+        outcome: String,
+        /// The server's error code.
+        error: Option<String>,
+        /// Rows that came.
+        rows: i64,
+        /// Rows that it changed, as the server counts.
+        affected: i64,
+        /// Warnings that the server counted.
+        warnings: i64,
+        /// What the rows hash to, if they were hashed.
+        rows_hash: Option<i64>,
+        /// How long it took when it was logged, nanoseconds; empty if the log does not say.
+        logged_ns: Option<i64>,
+        /// Trace id found in its comment.
+        trace_id: Option<String>,
+    }
+}
+
+table! {
     /// How a server goes about one statement, as it was planned at one moment; of an execution that was logged with its plan also
     /// what came of it. Since format 1.5.
     pub struct Plan in "plans" {
@@ -444,6 +478,7 @@ tables! {
     stages: Stage,
     spans: Span,
     exchanges: Exchange,
+    executions: Execution,
     plans: Plan,
     settings: Setting,
     events: Event,

@@ -48,6 +48,11 @@ impl Dialect {
         self.is_mysql()
     }
 
+    /// Whether a comment behind `--` ends with a carriage return, too (PostgreSQL's lexer: `[^\n\r]*`).
+    pub(crate) fn carriage_return_ends_comment(self) -> bool {
+        matches!(self, Self::PostgreSql)
+    }
+
     /// Whether `--` starts a comment only with white space (or the end) behind it.
     pub(crate) fn dashes_need_space(self) -> bool {
         self.is_mysql()

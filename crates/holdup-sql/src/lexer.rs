@@ -128,7 +128,8 @@ impl<'a> Lexer<'a> {
 
     fn comment(&self) -> Option<usize> {
         let rest = self.rest();
-        let line = || rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let ends_line = |byte: &u8| *byte == b'\n' || *byte == b'\r' && self.dialect.carriage_return_ends_comment();
+        let line = || rest.iter().position(ends_line).unwrap_or(rest.len());
         match (self.byte(0), self.byte(1)) {
             (b'/', b'*') if self.dialect.comments_nest() => Some(nested_comment(rest)),
             (b'/', b'*') => {

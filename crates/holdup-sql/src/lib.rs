@@ -5,12 +5,14 @@
 //! that no byte of a literal or of a comment comes out again, not even of one that is cut off. What it doesn't do:
 //! judge whether a statement is valid, or tell what it touches.
 
+pub mod calls;
 mod dialect;
 mod digest;
 mod lexer;
 mod parsed;
 mod pt;
 mod redact;
+pub mod rewrite;
 mod trace;
 mod words;
 

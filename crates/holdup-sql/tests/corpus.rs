@@ -90,3 +90,54 @@ fn makes_the_fingerprints_of_pt_query_digest() {
     }
     assert!(wrong.is_empty(), "{} of {} differ:\n{}", wrong.len(), all.len(), wrong.join("\n"));
 }
+
+/// The other rewrites of pt-query-digest and its siblings: what is theirs in at least 95 of 100, with what isn't by name.
+#[test]
+fn makes_the_rewrites_of_percona_toolkit() {
+    use holdup_sql::rewrite::{
+        Access, aliases, as_derived_table, as_select, constant_select_list, distill, kind, shorten, split,
+        split_subqueries, strip_comments, table_references, tables,
+    };
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let data = std::env::var_os("HOLDUP_DATA").map_or_else(|| PathBuf::from(beside), PathBuf::from);
+    let Ok(text) = std::fs::read_to_string(data.join("statements/query_rewrites.json")) else {
+        eprintln!("skipped: no shared data; set HOLDUP_DATA");
+        return;
+    };
+    let all: serde_json::Value = serde_json::from_str(&text).expect("the corpus is JSON");
+    let (mut wrong, mut count) = (Vec::new(), 0);
+    for (name, cases) in all["cases"].as_object().unwrap() {
+        for case in cases.as_array().unwrap() {
+            let sql = field(case, "input");
+            let asked = case["extra_args"][0].as_str();
+            let ours = match name.as_str() {
+                "strip_comments" => strip_comments(sql).into(),
+                "convert_to_select" => as_select(sql).into(),
+                "wrap_in_derived" => as_derived_table(sql).into(),
+                "convert_select_list" => constant_select_list(sql).into(),
+                "shorten" => shorten(sql, asked.and_then(|most| most.parse().ok())).into(),
+                "distill" => distill(sql).into(),
+                "get_tables" => tables(sql).into(),
+                "get_aliases" if asked.is_some() => table_references(sql).into(),
+                "get_aliases" => {
+                    let found = aliases(sql);
+                    serde_json::json!({"TABLE": found.tables, "DATABASE": found.databases})
+                }
+                "split" => split(sql).into(),
+                "split_subquery" => split_subqueries(sql).into(),
+                "query_type" => {
+                    let (verb, access) = kind(sql);
+                    let access = access.map(|access| if access == Access::Read { "read" } else { "write" });
+                    serde_json::json!({"type": verb, "rw": access})
+                }
+                _ => continue,
+            };
+            count += 1;
+            if ours != case["expected"] {
+                wrong.push(format!("{}\n  {}\n  ours   {ours}\n  theirs {}", field(case, "id"), sql, case["expected"]));
+            }
+        }
+    }
+    eprintln!("{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(count > 300 && wrong.len() * 20 <= count, "{} of {count} differ:\n{}", wrong.len(), wrong.join("\n"));
+}

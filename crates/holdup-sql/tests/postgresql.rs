@@ -145,3 +145,14 @@ fn groups_as_a_parser_does() {
     let merged: Vec<_> = ours.iter().filter(|(_, ids)| ids.len() > 1).collect();
     assert!(split.is_empty() && merged.is_empty(), "split {split:#?} merged {merged:#?}");
 }
+
+/// What a server runs must be in the digest: behind a carriage return it goes on.
+#[test]
+fn comments_end_with_any_line_break() {
+    let sql = "select a -- why\r from t -- 'x\n where b = 'y'";
+    assert_eq!(digest_text(sql, Dialect::PostgreSql), "select a from t where b = ?");
+    assert_eq!(digest_text("select a -- why\r from t", Dialect::MySql), "select a");
+    let key = |sql: &str| holdup_sql::key(sql.as_bytes(), Dialect::PostgreSql);
+    assert_ne!(key("select a -- x\r from t"), key("select a -- x\r from u"));
+    assert_eq!(key("select a -- x\r from t"), key("select a -- yz\r from t"));
+}

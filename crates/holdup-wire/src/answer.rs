@@ -2,6 +2,7 @@
 
 use crate::event::{Error, Event, shortened};
 use crate::inbox::Events;
+use crate::rows::{Rows, RowsHash};
 
 /// Most bytes of a row, and of the names of its columns, that are kept.
 pub(crate) const MAX_KEPT_BYTES: usize = 1 << 20;
@@ -40,11 +41,15 @@ pub(crate) struct Answer {
     keeps_row: bool,
     /// Not the first row only is kept.
     pub(crate) keeps_every_row: bool,
+    /// Whether rows are hashed.
+    pub(crate) hashed: Rows,
+    hash: RowsHash,
     /// The statement at work has no row yet.
     wants_row: bool,
     pub(crate) rows: u64,
     pub(crate) affected: u64,
     pub(crate) bytes: u64,
+    pub(crate) warnings: u64,
     names: Vec<String>,
     name_bytes: usize,
     pub(crate) columns: Vec<Column>,
@@ -58,6 +63,7 @@ impl Answer {
         *self = Self {
             keeps_row,
             keeps_every_row: self.keeps_every_row,
+            hashed: self.hashed,
             wants_row: keeps_row,
             names: std::mem::take(&mut self.names),
             columns: std::mem::take(&mut self.columns),
@@ -68,6 +74,17 @@ impl Answer {
     /// The next statement may have a row, too.
     pub(crate) fn next_statement(&mut self) {
         self.wants_row = self.keeps_row;
+    }
+
+    /// Whether the bytes of a row that came now are needed.
+    pub(crate) fn looks_at_rows(&self) -> bool {
+        self.wants_row || self.hashed != Rows::Passed
+    }
+
+    /// A row of `length` bytes, of which `bytes` are at hand.
+    pub(crate) fn count_row(&mut self, bytes: &[u8], length: usize) {
+        self.rows += 1;
+        self.hash.row(self.hashed, bytes, length);
     }
 
     /// Whether a row that came now would be kept.
@@ -120,7 +137,13 @@ impl Answer {
     /// Tells how it ended.
     pub(crate) fn end(&mut self, statement: usize, events: &mut Events<'_>) {
         match self.failure.take() {
-            None => events(Event::Done { rows: self.rows, affected: self.affected, bytes: self.bytes }),
+            None => events(Event::Done {
+                rows: self.rows,
+                affected: self.affected,
+                bytes: self.bytes,
+                warnings: self.warnings,
+                hash: self.hash.value(),
+            }),
             Some(Failure { code, message }) => {
                 events(Event::Failed { statement, code: &code, message: &message });
             }

@@ -27,6 +27,10 @@ pub enum Event<'a> {
         affected: u64,
         /// Bytes received.
         bytes: u64,
+        /// Warnings that the server counted.
+        warnings: u64,
+        /// What the rows hash to, if that was asked for: see [`crate::Rows`].
+        hash: u64,
     },
     /// One of them was refused; those after it were not sent, and an open transaction was rolled back.
     Failed {

@@ -21,6 +21,7 @@ mod outbox;
 mod placeholders;
 mod postgres;
 mod prepared;
+mod rows;
 mod session;
 mod statement;
 #[cfg(test)]
@@ -31,5 +32,6 @@ pub use event::{Error, Event, Refused};
 pub use login::{Login, Secret, TlsWish};
 pub use placeholders::numbered;
 pub use prepared::MAX_PREPARED;
+pub use rows::Rows;
 pub use session::Session;
 pub use statement::{MAX_STATEMENT_BYTES, Statement};

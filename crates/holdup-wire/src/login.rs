@@ -50,6 +50,8 @@ pub struct Login {
     pub password: Secret,
     /// The database to be in, if any. PostgreSQL takes the user's name otherwise.
     pub database: Option<String>,
+    /// Settings that PostgreSQL's session begins with, and goes back to when it is reset, e.g. `default_transaction_read_only`.
+    pub settings: Vec<(String, String)>,
     /// What SCRAM derives from the password costs thousands of hashes: once for all connections, not for each.
     pub(crate) salted: Mutex<Option<Salted>>,
 }
@@ -58,7 +60,7 @@ impl Login {
     /// An account.
     #[must_use]
     pub fn new(user: String, password: Secret, database: Option<String>) -> Self {
-        Self { user, password, database, salted: Mutex::new(None) }
+        Self { user, password, database, settings: Vec::new(), salted: Mutex::new(None) }
     }
 }
 

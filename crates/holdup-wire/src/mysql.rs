@@ -21,6 +21,7 @@ use crate::job::Job;
 use crate::login::{Login, TlsWish};
 use crate::outbox::Outbox;
 use crate::prepared::Prepared;
+use crate::rows::Rows;
 use crate::session::IN_THE_CLEAR;
 use crate::statement::Statement;
 use auth::Plugin;
@@ -85,6 +86,8 @@ pub(crate) struct Mysql {
     /// The packet before was full: this one goes on with it.
     goes_on: bool,
     status: u16,
+    /// What a failed statement left open is not rolled back.
+    leaves_transactions: bool,
 }
 
 impl Mysql {
@@ -101,6 +104,7 @@ impl Mysql {
             sequence: 0,
             goes_on: false,
             status: 0,
+            leaves_transactions: false,
         }
     }
 
@@ -123,6 +127,14 @@ impl Mysql {
         self.answer.begin(keep_row);
         self.send();
         Ok(())
+    }
+
+    pub(crate) fn take_rows(&mut self, rows: Rows) {
+        self.answer.hashed = rows;
+    }
+
+    pub(crate) fn leave_transactions(&mut self) {
+        self.leaves_transactions = true;
     }
 
     pub(crate) fn quit(&mut self) {

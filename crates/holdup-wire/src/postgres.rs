@@ -18,6 +18,7 @@ use crate::job::Job;
 use crate::login::{Login, TlsWish};
 use crate::outbox::Outbox;
 use crate::prepared::Prepared;
+use crate::rows::Rows;
 use crate::session::IN_THE_CLEAR;
 use crate::statement::Statement;
 use auth::Step;
@@ -25,6 +26,9 @@ pub(crate) use scram::Salted;
 
 /// Most bytes of a message that is neither a row nor what describes one.
 const MAX_MESSAGE_BYTES: usize = 64 << 10;
+
+/// Bytes of a notice in which it says how severe it is: in the server's language, and behind that in English.
+const NOTICE_BYTES: usize = 96;
 
 /// What the server's messages are called, by their first byte.
 mod kind {
@@ -36,6 +40,7 @@ mod kind {
     pub(super) const COMPLETE: u8 = b'C';
     pub(super) const PARSED: u8 = b'1';
     pub(super) const COPY_IN: u8 = b'G';
+    pub(super) const NOTICE: u8 = b'N';
     /// Notices, settings, notifications: at any time, of no interest.
     pub(super) const ANY_TIME: &[u8] = b"NSA";
     /// The key for cancelling, a lower version of the protocol.
@@ -83,6 +88,8 @@ pub(crate) struct Postgres {
     is_extended: bool,
     has_refused_copy: bool,
     transaction: u8,
+    /// What a failed statement left open is not rolled back.
+    leaves_transactions: bool,
 }
 
 impl Postgres {
@@ -101,6 +108,7 @@ impl Postgres {
             is_extended: false,
             has_refused_copy: false,
             transaction: NO_TRANSACTION,
+            leaves_transactions: false,
         };
         match tls {
             TlsWish::Off => postgres.start_up(),
@@ -135,6 +143,14 @@ impl Postgres {
 
     pub(crate) fn keep_every_row(&mut self) {
         self.answer.keeps_every_row = true;
+    }
+
+    pub(crate) fn take_rows(&mut self, rows: Rows) {
+        self.answer.hashed = rows;
+    }
+
+    pub(crate) fn leave_transactions(&mut self) {
+        self.leaves_transactions = true;
     }
 
     pub(crate) fn quit(&mut self) {
@@ -172,7 +188,7 @@ impl Postgres {
                 }
             }
             kind::ROW => {
-                self.answer.rows += 1;
+                self.answer.count_row(body, body.len());
                 if self.answer.wants_row() {
                     if is_whole {
                         self.answer.row(self.job.at, &values(body)?, events)?;
@@ -196,6 +212,7 @@ impl Postgres {
                 self.ended(events);
             }
             kind::COLUMNS => {}
+            kind::NOTICE => self.answer.warnings += u64::from(is_warning(body)),
             _ if kind::BUSY.contains(&kind) || kind::ANY_TIME.contains(&kind) => {}
             _ => return Err(Error::Protocol("a message that answers no statement")),
         }
@@ -227,7 +244,9 @@ impl Receive for Postgres {
         }
         let whole = 1 + length as usize;
         let keep = match kind {
-            kind::COLUMNS | kind::ROW if self.answer.wants_row() && whole <= MAX_KEPT_BYTES => whole,
+            kind::COLUMNS if self.answer.wants_row() && whole <= MAX_KEPT_BYTES => whole,
+            kind::ROW if self.answer.looks_at_rows() && whole <= MAX_KEPT_BYTES => whole,
+            kind::NOTICE => whole.min(NOTICE_BYTES),
             kind::AUTHENTICATION if whole > MAX_MESSAGE_BYTES => return Err(Error::TooLarge("a message of the login")),
             kind::AUTHENTICATION | kind::ERROR | kind::READY | kind::COMPLETE => whole.min(MAX_MESSAGE_BYTES),
             _ => 0,
@@ -271,6 +290,18 @@ impl Receive for Postgres {
             State::TlsAnswer | State::Over => Ok(()),
         }
     }
+}
+
+/// Whether a notice is a warning.
+fn is_warning(body: &[u8]) -> bool {
+    let mut cursor = Cursor(body);
+    while let Ok(field @ 1..) = cursor.u8() {
+        let Ok(text) = cursor.until_nul() else { return false };
+        if field == b'V' {
+            return text == b"WARNING";
+        }
+    }
+    false
 }
 
 /// What an error message says.

@@ -9,6 +9,7 @@ use crate::inbox::Inbox;
 use crate::login::{Login, TlsWish};
 use crate::mysql::Mysql;
 use crate::postgres::Postgres;
+use crate::rows::Rows;
 use crate::statement::Statement;
 
 /// What is said if the server does not wait for TLS.
@@ -141,6 +142,17 @@ impl Session {
         if let Speech::Postgres(postgres) = &mut self.speech {
             postgres.keep_every_row();
         }
+    }
+
+    /// From now on rows become that.
+    pub fn take_rows(&mut self, rows: Rows) {
+        either!(self, speech => speech.take_rows(rows));
+    }
+
+    /// From now on a failed statement leaves a transaction as the server left it: for who plays what an application once said,
+    /// which decides itself.
+    pub fn leave_transactions(&mut self) {
+        either!(self, speech => speech.leave_transactions());
     }
 
     /// Says goodbye. The caller sends the rest of the output and closes the socket; nothing can be executed any more.

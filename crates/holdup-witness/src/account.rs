@@ -49,6 +49,10 @@ pub const VERDICTS: Limits = Limits { late_p99_ms: 5.0, waited_ratio: 0.15, stol
 pub const SECOND_BY_SECOND: Limits =
     Limits { late_p99_ms: 3.0, waited_ratio: 0.07, stolen_ratio: 0.02, seconds_ratio: 0.0 };
 
+/// For what is due to the millisecond: whose own thread wakes later than that can't be asked for it.
+pub const TO_THE_MILLISECOND: Limits =
+    Limits { late_p99_ms: 1.0, waited_ratio: 0.1, stolen_ratio: 0.02, seconds_ratio: 0.0 };
+
 /// For what is found out over many seconds, of which a few may be lost.
 pub const ON_THE_WHOLE: Limits =
     Limits { late_p99_ms: 10.0, waited_ratio: 0.15, stolen_ratio: 0.05, seconds_ratio: 0.1 };

@@ -11,7 +11,7 @@ mod account;
 mod machine;
 mod patience;
 
-pub use account::{Account, Limits, ON_THE_WHOLE, SECOND_BY_SECOND, STALLS, Second, VERDICTS};
+pub use account::{Account, Limits, ON_THE_WHOLE, SECOND_BY_SECOND, STALLS, Second, TO_THE_MILLISECOND, VERDICTS};
 pub use holdup_witness_attribute::judged;
 pub use machine::{Witness, from_here, is_hopeless};
 pub use patience::{Patience, certain, judge};

@@ -8,14 +8,31 @@ use holdup_recording::Recording;
 use holdup_recording::rows::Sample;
 use serde::Serialize;
 
+mod database;
+mod marks;
+mod overview;
+mod service;
+
+pub use marks::{Mark, marks};
+pub use overview::{Lane, overview};
+
 /// One chart; `web/src/model.ts` is its other half.
 #[derive(Serialize)]
 pub struct Chart {
-    id: &'static str,
+    /// Unique among the charts of a recording.
+    pub id: &'static str,
     title: &'static str,
-    unit: &'static str,
+    /// Of every value.
+    pub unit: &'static str,
     log: bool,
     series: Vec<Series>,
+}
+
+impl Chart {
+    /// Instants (seconds from the recording's start) and values of one of its series.
+    pub fn points(&self, series: usize) -> Option<(&[f64], &[Option<f64>])> {
+        self.series.get(series).map(|s| (s.x_s.as_slice(), s.y.as_slice()))
+    }
 }
 
 #[derive(Serialize)]
@@ -43,6 +60,20 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("samples", "db_client_connection_", "pool"),
     ("samples", "db_client_operation_", "app"),
     ("samples", "http_", "app"),
+    ("samples", "tcp_listen_", "refused"),
+    ("samples", "tcp_accept_queue_", "accept_queue"),
+    ("samples", "server_outgoing_", "neighbours"),
+    ("samples", "server_thread_cpu_", "service_cpu"),
+    ("samples", "server_memory_", "memory"),
+    ("samples", "server_", "workers"),
+    ("samples", "puma_", "workers"),
+    ("samples", "uwsgi_", "workers"),
+    ("samples", "php_fpm_", "workers"),
+    ("samples", "tomcat_threads_", "workers"),
+    ("samples", "probe_", "probes"),
+    ("samples", "cgroup_cpu_usage_", "service_cpu"),
+    ("samples", "cgroup_cpu_", "throttling"),
+    ("samples", "cgroup_memory_", "memory"),
     ("samples", "mysql_thread_pool_", "thread_pool"),
     ("samples", "mysql_", "sessions"),
     ("samples", "system_cpu_", "cpu"),
@@ -96,6 +127,38 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             log: false,
             series: plot.own_time(),
         },
+        Chart {
+            id: "accept_queue",
+            title: "Connections that nobody has accepted yet",
+            unit: "connections",
+            log: false,
+            series: plot.accept_queue(),
+        },
+        Chart {
+            id: "refused",
+            title: "Connections refused a place in an accept queue",
+            unit: "connections/s",
+            log: false,
+            series: plot.refused(),
+        },
+        Chart { id: "workers", title: "The app server's workers", unit: "workers", log: false, series: plot.workers() },
+        Chart {
+            id: "neighbours",
+            title: "Answers that the server awaits of its neighbours, by port",
+            unit: "connections",
+            log: false,
+            series: plot.neighbours(),
+        },
+        Chart { id: "probes", title: "Liveness probes", unit: "ms", log: false, series: plot.probes() },
+        Chart {
+            id: "throttling",
+            title: "Periods in which a CPU quota was used up",
+            unit: "ratio",
+            log: false,
+            series: plot.throttling(),
+        },
+        Chart { id: "service_cpu", title: "CPUs used", unit: "CPUs", log: false, series: plot.cpus_used() },
+        Chart { id: "memory", title: "Memory used", unit: "bytes", log: false, series: plot.memory() },
         Chart {
             id: "pool",
             title: "The app's connection pool",
@@ -348,98 +411,6 @@ impl Plot<'_> {
             .iter()
             .map(|(name, q)| self.series(name, seconds.iter().map(|s| (s.window.from, s.quantile(*q))).collect()))
             .filter(|s| !s.y.is_empty())
-            .collect()
-    }
-
-    fn sessions(&self) -> Vec<Series> {
-        let mut instants: BTreeMap<i64, BTreeMap<&str, f64>> = BTreeMap::new();
-        for (at, _) in self.samples("mysql_global_status_threads_connected", &[]).into_values().flatten() {
-            instants.entry(at).or_default();
-        }
-        for session in &self.recording.tables.sessions.rows {
-            *instants.entry(session.observed_at).or_default().entry(&session.true_state).or_default() += 1.0;
-        }
-        ["queued", "lock_wait", "executing", "idle"]
-            .iter()
-            .map(|state| {
-                let points = instants.iter().map(|(at, counts)| (*at, Some(counts.get(state).copied().unwrap_or(0.0))));
-                self.series(state, points.collect())
-            })
-            .filter(|s| s.y.iter().flatten().any(|v| *v > 0.0))
-            .collect()
-    }
-
-    /// Median duration by second of the digests that took most time.
-    fn statements(&self) -> Vec<Series> {
-        const MOST_DIGESTS: usize = 5;
-        #[derive(Default)]
-        struct Digest<'a> {
-            total_ns: i64,
-            text: &'a str,
-            by_second_ms: BTreeMap<i64, Vec<f64>>,
-        }
-        let mut digests: BTreeMap<&str, Digest<'_>> = BTreeMap::new();
-        for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
-            let second = self.start + (row.observed_at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
-            let digest = digests.entry(&row.digest).or_default();
-            digest.total_ns += row.duration_ns;
-            digest.text = &row.digest_text;
-            digest.by_second_ms.entry(second).or_default().push(row.duration_ns as f64 / 1e6);
-        }
-        let mut ranked: Vec<Digest<'_>> = digests.into_values().collect();
-        ranked.sort_by_key(|d| std::cmp::Reverse(d.total_ns));
-        let series = ranked.into_iter().take(MOST_DIGESTS).map(|digest| {
-            let points = digest.by_second_ms.into_iter().map(|(at, mut values)| {
-                values.sort_by(f64::total_cmp);
-                (at, values.get(values.len() / 2).copied())
-            });
-            self.series(&digest.text.chars().take(60).collect::<String>(), points.collect())
-        });
-        series.collect()
-    }
-
-    /// How long executions took whose plans were recorded, of statements that have plans of more than one shape.
-    fn plans(&self) -> Vec<Series> {
-        const MOST_SHAPES: usize = 8;
-        let mut shapes: BTreeMap<&str, BTreeMap<&str, Points>> = BTreeMap::new();
-        for plan in &self.recording.tables.plans.rows {
-            if let Some(ns) = plan.duration_ns {
-                let by_shape = shapes.entry(&plan.digest).or_default();
-                by_shape.entry(&plan.shape).or_default().push((plan.observed_at, Some(ns as f64 / 1e6)));
-            }
-        }
-        let several = shapes.into_iter().filter(|(_, by_shape)| by_shape.len() > 1);
-        let all = several
-            .flat_map(|(digest, by_shape)| by_shape.into_iter().map(move |(shape, points)| (digest, shape, points)));
-        let series = all.take(MOST_SHAPES).map(|(digest, shape, mut points)| {
-            points.sort_by_key(|(at, _)| *at);
-            let start = |text: &str| text.chars().take(8).collect::<String>();
-            let named = format!("{}, shape {}", start(digest), start(shape));
-            Series { style: "points", ..self.series(&named, points) }
-        });
-        series.collect()
-    }
-
-    /// Dead rows of the tables that had most of them, by the server's own count.
-    fn dead_rows(&self) -> Vec<Series> {
-        const MOST_TABLES: usize = 6;
-        /// Fewer are vacuumed in a moment.
-        const FEWEST_ROWS: f64 = 100.0;
-        let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, rows)| most.max(*rows));
-        let mut tables: Vec<_> = self.samples("postgresql_stat_tables_n_dead_tup", &[]).into_iter().collect();
-        tables.retain(|(_, points)| most(points) >= FEWEST_ROWS);
-        tables.sort_by(|a, b| most(&b.1).total_cmp(&most(&a.1)));
-        let named = |labels: &str| {
-            let labels = holdup_recording::Labels::from(labels);
-            let table = labels.get("table").unwrap_or_default().to_owned();
-            labels.get("toast_of").map_or(table, |of| format!("TOAST of {of}"))
-        };
-        tables
-            .into_iter()
-            .take(MOST_TABLES)
-            .map(|((_, labels), points)| {
-                self.series(&named(&labels), points.into_iter().map(|(at, rows)| (at, Some(rows))).collect())
-            })
             .collect()
     }
 }

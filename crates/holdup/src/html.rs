@@ -11,7 +11,7 @@ use holdup_recording::plan::Node;
 use holdup_recording::{Recording, clock};
 use serde::Serialize;
 
-use crate::charts::{Chart, charts, link};
+use crate::charts::{Chart, Lane, Mark, charts, link, marks, overview};
 use crate::failure::Failure;
 
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
@@ -34,6 +34,8 @@ struct Run<'a> {
     verdict: Diagnosis,
     phases: Vec<Phase<'a>>,
     charts: Vec<Chart>,
+    overview: Vec<Lane>,
+    marks: Vec<Mark>,
     plans: Vec<Plan<'a>>,
 }
 
@@ -103,7 +105,9 @@ impl<'a> Report<'a> {
                             rate_to: p.rate_to,
                         })
                         .collect(),
+                    overview: overview(&charts),
                     charts,
+                    marks: marks(recording),
                     plans,
                 }
             })

@@ -7,11 +7,15 @@ mod around;
 mod charts;
 mod commands;
 mod failure;
+mod history;
 mod html;
 mod lab;
+mod markdown;
 mod objectives;
 mod outputs;
 mod progress;
+mod repeat;
+mod replay;
 mod secret;
 mod session;
 
@@ -34,21 +38,28 @@ Examples:
   holdup run --url http://127.0.0.1:8080/ --rate 500 --duration 20s --watch host
   holdup run scenario.yaml -o recordings/first                load, collectors and a verdict, as the scenario says
   holdup watch --watch host --watch mysql://holdup@127.0.0.1:3306 --for 60s
+  holdup capacity search.yaml --vary cpu=1,2 --cgroup app     how much it carries, and what twice the CPU gives
   holdup diagnose recordings/first                            judge a recording again
+  holdup compare recordings/before recordings/after           what is better, worse, or can't be told
   holdup top mysql://holdup@127.0.0.1:3306                    what a database's sessions really do, now
   holdup digest /var/log/mysql/slow.log                       what databases' own logs say was executed, ranked
+  holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop  what a log says was executed, on another server
   holdup doctor                                               what can be seen from here, and what would show the rest
 
-Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, or a culprit with --fail-on-finding),
+Exit codes: 0 fine, 1 the answer is \"no\" (objective missed, a culprit with --fail-on-finding, worse with --fail-on),
 2 unusable input or target (nothing was measured), 130 interrupted (what was measured is kept).";
 
 #[derive(clap::Subcommand)]
 enum Command {
     Demo(commands::demo::Args),
     Run(Box<commands::run::Args>),
+    Capacity(Box<commands::capacity::Args>),
     Watch(commands::watch::Args),
     Diagnose(commands::diagnose::Args),
+    Compare(commands::compare::Args),
     Digest(Box<commands::digest::Args>),
+    Advise(commands::advise::Args),
+    Replay(Box<commands::replay::Args>),
     Report(commands::report::Args),
     Top(commands::top::Args),
     Settle(commands::settle::Args),
@@ -80,9 +91,13 @@ fn main() -> std::process::ExitCode {
     let result = match cli.command {
         Command::Demo(args) => commands::demo::run(args),
         Command::Run(args) => commands::run::run(*args),
+        Command::Capacity(args) => commands::capacity::run(&args),
         Command::Watch(args) => commands::watch::run(args),
         Command::Diagnose(args) => commands::diagnose::run(args),
+        Command::Compare(args) => commands::compare::run(args),
         Command::Digest(args) => commands::digest::run(*args),
+        Command::Advise(args) => commands::advise::run(args),
+        Command::Replay(args) => commands::replay::run(*args),
         Command::Report(args) => commands::report::run(args),
         Command::Top(args) => commands::top::run(args),
         Command::Settle(args) => commands::settle::run(args),

@@ -1,9 +1,22 @@
-//! Keeps passwords of addresses (`scheme://user:password@host`) out of sight.
+//! Keeps passwords and tokens of addresses (`scheme://user:password@host?token=secret`) out of sight.
 
 use std::fs;
 
-/// `text` with the password of every `scheme://user:password@` in it replaced by `***`.
+/// `text` with the password of every `scheme://user:password@` in it, and of every `?token=…` the token, replaced by `***`.
 pub fn redact(text: &str) -> String {
+    let text = &redact_passwords(text);
+    let mut out = String::with_capacity(text.len());
+    let mut done = 0;
+    while let Some((from, to)) = token(text, done) {
+        out.push_str(&text[done..from]);
+        out.push_str("***");
+        done = to;
+    }
+    out.push_str(&text[done..]);
+    out
+}
+
+fn redact_passwords(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("://") {
@@ -71,7 +84,16 @@ fn password(before: &str, rest: &str) -> Option<(usize, usize)> {
     Some((colon + 1, at))
 }
 
-/// Overwrites the passwords of addresses on this process's own command line, so that `ps` and
+/// Where in `text`, behind `start`, the next value of a query's `token` stands.
+fn token(text: &str, start: usize) -> Option<(usize, usize)> {
+    let rest = &text[start..];
+    let places = ["?token=", "&token="].into_iter().filter_map(|key| rest.find(key).map(|at| start + at + key.len()));
+    let from = places.min()?;
+    let ends = |c: char| c.is_whitespace() || "&#\"',]".contains(c);
+    Some((from, text[from..].find(ends).map_or(text.len(), |end| from + end)))
+}
+
+/// Overwrites the passwords and tokens of addresses on this process's own command line, so that `ps` and
 /// `/proc/PID/cmdline` show `xxx`. Where the kernel does not say where the arguments lie, nothing is done:
 /// HOLDUP_MYSQL_PASSWORD never is on a command line.
 pub fn hide_in_process_list() {
@@ -90,15 +112,21 @@ pub fn hide_in_process_list() {
     }
     let mut offset = 0;
     for argument in line.split(|b| *b == 0) {
-        if let Ok(text) = std::str::from_utf8(argument)
-            && let Some(at) = text.find("://")
-            && let Some((from, to)) = password(&text[..at + 3], &text[at + 3..])
-        {
+        let Ok(text) = std::str::from_utf8(argument) else {
+            offset += argument.len() + 1;
+            continue;
+        };
+        let scheme_end = text.find("://").map(|at| at + 3);
+        let password = scheme_end.and_then(|end| {
+            let (from, to) = password(&text[..end], &text[end..])?;
+            Some((end + from, end + to))
+        });
+        for (from, to) in password.into_iter().chain(token(text, 0)) {
             // SAFETY: the kernel says that this process's arguments lie at start..end, and what was read from
             // there has just that length. They are ours to write (PR_SET_MM is not needed), no reference to
             // them is alive (clap has copied them), and only bytes of one argument are replaced, none of them NUL.
             unsafe {
-                std::ptr::write_bytes((start + offset + at + 3 + from) as *mut u8, b'x', to - from);
+                std::ptr::write_bytes((start + offset + from) as *mut u8, b'x', to - from);
             }
         }
         offset += argument.len() + 1;
@@ -134,6 +162,11 @@ mod tests {
             ("mysql://u@h", "mysql://u@h"),
             ("http://h:80/x?mail=a@b", "http://h:80/x?mail=a@b"),
             ("a://u:1@h b://v:2@i", "a://u:***@h b://v:***@i"),
+            ("puma:http://h:9293?token=s3cr3t", "puma:http://h:9293?token=***"),
+            (
+                "[\"puma:unix:/run/p?a=b&token=s3cr3t\", x?token=2&b]",
+                "[\"puma:unix:/run/p?a=b&token=***\", x?token=***&b]",
+            ),
         ] {
             assert_eq!(redact(text), expected);
         }

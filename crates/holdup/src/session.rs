@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::objectives::Objectives;
 use crate::outputs::{self, Outputs as Ways};
 use crate::progress::{Moment, Progress};
+use crate::replay::PlayedFacts;
 use crate::secret::redact_scenario;
 
 /// What to record.
@@ -58,12 +59,15 @@ pub struct Recorded {
     pub trouble: Option<String>,
     /// The failure that ended the load, because the scenario wanted it to.
     pub failed: Option<String>,
+    /// What came of a recorded mix, if the load was one.
+    pub played: Option<PlayedFacts>,
 }
 
 /// How a load, or watching, ended.
 struct Ending {
     interrupted: bool,
     failed: Option<String>,
+    played: Option<PlayedFacts>,
 }
 
 impl Recorded {
@@ -108,9 +112,11 @@ pub fn record_to(
 ) -> Result<Recorded, Failure> {
     let slow = session.slow.map(SlowRequests::new);
     let options = Options { partial: session.partial, slow: slow.clone() };
+    let probes = session.scenario.map_or(&[][..], |scenario| &scenario.probes);
     let mut sources = session
         .watch
         .iter()
+        .chain(probes)
         .map(|a| watch::collector(a, &options))
         .collect::<Result<Vec<_>, _>>()
         .map_err(Failure::unusable)?;
@@ -138,16 +144,16 @@ pub fn record_to(
 
     let outcome = match engine {
         Some(engine) => put_load_on(&engine, ways, session, &recorder, &mut manifest, progress, stop),
-        None => Ok(Ending { interrupted: wait(session.watch_for, progress, stop), failed: None }),
+        None => Ok(Ending { interrupted: wait(session.watch_for, progress, stop), failed: None, played: None }),
     };
     manifest.coverage = running.stop();
-    let Ending { interrupted, failed } = outcome?;
+    let Ending { interrupted, failed, played } = outcome?;
     let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
     // Ended by one of its own objectives, it did what it was asked to.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
-    Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble, failed })
+    Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble, failed, played })
 }
 
 fn put_load_on(
@@ -270,6 +276,7 @@ fn put_load_on(
         labels: Labels::none(),
     }));
     recorder.sink().push(events);
+    let played = PlayedFacts::of(&summary);
     manifest.phases = summary.phases;
     if let Some(load) = &mut manifest.load {
         load.generator_cpu_ratio = Some(summary.cpu_ratio);
@@ -285,7 +292,11 @@ fn put_load_on(
             })
             .collect();
     }
-    Ok(Ending { interrupted: summary.interrupted, failed: over.filter(|over| over.is_failure).map(|over| over.text) })
+    Ok(Ending {
+        interrupted: summary.interrupted,
+        played,
+        failed: over.filter(|over| over.is_failure).map(|over| over.text),
+    })
 }
 
 /// The histograms of one second as `latency.hlog` has them.

@@ -6,15 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anstyle::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::compare::{Change, Comparison};
 use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
 mod accounts;
+pub mod capacity;
+mod comparison;
 mod kernel;
 mod objectives;
 pub mod processes;
 mod search;
+mod statements;
+mod timeline;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -36,6 +39,11 @@ pub fn print_on_stderr() {
 /// Whether an output has the terminal that stdout is: then nothing may be drawn there.
 pub fn is_taken() -> bool {
     ON_STDERR.load(Ordering::Relaxed) && std::io::stdout().is_terminal()
+}
+
+/// Whether somebody looks: what is printed goes to a terminal.
+pub fn is_seen() -> bool {
+    !ON_STDERR.load(Ordering::Relaxed) && std::io::stdout().is_terminal()
 }
 
 /// Prints on stdout, without colours where it is no terminal. A reader that has gone (`| head`) is no error:
@@ -63,6 +71,9 @@ macro_rules! errln {
 }
 
 pub use accounts::request;
+pub use comparison::comparison;
+pub use statements::statements;
+pub use timeline::timeline;
 
 /// The verdict as text with colours (which the caller strips where there is no terminal).
 pub fn verdict(d: &Diagnosis) -> String {
@@ -231,32 +242,6 @@ fn ledger(out: &mut String, d: &Diagnosis) {
 /// A bar of `share` (0-1) of `cells`.
 fn bar(share: f64, cells: usize) -> String {
     "#".repeat((share.clamp(0.0, 1.0) * cells as f64).round() as usize)
-}
-
-/// Before and after, a line an indicator.
-pub fn comparison(c: &Comparison) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{BOLD}{:<44}{:>14}{:>14}{BOLD:#}", "", c.before, c.after);
-    for row in &c.rows {
-        let is_ratio = row.unit == "ratio";
-        let value = |v: Option<f64>| match v {
-            None => "-".to_owned(),
-            Some(v) if is_ratio => format!("{:.1} %", v * 100.0),
-            Some(v) => format!("{v:.1}"),
-        };
-        let (word, color) = match row.verdict {
-            Change::Better => ("better", AnsiColor::Green),
-            Change::Worse => ("worse", AnsiColor::Red),
-            Change::Same => ("same", AnsiColor::White),
-            Change::Different => ("other", AnsiColor::White),
-            Change::Unclear => ("unclear", AnsiColor::Yellow),
-        };
-        let unit = if is_ratio { String::new() } else { format!(", {}", row.unit) };
-        let name: String = format!("{}{unit}", row.indicator).chars().take(43).collect();
-        let style = color.on_default();
-        let _ = writeln!(out, "{name:<44}{:>14}{:>14}  {style}{word}{style:#}", value(row.before), value(row.after));
-    }
-    out
 }
 
 fn item(out: &mut String, name: &str, text: &str) {

@@ -6,13 +6,14 @@ import { align } from "../align.ts";
 import type { TimeAxis } from "../axis.ts";
 import { clock, inUnit, num, unitName } from "../format.ts";
 import { chartElement } from "../link.ts";
-import type { Chart, Phase, Run, Series, Slice } from "../model.ts";
+import type { Chart, Mark, Phase, Run, Series, Slice } from "../model.ts";
 import { onThemeChange, seriesDash, seriesVar } from "../theme.ts";
 import { Plot, PLOT_HEIGHT } from "./plot.ts";
 import { Ruler } from "./ruler.tsx";
 
 interface ChartsProps {
   charts: Chart[];
+  marks: Mark[];
   phases: Phase[];
   /** stretches to shade */
   shades: Slice[];
@@ -21,7 +22,7 @@ interface ChartsProps {
   others: Run[];
 }
 
-export function Charts({ charts, phases, shades, axis, others }: ChartsProps) {
+export function Charts({ charts, marks, phases, shades, axis, others }: ChartsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const [behind, setBehind] = useState<Run | null>(null);
@@ -49,7 +50,7 @@ export function Charts({ charts, phases, shades, axis, others }: ChartsProps) {
         </p>
       )}
       {charts.map((chart) => (
-        <Figure key={chart.id} chart={chart} phases={phases} shades={shades} axis={axis} width={width} ghosts={behind?.charts.find((c) => c.id === chart.id)?.series} />
+        <Figure key={chart.id} chart={chart} marks={marks} phases={phases} shades={shades} axis={axis} width={width} ghosts={behind?.charts.find((c) => c.id === chart.id)?.series} />
       ))}
     </div>
   );
@@ -67,6 +68,7 @@ const LATENCY = /^(ns|us|µs|ms|s|seconds|milliseconds)$/;
 
 interface FigureProps {
   chart: Chart;
+  marks: Mark[];
   phases: Phase[];
   shades: Slice[];
   axis: TimeAxis;
@@ -74,7 +76,7 @@ interface FigureProps {
   ghosts: Series[] | undefined;
 }
 
-function Figure({ chart, phases, shades, axis, width, ghosts }: FigureProps) {
+function Figure({ chart, marks, phases, shades, axis, width, ghosts }: FigureProps) {
   const canvas = useRef<HTMLDivElement>(null);
   const plot = useRef<Plot | null>(null);
   const values = useRef<(HTMLElement | null)[]>([]);
@@ -98,7 +100,7 @@ function Figure({ chart, phases, shades, axis, width, ghosts }: FigureProps) {
         const cell = values.current[i];
         if (cell) cell.textContent = inUnit(v, chart.unit);
       });
-    const drawn = new Plot(chart, phases, shades, axis, { log, hidden, ghosts: ghosts ?? [], onValues }, box);
+    const drawn = new Plot(chart, marks, phases, shades, axis, { log, hidden, ghosts: ghosts ?? [], onValues }, box);
     plot.current = drawn;
     const leave = onThemeChange(() => drawn.recolour());
     return () => {
@@ -106,7 +108,7 @@ function Figure({ chart, phases, shades, axis, width, ghosts }: FigureProps) {
       plot.current = null;
       drawn.destroy();
     };
-  }, [chart, phases, shades, axis, log, ghosts]);
+  }, [chart, marks, phases, shades, axis, log, ghosts]);
 
   useEffect(() => plot.current?.resize(width), [width]);
 

@@ -5,7 +5,7 @@ import uPlot from "uplot";
 import { align, highest, logFloor, lonely, valueAt, type Aligned } from "../align.ts";
 import type { TimeAxis } from "../axis.ts";
 import { inUnit } from "../format.ts";
-import type { Chart, Phase, Series, Slice } from "../model.ts";
+import type { Chart, Mark, Phase, Series, Slice } from "../model.ts";
 import { readTheme, seriesDash, SERIES_COLOURS, type Theme } from "../theme.ts";
 
 /** Left and right of every plot, in CSS pixels; the ruler keeps the same, so that all of them line up. */
@@ -32,6 +32,7 @@ export class Plot {
 
   constructor(
     private readonly chart: Chart,
+    private readonly marks: Mark[],
     private readonly phases: Phase[],
     private readonly shades: Slice[],
     private readonly axis: TimeAxis,
@@ -141,6 +142,7 @@ export class Plot {
           (u) => {
             this.drawPhases(u);
             for (const s of this.shades) this.fill(u, s.from_s, s.to_s, this.theme.shades[s.label] ?? null, null);
+            this.drawMarks(u);
             this.drawMark(u);
           },
         ],
@@ -179,6 +181,10 @@ export class Plot {
     this.phases.forEach((phase, i) => {
       if (i % 2 === 1) this.fill(u, phase.from_s, phase.to_s, this.theme.band, null);
     });
+  }
+
+  private drawMarks(u: uPlot): void {
+    for (const mark of this.marks) this.fill(u, mark.at_s, mark.at_s, mark.is_bad ? this.theme.bad : this.theme.grid, null);
   }
 
   private drawMark(u: uPlot): void {

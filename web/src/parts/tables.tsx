@@ -1,23 +1,53 @@
-// The report's plain tables: before and after, what the client saw, coverage; and the two lists of suspects.
+// The report's plain tables: recordings side by side, what the client saw, coverage; and the two lists of suspects.
 
 import { inUnit, num, percent, unitName, withUnit, words } from "../format.ts";
-import type { Cleared, Comparison, Coverage, Load, NotJudged } from "../model.ts";
+import type { Against, Cleared, Comparison, ComparisonRow, Coverage, Load, NotJudged } from "../model.ts";
 import { EvidenceList, type EvidenceProps } from "./evidence.tsx";
 import { Command } from "./finding.tsx";
 
 export function ComparisonTable({ comparison: c }: { comparison: Comparison }) {
+  const told = c.rows.filter((row) => row.is_headline || row.cells.some((cell) => cell.against && TELLS.has(cell.against.verdict)));
+  const others = c.rows.filter((row) => !told.includes(row));
+  return (
+    <>
+      {c.columns.filter((column) => column.headline).map((column, i) => (
+        <p key={i}><span class={`word ${MOOD[column.verdict ?? ""] ?? ""}`}>{words(column.verdict ?? "")}</span> {column.headline}</p>
+      ))}
+      <Rows comparison={c} rows={told} />
+      {others.length > 0 && (
+        <details>
+          <summary>{others.length} more rows, in which no difference can be told</summary>
+          <Rows comparison={c} rows={others} />
+        </details>
+      )}
+      <ul class="told">
+        {[...c.notes, ...c.columns.flatMap((column) => column.left_out.map((text) => `Left out of ${column.name}: ${text}`))].map((text, i) => <li key={i}>{text}</li>)}
+      </ul>
+    </>
+  );
+}
+
+function Rows({ comparison: c, rows }: { comparison: Comparison; rows: ComparisonRow[] }) {
   return (
     <div class="scroll">
       <table class="comparison">
-        <thead><tr><th>Indicator</th><th class="n">{c.before}</th><th class="n">{c.after}</th><th class="n">Change</th><th>Verdict</th></tr></thead>
+        <thead>
+          <tr>
+            <th>Indicator</th>
+            {c.columns.flatMap((column, i) => [
+              <th key={`v${i}`} class="n">{column.name}</th>,
+              ...(i > 0 ? [<th key={`c${i}`} class="n">Change (95 % interval)</th>, <th key={`w${i}`}>Verdict</th>] : []),
+            ])}
+          </tr>
+        </thead>
         <tbody>
-          {c.rows.map((r, i) => (
-            <tr key={i}>
-              <th scope="row">{r.indicator}</th>
-              <td class="n">{withUnit(r.before, r.unit)}</td>
-              <td class="n">{withUnit(r.after, r.unit)}</td>
-              <td class="n">{change(r.before, r.after, r.unit)}</td>
-              <td><span class={`word ${MOOD[r.verdict] ?? ""}`}>{r.verdict}</span></td>
+          {rows.map((row, r) => (
+            <tr key={r}>
+              <th scope="row">{row.indicator}</th>
+              {row.cells.flatMap((cell, i) => [
+                <td key={`v${i}`} class="n">{withUnit(cell.value, row.unit)}</td>,
+                ...(i > 0 ? [<td key={`c${i}`} class="n">{cell.against ? change(cell.against, row.unit) : "–"}</td>, <td key={`w${i}`}><Verdict against={cell.against} /></td>] : []),
+              ])}
             </tr>
           ))}
         </tbody>
@@ -26,20 +56,25 @@ export function ComparisonTable({ comparison: c }: { comparison: Comparison }) {
   );
 }
 
-const MOOD: Record<string, string> = { better: "good", worse: "bad", same: "", different: "", unclear: "unsure" };
+function Verdict({ against }: { against: Against | null }) {
+  if (!against || against.verdict === "missing") return <span>–</span>;
+  const repeats = against.repeats_wanted ? `; ${against.repeats_wanted} repeats would` : "";
+  const why = against.verdict === "not_comparable" && against.why ? ` because ${against.why}` : "";
+  return <span class={`word ${MOOD[against.verdict] ?? ""}`} title={against.why ?? ""}>{words(against.verdict).replace("cant", "can't")}{repeats}{why}</span>;
+}
 
-/** A factor where it is large, percent where it is small, points where the value is a share. */
-function change(before: number | null, after: number | null, unit: string): string {
-  if (typeof before !== "number" || typeof after !== "number") return "–";
-  if (before === after) return "none";
-  const sign = after > before ? "+" : "\u2212";
-  if (unit === "ratio") return `${sign}${inUnit(Math.abs(after - before), unit)} points`;
-  if (before <= 0 || after <= 0) return `${sign}${num(Math.abs(after - before))}`;
-  const factor = after / before;
-  const rough = (f: number) => num(f < 100 ? f : Number(f.toPrecision(2)));
-  if (factor >= 2) return `× ${rough(factor)}`;
-  if (factor <= 0.5) return `÷ ${rough(1 / factor)}`;
-  return `${sign}${percent(Math.abs(factor - 1))}`;
+const TELLS = new Set(["better", "worse", "different"]);
+
+const MOOD: Record<string, string> = { better: "good", worse: "bad", mixed: "unsure", cant_tell: "unsure", not_comparable: "unsure" };
+
+/** Percent with its interval, a factor where it is large, or the difference where a factor says nothing. */
+function change(a: Against, unit: string): string {
+  if (typeof a.difference !== "number" || typeof a.low !== "number" || typeof a.high !== "number") return "–";
+  const sign = (v: number) => (v > 0 ? "+" : v < 0 ? "\u2212" : "");
+  const ratio = (v: number) => (v >= 9 ? `× ${num(1 + v)}` : `${sign(v)}${percent(Math.abs(v))}`);
+  const plain = (v: number) => `${sign(v)}${unit === "ratio" ? `${inUnit(Math.abs(v), unit)} points` : num(Math.abs(v))}`;
+  const one = typeof a.change_ratio === "number" ? ratio : plain;
+  return `${one(a.change_ratio ?? a.difference)} (${one(a.low)} to ${one(a.high)})`;
 }
 
 export function LoadTable({ load }: { load: Load }) {

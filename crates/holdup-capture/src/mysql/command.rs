@@ -51,6 +51,35 @@ impl Command {
         })
     }
 
+    /// What the server calls a command that is no statement.
+    pub fn name(number: u8) -> &'static str {
+        match number {
+            0x01 => "Quit",
+            0x02 => "Init DB",
+            0x04 => "Field List",
+            0x05 => "Create DB",
+            0x06 => "Drop DB",
+            0x07 => "Refresh",
+            0x08 => "Shutdown",
+            0x09 => "Statistics",
+            0x0a => "Processlist",
+            0x0c => "Kill",
+            0x0d => "Debug",
+            0x0e => "Ping",
+            0x11 => "Change user",
+            0x12 | 0x1e => "Binlog Dump",
+            0x15 => "Register Slave",
+            0x18 => "Long Data",
+            0x19 => "Close stmt",
+            0x1a => "Reset stmt",
+            0x1b => "Set option",
+            0x1c => "Fetch",
+            0x1d => "Daemon",
+            0x1f => "Reset Connection",
+            _ => "",
+        }
+    }
+
     pub fn kind(self) -> Kind {
         match self {
             Self::Query => Kind::Query,

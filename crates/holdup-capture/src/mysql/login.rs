@@ -10,7 +10,10 @@ pub(crate) struct Capabilities {
 }
 
 const MYSQL: u32 = 1;
+const WITH_DATABASE: u32 = 1 << 3;
 const COMPRESS: u32 = 1 << 5;
+const PROTOCOL_41: u32 = 1 << 9;
+const SECURE_CONNECTION: u32 = 1 << 15;
 const SSL: u32 = 1 << 11;
 const DEPRECATE_EOF: u32 = 1 << 24;
 const OPTIONAL_METADATA: u32 = 1 << 25;
@@ -62,6 +65,25 @@ pub(crate) fn greeting(content: &[u8]) -> Option<(u32, Capabilities)> {
     let low = u16_at(rest, 13).unwrap_or(0) | u16_at(rest, 18).unwrap_or(0) << 16;
     let mariadb = if low & MYSQL == 0 { u32_at(rest, 27).unwrap_or(0) } else { 0 };
     Some((id, Capabilities { low, mariadb }))
+}
+
+/// Account and database of a client's answer (protocol 4.1): behind 32 bytes the account, what proves it, the database.
+pub(crate) fn who(content: &[u8], both: Capabilities) -> (Vec<u8>, Vec<u8>) {
+    let text = |bytes: &[u8]| bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec();
+    let Some(rest) = content.get(32..).filter(|_| both.low & PROTOCOL_41 != 0) else {
+        // Before 4.1: two bytes of capabilities, three of a length.
+        let rest = content.get(5..).filter(|_| both.low & PROTOCOL_41 == 0).unwrap_or_default();
+        return (text(rest), Vec::new());
+    };
+    let user = text(rest);
+    let behind = rest.get(user.len() + 1..).unwrap_or_default();
+    let proof = match behind.first() {
+        Some(length) if both.low & SECURE_CONNECTION != 0 => usize::from(*length) + 1,
+        _ => text(behind).len() + 1,
+    };
+    let database =
+        if both.low & WITH_DATABASE != 0 { text(behind.get(proof..).unwrap_or_default()) } else { Vec::new() };
+    (user, database)
 }
 
 /// A client's answer to the greeting.

@@ -6,6 +6,7 @@ use super::command::length_encoded;
 use super::login::u32_at;
 use crate::framing::Message;
 use crate::statement::Said;
+use crate::turn::Told;
 
 const MORE_RESULTS: u16 = 0x0008;
 const CURSOR_EXISTS: u16 = 0x0040;
@@ -71,11 +72,18 @@ pub(crate) struct Manner {
     /// Whether the end of columns is not marked; learned where the login was not seen.
     pub deprecates_eof: Option<bool>,
     pub has_optional_metadata: bool,
+    /// What the present response said so far.
+    pub told: Told,
 }
 
 impl Expected {
     /// Takes the next message of the response. A statement that was prepared is given to `prepared`.
-    pub fn take(&mut self, message: &Message<'_>, manner: &mut Manner, prepared: &mut dyn FnMut(u32, Said)) -> Meaning {
+    pub fn take(
+        &mut self,
+        message: &Message<'_>,
+        manner: &mut Manner,
+        prepared: &mut dyn FnMut(u32, Said, u16),
+    ) -> Meaning {
         let content = message.content;
         let first = content.first().copied();
         if first == Some(0xff)
@@ -92,7 +100,12 @@ impl Expected {
                 Some(1 | 0xfe) => Meaning::GoesOn,
                 _ => Meaning::Senseless,
             },
-            Self::Simple => Meaning::Done,
+            Self::Simple => {
+                if first == Some(0) {
+                    tell(&mut manner.told, message);
+                }
+                Meaning::Done
+            }
             Self::Fields | Self::Rows => {
                 if is_end(message) {
                     Meaning::Done
@@ -130,7 +143,30 @@ fn status(message: &Message<'_>) -> Option<u16> {
     at.first_chunk().map(|two| u16::from_le_bytes(*two))
 }
 
+/// Takes in what a message that ends something says beside its status.
+fn tell(told: &mut Told, message: &Message<'_>) {
+    let Some((first, rest)) = message.content.split_first() else { return };
+    let word = |at: usize| rest.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
+    if *first == 0xfe && message.length == 5 {
+        (told.warnings, told.status) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
+        return;
+    }
+    let Some((affected, behind)) = length_encoded(rest) else { return };
+    let Some((_, behind)) = length_encoded(behind) else { return };
+    let word = |at: usize| behind.get(at..).and_then(<[u8]>::first_chunk).map(|two| u16::from_le_bytes(*two));
+    told.affected += affected;
+    (told.status, told.warnings) = (word(0).unwrap_or(0), word(2).unwrap_or(0));
+}
+
 fn result(place: &mut Place, message: &Message<'_>, manner: &mut Manner) -> Meaning {
+    let first = message.content.first().copied();
+    match (*place, first) {
+        (Place::Start | Place::Upload, Some(0)) => tell(&mut manner.told, message),
+        (Place::ColumnsEnd | Place::Rows, Some(0xfe)) if is_end(message) => tell(&mut manner.told, message),
+        (Place::Rows, _) => manner.told.rows += 1,
+        (Place::ColumnsEnd, _) if manner.deprecates_eof != Some(false) => manner.told.rows += 1,
+        _ => {}
+    }
     let has = |flag: u16| status(message).is_some_and(|status| status & flag != 0);
     *place = match (*place, message.content.first().copied()) {
         (Place::Start, Some(0)) if has(MORE_RESULTS) => Place::Start,
@@ -179,7 +215,7 @@ fn preparation(
     place: &mut PreparePlace,
     message: &Message<'_>,
     manner: &mut Manner,
-    prepared: &mut dyn FnMut(u32, Said),
+    prepared: &mut dyn FnMut(u32, Said, u16),
 ) -> Meaning {
     let is_marked = manner.deprecates_eof != Some(true);
     let columns_or_end = |columns: u16| if columns > 0 { Some(PreparePlace::Columns(columns)) } else { None };
@@ -192,7 +228,7 @@ fn preparation(
             else {
                 return Meaning::Senseless;
             };
-            prepared(id, said.clone());
+            prepared(id, said.clone(), parameters);
             // The last byte says whether descriptions follow.
             let is_described = !manner.has_optional_metadata || message.content.get(12) != Some(&0);
             match (parameters, columns) {
@@ -233,11 +269,11 @@ mod tests {
     use super::*;
 
     fn run(mut expected: Expected, deprecates_eof: Option<bool>, messages: &[&[u8]]) -> (usize, Meaning) {
-        let mut manner = Manner { deprecates_eof, has_optional_metadata: false };
+        let mut manner = Manner { deprecates_eof, ..Manner::default() };
         for (n, content) in messages.iter().enumerate() {
             let length = content.len() as u64;
             let message = Message { kind: 1, content, length, size: length + 4, begun_at: 0 };
-            match expected.take(&message, &mut manner, &mut |_, _| ()) {
+            match expected.take(&message, &mut manner, &mut |_, _, _| ()) {
                 Meaning::GoesOn => {}
                 meaning => return (n + 1, meaning),
             }

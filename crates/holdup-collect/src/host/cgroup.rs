@@ -1,5 +1,5 @@
 //! The cgroup of one process, version 1 or 2: what it was kept from (CPU quota, memory limit, throttled disk) and what it used. For `host`
-//! it is holdup's own, that is the container's if it runs in one; for `pid:N` that process's.
+//! it is holdup's own, that is the container's if it runs in one; for `pid:N` that process's; for `cgroup:PATH` the one of that name.
 //!
 //! What is counted stands at the level whose limit binds: a quota above us throttles there, and its own level shows nothing of it. Where
 //! there is no limit it is the process's own level. The label `cgroup` says which. Nothing outside the process's own line of
@@ -19,13 +19,20 @@ use crate::reading::Out;
 
 /// Follows one process's cgroup.
 pub(crate) struct Cgroup {
-    /// `self`, or a process number.
-    who: String,
-    /// `/proc/PID/cgroup` as it was when the places were found.
+    subject: Subject,
+    /// `/proc/PID/cgroup` as it was when the places were found, or what it would say.
     membership: String,
     found: Found,
     devices: Devices,
     buffer: Vec<u8>,
+}
+
+/// Whose cgroup it is.
+enum Subject {
+    /// That of `self`, or of a process number.
+    Process(String),
+    /// Nobody's: the one of this name.
+    Named(String, Hierarchies),
 }
 
 /// A level of a hierarchy of either version.
@@ -39,6 +46,9 @@ struct At {
 #[derive(Default)]
 struct Found {
     cpu: Option<At>,
+    /// Version 1 only, where CPU time used is a controller of its own.
+    cpu_usage: Option<Level>,
+    processes: Option<Level>,
     memory: Option<At>,
     disk: Option<At>,
     /// Version 2 only, whichever controllers are on.
@@ -49,12 +59,32 @@ struct Found {
 impl Cgroup {
     /// Of process `who`: a number, or `self`.
     pub(crate) fn of(who: &str) -> Self {
+        Self::about(Subject::Process(who.to_owned()))
+    }
+
+    /// The one of this name, as `/proc/PID/cgroup` would say it.
+    pub(crate) fn named(name: &str, hierarchies: Hierarchies) -> Self {
+        Self::about(Subject::Named(name.to_owned(), hierarchies))
+    }
+
+    fn about(subject: Subject) -> Self {
         Self {
-            who: who.to_owned(),
+            subject,
             membership: String::new(),
             found: Found::default(),
             devices: Devices::default(),
             buffer: Vec::new(),
+        }
+    }
+
+    /// Where it is now.
+    fn membership_now(&mut self, proc: &Proc) -> Result<String, ReadError> {
+        match &self.subject {
+            Subject::Process(who) => proc.read_lines(&format!("{who}/cgroup"), &mut self.buffer).map(str::to_owned),
+            Subject::Named(name, hierarchies) => match hierarchies.membership_of(name) {
+                text if text.is_empty() => Err(ReadError(format!("there is no cgroup {name}"))),
+                text => Ok(text),
+            },
         }
     }
 
@@ -63,10 +93,9 @@ impl Cgroup {
     /// # Errors
     /// If the process's cgroup can't be found or nothing of it can be read, or if a file is not of its form.
     pub(crate) fn sample(&mut self, proc: &Proc, out: &mut Out) -> Result<(), ReadError> {
-        let name = format!("{}/cgroup", self.who);
-        let text = proc.read_lines(&name, &mut self.buffer)?;
+        let text = self.membership_now(proc)?;
         if text != self.membership {
-            self.membership = text.to_owned();
+            self.membership = text;
             self.locate(proc);
         }
         let before = out.batch.samples.len();
@@ -74,6 +103,12 @@ impl Cgroup {
         let mut failed = Vec::new();
         if let Some(at) = &found.cpu {
             failed.extend(cpu(at, buffer, out).err());
+        }
+        if let Some(level) = &found.cpu_usage {
+            failed.extend(cpu_usage(level, buffer, out).err());
+        }
+        if let Some(level) = &found.processes {
+            failed.extend(processes(level, buffer, out).err());
         }
         if let Some(at) = &found.memory {
             failed.extend(memory(at, buffer, out).err());
@@ -88,16 +123,19 @@ impl Cgroup {
             return Err(error);
         }
         if out.batch.samples.len() == before {
-            return Err(ReadError(format!("/proc/{name}: no file of that cgroup can be read here")));
+            let of = match &self.subject {
+                Subject::Process(who) => format!("/proc/{who}/cgroup"),
+                Subject::Named(name, _) => name.clone(),
+            };
+            return Err(ReadError(format!("{of}: no file of that cgroup can be read here")));
         }
         Ok(())
     }
 
     /// Name and value of what is set, as it is now; empty if the process's cgroup can't be found.
     pub(crate) fn settings(&mut self, proc: &Proc) -> Vec<(String, String)> {
-        let name = format!("{}/cgroup", self.who);
-        match proc.read_lines(&name, &mut self.buffer) {
-            Ok(text) => self.membership = text.to_owned(),
+        match self.membership_now(proc) {
+            Ok(text) => self.membership = text,
             Err(_) => return Vec::new(),
         }
         self.locate(proc);
@@ -105,12 +143,16 @@ impl Cgroup {
     }
 
     fn locate(&mut self, proc: &Proc) {
-        let Self { who, membership, devices, .. } = self;
-        let hierarchies = Hierarchies::of(proc);
+        let Self { subject, membership, devices, .. } = self;
+        let (who, hierarchies) = match subject {
+            Subject::Process(who) => (who.as_str(), &Hierarchies::of(proc)),
+            Subject::Named(_, hierarchies) => ("", &*hierarchies),
+        };
         let place = |controller| hierarchies.place(who, membership, controller);
         let (cpu, memory, unified) = (place("cpu"), place("memory"), hierarchies.unified(who, membership));
         // Version 2 calls it `io`; no version 1 has that name.
         let disk = place("blkio");
+        let (cpu_time, pids) = (place("cpuacct"), place("pids"));
         let mut settings = Vec::new();
         let own = [&memory, &cpu, &disk, &unified].into_iter().flatten().next();
         let Some(own) = own else {
@@ -142,7 +184,14 @@ impl Cgroup {
         // Beside a version 1 that does the work, everybody is in the root of version 2: its pressure is the host's.
         let all_v2 = own.is_v2;
         let is_used = |place: &Place| all_v2 || place.levels[0].path != "/";
+        let cpu_usage = cpu_time.filter(|it| !it.is_v2).and_then(|it| usage_level(&it, cpu.as_ref(), quota.as_ref()));
+        let processes = pids.and_then(|place| {
+            let limit = limits::processes(&place).map(|limit| limit.level);
+            at(&place, limit, &["pids.current"])
+        });
         self.found = Found {
+            cpu_usage,
+            processes: processes.map(|at| at.level),
             cpu: cpu.and_then(|place| at(&place, quota.map(|limit| limit.level), &["cpu.stat"])),
             memory: memory.and_then(|place| at(&place, bytes.map(|limit| limit.level), &MEMORY_FILES)),
             disk: disk.and_then(|place| at(&place, disk_level, &DISK_FILES)),
@@ -166,6 +215,19 @@ fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<At> {
     level.map(|level| At { is_v2: place.is_v2, level: level.clone() })
 }
 
+/// Version 1's level for the CPU time used: the one of the quota's name, else the process's own. Whoever has a CPU group of his own but
+/// none for the account is with everybody else in the root of the latter: that is not his time.
+fn usage_level(time: &Place, cpu: Option<&Place>, quota: Option<&limits::Tightest<String>>) -> Option<Level> {
+    let own = &time.levels[0];
+    let Some(cpu) = cpu else { return Some(own.clone()) };
+    let of_quota = quota.and_then(|quota| cpu.levels.get(quota.level));
+    let same = of_quota.and_then(|wanted| time.levels.iter().find(|level| level.path == wanted.path));
+    if same.is_none() && own.path == "/" && cpu.levels[0].path != "/" {
+        return None;
+    }
+    Some(same.unwrap_or(own).clone())
+}
+
 fn labels(level: &Level, more: &[(&str, &str)]) -> Labels {
     more.iter().fold(Labels::of([("cgroup", &*level.path)]), |labels, (name, value)| labels.with(name, *value))
 }
@@ -176,6 +238,8 @@ fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<
     // Nanoseconds in version 1.
     let (throttled, unit) = if *is_v2 { ("throttled_usec", 1e6) } else { ("throttled_time", 1e9) };
     for (metric, name, unit) in [
+        // Of version 2 alone; version 1 has an account of its own.
+        ("cgroup_cpu_usage_seconds_total", "usage_usec", 1e6),
         ("cgroup_cpu_periods_total", "nr_periods", 1.0),
         ("cgroup_cpu_throttled_periods_total", "nr_throttled", 1.0),
         ("cgroup_cpu_throttled_time_seconds_total", throttled, unit),
@@ -185,6 +249,33 @@ fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<
         }
     }
     Ok(())
+}
+
+/// Version 1's account of CPU time, which is in nanoseconds.
+fn cpu_usage(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+    out.begin();
+    let used_ns = whole(level, "cpuacct.usage", buffer)?;
+    out.put("cgroup_cpu_usage_seconds_total", labels(level, &[]), used_ns as f64 / 1e9);
+    Ok(())
+}
+
+/// What the pids controller counts, which is threads.
+fn processes(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+    out.begin();
+    let count = whole(level, "pids.current", buffer)?;
+    out.put("cgroup_processes", labels(level, &[]), count as f64);
+    // `max` is no limit.
+    if let Some(limit) = level.word("pids.max").and_then(|text| text.parse::<u64>().ok()) {
+        out.put("cgroup_processes_limit", labels(level, &[]), limit as f64);
+    }
+    Ok(())
+}
+
+/// A file that holds one number.
+fn whole(level: &Level, file: &str, buffer: &mut Vec<u8>) -> Result<u64, ReadError> {
+    let text = level.read(file, buffer)?;
+    let number = text.strip_suffix('\n').and_then(|text| text.parse().ok());
+    number.ok_or_else(|| ReadError(format!("{file}: \"{}\" is no number", text.trim_end())))
 }
 
 fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {

@@ -70,7 +70,7 @@ fn sums(connections: &[Connection], listening: &BTreeSet<u16>) -> Vec<((u16, Sid
     let mut sums = BTreeMap::<(u16, Side), Sum>::new();
     // A socket that moves in the list while it is read shows twice.
     let mut seen = BTreeSet::new();
-    for Connection { socket, peer_port, info } in connections {
+    for Connection { socket, peer_port, info, .. } in connections {
         if socket.state != ESTABLISHED || !seen.insert((socket.address, socket.port, *peer_port, socket.inode)) {
             continue;
         }
@@ -110,8 +110,10 @@ mod tests {
         let address = "127.0.0.1".parse().unwrap();
         Connection {
             socket: Socket { address, port, state: ESTABLISHED, receive_queue, inode },
+            peer: address,
             peer_port,
-            info: Some(Info { unacked: 2, round_trip_us, retransmits: 3 }),
+            send_queue: 0,
+            info: Some(Info { unacked: 2, round_trip_us, retransmits: 3, ..Info::default() }),
         }
     }
 

@@ -106,6 +106,17 @@ const TCP_LATER: [(&str, &str, &str, &str); 7] = [
     ("net/netstat", "TcpExt:", "TCPBacklogDrop", "tcp_backlog_drops_total"),
 ];
 
+/// What `file` (`net/netstat`, or `71/net/netstat` for the network that a process is in) says of connections that were refused a
+/// place in an accept queue.
+pub(crate) fn listen(proc: &Proc, file: &str, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
+    let text = proc.read_lines(file, buffer)?;
+    for (_, protocol, kernel_name, metric) in TCP.iter().filter(|(.., metric)| metric.starts_with("tcp_listen_")) {
+        let value = column(text, protocol, kernel_name);
+        out.put_plain(metric, number(&format!("/proc/{file}"), kernel_name, value)?);
+    }
+    Ok(())
+}
+
 /// Retransmits, timers that ended, and connections that were refused a place in an accept queue.
 pub(super) fn tcp(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> {
     for file in ["net/snmp", "net/netstat"] {

@@ -3,7 +3,7 @@
 //! `tcp_accept_queue_length` counts connections that are set up and not yet accepted. `tcp_server_unread_connections`
 //! counts those on which bytes have come that the server has not read: a request that nobody has looked at yet
 //! shows there and in no metric of the server itself. A connection in the accept queue whose request has come counts
-//! in both. How long an accept queue may be is not in these files.
+//! in both. How long an accept queue may be (`tcp_accept_queue_limit`) is not in the files, only in what `sock_diag` tells.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,6 +18,8 @@ use crate::reading::Out;
 #[derive(Default)]
 struct Port {
     accept_queue: f64,
+    /// None where it is not told.
+    accept_queue_limit: Option<f64>,
     connections: f64,
     unread_connections: f64,
     unread_bytes: f64,
@@ -45,7 +47,8 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     if !has_more {
         all.clear();
         sockets::each(&reader.proc, &mut reader.buffer, |socket| {
-            all.push(Connection { socket, peer_port: 0, info: None });
+            let peer = socket.address;
+            all.push(Connection { socket, peer, peer_port: 0, send_queue: 0, info: None });
         })?;
     }
     let mut listening = BTreeMap::<u16, Port>::new();
@@ -53,10 +56,14 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     let mut counted = BTreeMap::<u16, Port>::new();
     // A socket that moves in the list while it is read shows twice.
     let mut seen = BTreeSet::new();
-    for socket in all.iter().map(|connection| connection.socket) {
+    for Connection { socket, send_queue, .. } in &all {
         if socket.state == LISTEN {
             if seen.insert(socket.inode) {
-                listening.entry(socket.port).or_default().accept_queue += f64::from(socket.receive_queue);
+                let port = listening.entry(socket.port).or_default();
+                port.accept_queue += f64::from(socket.receive_queue);
+                if has_more {
+                    *port.accept_queue_limit.get_or_insert_default() += f64::from(*send_queue);
+                }
             }
         } else if socket.state == ESTABLISHED || socket.state == CLOSE_WAIT {
             let port = counted.entry(socket.port).or_default();
@@ -78,6 +85,9 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
         let of = counted.remove(&port).unwrap_or_default();
         let labels = Labels::of([("port", port.to_string())]);
         out.put("tcp_accept_queue_length", labels.clone(), own.accept_queue);
+        if let Some(limit) = own.accept_queue_limit {
+            out.put("tcp_accept_queue_limit", labels.clone(), limit);
+        }
         out.put("tcp_server_connections", labels.clone(), of.connections);
         out.put("tcp_server_unread_connections", labels.clone(), of.unread_connections);
         out.put("tcp_server_unread_bytes", labels.clone(), of.unread_bytes);

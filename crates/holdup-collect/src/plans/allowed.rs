@@ -5,11 +5,8 @@
 //! A list of names is no proof: who may make functions, operators or views where a statement finds them can still be heard with our
 //! rights. That is why plans are asked for only if the user says so; see `docs/security.md`.
 
-mod names;
-
+use holdup_sql::calls::{FUNCTIONS, KEYWORDS};
 use holdup_sql::{Dialect, Lexer, TokenKind};
-
-use self::names::{FUNCTIONS, KEYWORDS};
 
 /// A statement that may be explained.
 #[derive(Clone, PartialEq, Eq)]

@@ -5,7 +5,7 @@
 //! In a container's own cgroup namespace the path is `/` and its files lie at the mount point; with the host's namespace, but
 //! only the container's part mounted, the mount's root says which part that is.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::ReadError;
 use crate::proc::mountinfo::Mount;
@@ -87,7 +87,8 @@ impl Hierarchies {
                 let point = proc.rooted("/sys/fs/cgroup").join(folder);
                 point.is_dir().then(|| Hierarchy { is_v2, options: options.to_owned(), root: "/".to_owned(), point })
             };
-            let v1 = ["cpu", "memory", "blkio"].into_iter().filter_map(|name| usual(false, name, name));
+            let v1 =
+                ["cpu", "cpuacct", "memory", "blkio", "pids"].into_iter().filter_map(|name| usual(false, name, name));
             found.extend(v1.chain(usual(true, "", "unified")).chain(usual(true, "", "")));
         }
         Self(found)
@@ -114,7 +115,33 @@ impl Hierarchies {
     }
 }
 
+/// Cgroups by their own name, with no process to ask.
+impl Hierarchies {
+    /// The name of the cgroup whose files are in `folder`, as `/proc/PID/cgroup` would say it; nothing if that is no place of cgroups.
+    pub fn name_of(&self, folder: &Path) -> Option<String> {
+        let inside = self.0.iter().filter_map(|it| Some((it, folder.strip_prefix(&it.point).ok()?.to_str()?)));
+        let (it, inner) = inside.max_by_key(|(it, _)| it.point.components().count())?;
+        Some(format!("{}/{inner}", it.root.trim_end_matches('/')))
+    }
+
+    /// What `/proc/PID/cgroup` would say of a process in the cgroup `name` of each hierarchy that has one; empty if none has.
+    pub fn membership_of(&self, name: &str) -> String {
+        let have = self.0.iter().filter(|it| it.has(name));
+        have.map(|it| format!("0:{}:{name}\n", if it.is_v2 { "" } else { &it.options })).collect()
+    }
+
+    /// The folders of the cgroup `name` in every hierarchy that has one.
+    pub fn folders_of(&self, name: &str) -> Vec<PathBuf> {
+        let have = self.0.iter().filter(|it| it.has(name));
+        have.filter_map(|it| below(name, &it.root).map(|inner| it.folder(inner))).collect()
+    }
+}
+
 impl Hierarchy {
+    fn has(&self, name: &str) -> bool {
+        below(name, &self.root).is_some_and(|inner| self.folder(inner).is_dir())
+    }
+
     fn place(&self, who: &str, path: &str) -> Option<Place> {
         let inner = below(path, &self.root).filter(|inner| self.folder(inner).is_dir());
         // We are somewhere below what is mounted here, wherever the path says.
@@ -246,6 +273,41 @@ mod tests {
         assert_eq!(paths(&hierarchies.place("7", text, "cpu").unwrap(), &dir)[0].1, "cgroup/cpu x/c");
         assert_eq!(hierarchies.place("7", text, "blkio"), None);
         assert_eq!(paths(&hierarchies.unified("7", text).unwrap(), &dir)[0].1, "sys/fs/cgroup/unified/u");
+    }
+
+    /// The same name in several hierarchies, by name and by folder.
+    #[test]
+    fn a_cgroup_by_its_name() {
+        let (dir, proc) = tree(&[
+            (
+                "proc/self/mountinfo",
+                "\
+35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+36 31 0:33 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+37 31 0:34 /docker /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw
+",
+            ),
+            ("sys/fs/cgroup/memory/a/b/memory.limit_in_bytes", "1\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/a/b/cpu.shares", "1\n"),
+            ("sys/fs/cgroup/cpu,cpuacct/c/cpu.shares", "1\n"),
+            ("sys/fs/cgroup/unified/x/cpu.stat", "1\n"),
+        ]);
+        let hierarchies = Hierarchies::of(&proc);
+        let text = hierarchies.membership_of("/a/b");
+        assert_eq!(text, "0:rw,memory:/a/b\n0:rw,cpu,cpuacct:/a/b\n");
+        let place = hierarchies.place("", &text, "cpuacct").unwrap();
+        assert_eq!(paths(&place, &dir)[0].1, "sys/fs/cgroup/cpu,cpuacct/a/b");
+        assert_eq!(hierarchies.folders_of("/a/b").len(), 2);
+        assert_eq!(hierarchies.place("", &hierarchies.membership_of("/c"), "memory"), None);
+        assert_eq!(hierarchies.membership_of("/docker/x"), "0::/docker/x\n");
+        assert_eq!(
+            (hierarchies.membership_of("/x"), hierarchies.membership_of("/../a")),
+            (String::new(), String::new())
+        );
+        let name = |path: &str| hierarchies.name_of(&dir.path().join(path));
+        assert_eq!(name("sys/fs/cgroup/memory/a/b").as_deref(), Some("/a/b"));
+        assert_eq!(name("sys/fs/cgroup/unified/x").as_deref(), Some("/docker/x"));
+        assert_eq!(name("sys/fs"), None);
     }
 
     /// Docker on version 1: the host's path, of which the container sees its own part.

@@ -24,8 +24,14 @@ const INFO: u16 = 2;
 
 /// Where in `struct tcp_info` (linux/tcp.h) the fields are that are read; newer kernels only add to its end.
 const UNACKED_AT: usize = 24;
+const SENT_AGE_AT: usize = 44;
+const RECEIVED_AGE_AT: usize = 52;
+const ACK_AGE_AT: usize = 56;
 const ROUND_TRIP_AT: usize = 68;
 const RETRANSMITS_AT: usize = 100;
+const SEGMENTS_IN_AT: usize = 140;
+const DATA_SEGMENTS_IN_AT: usize = 152;
+const DATA_SEGMENTS_OUT_AT: usize = 156;
 
 /// Room for one part of the answer; the kernel makes them of 32 KiB at most.
 const PART_BYTES: usize = 64 << 10;
@@ -38,21 +44,25 @@ const PATIENCE_S: libc::time_t = 2;
 /// # Errors
 /// If the kernel can't be asked. Nothing has been given to `each` then, unless it broke off within.
 pub(crate) fn each(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Socket)) -> Result<()> {
-    ask(states, false, buffer, &mut |message| socket(message).map(&mut each))
+    ask(&open()?, states, false, buffer, &mut |message| socket(message).map(&mut each))
 }
 
 /// A socket with what TCP knows of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Connection {
     pub(crate) socket: Socket,
+    /// Address of the other side.
+    pub(crate) peer: IpAddr,
     /// Port of the other side.
     pub(crate) peer_port: u16,
+    /// Bytes that the other side has not acknowledged; of a listening socket how many connections it keeps for its server at most.
+    pub(crate) send_queue: u32,
     /// None of a socket that is no connection, or of which the kernel says nothing.
     pub(crate) info: Option<Info>,
 }
 
 /// What TCP knows of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Info {
     /// Segments that were sent and not yet acknowledged.
     pub(crate) unacked: u32,
@@ -60,24 +70,68 @@ pub(crate) struct Info {
     pub(crate) round_trip_us: u32,
     /// Segments that were sent again since the connection was made.
     pub(crate) retransmits: u32,
+    /// Since data was sent last, since some came, and since an acknowledgement came, alone or with data; or since the connection was
+    /// made. Milliseconds, as coarse as the kernel's tick.
+    pub(crate) sent_age_ms: u32,
+    pub(crate) received_age_ms: u32,
+    pub(crate) ack_age_ms: u32,
+    /// None before Linux 4.6.
+    pub(crate) segments: Option<Segments>,
+}
+
+/// How many segments there have been on a connection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Segments {
+    /// That came, with data or without.
+    pub(crate) received: u32,
+    /// That came with data.
+    pub(crate) data_received: u32,
+    /// That were sent with data.
+    pub(crate) data_sent: u32,
 }
 
 /// Calls `each` with every socket of these states and what TCP knows of it, which takes about twice as long.
 ///
 /// # Errors
 /// Those of [`each`].
-pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, mut each: impl FnMut(Connection)) -> Result<()> {
-    ask(states, true, buffer, &mut |message| {
-        let socket = socket(message)?;
-        let peer_port = u16::from_be_bytes(array(message, 6)?);
-        each(Connection { socket, peer_port, info: info(message.get(SOCKET_BYTES..)?) });
-        Some(())
-    })
+pub(crate) fn each_connection(states: &[u8], buffer: &mut Vec<u8>, each: impl FnMut(Connection)) -> Result<()> {
+    Line::open()?.each_connection(states, buffer, each)
+}
+
+/// Where the kernel is asked. It answers for the network in which this was opened, wherever the one who asks is by then.
+pub(crate) struct Line(OwnedFd);
+
+impl Line {
+    /// In the network of the calling thread.
+    ///
+    /// # Errors
+    /// If there may be none.
+    pub(crate) fn open() -> Result<Self> {
+        open().map(Self)
+    }
+
+    /// [`each_connection`] of this network.
+    ///
+    /// # Errors
+    /// Those of [`each`].
+    pub(crate) fn each_connection(
+        &self,
+        states: &[u8],
+        buffer: &mut Vec<u8>,
+        mut each: impl FnMut(Connection),
+    ) -> Result<()> {
+        ask(&self.0, states, true, buffer, &mut |message| connection(message).map(&mut each))
+    }
 }
 
 /// Asks for sockets, and hands each message of the answer to `take`, which returns none for one that is cut off.
-fn ask(states: &[u8], with_info: bool, buffer: &mut Vec<u8>, take: &mut dyn FnMut(&[u8]) -> Option<()>) -> Result<()> {
-    let line = open()?;
+fn ask(
+    line: &OwnedFd,
+    states: &[u8],
+    with_info: bool,
+    buffer: &mut Vec<u8>,
+    take: &mut dyn FnMut(&[u8]) -> Option<()>,
+) -> Result<()> {
     let mut request = [0; HEADER_BYTES + REQUEST_BYTES];
     let whole = request.len() as u32;
     let flags = (libc::NLM_F_REQUEST | libc::NLM_F_DUMP) as u16;
@@ -147,17 +201,30 @@ fn socket(message: &[u8]) -> Option<Socket> {
     if message.len() < SOCKET_BYTES {
         return None;
     }
-    let address = if i32::from(message[0]) == libc::AF_INET6 {
-        IpAddr::V6(Ipv6Addr::from(array::<16>(message, 8)?)).to_canonical()
-    } else {
-        IpAddr::V4(Ipv4Addr::from(array::<4>(message, 8)?))
-    };
     Some(Socket {
-        address,
+        address: address(message, 8)?,
         port: u16::from_be_bytes(array(message, 4)?),
         state: message[1],
         receive_queue: u32::from_ne_bytes(array(message, 56)?),
         inode: u64::from(u32::from_ne_bytes(array(message, 68)?)),
+    })
+}
+
+/// The address at `at`: of this side at 8, of the other at 24.
+fn address(message: &[u8], at: usize) -> Option<IpAddr> {
+    if i32::from(message[0]) == libc::AF_INET6 {
+        return Some(IpAddr::V6(Ipv6Addr::from(array::<16>(message, at)?)).to_canonical());
+    }
+    Some(IpAddr::V4(Ipv4Addr::from(array::<4>(message, at)?)))
+}
+
+fn connection(message: &[u8]) -> Option<Connection> {
+    Some(Connection {
+        socket: socket(message)?,
+        peer: address(message, 24)?,
+        peer_port: u16::from_be_bytes(array(message, 6)?),
+        send_queue: u32::from_ne_bytes(array(message, 60)?),
+        info: info(message.get(SOCKET_BYTES..)?),
     })
 }
 
@@ -173,6 +240,13 @@ fn info(mut attributes: &[u8]) -> Option<Info> {
                 unacked: field(UNACKED_AT)?,
                 round_trip_us: field(ROUND_TRIP_AT)?,
                 retransmits: field(RETRANSMITS_AT)?,
+                sent_age_ms: field(SENT_AGE_AT)?,
+                received_age_ms: field(RECEIVED_AGE_AT)?,
+                ack_age_ms: field(ACK_AGE_AT)?,
+                segments: field(DATA_SEGMENTS_OUT_AT).and_then(|data_sent| {
+                    let data_received = field(DATA_SEGMENTS_IN_AT)?;
+                    Some(Segments { received: field(SEGMENTS_IN_AT)?, data_received, data_sent })
+                }),
             });
         }
         attributes = attributes.get(length.next_multiple_of(4)..)?;
@@ -264,6 +338,11 @@ mod tests {
         assert_eq!((ends.len(), ends[&port].socket.receive_queue, ends[&own].socket.receive_queue), (2, 5, 0));
         let info = ends[&own].info.expect("the kernel says it");
         assert!((1..5_000_000).contains(&info.round_trip_us) && info.retransmits < 100, "{info:?}");
+        let (sent, received) = (info.segments.unwrap(), ends[&port].info.unwrap().segments.unwrap());
+        assert_eq!((sent.data_sent, sent.data_received), (1, 0));
+        assert_eq!((received.data_sent, received.data_received), (0, 1));
+        assert!(info.sent_age_ms <= info.received_age_ms, "{info:?}");
+        assert_eq!(ends[&own].peer, listener.local_addr().unwrap().ip());
     }
 
     #[test]

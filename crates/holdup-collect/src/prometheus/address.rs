@@ -26,7 +26,15 @@ impl Address {
     /// # Errors
     /// What is wrong with it, without repeating it.
     pub fn parse(url: &str, path: &str) -> Result<Self, String> {
-        let example = format!("e.g. prometheus:http://127.0.0.1:9090{path}");
+        Self::parse_like(url, &format!("prometheus:http://127.0.0.1:9090{path}"))
+    }
+
+    /// The same of what isn't Prometheus'; `example` is a whole address.
+    ///
+    /// # Errors
+    /// What is wrong with it, without repeating it.
+    pub fn parse_like(url: &str, example: &str) -> Result<Self, String> {
+        let example = format!("e.g. {example}");
         let not_http = || format!("an http:// or https:// URL is needed, {example}");
         let (scheme, rest) = url.split_once("://").ok_or_else(not_http)?;
         let scheme = scheme.to_ascii_lowercase();

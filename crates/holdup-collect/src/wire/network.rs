@@ -10,7 +10,7 @@ use std::thread;
 ///
 /// # Errors
 /// Those of `work`; `NotFound` without such a process; `EPERM` without `CAP_SYS_ADMIN` there.
-pub(super) fn inside<T: Send>(pid: Option<u32>, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+pub(crate) fn inside<T: Send>(pid: Option<u32>, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     let Some(pid) = pid else { return work() };
     let namespace = File::open(format!("/proc/{pid}/ns/net"))?;
     let there = move || {

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use holdup_collect::Collector;
+use holdup_collect::cgroup::Named;
 use holdup_collect::host::Host;
 use holdup_collect::proc::Proc;
 use holdup_collect::process::Process;
@@ -33,10 +34,14 @@ fn setting<'a>(batch: &'a Batch, name: &str) -> Option<&'a str> {
 
 #[test]
 fn a_limited_process_on_version_2() {
-    let (_dir, proc) = small_tree();
+    let (dir, proc) = small_tree();
+    put(dir.path(), &[("sys/fs/cgroup/db/pids.current", "17\n"), ("sys/fs/cgroup/db/pids.max", "200\n")]);
     let batch = read(&mut Process::new(proc, 71));
     for (metric, labels, number) in [
         ("cgroup_cpu_periods_total", &[("cgroup", "/db")][..], 10.0),
+        ("cgroup_cpu_usage_seconds_total", &[("cgroup", "/db")], 1e-6),
+        ("cgroup_processes", &[("cgroup", "/db")], 17.0),
+        ("cgroup_processes_limit", &[], 200.0),
         ("cgroup_cpu_throttled_periods_total", &[], 4.0),
         ("cgroup_cpu_throttled_time_seconds_total", &[], 2.5),
         ("cgroup_memory_usage_bytes", &[], 1_000_000.0),
@@ -111,8 +116,17 @@ fn a_container_on_version_1() {
     put(
         root,
         &[
-            ("proc/self/mountinfo", &(line(32, "cpu,cpuacct") + &line(33, "memory") + &line(34, "blkio"))),
-            ("proc/self/cgroup", "4:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n2:blkio:/docker/abc\n"),
+            (
+                "proc/self/mountinfo",
+                &(line(32, "cpu,cpuacct") + &line(33, "memory") + &line(34, "blkio") + &line(35, "pids")),
+            ),
+            (
+                "proc/self/cgroup",
+                "5:pids:/docker/abc\n4:memory:/docker/abc\n3:cpu,cpuacct:/docker/abc\n2:blkio:/docker/abc\n",
+            ),
+            ("sys/fs/cgroup/cpu,cpuacct/cpuacct.usage", "3500000000\n"),
+            ("sys/fs/cgroup/pids/pids.current", "9\n"),
+            ("sys/fs/cgroup/pids/pids.max", "max\n"),
             ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "150000\n"),
             ("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n"),
             ("sys/fs/cgroup/cpu,cpuacct/cpu.stat", "nr_periods 7\nnr_throttled 3\nthrottled_time 2500000000\n"),
@@ -136,6 +150,8 @@ fn a_container_on_version_1() {
     let batch = read(&mut Host::new(proc));
     for (metric, labels, number) in [
         ("cgroup_cpu_throttled_periods_total", &[("cgroup", "/docker/abc")][..], 3.0),
+        ("cgroup_cpu_usage_seconds_total", &[("cgroup", "/docker/abc")], 3.5),
+        ("cgroup_processes", &[("cgroup", "/docker/abc")], 9.0),
         ("cgroup_cpu_throttled_time_seconds_total", &[], 2.5),
         ("cgroup_memory_usage_bytes", &[], 1_073_000_000.0),
         ("cgroup_memory_file_bytes", &[], 900_000.0),
@@ -148,6 +164,7 @@ fn a_container_on_version_1() {
     ] {
         assert_eq!(value(&batch, metric, labels), Some(number), "{metric}");
     }
+    assert_eq!(value(&batch, "cgroup_processes_limit", &[]), None);
     assert_eq!(setting(&batch, "cgroup.path"), Some("/docker/abc"));
     assert_eq!(setting(&batch, "cgroup.cpu_quota_us_per_period_us"), Some("150000 100000"));
     assert_eq!(setting(&batch, "cgroup.memory_limit_bytes"), Some("1073741824"));
@@ -155,6 +172,132 @@ fn a_container_on_version_1() {
     // There is no device 8:99.
     assert_eq!(limits.len(), 2, "{limits:?}");
     assert_eq!(setting(&batch, "cgroup.disk_limit[vda].write_operations_per_second"), Some("50"));
+}
+
+/// Who has a CPU group but no account of his own is with everybody else in the root of the account: that is not his time.
+#[test]
+fn the_time_of_everybody_is_not_its_own() {
+    let (dir, proc) = small_tree();
+    let root = dir.path();
+    std::fs::remove_dir_all(root.join("sys/fs/cgroup")).unwrap();
+    let line = |id: u32, name: &str| format!("{id} 31 0:{id} / /sys/fs/cgroup/{name} rw - cgroup cgroup rw,{name}\n");
+    put(
+        root,
+        &[
+            ("proc/self/mountinfo", &(line(32, "cpu") + &line(33, "cpuacct"))),
+            ("proc/71/cgroup", "3:cpuacct:/\n2:cpu:/app/inner\n"),
+            ("sys/fs/cgroup/cpu/app/cpu.cfs_quota_us", "20000\n"),
+            ("sys/fs/cgroup/cpu/app/cpu.cfs_period_us", "100000\n"),
+            ("sys/fs/cgroup/cpu/app/cpu.stat", "nr_periods 7\nnr_throttled 3\nthrottled_time 2500000000\n"),
+            ("sys/fs/cgroup/cpu/app/inner/cpu.stat", "nr_periods 0\nnr_throttled 0\nthrottled_time 0\n"),
+            ("sys/fs/cgroup/cpuacct/cpuacct.usage", "900\n"),
+            ("sys/fs/cgroup/cpuacct/app/cpuacct.usage", "5000000000\n"),
+            ("sys/fs/cgroup/cpuacct/app/inner/cpuacct.usage", "1000000000\n"),
+        ],
+    );
+    let batch = read(&mut Process::new(proc.clone(), 71));
+    assert_eq!(value(&batch, "cgroup_cpu_throttled_periods_total", &[("cgroup", "/app")]), Some(3.0));
+    assert_eq!(value(&batch, "cgroup_cpu_usage_seconds_total", &[]), None);
+    // With an account of its own, the time is that of the level with the quota.
+    put(root, &[("proc/71/cgroup", "3:cpuacct:/app/inner\n2:cpu:/app/inner\n")]);
+    let batch = read(&mut Process::new(proc, 71));
+    assert_eq!(value(&batch, "cgroup_cpu_usage_seconds_total", &[("cgroup", "/app")]), Some(5.0));
+}
+
+fn kinds(batch: &Batch) -> Vec<&str> {
+    batch.events.iter().map(|event| event.kind.as_str()).collect()
+}
+
+/// A container that ends, and another one under its name.
+#[test]
+fn a_cgroup_by_its_name_goes_and_comes_back() {
+    let (dir, proc) = small_tree();
+    let app = dir.path().join("sys/fs/cgroup/app");
+    let fill = |usage: &str| {
+        put(
+            &app,
+            &[("cpu.stat", usage), ("pids.current", "3\n"), ("cgroup.procs", "7\n8\n"), ("in/cgroup.procs", "9\n")],
+        );
+    };
+    fill("usage_usec 4000000\nnr_periods 1\nnr_throttled 0\nthrottled_usec 0\n");
+    for given in ["/app", "/sys/fs/cgroup/app/"] {
+        let mut named = Named::new(proc.clone(), given).unwrap();
+        assert_eq!((named.source(), named.probe().is_ok()), (format!("cgroup:{given}"), true));
+        let batch = read(&mut named);
+        assert_eq!(value(&batch, "cgroup_cpu_usage_seconds_total", &[("cgroup", "/app")]), Some(4.0));
+        assert_eq!(value(&batch, "cgroup_member_processes", &[("cgroup", "/app")]), Some(3.0));
+        assert_eq!((setting(&batch, "cgroup.path"), batch.events.len()), (Some("/app"), 0));
+    }
+    let mut named = Named::new(proc.clone(), "/app").unwrap();
+    read(&mut named);
+    std::fs::remove_dir_all(&app).unwrap();
+    let mut batch = Batch::default();
+    for _ in 0..2 {
+        assert!(named.sample(&mut batch).is_err_and(|error| error.to_string() == "there is no cgroup /app"));
+    }
+    assert_eq!((kinds(&batch), batch.samples.len()), (vec!["cgroup_gone"], 0));
+    fill("usage_usec 1000000\nnr_periods 1\nnr_throttled 0\nthrottled_usec 0\n");
+    let mut batch = Batch::default();
+    named.sample(&mut batch).unwrap();
+    assert_eq!(kinds(&batch), ["cgroup_back"]);
+    assert!(batch.events[0].labels.get("absent_ms").is_some_and(|ms| ms.parse::<u64>().is_ok()));
+    assert_eq!(value(&batch, "cgroup_cpu_usage_seconds_total", &[]), Some(1.0));
+    assert!(
+        Named::new(proc.clone(), "/nobody").unwrap().probe().is_err_and(|e| e.to_string().contains("/proc/PID/cgroup"))
+    );
+    assert!(["app", "", "/a/../b"].iter().all(|bad| Named::new(proc.clone(), bad).is_err()));
+}
+
+/// The kernel's own, where cgroups may be made: what is used in it is seen, and that it went.
+#[test]
+fn a_cgroup_of_this_machine() {
+    let name = format!("/holdup-test-named-{}", std::process::id());
+    let roots = ["cpu", "cpuacct", "memory", "pids", ""].map(|it| Path::new("/sys/fs/cgroup").join(it));
+    let folders: Vec<_> = roots
+        .iter()
+        .filter(|root| root.join("cgroup.procs").exists())
+        .map(|root| root.join(name.trim_start_matches('/')))
+        .filter(|folder| std::fs::create_dir(folder).is_ok())
+        .collect();
+    if folders.is_empty() {
+        println!("skipped: no cgroup may be made here");
+        return;
+    }
+    let enter: String = folders.iter().map(|it| format!("echo $$ > {}/cgroup.procs; ", it.display())).collect();
+    // It works before it waits: no more than what it takes to be counted.
+    let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo; read line";
+    let mut worker = Command::new("sh");
+    worker.args(["-c", &format!("{enter}{work}")]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut worker = worker.spawn().unwrap();
+    let mut line = [0];
+    std::io::Read::read_exact(worker.stdout.as_mut().unwrap(), &mut line).unwrap();
+    let mut named = Named::new(Proc::system(), &name).unwrap();
+    let mut batch = Batch::default();
+    let seen = named.sample(&mut batch);
+    let _ = worker.kill();
+    let _ = worker.wait();
+    // A cgroup is busy for a moment after its last process.
+    for folder in &folders {
+        for _ in 0..500 {
+            if std::fs::remove_dir(folder).is_ok() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+    let gone = named.sample(&mut batch);
+    seen.unwrap();
+    assert_eq!(value(&batch, "cgroup_member_processes", &[("cgroup", &name)]), Some(1.0));
+    if Path::new("/sys/fs/cgroup/cpuacct/cpuacct.usage").exists()
+        || Path::new("/sys/fs/cgroup/cgroup.controllers").exists()
+    {
+        assert!(value(&batch, "cgroup_cpu_usage_seconds_total", &[("cgroup", &name)]).is_some_and(|used| used > 0.0));
+    }
+    if Path::new("/sys/fs/cgroup/pids/tasks").exists() {
+        assert_eq!(value(&batch, "cgroup_processes", &[("cgroup", &name)]), Some(1.0));
+    }
+    assert!(gone.is_err());
+    assert_eq!(kinds(&batch), ["cgroup_gone"]);
 }
 
 /// Another cgroup's counters are another series, and one that is gone is a gap.

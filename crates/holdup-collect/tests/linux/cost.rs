@@ -9,6 +9,7 @@ use holdup_collect::Collector;
 use holdup_collect::host::Host;
 use holdup_collect::proc::Proc;
 use holdup_collect::process::Process;
+use holdup_collect::watch::{Options, collector};
 use holdup_recording::Batch;
 
 /// The budget of a host with 2,000 threads at one sample a second, its largest process watched too: 2 % of one core.
@@ -99,4 +100,49 @@ fn cost_of_2000_sockets() {
     println!("2,000 sockets: {:?} of {with:?}", with.saturating_sub(without));
     drop(pairs);
     assert!(with.saturating_sub(without) < SOCKETS_BUDGET, "{with:?}, without them {without:?}");
+}
+
+/// The budget of a server from outside, with 1,000 connections on a machine with 2,000 threads, all of which are its own: 2 % of one core.
+#[test]
+#[ignore = "measures CPU time: wants a release build"]
+fn cost_of_a_server() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Both ends are this process': half of them accepted, half made from here.
+    let pairs: Vec<_> =
+        (0..1_000).map(|_| (std::net::TcpStream::connect(address).unwrap(), listener.accept().unwrap())).collect();
+    let stop = Arc::new(AtomicBool::new(false));
+    let threads: Vec<_> = (0..THREADS)
+        .map(|_| {
+            let stop = stop.clone();
+            let wait = move || {
+                while !stop.load(Ordering::Relaxed) {
+                    std::thread::park_timeout(Duration::from_secs(3_600));
+                }
+            };
+            std::thread::Builder::new().stack_size(64 << 10).spawn(wait).unwrap()
+        })
+        .collect();
+    let mut server = collector(&format!("server:{}", address.port()), &Options::default()).unwrap();
+    let begun = thread_cpu_time();
+    server.probe().unwrap();
+    let first = thread_cpu_time() - begun;
+    let mut cost = Duration::ZERO;
+    for round in 0..SAMPLES * 3 {
+        let begun = thread_cpu_time();
+        server.sample(&mut Batch::default()).unwrap();
+        if round >= SAMPLES * 2 {
+            cost += thread_cpu_time() - begun;
+        }
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    let mean = cost / SAMPLES;
+    println!("1,000 connections, {THREADS} threads: {mean:?} a sample; finding it {first:?}");
+    stop.store(true, Ordering::Relaxed);
+    for thread in threads {
+        thread.thread().unpark();
+        thread.join().unwrap();
+    }
+    drop(pairs);
+    assert!(mean < BUDGET, "{mean:?} a sample");
 }

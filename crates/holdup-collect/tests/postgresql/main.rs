@@ -2,6 +2,7 @@
 
 #![cfg(feature = "postgresql")]
 
+mod advice;
 mod catalog;
 mod depth;
 mod logged;

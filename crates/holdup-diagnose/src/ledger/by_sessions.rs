@@ -10,7 +10,7 @@ use crate::signals::View;
 use crate::signals::server_waits::{self, At};
 
 /// Instants within this of a request's end tell of it, nanoseconds: single ones are too few to be a share of anything.
-const AROUND_NS: i64 = 2_500_000_000;
+pub(super) const AROUND_NS: i64 = 2_500_000_000;
 
 const PARTS: [&str; 5] = [
     "database_admission_queue",
@@ -56,7 +56,7 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
 }
 
 /// The same intervals, each until the middle between it and the next.
-fn disjoint(mut shares: Vec<(i64, i64, f64)>) -> Vec<(i64, i64, f64)> {
+pub(super) fn disjoint(mut shares: Vec<(i64, i64, f64)>) -> Vec<(i64, i64, f64)> {
     let middle = |(from, to, _): (i64, i64, f64)| i64::midpoint(from, to);
     for i in 1..shares.len() {
         let edge = i64::midpoint(middle(shares[i - 1]), middle(shares[i]));

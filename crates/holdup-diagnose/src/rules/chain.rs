@@ -11,13 +11,19 @@
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
+//! - *A worker of the app server is held longer, so all are busy*: by whatever makes up most of the time for which one is held. *All
+//!   are busy, so nobody accepts*: the queue in front of them fills and overflows, which loses packets, and *the liveness probe
+//!   stands in the same queue* for longer than it waits.
 //! - *More is asked of a disk that is at its limit*: rewritten values and vacuum raise a demand that is the service's own. They
 //!   contribute: the limit is what binds, and is the root; without one of them less would be asked for, which may or may not be
 //!   enough.
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
-use super::{Found, Rule, load_generator_limit, lock_contention, timing, volume_demand};
+use super::{
+    Found, Rule, accept_queue_overflow, liveness_probe_kill, load_generator_limit, lock_contention, timing,
+    volume_demand, worker_pool_exhausted,
+};
 use crate::case::Case;
 use crate::signals::client::{client_queue_ms, mean_over};
 use crate::verdict::Role;
@@ -51,6 +57,12 @@ const STANDING: &[&str] =
 /// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
 const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
 
+/// What stands in front of the app and of all that it calls: brings about nothing behind it.
+const IN_FRONT: &[&str] = &["worker_pool_exhausted", "accept_queue_overflow", "liveness_probe_kill"];
+
+/// What a full accept queue looks like to others: the same packets.
+const SEEN_AS: &str = "network_loss";
+
 /// What makes statements long by itself, so that connections are held longer.
 const LONG_STATEMENTS: &[&str] = &[
     "plan_changed",
@@ -73,7 +85,7 @@ struct Mechanism {
     /// The consequence.
     consequence: &'static str,
     /// What may bring it about, nearest first; causes of one tier are nearer the more they explain. An empty tier is every cause
-    /// of the service's own.
+    /// of the service's own but those [`IN_FRONT`] of it.
     causes: &'static [&'static [&'static str]],
     /// Milliseconds of a request that a cause has to make up the share [`BRINGS_ABOUT`] of; none if they are not known.
     magnitude: fn(&Found, &Case<'_>) -> Option<f64>,
@@ -165,6 +177,33 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: |_, case| timing::connection_held_ms(case),
         is_added: true,
     },
+    // A worker is held for as long as its request takes, whatever that waits for.
+    Mechanism {
+        consequence: "worker_pool_exhausted",
+        causes: &[
+            &["cpu_throttled"],
+            &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
+            LONG_STATEMENTS,
+        ],
+        magnitude: |_, case| worker_pool_exhausted::held_ms(case),
+        is_added: true,
+    },
+    // Nobody accepts: all are busy, or may not have another descriptor.
+    Mechanism {
+        consequence: "accept_queue_overflow",
+        causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated"]],
+        magnitude: |_, case| Some(accept_queue_overflow::queued_ms(case).unwrap_or(0.0)),
+        is_added: true,
+    },
+    // A full queue drops packets, which are sent again by the same timers as lost ones.
+    Mechanism { consequence: SEEN_AS, causes: &[&["accept_queue_overflow"]], magnitude: its_own, is_added: false },
+    // The probe comes through the same queue, and waits for no longer than its timeout.
+    Mechanism {
+        consequence: "liveness_probe_kill",
+        causes: &[&["accept_queue_overflow"], &["worker_pool_exhausted"], &["cpu_throttled", "cpu_saturated"], &[]],
+        magnitude: |_, case| liveness_probe_kill::timeout_ms(case),
+        is_added: true,
+    },
 ];
 
 fn its_own(consequence: &Found, _: &Case<'_>) -> Option<f64> {
@@ -239,7 +278,10 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec
 
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.
 fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: f64) -> Option<usize> {
-    let is_in = |cause: &str| if tier.is_empty() { !is_outside(cause) } else { tier.contains(&cause) };
+    let overflows = found.iter().any(|(rule, _)| rule.cause == accept_queue_overflow::RULE.cause);
+    let is_behind = |cause: &str| !(IN_FRONT.contains(&cause) || overflows && cause == SEEN_AS);
+    let is_in =
+        |cause: &str| if tier.is_empty() { !is_outside(cause) && is_behind(cause) } else { tier.contains(&cause) };
     let candidates = || (0..found.len()).filter(|i| *i != of && is_in(found[*i].0.cause));
     let most = |among: &mut dyn Iterator<Item = usize>| {
         let most = among.max_by(|a, b| found[*a].1.explains_ms.total_cmp(&found[*b].1.explains_ms));
@@ -322,6 +364,12 @@ mod tests {
         }
         assert!(OUTSIDE.iter().all(|cause| known(cause)));
         assert_eq!(OUTSIDE, [load_generator_limit::RULE.cause, workload_spike::RULE.cause]);
-        assert_eq!(MECHANISMS.last().map(|m| m.consequence), Some(connection_pool_exhausted::RULE.cause));
+        // Any cause may bring about an exhausted pool: only what stands in front of the app comes after it.
+        let after = MECHANISMS.iter().rev().take_while(|m| m.consequence != connection_pool_exhausted::RULE.cause);
+        assert!(
+            after.clone().count() > 0
+                && after.into_iter().all(|m| m.consequence == SEEN_AS || IN_FRONT.contains(&m.consequence))
+        );
+        assert!(IN_FRONT.iter().all(|cause| known(cause)) && known(SEEN_AS));
     }
 }

@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
         title: "The connection pool is exhausted",
         what: "Every connection of the app's database pool is in use, and requests queue for one. With N connections that are each held for H seconds the app can't run more than N / H units of work a second.",
         hurts: "Requests wait inside the app; the database is idle and its own metrics look perfect.",
-        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus. Or its spans of waits for a connection.",
+        needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection.",
         predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the time that requests are too slow by.",
         clears: "No request is pending, or the wait for a connection is a small share of the delay.",
         looks_like: "A slow database: connections are held longer, so the pool runs dry as a consequence. Then most of the time for which a connection is held is spent in the database, and the pool is a symptom.",
@@ -30,8 +30,37 @@ pub const RULE: Rule = Rule {
 /// How the state of a connection is labelled: OpenTelemetry's attribute, and what it was before it was stable.
 const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
 
+/// Names of a pool's metrics.
+struct Names {
+    /// Histograms of waits and uses, seconds.
+    wait: &'static str,
+    held: &'static str,
+    pending: &'static str,
+    used: (&'static str, &'static [&'static str]),
+    max: &'static str,
+}
+
+const NAMES: [Names; 2] = [
+    Names {
+        wait: timing::POOL_WAIT,
+        held: timing::POOL_USE,
+        pending: "db_client_connection_pending_requests",
+        used: ("db_client_connection_count", &STATE_LABELS),
+        max: "db_client_connection_max",
+    },
+    // Micrometer's, as HikariCP is watched by.
+    Names {
+        wait: "hikaricp_connections_acquire_seconds",
+        held: "hikaricp_connections_usage_seconds",
+        pending: "hikaricp_connections_pending",
+        used: ("hikaricp_connections_active", &[]),
+        max: "hikaricp_connections_max",
+    },
+];
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    by_metrics(case).or_else(|missing| by_spans(case).ok_or(missing))
+    let [stable, hikari] = NAMES.each_ref().map(|names| by_metrics(case, names));
+    stable.or_else(|missing| hikari.map_err(|_| missing)).or_else(|missing| by_spans(case).ok_or(missing))
 }
 
 /// By the app's spans of waits for a connection: how long, and not how many connections there are.
@@ -61,15 +90,19 @@ fn by_spans(case: &Case<'_>) -> Option<Outcome> {
     }))
 }
 
-fn by_metrics(case: &Case<'_>) -> Result<Outcome, Missing> {
+fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let wait = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS)?;
-    let pending = view.gauge("db_client_connection_pending_requests", &[], timing::APP_METRICS)?;
-    let used = STATE_LABELS
-        .iter()
-        .find_map(|label| view.gauge("db_client_connection_count", &[(label, "used")], timing::APP_METRICS).ok())
-        .ok_or_else(|| Missing::new("samples of db_client_connection_count in state used", timing::APP_METRICS))?;
-    let max = view.gauge("db_client_connection_max", &[], timing::APP_METRICS)?;
+    let wait = view.mean(names.wait, &[], timing::APP_METRICS)?;
+    let pending = view.gauge(names.pending, &[], timing::APP_METRICS)?;
+    let (in_use, states) = names.used;
+    let used = match states {
+        [] => view.gauge(in_use, &[], timing::APP_METRICS)?,
+        _ => states
+            .iter()
+            .find_map(|label| view.gauge(in_use, &[(label, "used")], timing::APP_METRICS).ok())
+            .ok_or_else(|| Missing::new(format!("samples of {in_use} in state used"), timing::APP_METRICS))?,
+    };
+    let max = view.gauge(names.max, &[], timing::APP_METRICS)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let per_request = wait.ms * wait.count / completed;
 
@@ -98,7 +131,8 @@ fn by_metrics(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut weights = vec![0.8, if pending.positive_ratio > 0.5 { 0.7 } else { 0.2 }];
     weights.push((used.mean / max.mean.max(1.0)).clamp(0.0, 0.9) * 0.8);
     let mut fixes = Vec::new();
-    let held = view.mean(timing::POOL_USE, &[], timing::APP_METRICS).ok();
+    evidence.extend(from_outside(case, max.mean));
+    let held = view.mean(names.held, &[], timing::APP_METRICS).ok();
     if let Some(held) = &held {
         let ceiling = max.mean / (held.ms / 1e3).max(1e-9);
         evidence.push(held.evidence(
@@ -143,15 +177,64 @@ fn by_metrics(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence,
         weights,
         fixes,
-        prove: "Run the same scenario again: db_client_connection_pending_requests stays 0 and the pool wait leaves the ledger.".to_owned(),
+        prove: format!("Run the same scenario again: {} stays 0 and the pool wait leaves the ledger.", names.pending),
         role: Role::Root,
     }))
+}
+
+/// The app's connections to the database as the kernel counts them, where they are as many as the pool may have. It supports what the
+/// pool says: by itself a number of connections that stays may be all that is needed.
+fn from_outside(case: &Case<'_>, most: f64) -> Option<Evidence> {
+    let view = case.slow();
+    let source = view.outside().ok().filter(|o| o.has_processes())?.source;
+    let database = view.neighbours(&source)?.into_iter().find(|n| n.is_database)?;
+    let open = database.connections_max.filter(|open| *open >= most)?;
+    let text = format!(
+        "its processes had {open:.0} connections open to {} at most, as many as the pool allows, and awaited an answer on {:.1} of them",
+        database.name, database.pending
+    );
+    Some(database.evidence(format!("{open:.0} open, {:.1} awaited", database.pending), "", text))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::accounts::testing::{ALL, Injected, Told, made};
+
+    #[test]
+    fn hikaricp_says_the_same_in_its_own_words() {
+        let pool = [("pool", "shop")];
+        let app = "prometheus:http://app";
+        let made = |pending: f64, waited: f64| {
+            crate::signals::testing::Made::new(12)
+                .requests(50, 400)
+                .gauge(app, "hikaricp_connections_active", &pool, 10.0)
+                .gauge(app, "hikaricp_connections_max", &pool, 10.0)
+                .gauge(app, "hikaricp_connections_pending", &pool, pending)
+                .counter(app, "hikaricp_connections_acquire_seconds_sum", &pool, 50.0 * waited)
+                .counter(app, "hikaricp_connections_acquire_seconds_count", &pool, 50.0)
+                .counter(app, "hikaricp_connections_usage_seconds_sum", &pool, 50.0 * 0.2)
+                .counter(app, "hikaricp_connections_usage_seconds_count", &pool, 50.0)
+        };
+        let ms = made(10.0, 0.3).explains(&RULE).unwrap();
+        assert!((ms - 300.0).abs() < 30.0, "{ms}");
+        assert_eq!(made(0.0, 0.001).explains(&RULE), Some(0.0));
+        for metric in ["hikaricp_connections_active", "hikaricp_connections_max", "hikaricp_connections_pending"] {
+            assert_eq!(made(10.0, 0.3).without(metric).explains(&RULE), None, "{metric}");
+        }
+        let server = "server:8080";
+        let peer = [("peer_port", "5432"), ("peer", "10.0.0.5")];
+        let outside = made(10.0, 0.3)
+            .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 0.0)
+            .gauge(server, "server_outgoing_connections", &peer, 10.0)
+            .gauge(server, "server_outgoing_pending_connections", &peer, 1.5);
+        let Ok(Outcome::Found(found)) = outside.judge(&RULE) else { panic!("not found") };
+        assert!(
+            found.evidence.iter().any(|e| e.text.contains("10 connections open to 10.0.0.5:5432")),
+            "{:?}",
+            found.evidence
+        );
+    }
 
     #[test]
     fn spans_tell_without_metrics() {

@@ -1,18 +1,21 @@
 //! Threads that could run wait for a CPU.
 
+mod one_core;
+
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+pub(crate) use one_core::is_interpreter;
 
 /// The rule.
 pub const RULE: Rule = Rule {
     cause: "cpu_saturated",
     doc: Doc {
         title: "The CPUs are saturated",
-        what: "There is more to run than CPUs to run it: threads of the service stand in the run queue.",
+        what: "There is more to run than CPUs to run it: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, with others idle: its threads wait for the lock.",
         hurts: "Everything takes longer by the same factor, and tails grow first.",
-        needs: "The host's CPU time (--watch host), and for the amount the run-queue wait of the service's processes (--watch pid:N).",
+        needs: "The host's CPU time (--watch host), and for the amount the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
         predicts: "Run-queue wait per request is a large part of what requests are too slow by.",
         clears: "The service's threads waited for a CPU for a small share of the delay, whatever the utilization; or so much CPU was idle that queueing can't amount to it.",
         looks_like: "A high load average with idle CPUs is not this: threads in uninterruptible sleep count there too. iowait is idle time.",
@@ -47,6 +50,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // What waiting for a CPU can amount to per request: as the kernel counted it for the watched
     // processes; else what a processor-sharing queue at this utilization makes of the CPU time used.
     let waited = view.counter("process_run_queue_seconds_total", &[], "--watch pid:N");
+    let waited = waited.or_else(|_| view.counter("server_run_queue_wait_seconds_total", &[], "--watch server:PORT"));
     let explains_ms = match &waited {
         Ok(waited) => {
             let per_request = waited.delta / completed * 1e3;
@@ -83,6 +87,19 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             }
         }
     };
+    // Threads that wait for an interpreter's lock sleep: the run queue does not show them.
+    let one_core = one_core::of(&view, completed).filter(|one| case.share(one.explains_ms) >= MATTERS);
+    if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms) {
+        evidence.push(one.evidence);
+        return Ok(Outcome::Found(Found {
+            explains_ms: one.explains_ms,
+            evidence,
+            weights: vec![0.7],
+            fixes: vec![one_core::fix(one.processes)],
+            prove: "Run the same scenario again: no process uses all of a CPU.".to_owned(),
+            role: Role::Root,
+        }));
+    }
     if case.share(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }

@@ -1,6 +1,6 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing, worker_pool_exhausted};
 use crate::case::Case;
 use crate::signals::processes::Process;
 use crate::signals::{Counter, Missing, View};
@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
         title: "The service is throttled by its CPU limit",
         what: "A cgroup with a CPU quota has used it up before the period (100 ms as a rule) is over; none of its threads runs until the next one begins.",
         hurts: "Every request under way stands still for tens of milliseconds again and again; when the work that comes in needs more than the quota, requests queue without end, on a host whose CPUs are idle.",
-        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N).",
+        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N, server:PORT or cgroup:PATH).",
         predicts: "Most periods are throttled; the service's CPU time stands at the quota; what a queue at that utilization of the quota makes of the CPU time of a request is a large part of the delay.",
         clears: "There is no quota, or what its stops and the queue behind them amount to is a small share of the delay. Throttled periods alone are no sign: with 77 of 83 of them throttled a service was still fast.",
         looks_like: "Saturated CPUs make threads wait as well, with no idle time on the host. A pool or a lock makes requests wait while the quota is not used up.",
@@ -24,11 +24,14 @@ pub const RULE: Rule = Rule {
     judge,
 };
 
-const ENABLE: &str = "--watch pid:N for the app and the database";
+const ENABLE: &str = "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH";
 
 /// Where it is not known how much of the quota was used, this share (0-1) of it is taken to be at most: from here on a
 /// queue is without end anyway.
 const MOST_BUSY: f64 = 0.995;
+
+/// A group is throttled in this share (0-1) of its periods: most of the time.
+const MOSTLY: f64 = 0.5;
 
 /// Share (0-1) of a quota that is well used: the rest is room for what comes in bursts.
 const WELL_USED: f64 = 0.7;
@@ -75,7 +78,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let completed = case.completed_in(view.window)?.max(1.0);
     let mut worst: Option<(f64, Throttled<'_>)> = None;
     for one in throttled {
-        let explains = one.explains_ms(&view, completed);
+        let explains = one.explains_ms(&view, completed).max(one.stalls_workers_ms(case));
         if worst.as_ref().is_none_or(|(ms, _)| explains > *ms) {
             worst = Some((explains, one));
         }
@@ -84,7 +87,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = one.evidence(&view, completed, explains_ms);
     if case.share(explains_ms) < MATTERS {
         // How much of the quota was used is what tells a queue without end from stops that nobody feels.
+        let workers = worker_pool_exhausted::Pool::of(case);
+        // Workers that are held by it make others wait in front, which is no time of the group's.
+        let is_hidden = one.process.source.starts_with("server:")
+            && one.stopped.delta >= MOSTLY * one.periods.delta
+            && workers.map_or(true, |pool| !pool.knows_hand());
         return match one.used.and(one.waited) {
+            Some(_) if is_hidden => {
+                Err(Missing::new("what waits for workers of a server that is throttled in most periods", ENABLE))
+            }
             Some(_) => Ok(Outcome::Cleared(evidence)),
             None => Err(Missing::new("CPU time and run-queue wait of the service's processes", ENABLE)),
         };
@@ -116,7 +127,8 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
     const QUOTA: &str = "cgroup.cpu_quota_us_per_period_us";
     const PERIODS: &str = "cgroup_cpu_periods_total";
     let mut processes = view.processes_with("process_cpu_time_seconds_total");
-    processes.extend(view.processes_with(PERIODS));
+    processes.extend(view.services_with(PERIODS));
+    processes.extend(view.services_set(QUOTA));
     processes.sort_by_key(|p| p.source);
     processes.dedup();
     let watched = !processes.is_empty();
@@ -142,14 +154,18 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             |source: &str| source == process.source || path.is_some() && view.setting_of(source, "cgroup.path") == path;
         let seconds =
             |metric| view.counter_where(shares, metric, &[], ENABLE).ok().map(|c| c.delta).filter(|_| watched);
+        // The cgroup's own count has all in it that the quota is for; else that of those who are watched.
+        let own = |metric| of(metric).ok().map(|c| c.delta).filter(|_| watched);
         throttled.push(Throttled {
             process: process.clone(),
             quota,
             periods: of(PERIODS)?,
             stopped: of("cgroup_cpu_throttled_periods_total")?,
             stopped_seconds: of("cgroup_cpu_throttled_time_seconds_total")?,
-            used: seconds("process_cpu_time_seconds_total"),
-            waited: seconds("process_run_queue_seconds_total"),
+            used: own("cgroup_cpu_usage_seconds_total")
+                .or_else(|| seconds("process_cpu_time_seconds_total"))
+                .or_else(|| own("server_thread_cpu_time_seconds_total")),
+            waited: seconds("process_run_queue_seconds_total").or_else(|| own("server_run_queue_wait_seconds_total")),
         });
     }
     if throttled.is_empty() && unlimited.is_empty() {
@@ -190,6 +206,17 @@ impl Throttled<'_> {
     /// which the group was stopped.
     fn waited_ms(&self, view: &View<'_>, completed: f64) -> f64 {
         self.stopped_share(view) * self.waited.unwrap_or(0.0) / completed * 1e3
+    }
+
+    /// Where requests wait for a worker: what those are held for without waiting for others or running, as far as their group was
+    /// throttled. Some kernels take the threads of a group that is stopped off the run queue.
+    fn stalls_workers_ms(&self, case: &Case<'_>) -> f64 {
+        let stalled = worker_pool_exhausted::waits_for_workers(case).and_then(|held| held.stalled_ms());
+        let view = worker_pool_exhausted::stretch(case);
+        let of =
+            |metric| view.counter_where(|s| s == self.process.source, metric, &[], ENABLE).map_or(0.0, |c| c.delta);
+        let ratio = of("cgroup_cpu_throttled_periods_total") / of("cgroup_cpu_periods_total").max(1.0);
+        stalled.unwrap_or(0.0) * ratio
     }
 
     /// What processor sharing at this utilization of the quota makes of the CPU time of a request.
@@ -264,8 +291,9 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
                 format!("echo {micros:.0} > /sys/fs/cgroup/cpu{path}/cpu.cfs_quota_us")
             }),
             keep: Some(format!(
-                "systemctl set-property UNIT CPUQuota={:.0}%, docker update --cpus {cpus:.2} CONTAINER, or resources.limits.cpu in Kubernetes",
-                cpus * 100.0
+                "systemctl set-property UNIT CPUQuota={:.0}%, docker update --cpus {cpus:.2} CONTAINER, or resources.limits.cpu{} in Kubernetes",
+                cpus * 100.0,
+                view.container_with("cpu_limit_millicores", one.quota.cpus() * 1e3).map_or_else(String::new, |name| format!(" of container {name}"))
             )),
             risk: Some("What it uses more, others on the host have less of.".to_owned()),
         },
@@ -281,6 +309,34 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::signals::testing::Made;
+
+    #[test]
+    fn a_server_watched_by_its_port_and_a_cgroup_by_its_path_are_throttled_as_well() {
+        for source in ["server:8080", "cgroup:/shop", "pid:7"] {
+            let made = Made::new(12)
+                .requests(50, 900)
+                .setting(source, "cgroup.cpu_quota_us_per_period_us", "20000 100000")
+                .setting("kubernetes:shop/orders", "container.app.cpu_limit_millicores", "200")
+                .counter(source, "cgroup_cpu_periods_total", &[], 10.0)
+                .counter(source, "cgroup_cpu_throttled_periods_total", &[], 9.5)
+                .counter(source, "cgroup_cpu_throttled_time_seconds_total", &[], 0.7)
+                .counter(source, "cgroup_cpu_usage_seconds_total", &[], 0.199)
+                // Ours is no part of it.
+                .setting("host", "cgroup.cpu_quota_us_per_period_us", "max 100000");
+            let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("{source}") };
+            assert!(found.explains_ms > 450.0, "{source}: {}", found.explains_ms);
+            assert!(
+                found.fixes[0].keep.as_deref().is_some_and(|k| k.contains("of container app")),
+                "{:?}",
+                found.fixes
+            );
+            assert_eq!(made.clone().without("cgroup_cpu_throttled_periods_total").explains(&RULE), None, "{source}");
+            let idle =
+                made.without("cgroup_cpu_usage_seconds_total").without("cgroup_cpu_throttled_time_seconds_total");
+            assert_eq!(idle.explains(&RULE), None, "{source}");
+        }
+    }
 
     #[test]
     fn a_quota_is_cpu_time_in_a_period() {

@@ -1,14 +1,16 @@
 //! The app waits for a neighbour that it calls over HTTP or RPC.
 
+mod outside;
+
 use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing, worker_pool_exhausted};
 use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
 use crate::signals::{Missing, View};
-use crate::verdict::{Evidence, Fix, Role};
+use crate::verdict::{Evidence, Fix, Role, Unit};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -17,18 +19,25 @@ pub const RULE: Rule = Rule {
         title: "A neighbour that the app calls is slow",
         what: "The app calls another service over HTTP or RPC for each request and waits for its answer. That service takes longer than it did, or is called more often.",
         hurts: "The request takes as long as its slowest neighbour, and whatever it holds meanwhile (a worker, a pooled connection, a lock) is held for as long: others queue for it who never call the neighbour.",
-        needs: "The app's client spans of such calls (--watch otlp), or its metric http.client.request.duration over Prometheus; or a Server-Timing header or log that tells them.",
+        needs: "The app's client spans of such calls (--watch otlp), or its metric http.client.request.duration over Prometheus; or a Server-Timing header or log that tells them. Without a word of the app's, its connections on which an answer is awaited (--watch server:PORT of the app): by Little's law they are the wait of a request.",
         predicts: "The wait for the neighbour makes up what requests are too slow by; it is longer than in the calm stretch, if there was one.",
-        clears: "The wait for neighbours is a small share of the delay.",
-        looks_like: "An exhausted connection pool, if the neighbour is called while a connection is held: then the pool is the symptom. A network between the two that loses packets: the neighbour's own timing is short.",
+        clears: "The wait for neighbours is a small share of the delay, and no large part of the time for which a worker is held.",
+        looks_like: "Workers that are all busy: with a neighbour that is as quick as ever they are too few; with one that has become slow they are held by it, and are the symptom. Where there is no calm stretch to hold it against, its wait counts as slow if it takes half of the objective, or without one 100 ms. An exhausted connection pool, if the neighbour is called while a connection is held: then the pool is the symptom. A network between the two that loses packets: the neighbour's own timing is short.",
         fix: "A deadline and a fallback for the call; no lock and no pooled connection held meanwhile; calls side by side or once for many; then the neighbour itself.",
         prove: "The same load again: the downstream part of the ledger is what it was in the calm stretch.",
-        references: "OpenTelemetry semantic conventions, HTTP client spans and metrics; M. Nygard, Release It!, Timeouts and Circuit Breaker; Google SRE Book, Addressing Cascading Failures.",
+        references: "OpenTelemetry semantic conventions, HTTP client spans and metrics; M. Nygard, Release It!, Timeouts and Circuit Breaker; Google SRE Book, Addressing Cascading Failures; R. B. Miller, Response Time in Man-Computer Conversational Transactions, 1968 (0.1 s).",
     },
     judge,
 };
 
-const ENABLE: &str = "--watch otlp with the app's OpenTelemetry exporter set to it, or --watch prometheus:http://APP/metrics with http.client.request.duration";
+/// Without a calm stretch and without an objective a neighbour that takes this long for a request is slow, milliseconds: nobody feels
+/// less (R. B. Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5). Calm seconds of this run are the better yardstick.
+const SLOW_BY_ITSELF_MS: f64 = 100.0;
+
+/// The share (0-1) of the objective that a neighbour may take of it, without a calm stretch; and of the time for which a worker is held.
+const HALF: f64 = 0.5;
+
+const ENABLE: &str = "--watch server:PORT of the app; --watch otlp with the app's OpenTelemetry exporter set to it, or --watch prometheus:http://APP/metrics with http.client.request.duration";
 
 /// What requests wait for neighbours.
 struct Waited {
@@ -41,10 +50,22 @@ struct Waited {
     weight: f64,
 }
 
+/// Who tells of the wait.
+#[derive(Clone, Copy, PartialEq)]
+enum Told {
+    Spans,
+    Metrics,
+    Outside,
+}
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let by_spans = by_spans(case);
-    let has_spans = by_spans.is_some();
-    let waited = by_spans.map_or_else(|| by_metrics(case), Ok)?;
+    let (told, waited) = match by_spans(case) {
+        Some(waited) => (Told::Spans, waited),
+        None => match by_metrics(case) {
+            Ok(waited) => (Told::Metrics, waited),
+            Err(missing) => (Told::Outside, outside::waited(case).ok_or(missing)?),
+        },
+    };
     let explains_ms = (waited.ms - waited.calm_ms.unwrap_or(0.0)).max(0.0);
     let before = waited.calm_ms.map_or_else(String::new, |calm| format!(", {} in the calm stretch", ms(calm)));
     let text = format!("a request waited {} for neighbours{before}", ms(waited.ms));
@@ -53,8 +74,24 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
+    if let Some(held) = worker_pool_exhausted::waits_for_workers(case) {
+        let said = evidence[0].clone();
+        let of =
+            format!("{} of the {} for which a worker is held", percent((waited.ms / held.ms).min(1.0)), ms(held.ms));
+        // Without a calm stretch nothing says what is usual but its size.
+        if waited.calm_ms.is_none() && waited.ms < slow_by_itself_ms(case) {
+            let text =
+                format!("that is {of}, and nothing unusual for what is asked of it: there are too few workers for it");
+            return Ok(Outcome::Cleared(vec![said.saying("", text)]));
+        }
+        evidence.push(said.saying("", format!("that is {of}: others wait until it is free")));
+    }
     let mut weights = vec![waited.weight];
-    let by_neighbour = if has_spans { growth_by_spans(case) } else { growth_by_metrics(case) };
+    let by_neighbour = match told {
+        Told::Spans => growth_by_spans(case),
+        Told::Metrics => growth_by_metrics(case),
+        Told::Outside => outside::growth(case),
+    };
     let most = by_neighbour.iter().max_by(|a, b| a.1.total_cmp(b.1)).filter(|(name, _)| !name.is_empty());
     if let Some((name, of_it)) = most {
         let share = percent((of_it / explains_ms.max(1e-9)).clamp(0.0, 1.0));
@@ -82,6 +119,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "Run the same scenario again: the downstream part leaves the ledger.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// What a neighbour may take of a request before it is slow by itself, where no calm stretch says what is usual.
+fn slow_by_itself_ms(case: &Case<'_>) -> f64 {
+    let limits = case.objectives.iter().map(|o| &o.judgement).filter(|j| j.unit == Unit::Ms).map(|j| j.limit);
+    limits.reduce(f64::min).map_or(SLOW_BY_ITSELF_MS, |limit| HALF * limit)
 }
 
 /// By single requests, if most of them can be followed.

@@ -67,7 +67,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
     let at_limit = at_limit(&view, &fullest);
     let failed = processes::failed_share(case, &at_limit)?;
-    let queue = view.gauge("tcp_accept_queue_length", &[], "--watch host");
+    let queue = view.gauge_where(|source| source == "host", "tcp_accept_queue_length", &[], "--watch host");
+    let queue = queue.or_else(|_| view.outside().map(|server| server.waiting));
     let ended = case.slow_requests()?.iter().map(|r| r.count()).sum::<u64>() as f64 / view.window.seconds();
     let waited = queue.as_ref().map_or(0.0, |q| q.mean) / ended.max(1e-9) * 1e3;
     if let Ok(queue) = &queue

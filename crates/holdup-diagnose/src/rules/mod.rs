@@ -6,6 +6,7 @@
 //! [`MATTERS`] of the excess is cleared by that very number, whatever utilisation says. Where the
 //! recording lacks what it needs it says `NotJudged` by returning what is missing.
 
+pub mod accept_queue_overflow;
 pub mod atime_updates;
 pub mod autovacuum_pressure;
 pub mod backup_or_bulk_load;
@@ -23,6 +24,7 @@ pub mod file_descriptor_limit;
 pub mod flush_storm;
 mod identifier;
 pub mod iops_ceiling;
+pub mod liveness_probe_kill;
 pub mod load_generator_limit;
 pub mod lock_contention;
 pub mod memory_pressure;
@@ -44,6 +46,7 @@ pub mod too_many_indexes;
 pub mod uninterruptible_pileup;
 mod vacuum_advice;
 mod volume_demand;
+pub mod worker_pool_exhausted;
 pub mod working_set_exceeds_memory;
 pub mod workload_spike;
 
@@ -63,6 +66,9 @@ pub const ALL: &[&Rule] = &[
     &file_descriptor_limit::RULE,
     &network_loss::RULE,
     &network_bandwidth::RULE,
+    &accept_queue_overflow::RULE,
+    &liveness_probe_kill::RULE,
+    &worker_pool_exhausted::RULE,
     &connection_pool_exhausted::RULE,
     &downstream_slow::RULE,
     &n_plus_one_queries::RULE,

@@ -16,7 +16,7 @@ pub const RULE: Rule = Rule {
         title: "The kernel killed a process for want of memory",
         what: "A cgroup was at its memory limit, or the host had none left, and nothing could be taken back: the kernel ended the process that held most.",
         hurts: "Everything it had under way is lost, and until it has started again and is warm each request fails or waits. Nothing is in its own log: it gets no chance to write one.",
-        needs: "The kernel's count of such kills (--watch host, or the cgroup's own by --watch pid:N), and whether a process of the service ended or restarted.",
+        needs: "The kernel's count of such kills (--watch host, or the cgroup's own by --watch pid:N, server:PORT or cgroup:PATH), and whether a process of the service ended or restarted. Kubernetes says it outright (--watch kubernetes:).",
         predicts: "The count grows; a watched process or server is gone or restarted at the same moment; requests fail from then on.",
         clears: "The count did not grow; or it grew and every process of the service lives on.",
         looks_like: "A process that was ended by a signal or crashed is gone too, with the count as it was. On a host that others use the killed process may be somebody else's.",
@@ -28,10 +28,14 @@ pub const RULE: Rule = Rule {
 };
 
 const HOST: &str = "--watch host";
-const SERVICE: &str = "--watch pid:N for the app and the database";
+const SERVICE: &str =
+    "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH; in Kubernetes kubernetes:";
 
 /// Events that say that a process or a server is not the one it was.
-const ENDS: &[&str] = &["process_gone", "restart"];
+const ENDS: &[&str] = &["process_gone", "restart", "server_stopped", "worker_exited", "container_restarted"];
+
+/// Kubernetes' word for it.
+const TOLD: &str = "OOMKilled";
 
 /// The counter and the event are read by different sources, each once a second: nanoseconds that they may be apart.
 const TOGETHER_NS: i64 = 3_000_000_000;
@@ -43,15 +47,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // The kill comes before what it causes.
     let view = case.view(case.whole());
     let of_host = view.counter("system_out_of_memory_kills_total", &[], HOST);
-    let of_cgroup = view.counter_where(|s| s.starts_with("pid:"), "cgroup_out_of_memory_kills_total", &[], SERVICE);
+    let of_cgroup = of_cgroup(&view);
     let grew = |c: &Result<Counter, Missing>| c.as_ref().is_ok_and(|c| c.delta > 0.0);
-    if !grew(&of_host) && !grew(&of_cgroup) {
+    let told = told(&view);
+    if !grew(&of_host) && !grew(&of_cgroup) && told.is_empty() {
+        if let (Err(_), Ok(restarts)) = (&of_host, view.counter("container_restarts_total", &[], SERVICE)) {
+            let text =
+                format!("{:.0} containers restarted, none for want of memory by Kubernetes' word", restarts.delta);
+            return Ok(Outcome::Cleared(vec![restarts.evidence("no OOMKilled", "1 or more", text)]));
+        }
         // The last sample of a process's own cgroup is from before it was killed: the host's count has to say no.
         let count = of_host?;
         let text = "the kernel killed nothing for want of memory on this host".to_owned();
         return Ok(Outcome::Cleared(vec![count.evidence("0 kills", "1 or more", text)]));
     }
-    let kills = kill_times(&view);
+    let mut kills = kill_times(&view);
+    kills.extend(told.iter().map(|at| Window { from: *at, to: *at }));
     let rows = view
         .recording
         .tables
@@ -70,6 +81,15 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             if count.delta > 1.0 { "es" } else { "" }
         );
         evidence.push(count.evidence(format!("{:.0} kills", count.delta), "0", text));
+    }
+    if !told.is_empty() {
+        let text = format!(
+            "by Kubernetes' word {} restart{} for want of memory",
+            told.len(),
+            if told.len() > 1 { "s were" } else { " was" }
+        );
+        let labels = Labels::of([("kind", "container_restarted")]);
+        evidence.push(Evidence::new("events", "labels", labels, view.window, TOLD, "no such event", text));
     }
     // A worker that is killed leaves its parent alive: then the service's own cgroup counts it.
     if ended.is_empty() && !grew(&of_cgroup) {
@@ -126,6 +146,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Fails(found, failed))
 }
 
+/// The count of the service's cgroup: of several that are watched, which may be one, that which counted most.
+fn of_cgroup(view: &View<'_>) -> Result<Counter, Missing> {
+    const KILLS: &str = "cgroup_out_of_memory_kills_total";
+    let sources = view.sources_of(KILLS).into_iter().filter(|source| processes::is_service(source));
+    let counted = sources.filter_map(|source| view.counter_where(|s| s == source, KILLS, &[], SERVICE).ok());
+    let most = counted.max_by(|a, b| a.delta.total_cmp(&b.delta));
+    most.ok_or_else(|| Missing::new(format!("samples of {KILLS}"), SERVICE))
+}
+
+/// When Kubernetes said that it restarted a container which was killed for want of memory.
+fn told(view: &View<'_>) -> Vec<i64> {
+    let rows = view.recording.tables.events.with_columns(&["observed_at", "kind", "labels"]).unwrap_or_default();
+    let is_one = |e: &&Event| e.kind == "container_restarted" && e.labels.get("reason") == Some(TOLD);
+    rows.iter().filter(is_one).map(|e| e.observed_at).filter(|at| view.window.contains(*at)).collect()
+}
+
 fn near(window: &Window, at: i64) -> bool {
     window.from - TOGETHER_NS <= at && at <= window.to + TOGETHER_NS
 }
@@ -135,7 +171,7 @@ fn kill_times(view: &View<'_>) -> Vec<Window> {
     ["system_out_of_memory_kills_total", "cgroup_out_of_memory_kills_total"]
         .iter()
         .flat_map(|metric| view.index.series(metric, &[]))
-        .filter(|((source, _), _)| source == "host" || source.starts_with("pid:"))
+        .filter(|((source, _), _)| source == "host" || processes::is_service(source))
         .flat_map(|(_, samples)| samples.windows(2))
         .filter(|pair| pair[1].1 > pair[0].1 && view.window.contains(pair[1].0))
         .map(|pair| Window { from: pair[0].0, to: pair[1].0 })
@@ -154,8 +190,8 @@ struct Limit {
 
 fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
     const LIMIT: &str = "cgroup.memory_limit_bytes";
-    let gone = ended.iter().find(|e| e.source.starts_with("pid:")).map(|e| e.source.as_str());
-    let killed = view.processes_with("cgroup_out_of_memory_kills_total").into_iter().map(|p| p.source);
+    let gone = ended.iter().find(|e| processes::is_service(&e.source)).map(|e| e.source.as_str());
+    let killed = view.services_with("cgroup_out_of_memory_kills_total").into_iter().map(|p| p.source);
     let (source, bytes) = gone
         .into_iter()
         .chain(killed)
@@ -177,7 +213,9 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
 fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
     let less = Fix {
         text: "Let it use less: smaller caches and buffers, fewer connections and workers; see what grows while the load is on.".to_owned(),
-        command: limit.map(|l| format!("grep -E 'VmHWM|VmRSS' /proc/{}/status", l.source.trim_start_matches("pid:"))),
+        command: limit
+            .and_then(|l| l.source.strip_prefix("pid:"))
+            .map(|pid| format!("grep -E 'VmHWM|VmRSS' /proc/{pid}/status")),
         keep: None,
         risk: None,
     };
@@ -212,4 +250,58 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
         },
         less,
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    /// Every second request fails from second 8 on.
+    fn made() -> Made {
+        Made::new(20).requests(50, 30).each_request(|n, r| {
+            if n >= 8 * 50 && n % 2 == 0 {
+                r.outcome = "connect_failed".into();
+            }
+        })
+    }
+
+    fn failed(made: &Made) -> Option<f64> {
+        match made.judge(&RULE) {
+            Ok(Outcome::Fails(_, failed)) => Some(failed),
+            Ok(_) => Some(0.0),
+            Err(_) => None,
+        }
+    }
+
+    #[test]
+    fn a_server_that_stopped_as_its_cgroup_counted_a_kill_was_killed() {
+        let at = |second: i64| move |s: i64| if s < second { 0.0 } else { 1.0 };
+        for source in ["server:8080", "cgroup:/shop"] {
+            let killed = made()
+                .counted(source, "cgroup_out_of_memory_kills_total", &[], at(8))
+                .counted("host", "system_out_of_memory_kills_total", &[], at(8))
+                .events(&[(8, "server:8080", "server_stopped", &[("port", "8080")])]);
+            assert!(failed(&killed).unwrap() > 0.95, "{source}");
+            let none = made().counted(source, "cgroup_out_of_memory_kills_total", &[], at(99)).counted(
+                "host",
+                "system_out_of_memory_kills_total",
+                &[],
+                at(99),
+            );
+            assert_eq!(failed(&none), Some(0.0), "{source}");
+        }
+    }
+
+    #[test]
+    fn kubernetes_says_it_outright() {
+        let restarted = |reason: &'static [(&'static str, &'static str)]| {
+            made()
+                .counter("kubernetes:shop/orders", "container_restarts_total", &[("container", "app")], 0.1)
+                .events(&[(8, "kubernetes:shop/orders", "container_restarted", reason)])
+        };
+        assert!(failed(&restarted(&[("container", "app"), ("reason", "OOMKilled")])).unwrap() > 0.95);
+        assert_eq!(failed(&restarted(&[("container", "app"), ("reason", "Error")])), Some(0.0));
+        assert_eq!(failed(&made()), None);
+    }
 }

@@ -90,7 +90,8 @@ pub fn database_share_of_connection_use(view: &View<'_>) -> Option<f64> {
 /// How long a request of the degraded stretch holds pooled connections, milliseconds, all its uses together.
 pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
-    let Ok(held) = view.mean(POOL_USE, &[], APP_METRICS) else {
+    let held = view.mean(POOL_USE, &[], APP_METRICS);
+    let Ok(held) = held.or_else(|_| view.mean("hikaricp_connections_usage_seconds", &[], APP_METRICS)) else {
         // For its calls of the database at least it is held.
         return database_by_spans(case).map(|(ms, ..)| ms);
     };

@@ -13,6 +13,7 @@ pub use holdup_knee::{How, Purpose};
 use holdup_recording::{Recording, hlog};
 use serde::{Deserialize, Serialize};
 
+use crate::signals::Window;
 use crate::verdict::round;
 pub(crate) use words::headline;
 
@@ -198,6 +199,20 @@ impl SearchReport {
     pub(crate) fn fails_below(&self) -> bool {
         self.points.iter().any(|point| point.held == "yes" && point.error_ratio > FAILS)
     }
+}
+
+/// Where a search names no knee because the generator was the limit: the stretch of those steps, from the first to the last, and the
+/// longest of those that the service followed. None of any other.
+pub(crate) fn limited(recording: &Recording) -> Option<(Window, Option<Window>)> {
+    let report = report(recording).filter(|report| report.refused.is_some())?;
+    let start = recording.manifest.phases.first()?.from;
+    let at = |seconds: f64| start + (seconds * 1e9) as i64;
+    let of = |held: &'static str| report.points.iter().filter(move |point| point.held == held);
+    let window = |point: &StepReport| Window { from: at(point.from_s), to: at(point.to_s) };
+    let slow =
+        of("generator_limited").map(window).reduce(|a, b| Window { from: a.from.min(b.from), to: a.to.max(b.to) })?;
+    let calm = of("yes").map(window).max_by_key(|w| w.to - w.from);
+    Some((slow, calm))
 }
 
 fn rate(estimate: Estimate) -> Interval {

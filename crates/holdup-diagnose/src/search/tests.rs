@@ -171,3 +171,34 @@ fn lines_go_no_further_than_the_steps() {
     assert!(report.usl.as_ref().unwrap().curve.is_empty());
     assert!(report.text.iter().any(|t| t.contains("not determined by these steps: it is flat")));
 }
+
+/// A search whose last step asked for more at a time than it may have under way, while the service was as fast as ever.
+#[test]
+fn a_generator_that_asks_for_too_little_at_a_time_is_named_and_no_knee_is() {
+    use crate::signals::testing::Made;
+    // Two steps of 10 s: at 40/s requests take 130 ms, at 80/s they wait 400 ms for one of eight connections besides.
+    let ms = |n: i64| if n < 400 { 0 } else { 400_000_000 };
+    let mut made = Made::new(15).requests(40, 130).each_request(|n, r| {
+        // 40 a second, then 80.
+        r.intended_at = if n < 400 { n * 25_000_000 } else { 10_000_000_000 + (n - 400) * 12_500_000 };
+        (r.ready_at, r.sent_at) = (Some(r.intended_at + ms(n)), Some(r.intended_at + ms(n)));
+        r.done_at = r.intended_at + ms(n) + 130_000_000;
+    });
+    let mut steps = vec![step(40.0, 130.0, None), step(80.0, 530.0, Some("all 8 connections were in use"))];
+    for (step, (from, to)) in steps.iter_mut().zip([(0, 10), (10, 13)]) {
+        (step.from, step.to) = (Duration::from_secs(from), Duration::from_secs(to));
+        step.seconds =
+            vec![Second { due: step.offered as u64, completed: 40, ..step.seconds[1].clone() }; (to - from) as usize];
+    }
+    made = made.searched(&serde_json::json!({"config": Config::default(), "steps": steps}).to_string());
+    let diagnosis = made.diagnose();
+    assert!(
+        diagnosis.search.as_ref().is_some_and(|s| s.knee.is_none() && s.refused.is_some()),
+        "{:?}",
+        diagnosis.search
+    );
+    assert!(diagnosis.headline.starts_with("No knee is named, because"), "{}", diagnosis.headline);
+    assert_eq!(diagnosis.culprit.as_deref(), Some("load_generator_limit"), "{:#?}", diagnosis.findings);
+    let text = &diagnosis.findings[0].evidence[0].text;
+    assert!(text.contains("waited 400 ms for one of 8 connections while the service took 130 ms, as ever"), "{text}");
+}

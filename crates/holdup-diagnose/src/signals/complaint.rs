@@ -111,6 +111,28 @@ impl Complaint {
     }
 }
 
+impl Complaint {
+    /// Of seconds in which the generator was the limit, held against others: nothing was too slow by anybody's standard, and what was
+    /// asked is not answered. None if nothing was measured in them.
+    pub fn of_generator(view: &ClientView, (slow, calm): (Window, Option<Window>)) -> Option<Self> {
+        let times = |window: Window| {
+            let within = view.seconds.iter().filter(|s| window.contains(s.window.from));
+            Distribution::merged(within.map(|s| &s.response_ms))
+        };
+        let slow_times = times(slow);
+        Some(Self {
+            text: "the load generator was the limit, so that no knee can be named".to_owned(),
+            is_slow: true,
+            slow,
+            episodes: vec![slow],
+            calm,
+            slow_mean_ms: slow_times.mean()?,
+            calm_mean_ms: calm.and_then(|w| times(w).mean()).unwrap_or(0.0),
+            slow_p99_ms: slow_times.quantile(0.99)?,
+        })
+    }
+}
+
 /// Whether any second of `view` is degraded.
 pub fn is_any_degraded(view: &ClientView, objectives: &[Objective]) -> bool {
     let reference = calm_median(&view.seconds);

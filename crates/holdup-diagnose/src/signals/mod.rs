@@ -1,5 +1,6 @@
 //! What raw rows amount to. Derived when a recording is read, never stored.
 
+pub mod app_server;
 pub mod blockers;
 pub mod client;
 pub mod complaint;

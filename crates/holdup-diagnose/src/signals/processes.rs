@@ -9,12 +9,20 @@ use super::{Missing, View, Window};
 use crate::case::Case;
 use crate::verdict::Evidence;
 
-/// A watched process.
+/// Schemes of what is watched as the service or a part of it.
+const SERVICES: &[&str] = &["pid:", "server:", "cgroup:"];
+
+/// Whether `source` is watched as the service or a part of it.
+pub fn is_service(source: &str) -> bool {
+    SERVICES.iter().any(|scheme| source.starts_with(scheme))
+}
+
+/// A watched process, or what stands for some.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process<'a> {
-    /// Its source, `pid:N`.
+    /// Its source, e.g. `pid:N`.
     pub source: &'a str,
-    /// Its name, or `pid:N` where that was not recorded.
+    /// Its name, or its source where that was not recorded.
     pub name: &'a str,
 }
 
@@ -47,11 +55,48 @@ impl<'a> View<'a> {
 
     /// Processes that have samples of `metric`, by number.
     pub fn processes_with(&self, metric: &str) -> Vec<Process<'a>> {
-        let mut sources: Vec<&str> = self.sources_of(metric).into_iter().filter(|s| s.starts_with("pid:")).collect();
+        self.watched_with(metric, &["pid:"])
+    }
+
+    /// The same of all that is watched as the service or a part of it: processes, servers by their port, cgroups by their path.
+    pub fn services_with(&self, metric: &str) -> Vec<Process<'a>> {
+        self.watched_with(metric, SERVICES)
+    }
+
+    /// The same that have `setting`.
+    pub fn services_set(&self, setting: &str) -> Vec<Process<'a>> {
+        let rows = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
+        let has = rows.iter().filter(|s| s.name == setting).map(|s| s.source.as_str());
+        self.named(has.filter(|source| is_service(source)).collect())
+    }
+
+    fn watched_with(&self, metric: &str, schemes: &[&str]) -> Vec<Process<'a>> {
+        let is_watched = |source: &&str| schemes.iter().any(|scheme| source.starts_with(scheme));
+        self.named(self.sources_of(metric).into_iter().filter(is_watched).collect())
+    }
+
+    fn named(&self, mut sources: Vec<&'a str>) -> Vec<Process<'a>> {
         sources.sort_unstable();
         sources.dedup();
-        let name = |source: &'a str| self.setting_of(source, "comm").unwrap_or(source);
+        let name = |source: &'a str| {
+            self.setting_of(source, "comm").or_else(|| self.setting_of(source, "server.name")).unwrap_or(source)
+        };
         sources.into_iter().map(|source| Process { source, name: name(source) }).collect()
+    }
+
+    /// The container that Kubernetes says to have `setting` at `value`, if one alone has.
+    pub fn container_with(&self, setting: &str, value: f64) -> Option<&'a str> {
+        let rows = self.recording.tables.settings.with_columns(&["source", "name", "value"]).ok()?;
+        let named = |name: &'a str| name.strip_prefix("container.")?.strip_suffix(setting)?.strip_suffix('.');
+        let is_so = |text: &str| text.parse::<f64>().is_ok_and(|number| (number - value).abs() < 1e-6 * value.max(1.0));
+        let mut found: Vec<&str> = rows
+            .iter()
+            .filter(|s| s.source.starts_with("kubernetes:") && is_so(&s.value))
+            .filter_map(|s| named(&s.name))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        if let [one] = found[..] { Some(one) } else { None }
     }
 }
 
@@ -64,6 +109,22 @@ const FAILURES_MATTER: f64 = 0.01;
 /// # Errors
 /// If requests were not recorded.
 pub fn failed_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
+    share_of_failed(case, windows, |_| true)
+}
+
+/// The same of those that got no answer: no connection, none in time, or one that ended before it.
+///
+/// # Errors
+/// If requests were not recorded.
+pub fn unanswered_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
+    share_of_failed(case, windows, |r| UNANSWERED.contains(&r.outcome.as_str()))
+}
+
+/// Outcomes of requests that got no answer.
+const UNANSWERED: &[&str] =
+    &["timeout", "never_sent", "connect_failed", "connection_closed", "connection_reset", "stream_reset"];
+
+fn share_of_failed(case: &Case<'_>, windows: &[Window], is_meant: impl Fn(&Request) -> bool) -> Result<f64, Missing> {
     let rows = case.slow_requests()?;
     let count = |wanted: &dyn Fn(&Request) -> bool| rows.iter().filter(|r| wanted(r)).map(|r| r.count()).sum::<u64>();
     let (all, bad) = (count(&|_| true), count(&|r| failed(r)));
@@ -71,5 +132,5 @@ pub fn failed_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing>
         return Ok(0.0);
     }
     let under_way = |r: &Request| windows.iter().any(|w| r.intended_at < w.to && w.from <= r.done_at);
-    Ok(count(&|r| failed(r) && under_way(r)) as f64 / bad as f64)
+    Ok(count(&|r| failed(r) && is_meant(r) && under_way(r)) as f64 / bad as f64)
 }

@@ -1,8 +1,8 @@
 //! Small recordings made in code, for tests of signals and rules: steady rates and levels, requests of one length. Never
 //! compiled into holdup.
 
-use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
-use holdup_recording::rows::{Request, Sample, Session, Setting, Statement, Tables, Thread};
+use holdup_recording::manifest::{Host, LoadFacts, Manifest, Phase, Threshold};
+use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Tables, Thread};
 use holdup_recording::{Labels, Recording};
 
 use crate::case::Case;
@@ -11,6 +11,9 @@ use crate::signals::Missing;
 use crate::verdict::Diagnosis;
 
 const S: i64 = 1_000_000_000;
+
+/// An event: second, source, kind, labels.
+pub(crate) type Happened<'a> = (i64, &'a str, &'a str, &'a [(&'a str, &'a str)]);
 
 /// A recording in the making: a sample a second, from 0 to its length.
 #[derive(Clone)]
@@ -172,6 +175,7 @@ impl Made {
             "sessions" => tables.sessions.missing.push(column),
             "statements" => tables.statements.missing.push(column),
             "settings" => tables.settings.missing.push(column),
+            "events" => tables.events.missing.push(column),
             _ => tables.samples.missing.push(column),
         }
         self
@@ -233,6 +237,39 @@ impl Made {
         if let Some(load) = &mut self.recording.manifest.load {
             load.protocol = protocol.into();
         }
+        self
+    }
+
+    /// As if the load had been put on `address`.
+    pub fn target(mut self, address: &str) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.target = address.into();
+        }
+        self
+    }
+
+    /// As if the load had been a search, of `json`, with 8 connections and without an objective.
+    pub fn searched(mut self, json: &str) -> Self {
+        self.recording.search = Some(json.to_owned());
+        self.recording.manifest.phases =
+            vec![Phase { name: "load".into(), from: 0, to: self.seconds * S, rate_from: 0.0, rate_to: 0.0 }];
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.connections = 8;
+            load.thresholds.clear();
+        }
+        self
+    }
+
+    /// Events as they are given.
+    pub fn events(mut self, events: &[Happened<'_>]) -> Self {
+        self.recording.tables.events.present = true;
+        self.recording.tables.events.rows.extend(events.iter().map(|(second, source, kind, labels)| Event {
+            observed_at: second * S,
+            source: (*source).into(),
+            kind: (*kind).into(),
+            text: format!("{kind} at second {second}"),
+            labels: Labels::of(labels.iter().copied()),
+        }));
         self
     }
 

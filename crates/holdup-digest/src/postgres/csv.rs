@@ -19,6 +19,7 @@ const PID: usize = 3;
 const CLIENT: usize = 4;
 const SEVERITY: usize = 11;
 const MESSAGE: usize = 13;
+const DETAIL: usize = 14;
 const APPLICATION: usize = 22;
 /// Fields that all servers since 9.0 write.
 const LEAST_FIELDS: usize = 23;
@@ -129,12 +130,33 @@ pub fn is_csv(head: &[u8]) -> bool {
     begins_record(head, 0) || first_boundary(head).is_some()
 }
 
+/// Whether the last record of what ends with a line is whole.
+pub fn is_whole(data: &[u8]) -> bool {
+    let begin = last_boundary(data).unwrap_or(0);
+    record(data, begin).is_some_and(|record| record.is_whole && record.end == data.len())
+}
+
 /// A reader of csvlogs.
 #[derive(Debug, Default)]
 pub struct Csv {
     entries: Entries,
-    /// A message without its doubled quotes.
-    message: Vec<u8>,
+    /// For texts without their doubled quotes.
+    rooms: [Vec<u8>; 2],
+}
+
+/// A text without its doubled quotes, in `room` if there are any.
+fn undoubled<'a>(text: &'a [u8], has_doubled: bool, room: &'a mut Vec<u8>) -> &'a [u8] {
+    if !has_doubled {
+        return text;
+    }
+    room.clear();
+    let mut rest = text;
+    while let Some(found) = memchr(b'"', rest) {
+        room.extend_from_slice(rest.get(..=found).unwrap_or_default());
+        rest = rest.get(found + 2..).unwrap_or_default();
+    }
+    room.extend_from_slice(rest);
+    room
 }
 
 impl Csv {
@@ -182,22 +204,14 @@ impl Csv {
             application: text(APPLICATION),
             host: client.get(..port).unwrap_or_default(),
         };
-        let mut message = text(MESSAGE);
-        if record.fields[MESSAGE].has_doubled {
-            self.message.clear();
-            let mut rest = message;
-            while let Some(found) = memchr(b'"', rest) {
-                self.message.extend_from_slice(rest.get(..=found).unwrap_or_default());
-                rest = rest.get(found + 2..).unwrap_or_default();
-            }
-            self.message.extend_from_slice(rest);
-            message = &self.message;
-        }
+        let [message, detail] = &mut self.rooms;
+        let message = undoubled(text(MESSAGE), record.fields[MESSAGE].has_doubled, message);
+        let detail = undoubled(text(DETAIL), record.fields[DETAIL].has_doubled, detail);
         let cut = block.cut && record.end >= data.len();
         if !record.is_whole && !cut {
             tally.problems.add(Problem::CutOff, position);
         }
-        self.entries.take(&Entry { severity: text(SEVERITY), message, fields, position, cut }, tally);
+        self.entries.take(&Entry { severity: text(SEVERITY), message, detail, fields, position, cut }, tally);
     }
 }
 

@@ -3,8 +3,12 @@
 
 use std::collections::HashMap;
 
-use crate::attribute::{QUERY_TIME, number};
+use holdup_sql::Dialect;
+
+use crate::attribute::QUERY_TIME;
 use crate::event::{Event, Kind, Position};
+use crate::plan;
+use crate::postgres::fact;
 use crate::postgres::prefix::Fields;
 use crate::problem::Problem;
 use crate::tally::Tally;
@@ -16,6 +20,8 @@ pub struct Entry<'a> {
     pub severity: &'a [u8],
     /// Its text.
     pub message: &'a [u8],
+    /// What it says in addition, where that stands in the same record.
+    pub detail: &'a [u8],
     /// Who and when.
     pub fields: Fields<'a>,
     /// Where it stands.
@@ -29,6 +35,7 @@ pub struct Entry<'a> {
 pub struct Waiting {
     sql: Vec<u8>,
     who: [Vec<u8>; 4],
+    pid: u64,
     at_us: Option<i64>,
     position: Position,
 }
@@ -53,6 +60,14 @@ struct Process {
 #[derive(Debug, Default)]
 pub struct Entries {
     processes: HashMap<u64, Process>,
+    /// An execution of which the next entry may say what was filled in.
+    held: Option<(Waiting, u64, bool)>,
+}
+
+/// What was filled in, if that is what a detail says.
+fn parameters(detail: &[u8]) -> &[u8] {
+    let named = [&b"parameters: "[..], b"Parameters: "].iter().find_map(|begin| detail.strip_prefix(*begin));
+    named.unwrap_or_default()
 }
 
 /// Milliseconds such as `12.345` as microseconds, and what is behind ` ms`.
@@ -117,6 +132,9 @@ fn statement(sql: &[u8]) -> &[u8] {
 impl Entries {
     /// Counts what an entry says.
     pub fn take(&mut self, entry: &Entry, tally: &mut Tally) {
+        let is_detail = |pid| entry.severity == b"DETAIL" && entry.fields.pid == pid;
+        let detail = if self.held.as_ref().is_some_and(|(held, ..)| is_detail(held.pid)) { entry.message } else { b"" };
+        self.let_go(detail, tally);
         if entry.cut {
             tally.problems.add(Problem::TooLong, entry.position);
         }
@@ -135,10 +153,21 @@ impl Entries {
             let rest = rest.trim_ascii_start();
             match execution(rest) {
                 Some((kind, sql)) => {
-                    add(&entry.fields, kind, statement(sql), Some(time_us), entry.position, entry.cut, tally);
+                    let sql = statement(sql);
+                    if tally.watch.is_some() && kind == Kind::Statement && rest.starts_with(b"execute") {
+                        self.hold(entry, sql, time_us, tally);
+                    } else {
+                        add(entry, kind, sql, Some(time_us), entry.fields.at_us, tally);
+                    }
                 }
                 None if rest.is_empty() => self.bare_duration(entry, time_us, tally),
-                None if rest.starts_with(b"plan:") => tally.server.figure("auto_explain_us", time_us),
+                None if rest.starts_with(b"plan:") => {
+                    tally.server.figure("auto_explain_us", time_us);
+                    match plan::read(rest.get(b"plan:".len()..).unwrap_or_default()) {
+                        Some((sql, logged)) => add_plan(entry, &sql, &logged, time_us, tally),
+                        None => tally.server.count("plans_not_read"),
+                    }
+                }
                 None => tally.problems.add(Problem::Malformed, entry.position),
             }
         } else if message.starts_with(b"statement:")
@@ -149,8 +178,28 @@ impl Entries {
                 self.bare_statement(entry, statement(sql), tally);
             }
         } else {
-            fact(message, tally);
+            fact::take(message, tally);
         }
+    }
+
+    /// Keeps an execution until it is known what was filled in: that is the next entry, if it isn't said in this one.
+    fn hold(&mut self, entry: &Entry, sql: &[u8], time_us: u64, tally: &mut Tally) {
+        if !entry.detail.is_empty() {
+            return add(entry, Kind::Statement, sql, Some(time_us), entry.fields.at_us, tally);
+        }
+        let fields = &entry.fields;
+        let who = [fields.user, fields.host, fields.database, fields.application].map(<[u8]>::to_vec);
+        let (pid, at_us, position) = (fields.pid, fields.at_us, entry.position);
+        self.held = Some((Waiting { sql: sql.to_vec(), who, pid, at_us, position }, time_us, entry.cut));
+    }
+
+    /// Counts the execution that is kept, now that there is no more to know of it.
+    fn let_go(&mut self, detail: &[u8], tally: &mut Tally) {
+        let Some((held, time_us, cut)) = self.held.take() else { return };
+        let [user, host, database, application] = &held.who;
+        let fields = Fields { at_us: held.at_us, pid: held.pid, user, database, application, host };
+        let entry = Entry { fields, position: held.position, detail, cut, ..Entry::default() };
+        add(&entry, Kind::Statement, &held.sql, Some(time_us), held.at_us, tally);
     }
 
     fn bare_statement(&mut self, entry: &Entry, sql: &[u8], tally: &mut Tally) {
@@ -159,7 +208,8 @@ impl Entries {
         let process = self.processes.entry(fields.pid).or_default();
         process.is_known = true;
         let who = [fields.user, fields.host, fields.database, fields.application].map(<[u8]>::to_vec);
-        let waiting = Waiting { sql: sql.to_vec(), who, at_us: fields.at_us, position: entry.position };
+        let pid = fields.pid;
+        let waiting = Waiting { sql: sql.to_vec(), who, pid, at_us: fields.at_us, position: entry.position };
         if let Some(before) = process.waiting.replace(waiting) {
             add_waiting(&before, None, tally);
         }
@@ -177,6 +227,7 @@ impl Entries {
 
     /// Ends a block: what waits goes on in the next one.
     pub fn end(&mut self, tally: &mut Tally) {
+        self.let_go(b"", tally);
         for (pid, process) in self.processes.drain() {
             if let Some(waiting) = process.waiting {
                 tally.loose.push((waiting.position, pid, Loose::Statement(waiting)));
@@ -186,111 +237,113 @@ impl Entries {
 }
 
 /// Puts together what blocks left loose, in the order of the log.
-pub fn tie(tally: &mut Tally) {
-    let mut loose = std::mem::take(&mut tally.loose);
-    loose.sort_by_key(|(position, pid, _)| (*position, *pid));
-    let mut waiting: HashMap<u64, Waiting> = HashMap::new();
-    for (position, pid, end) in loose {
-        match end {
-            Loose::Statement(statement) => {
-                if let Some(before) = waiting.insert(pid, statement) {
-                    add_waiting(&before, None, tally);
+#[derive(Debug, Default)]
+pub struct Ties {
+    waiting: HashMap<u64, Waiting>,
+}
+
+impl Ties {
+    /// Takes what the blocks so far left loose. A statement whose duration may be in the next one waits on.
+    pub fn take(&mut self, tally: &mut Tally) {
+        let mut loose = std::mem::take(&mut tally.loose);
+        if loose.is_empty() {
+            return;
+        }
+        // Other logs may have been read since.
+        tally.speak(Dialect::PostgreSql);
+        loose.sort_by_key(|(position, pid, _)| (*position, *pid));
+        for (position, pid, end) in loose {
+            match end {
+                Loose::Statement(statement) => {
+                    if let Some(before) = self.waiting.insert(pid, statement) {
+                        add_waiting(&before, None, tally);
+                    }
                 }
+                Loose::Duration(time_us) => match self.waiting.remove(&pid) {
+                    Some(statement) => add_waiting(&statement, Some(time_us), tally),
+                    None => tally.problems.add(Problem::DurationWithoutStatement, position),
+                },
             }
-            Loose::Duration(time_us) => match waiting.remove(&pid) {
-                Some(statement) => add_waiting(&statement, Some(time_us), tally),
-                None => tally.problems.add(Problem::DurationWithoutStatement, position),
-            },
         }
     }
-    let mut rest: Vec<Waiting> = waiting.into_values().collect();
-    rest.sort_by_key(|waiting| waiting.position);
-    for statement in rest {
-        add_waiting(&statement, None, tally);
+
+    /// There are no more blocks.
+    pub fn end(self, tally: &mut Tally) {
+        let mut rest: Vec<Waiting> = self.waiting.into_values().collect();
+        if !rest.is_empty() {
+            tally.speak(Dialect::PostgreSql);
+        }
+        rest.sort_by_key(|waiting| waiting.position);
+        for statement in rest {
+            add_waiting(&statement, None, tally);
+        }
     }
+}
+
+/// The same for all blocks at once.
+pub fn tie(tally: &mut Tally) {
+    let mut ties = Ties::default();
+    ties.take(tally);
+    ties.end(tally);
 }
 
 fn add_waiting(waiting: &Waiting, time_us: Option<u64>, tally: &mut Tally) {
     let [user, host, database, application] = &waiting.who;
-    let fields = Fields { at_us: waiting.at_us, pid: 0, user, database, application, host };
-    add(&fields, Kind::Statement, &waiting.sql, time_us, waiting.position, false, tally);
+    let fields = Fields { at_us: waiting.at_us, pid: waiting.pid, user, database, application, host };
+    let entry = Entry { fields, position: waiting.position, ..Entry::default() };
+    // What was logged is when it began.
+    add(&entry, Kind::Statement, &waiting.sql, time_us, None, tally);
 }
 
-fn add(
-    fields: &Fields,
-    kind: Kind,
-    sql: &[u8],
-    time_us: Option<u64>,
-    position: Position,
-    cut: bool,
-    tally: &mut Tally,
-) {
+/// Counts an execution that `entry` tells of.
+fn add(entry: &Entry, kind: Kind, sql: &[u8], time_us: Option<u64>, ended_us: Option<i64>, tally: &mut Tally) {
+    let fields = &entry.fields;
     let measures = [(QUERY_TIME, time_us.unwrap_or(0))];
     tally.add(&Event {
         kind,
         sql,
         key: None,
-        position,
-        // What is logged is the end.
-        at_us: fields.at_us.map(|at| at - time_us.and_then(|time| i64::try_from(time).ok()).unwrap_or(0)),
+        position: entry.position,
+        at_us: match ended_us {
+            Some(ended) => Some(ended - time_us.and_then(|time| i64::try_from(time).ok()).unwrap_or(0)),
+            None => fields.at_us,
+        },
+        ended_us,
+        session: fields.pid,
+        parameters: parameters(entry.detail),
+        dialect: None,
         user: fields.user,
         host: fields.host,
         database: fields.database,
         application: fields.application,
         measures: measures.get(..usize::from(time_us.is_some())).unwrap_or_default(),
         flags: &[],
-        cut,
+        cut: entry.cut,
     });
+}
+
+/// Keeps a plan with its statement; the execution is another entry, if it is logged.
+fn add_plan(entry: &Entry, sql: &[u8], logged: &plan::Logged, time_us: u64, tally: &mut Tally) {
+    let fields = &entry.fields;
+    let event = Event {
+        kind: Kind::Parse,
+        sql: statement(sql),
+        position: entry.position,
+        at_us: fields.at_us.map(|at| at - i64::try_from(time_us).unwrap_or(0)),
+        user: fields.user,
+        host: fields.host,
+        database: fields.database,
+        application: fields.application,
+        cut: entry.cut,
+        ..Event::default()
+    };
+    tally.add_plan(&event, logged, time_us);
 }
 
 fn error(entry: &Entry, tally: &mut Tally) {
     tally.server.error(entry.severity, entry.message);
     if entry.message == b"deadlock detected" {
         tally.server.count("deadlocks");
-    }
-}
-
-/// A number behind `mark` in `text`.
-fn behind(text: &[u8], mark: &[u8]) -> Option<u64> {
-    let rest = text.get(memchr::memmem::find(text, mark)? + mark.len()..)?;
-    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    number(rest.get(..digits)?)
-}
-
-/// Something about the server.
-fn fact(message: &[u8], tally: &mut Tally) {
-    let server = &mut tally.server;
-    let begins = |begin: &str| message.starts_with(begin.as_bytes());
-    if begins("connection received") {
-        server.count("connections_received");
-    } else if begins("connection authorized") {
-        server.count("connections_authorized");
-    } else if begins("disconnection") {
-        server.count("disconnections");
-    } else if begins("checkpoint starting") || begins("restartpoint starting") {
-        server.count("checkpoints_started");
-    } else if begins("checkpoint complete") || begins("restartpoint complete") {
-        server.count("checkpoints");
-        if let Some(buffers) = behind(message, b"wrote ") {
-            server.figure("checkpoint_buffers", buffers);
-        }
-    } else if begins("temporary file") {
-        if let Some(bytes) = behind(message, b"size ") {
-            server.figure("temporary_file_bytes", bytes);
-        }
-    } else if begins("process ") && memchr::memmem::find(message, b" still waiting for ").is_some() {
-        server.count("lock_waits");
-    } else if begins("process ") && memchr::memmem::find(message, b" acquired ").is_some() {
-        server.count("locks_acquired");
-    } else if begins("automatic vacuum") || begins("automatic aggressive vacuum") {
-        server.count("autovacuums");
-        if let Some(removed) = behind(message, b"tuples: ") {
-            server.figure("autovacuum_tuples_removed", removed);
-        }
-    } else if begins("automatic analyze") {
-        server.count("autoanalyzes");
-    } else {
-        server.count("other_messages");
     }
 }
 

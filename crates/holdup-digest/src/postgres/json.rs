@@ -32,6 +32,7 @@ struct Found<'a> {
     pid: &'a [u8],
     severity: &'a [u8],
     message: Text<'a>,
+    detail: Text<'a>,
     /// Cloud SQL's: a line of the text log.
     payload: Text<'a>,
 }
@@ -53,6 +54,7 @@ impl<'a> Found<'a> {
     fn keep(&mut self, key: &[u8], text: Text<'a>) {
         match key {
             b"message" => self.message = text,
+            b"detail" => self.detail = text,
             // The outer one of an export is the time of its arrival; the inner one comes later or is the only one.
             b"timestamp" | b"log_time" if time(text.raw).is_some() => self.time = text.raw,
             b"user" | b"user_name" => self.user = text,
@@ -193,7 +195,7 @@ pub fn is_json(head: &[u8]) -> bool {
 pub struct Json {
     prefix: Prefix,
     entries: Entries,
-    rooms: [Vec<u8>; 5],
+    rooms: [Vec<u8>; 6],
 }
 
 impl Json {
@@ -247,7 +249,7 @@ impl Json {
             tally.problems.add(if cut { Problem::TooLong } else { problem }, position);
             return;
         }
-        let [message, user, database, application, host] = &mut self.rooms;
+        let [message, user, database, application, host, detail] = &mut self.rooms;
         let at_us = time(found.time).map(|(at, _)| at);
         if found.message.raw.is_empty() && !found.payload.raw.is_empty() {
             let text = plain(found.payload, message);
@@ -255,7 +257,8 @@ impl Json {
             let mut fields = self.prefix.parse(text.get(..begin).unwrap_or_default()).unwrap_or_default();
             fields.at_us = fields.at_us.or(at_us);
             let severity = severity_word(text, begin, behind);
-            let entry = Entry { severity, message: text.get(behind..).unwrap_or_default(), fields, position, cut };
+            let message = text.get(behind..).unwrap_or_default();
+            let entry = Entry { severity, message, detail: b"", fields, position, cut };
             self.entries.take(&entry, tally);
             return;
         }
@@ -269,7 +272,8 @@ impl Json {
             application: plain(found.application, application),
             host: host.get(..port).unwrap_or_default(),
         };
-        let entry = Entry { severity: found.severity, message: plain(found.message, message), fields, position, cut };
+        let (severity, message, detail) = (found.severity, plain(found.message, message), plain(found.detail, detail));
+        let entry = Entry { severity, message, detail, fields, position, cut };
         self.entries.take(&entry, tally);
     }
 }

@@ -21,14 +21,22 @@ fn begins_entry(data: &[u8], at: usize) -> bool {
         && severity(rest.get(..memchr(b'\n', rest).unwrap_or(rest.len())).unwrap_or_default()).is_some()
 }
 
+/// Whether what begins at `at` does not go on with the entry before: what was filled in is not to be parted from its statement.
+fn may_be_cut(data: &[u8], at: usize) -> bool {
+    let rest = data.get(at..).unwrap_or_default();
+    let line = rest.get(..memchr(b'\n', rest).unwrap_or(rest.len())).unwrap_or_default();
+    begins_entry(data, at)
+        && severity(line).is_some_and(|(begin, message)| !continues(severity_word(line, begin, message)))
+}
+
 /// Where the last entry of a block begins, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
-    boundary::last(data, begins_entry)
+    boundary::last(data, may_be_cut)
 }
 
 /// The first place behind the beginning where an entry begins.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
-    boundary::first(data, begins_entry)
+    boundary::first(data, may_be_cut)
 }
 
 /// How many of the first lines begin an entry: for telling what a log is.
@@ -88,12 +96,13 @@ impl Stderr {
         }
         let severity = severity_word(rest, begin, message);
         let is_end = at + end >= data.len();
-        if !continues(severity) {
+        let is_detail = severity == b"DETAIL" && tally.watch.is_some();
+        if is_detail || !continues(severity) {
             let prefix = rest.get(..begin).unwrap_or_default();
             let fields = self.prefix.parse(prefix).unwrap_or_default();
             let text = rest.get(message..end.min(rest.len())).unwrap_or_default();
-            let entry =
-                Entry { severity, message: text, fields, position: block.position(at), cut: block.cut && is_end };
+            let (position, cut) = (block.position(at), block.cut && is_end);
+            let entry = Entry { severity, message: text, detail: b"", fields, position, cut };
             self.entries.take(&entry, tally);
         }
         at + end + 1
@@ -175,5 +184,8 @@ mod tests {
         let text = format!("{P}LOG:  a\n\tb\n{P}LOG:  c\n\td");
         assert_eq!(last_boundary(text.as_bytes()), Some(P.len() + 11));
         assert_eq!(first_boundary(text.as_bytes()), Some(P.len() + 11));
+        // What goes on with an entry stays with it.
+        let text = format!("{P}LOG:  a\n{P}LOG:  c\n{P}DETAIL:  parameters: $1 = '5'\n");
+        assert_eq!(last_boundary(text.as_bytes()), Some(P.len() + 8));
     }
 }

@@ -14,10 +14,41 @@ const MOST_NAME: usize = 64;
 struct Known {
     /// Its name, colon and blank.
     begin: Vec<u8>,
+    /// The first eight bytes of these, and which of them count.
+    first: u64,
+    mask: u64,
     attribute: u16,
     unit: Unit,
     /// Which one was behind it last time.
     next: usize,
+}
+
+impl Known {
+    /// Whether `text` begins with it. Most names differ in their first bytes, and a call for each would cost more than they do.
+    #[inline]
+    fn begins(&self, text: &[u8]) -> bool {
+        text.get(..8)
+            .and_then(|eight| eight.try_into().ok())
+            .is_none_or(|eight: [u8; 8]| (u64::from_le_bytes(eight) ^ self.first) & self.mask == 0)
+            && same(text.get(..self.begin.len()).unwrap_or_default(), &self.begin)
+    }
+}
+
+/// Whether two short texts are the same.
+#[inline]
+fn same(a: &[u8], b: &[u8]) -> bool {
+    let word = |bytes: &[u8], at: usize| -> u64 {
+        bytes.get(at..at + 8).and_then(|eight| eight.try_into().ok()).map_or(0, u64::from_le_bytes)
+    };
+    let length = a.len();
+    if length != b.len() {
+        return false;
+    }
+    match length {
+        8..=16 => word(a, 0) == word(b, 0) && word(a, length - 8) == word(b, length - 8),
+        17..=24 => word(a, 0) == word(b, 0) && word(a, 8) == word(b, 8) && word(a, length - 8) == word(b, length - 8),
+        _ => a == b,
+    }
 }
 
 /// What the head of a record said.
@@ -29,6 +60,10 @@ pub(super) struct Head {
     /// Whether there was none.
     pub(super) is_empty: bool,
     pub(super) at_us: Option<i64>,
+    /// When it ended, if that is said to a fraction of a second.
+    pub(super) ended_us: Option<i64>,
+    /// The connection; 0 if it isn't said.
+    pub(super) session: u64,
     pub(super) user: Vec<u8>,
     pub(super) host: Vec<u8>,
     pub(super) schema: Vec<u8>,
@@ -47,6 +82,8 @@ impl Head {
     /// Reads the head that `data` begins with; returns where the statement begins.
     pub(super) fn read(&mut self, data: &[u8], attributes: &mut Attributes) -> usize {
         self.at_us = None;
+        self.ended_us = None;
+        self.session = 0;
         self.has_bad_number = false;
         for text in [&mut self.user, &mut self.host, &mut self.schema, &mut self.used] {
             text.clear();
@@ -66,7 +103,10 @@ impl Head {
                 has_time = true;
                 let end = line_end(data, at);
                 match log_time(time) {
-                    Some(time) => (self.at_us, self.context.at_us) = (Some(time), Some(time)),
+                    Some(time) => {
+                        (self.at_us, self.context.at_us) = (Some(time), Some(time));
+                        self.ended_us = Some(time).filter(|time| time % 1_000_000 != 0);
+                    }
                     None => self.has_bad_number = true,
                 }
                 // Some have who on the same line.
@@ -135,7 +175,7 @@ impl Head {
             let rest = data.get(at..).unwrap_or_default();
             let guess = self.known.get(self.last).map_or(0, |last| last.next);
             let index = match self.known.get(guess) {
-                Some(known) if rest.starts_with(&known.begin) => guess,
+                Some(known) if known.begins(rest) => guess,
                 _ => match self.find(rest, attributes) {
                     Some(index) => index,
                     None => return line_end(data, at) + 1,
@@ -146,9 +186,50 @@ impl Head {
             let from = at + known.begin.len();
             let (attribute, unit) = (known.attribute, known.unit);
             let behind = data.get(from..).unwrap_or_default();
+            if let Some(length) = self.plain(attribute, unit, behind) {
+                at = from + length;
+                continue;
+            }
             let length = behind.iter().position(|byte| *byte <= b' ').unwrap_or(behind.len());
             value(self, attribute, unit, behind.get(..length).unwrap_or_default());
             at = from + length;
+        }
+    }
+
+    /// Takes in a value as servers write nearly all of them, in one go; its length. `None` if it is another.
+    #[inline]
+    fn plain(&mut self, attribute: u16, unit: Unit, text: &[u8]) -> Option<usize> {
+        let ends = |at: usize| text.get(at).is_none_or(|byte| *byte <= b' ');
+        match unit {
+            Unit::Flag => {
+                let length = if text.starts_with(b"No") { 2 } else { 3 };
+                let is_so = length == 3 && text.starts_with(b"Yes");
+                if !ends(length) || length == 3 && !is_so {
+                    return None;
+                }
+                self.flags.push((attribute, is_so));
+                Some(length)
+            }
+            Unit::Number | Unit::Time => {
+                let (mut value, mut at) = digits(text, 0, 0);
+                if at == 0 || at > 12 {
+                    return None;
+                }
+                if unit == Unit::Time {
+                    let end;
+                    (value, end) = digits(text, at + 1, value);
+                    if text.get(at) != Some(&b'.') || end != at + 7 {
+                        return None;
+                    }
+                    at = end;
+                }
+                if !ends(at) {
+                    return None;
+                }
+                self.measures.push((attribute, value));
+                Some(at)
+            }
+            _ => None,
         }
     }
 
@@ -167,7 +248,11 @@ impl Head {
             None => {
                 let attribute = attributes.number(name)?;
                 let unit = attributes.get(attribute)?.unit;
-                self.known.push(Known { begin: begin.to_vec(), attribute, unit, next: 0 });
+                let mut eight = [0; 8];
+                eight.iter_mut().zip(begin).for_each(|(byte, known)| *byte = *known);
+                let mask = u64::MAX >> (8 * (8 - begin.len().min(8)));
+                let first = u64::from_le_bytes(eight);
+                self.known.push(Known { begin: begin.to_vec(), first, mask, attribute, unit, next: 0 });
                 self.known.len() - 1
             }
         };
@@ -207,6 +292,20 @@ impl Head {
             }
         }
     }
+}
+
+/// `value` with the digits at `at` behind its own, and where they end; of more than 12 one too many.
+#[inline]
+fn digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
+    let most = at + 12;
+    while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {
+        if at >= most {
+            return (value, at + 1);
+        }
+        value = value.wrapping_mul(10).wrapping_add(u64::from(digit));
+        at += 1;
+    }
+    (value, at)
 }
 
 /// MariaDB's plan lines and Percona's remark.

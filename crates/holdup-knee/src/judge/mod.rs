@@ -97,7 +97,7 @@ fn no_knee(analysis: &Analysis, config: &Config) -> String {
         Some(hold) if hold >= 0.98 * config.most => {
             format!("knee not reached up to {}/s, the most that was allowed", figure(config.most))
         }
-        Some(hold) => format!("knee not reached up to {hold:.6}/s within the time"),
+        Some(hold) => format!("knee not reached up to {}/s within the time", figure(hold)),
         None => "no knee without a rate that the service carries".to_owned(),
     }
 }

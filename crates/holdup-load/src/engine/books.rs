@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::Batch;
-use holdup_recording::rows::Request;
+use holdup_recording::rows::{Execution, Request};
 use holdup_recording::writer::RowSink;
 
-use super::lanes::{InFlight, NEVER};
+use super::lanes::{InFlight, NEVER, Told};
 use super::outcome::Outcome;
 use super::plan::Plan;
 use super::{timing, trace};
@@ -127,6 +127,7 @@ struct Entry {
     at: i64,
     trace: u128,
     timing: Option<Box<[u8]>>,
+    told: Option<Box<Told>>,
 }
 
 /// See the module.
@@ -155,7 +156,7 @@ impl Books {
             noted: Vec::new(),
             tallies: vec![Tally::new(); operations],
             before: vec![[0; Outcome::ALL.len()]; operations],
-            latencies: (0..operations).map(|_| Latencies::new()).collect(),
+            latencies: (0..operations).map(|_| Latencies::nothing()).collect(),
             samplers: vec![[Sampler::default(); Outcome::ALL.len()]; operations],
             budgets: [
                 Budget::new(rows_per_second * (1.0 - FAILURES_SHARE), rate),
@@ -195,7 +196,29 @@ impl Books {
             at,
             trace: request.trace,
             timing: request.timing.take(),
+            told: request.told.take(),
         });
+    }
+
+    /// The row of an execution that was played.
+    fn execution(told: &Told, entry: &Entry, unix_offset: i64) -> Execution {
+        let count = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+        Execution {
+            number: count(told.number),
+            session: count(told.session),
+            digest: told.digest.to_string(),
+            intended_at: entry.due + unix_offset,
+            sent_at: (entry.sent != NEVER).then_some(entry.sent + unix_offset),
+            done_at: entry.at + unix_offset,
+            outcome: entry.outcome.name().to_owned(),
+            error: told.error.as_deref().map(str::to_owned),
+            rows: count(told.rows),
+            affected: count(told.affected),
+            warnings: count(told.warnings),
+            rows_hash: told.hash.map(u64::cast_signed),
+            logged_ns: told.logged_ns,
+            trace_id: told.trace_id.as_deref().map(str::to_owned),
+        }
     }
 
     /// Writes down what was noted. Many at a time: between system calls, one at a time, it takes several times as long.
@@ -215,6 +238,9 @@ impl Books {
         // A failure that comes back at once is counted as an error, never as a fast response.
         if outcome.is_latency() {
             let latencies = &mut self.latencies[operation];
+            if latencies.is_nothing() {
+                *latencies = Latencies::new();
+            }
             count(&mut latencies.response, at - request.due);
             if request.sent != NEVER {
                 count(&mut latencies.service, at - request.sent);
@@ -223,6 +249,9 @@ impl Books {
         }
         if self.rows.is_none() {
             return;
+        }
+        if let Some(told) = &request.told {
+            self.batch.executions.push(Self::execution(told, request, self.unix_offset));
         }
         let budget = &mut self.budgets[usize::from(outcome.is_failure())];
         budget.seen += 1;
@@ -269,7 +298,7 @@ impl Books {
             .map(|((latencies, tally), before)| {
                 let before = std::mem::replace(before, tally.outcomes);
                 let outcomes = tally.outcomes.iter().zip(before).map(|(now, then)| now - then).collect();
-                Latencies { outcomes, ..std::mem::take(latencies) }
+                Latencies { outcomes, ..std::mem::replace(latencies, Latencies::nothing()) }
             })
             .collect()
     }

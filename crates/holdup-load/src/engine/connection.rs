@@ -3,6 +3,7 @@
 
 mod giving;
 mod taking;
+mod talk;
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead as _, ErrorKind};
@@ -11,11 +12,13 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use holdup_http::{Wanted, http1, http2};
-use holdup_wire::{Address, Login};
+use holdup_wire::Login;
 use rustls::ClientConnection;
 
 pub use self::giving::Going;
 use self::taking::finish_http1;
+pub use self::talk::Language;
+use self::talk::Talk;
 use super::clock::Clock;
 use super::cookies::Cookies;
 use super::lanes::{InFlight, Lanes};
@@ -107,30 +110,6 @@ enum Speech {
     Sql(Box<Talk>),
 }
 
-/// A conversation with a database.
-struct Talk {
-    address: Arc<Address>,
-    login: Arc<Login>,
-    session: holdup_wire::Session,
-    is_logged_in: bool,
-}
-
-impl Talk {
-    fn new(address: Arc<Address>, login: Arc<Login>) -> Self {
-        let session = holdup_wire::Session::new(address.dialect, Arc::clone(&login), address.tls);
-        Self { address, login, session, is_logged_in: false }
-    }
-}
-
-/// What is spoken with the target.
-#[derive(Clone)]
-pub enum Language {
-    /// HTTP.
-    Http(HttpVersion),
-    /// SQL, with this account.
-    Sql(Arc<Address>, Arc<Login>),
-}
-
 impl Speech {
     fn version(&self) -> HttpVersion {
         match self {
@@ -174,7 +153,9 @@ impl Connection {
     /// An empty slot whose first lane is `lane`.
     pub fn new(lane: u32, language: &Language) -> Self {
         let speech = match language {
-            Language::Sql(address, login) => Speech::Sql(Box::new(Talk::new(Arc::clone(address), Arc::clone(login)))),
+            Language::Sql(address, login, manner) => {
+                Speech::Sql(Box::new(Talk::new(Arc::clone(address), Arc::clone(login), manner.clone())))
+            }
             Language::Http(HttpVersion::Http1) => Speech::Http1(http1::Parser::new()),
             Language::Http(HttpVersion::Http2) => Speech::Http2(Box::new(http2::Session::new(http2::Config {
                 max_streams: 1,
@@ -246,7 +227,7 @@ impl Connection {
             **session = http2::Session::new(http2::Config { max_streams: streams, wanted });
         }
         if let Speech::Sql(talk) = &mut self.speech {
-            **talk = Talk::new(Arc::clone(&talk.address), Arc::clone(&talk.login));
+            **talk = talk.again();
             // It is open when the account has been let in.
             self.stage = Stage::Handshaking(since);
             self.flush_session()?;
@@ -264,6 +245,22 @@ impl Connection {
                 self.push_out()?;
                 Ok(false)
             }
+        }
+    }
+
+    /// The next socket in this slot is used by this account.
+    pub fn log_in_as(&mut self, login: &Arc<Login>) {
+        if let Speech::Sql(talk) = &mut self.speech {
+            talk.login = Arc::clone(login);
+        }
+    }
+
+    /// Says goodbye, where a server takes notice of who leaves without a word.
+    pub fn say_goodbye(&mut self) {
+        if let (Speech::Sql(talk), Stage::Open) = (&mut self.speech, self.stage) {
+            talk.session.quit();
+            // What does not go out at once is not waited for.
+            let _ = self.flush_session();
         }
     }
 

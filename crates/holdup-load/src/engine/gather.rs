@@ -141,7 +141,7 @@ impl<'a> Gather<'a> {
             counters: vec![Counters::default(); loops],
             reached: vec![Duration::ZERO; loops],
             open: BTreeMap::new(),
-            totals: (0..operations).map(|_| Latencies::new()).collect(),
+            totals: (0..operations).map(|_| Latencies::nothing()).collect(),
             tallies: vec![Tally::new(); operations],
             shown: (None, None),
             interrupted: false,

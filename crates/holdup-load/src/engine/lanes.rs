@@ -3,6 +3,7 @@
 //! same timeout, is the order of their deadlines: the oldest is found, and any is taken out, at no cost that grows.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::plan::Prepared;
 use super::visits::NOBODY;
@@ -59,6 +60,33 @@ pub struct InFlight {
     pub timing: Option<Box<[u8]>>,
     /// What is kept of an HTTP/2 response, or of a statement's result, for checks and captures.
     pub kept: Option<Box<Kept>>,
+    /// What is noted of each execution of a recorded mix.
+    pub told: Option<Box<Told>>,
+}
+
+/// What is known of one execution of a recorded mix beside its times.
+#[derive(Clone, Debug)]
+pub struct Told {
+    /// Its number in the log.
+    pub number: u64,
+    /// Its session.
+    pub session: u64,
+    /// Digest of the statement.
+    pub digest: Arc<str>,
+    /// How long it took when it was logged, nanoseconds.
+    pub logged_ns: Option<i64>,
+    /// Trace id in its comment.
+    pub trace_id: Option<Box<str>>,
+    /// Rows it gave.
+    pub rows: u64,
+    /// Rows it changed.
+    pub affected: u64,
+    /// Warnings.
+    pub warnings: u64,
+    /// What its rows hash to, if they are hashed.
+    pub hash: Option<u64>,
+    /// The server's code, if it was refused.
+    pub error: Option<Box<str>>,
 }
 
 /// Name and value.
@@ -259,6 +287,7 @@ impl InFlight {
             sendings: 0,
             timing: None,
             kept: None,
+            told: None,
         }
     }
 }

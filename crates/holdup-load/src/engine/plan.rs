@@ -8,7 +8,7 @@ use holdup_http::{Request, http1, http2};
 use holdup_script::fill::{self, FilledStatement};
 use holdup_script::program::{Asked, Script};
 use holdup_script::{Template, Value};
-use holdup_wire::Statement;
+use holdup_wire::{Login, Statement};
 
 use super::redirect::Origin;
 use super::refusals::Refusals;
@@ -16,6 +16,7 @@ use super::tls::Tls;
 use super::trace::{self, Traced};
 use crate::model::Load;
 use crate::scenario::{HttpVersion, Scenario};
+use crate::schedule::played::{Bound, Manner};
 
 /// One request, ready to be sent.
 pub struct Prepared {
@@ -53,6 +54,11 @@ impl Prepared {
             traced: Traced::No,
             given: None,
         }
+    }
+
+    /// Statements as they are.
+    pub fn statements(operation: u32, statements: Vec<Statement>) -> Self {
+        Self { form: Form::Sql(statements, false), ..Self::blank(operation) }
     }
 
     /// Header fields that were asked for, and the body.
@@ -103,6 +109,10 @@ pub struct Plan<'a> {
     pub doing: Mutex<String>,
     /// What the last session of a set-up left.
     pub left: Mutex<Option<Vec<Value>>>,
+    /// How the sessions of a recorded mix behave, if it is one.
+    pub manner: Option<Arc<Manner>>,
+    /// How far a mix's own order held it back.
+    pub bound: Mutex<Option<Bound>>,
     /// What a database said when it refused.
     pub refusals: Mutex<Refusals>,
     /// TLS, if the target speaks it.
@@ -139,6 +149,10 @@ impl<'a> Plan<'a> {
             Load::Open(schedule) => schedule.replay().filter(|replay| !replay.requests.is_empty()),
             Load::Closed(_) => None,
         };
+        let played = match &scenario.load {
+            Load::Open(schedule) => schedule.as_played(),
+            Load::Closed(_) => None,
+        };
         let mut plan = Self {
             scenario,
             requests: Vec::new(),
@@ -149,6 +163,8 @@ impl<'a> Plan<'a> {
             visits,
             doing: Mutex::new(String::new()),
             left: Mutex::new(None),
+            manner: played.map(|played| Arc::new(played.manner().clone())),
+            bound: Mutex::default(),
             refusals: Mutex::default(),
             tls,
             address: RwLock::new(address),
@@ -162,12 +178,28 @@ impl<'a> Plan<'a> {
                 let distinct = log.requests.iter();
                 distinct.map(|r| plan.own(r.operation, r.method, &r.path, r.method != "HEAD")).collect()
             }
+            // What is sent is read while it is played.
+            (None, None) if played.is_some() => Vec::new(),
             (None, None) => {
                 let operations = scenario.operations.iter().enumerate();
                 operations.map(|(i, o)| plan.own(i as u32, &o.method, &o.path, true)).collect()
             }
         };
         plan
+    }
+
+    /// What is sent for the request of this index, or `instead` of it.
+    pub fn what<'r>(&'r self, instead: Option<&'r Prepared>, index: u32) -> Option<&'r Prepared> {
+        instead.or_else(|| self.requests.get(index as usize))
+    }
+
+    /// The account of a recorded mix's sessions, in `database` if there is one to be in.
+    pub fn login(&self, database: Option<&str>) -> Option<Arc<Login>> {
+        let address = self.scenario.target.sql.as_ref()?;
+        let database = database.map(str::to_owned).or_else(|| address.database.clone());
+        let mut login = Login::new(address.user.clone(), address.password.clone(), database);
+        login.settings = self.manner.as_ref().map(|manner| manner.settings.clone()).unwrap_or_default();
+        Some(Arc::new(login))
     }
 
     /// Name of a phase.

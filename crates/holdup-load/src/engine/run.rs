@@ -4,12 +4,13 @@
 mod demand;
 mod dispatch;
 mod endings;
+pub mod played;
 mod sockets;
 mod steps;
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Barrier, PoisonError};
 use std::time::Duration;
 
@@ -29,6 +30,7 @@ use super::trace::TraceIds;
 use super::visits::{NOBODY, Visits};
 use crate::scenario::{HttpVersion, RateOf};
 use crate::schedule::Share;
+use crate::schedule::played::Play;
 use crate::stats::{Latencies, SLICE};
 use crate::sys::{self, Epoll, monotonic_ns};
 
@@ -67,6 +69,8 @@ pub struct Task<'a> {
     pub share: Share,
     /// Its lanes.
     pub lanes: usize,
+    /// What it plays, if that is a recorded mix.
+    pub lots: Option<Receiver<Vec<Play>>>,
     /// Where it writes down.
     pub books: Books,
     /// Where it reports.
@@ -131,15 +135,18 @@ impl<'a> Loop<'a> {
     /// # Errors
     /// If the kernel refuses what the loop itself needs.
     pub fn new(task: Task<'a>) -> Result<Self, LoadError> {
-        let Task { plan, index, share, lanes, books, reports, stop } = task;
+        let Task { plan, index, share, lanes, lots, books, reports, stop } = task;
         let scenario = plan.scenario;
         let streams = scenario.http.streams.max(1);
         let connections = lanes.div_ceil(streams as usize);
         let language = match &scenario.target.sql {
-            Some(address) => Language::Sql(Arc::clone(address), address.login()),
+            Some(address) => Language::Sql(Arc::clone(address), address.login(), plan.manner.clone()),
             None => Language::Http(scenario.http.version),
         };
-        let demand = Demand::new(&scenario.load, share);
+        let mut demand = Demand::new(&scenario.load, share);
+        if let (Demand::Played(player), Some(lots)) = (&mut demand, lots) {
+            player.takes(lots, lanes);
+        }
         let is_closed = demand.is_closed();
         let is_http2 = scenario.http.version == HttpVersion::Http2;
         Ok(Self {
@@ -150,7 +157,6 @@ impl<'a> Loop<'a> {
             visits: plan.visits.as_ref().map(|(script, _)| Visits::new(Arc::clone(script), share, scenario.is_set_up)),
             lane_sessions: if is_closed && plan.visits.is_some() { vec![NOBODY; lanes] } else { Vec::new() },
             is_sql: scenario.target.sql.is_some(),
-            demand,
             wanted: Wanted {
                 location: scenario.http.redirects > 0,
                 set_cookie: scenario.http.cookies,
@@ -164,7 +170,8 @@ impl<'a> Loop<'a> {
             is_http2,
             in_turn: scenario.generator.open_all,
             idle: VecDeque::with_capacity(lanes),
-            vacant: if is_closed { Vec::new() } else { (0..connections as u32).rev().collect() },
+            vacant: if demand.has_owners() { Vec::new() } else { (0..connections as u32).rev().collect() },
+            demand,
             connecting: 0,
             admitted: 0,
             looked_at: 0,
@@ -286,6 +293,8 @@ impl<'a> Loop<'a> {
             }
             (now, has_served) = self.rest(woke, now)?;
         }
+        self.end_played(monotonic_ns());
+        self.books.settle(self.plan);
         self.refresh(monotonic_ns(), true);
         Ok(interrupted)
     }

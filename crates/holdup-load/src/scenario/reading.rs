@@ -8,13 +8,13 @@ use holdup_script::{Names, Template};
 use super::asked::Language;
 use super::{
     DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Given, Http, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
-    Sessions, Target, http, include, load, measured, names, objectives, positive, statement, steps,
+    Sessions, Target, http, include, load, measured, names, objectives, positive, probe, statement, steps,
 };
 use crate::model::Load;
 use crate::yaml::{Map, Node, YamlError};
 
 /// Keys of a scenario.
-const KEYS: [&str; 19] = [
+const KEYS: [&str; 20] = [
     "name",
     "include",
     "seed",
@@ -33,6 +33,7 @@ const KEYS: [&str; 19] = [
     "feeders",
     "thresholds",
     "watch",
+    "probe",
     "trace",
 ];
 
@@ -90,6 +91,7 @@ impl Scenario {
         let thresholds = objectives::parse(filled("thresholds")?.as_ref(), &of_load.collect::<Vec<_>>())?;
         let watch = filled("watch")?;
         let watch = watch.as_ref().map_or(&[][..], Node::list);
+        let probes = probe::parse(filled("probe")?.as_ref(), &target)?;
         let name = filled("name")?;
         let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
         let has_luck = sessions.as_ref().is_some_and(|_| map.get("seed").is_none());
@@ -119,6 +121,7 @@ impl Scenario {
             search: section.search,
             thresholds,
             watch: watch.iter().map(|n| n.text().map(str::to_owned)).collect::<Result<_, _>>()?,
+            probes,
             warm_up: section.warm_up,
             shard: given.share,
             start_at: None,

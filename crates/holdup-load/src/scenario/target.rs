@@ -38,6 +38,18 @@ impl Target {
         Ok(Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) })
     }
 
+    /// The same, in `database` if it is a database server and its address names none.
+    #[must_use]
+    pub fn or_in(self, database: &str) -> Self {
+        match &self.sql {
+            Some(address) if address.database.is_none() => {
+                let address = Address { database: Some(database.to_owned()), ..(**address).clone() };
+                Self { sql: Some(Arc::new(address)), ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// Whether it is an address of this machine's loopback.
     pub fn is_local(&self) -> bool {
         self.host == "localhost" || self.host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())

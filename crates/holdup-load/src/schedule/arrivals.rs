@@ -128,7 +128,8 @@ impl Arrivals {
                 let area = u128::from(gaps.next());
                 Walk::Poisson { gaps, area, place: Place::new() }
             }
-            Timing::Replay(_) => Walk::Replay,
+            // What is played is read, not computed.
+            Timing::Replay(_) | Timing::Played(_) => Walk::Replay,
             Timing::Live(live) => Walk::Live(live::Walk::new(live.clone())),
         };
         let mut arrivals = Self { schedule, share, number: 0, walk };

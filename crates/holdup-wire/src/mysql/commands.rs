@@ -145,7 +145,7 @@ impl Mysql {
             self.close(stale.id);
         }
         self.answer.failure = Some(failure);
-        if self.is_in_transaction() {
+        if self.is_in_transaction() && !self.leaves_transactions {
             self.command(QUERY, |out| out.extend_from_slice(b"ROLLBACK"));
             self.state = State::RollingBack;
         } else {

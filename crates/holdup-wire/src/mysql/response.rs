@@ -47,7 +47,7 @@ impl Phase {
         match self {
             Self::Rows { .. } if first == head::EOF && length < EOF_BELOW_BYTES => length,
             Self::Rows { .. } if first == head::ERROR => length.min(MAX_PACKET_BYTES),
-            Self::Rows { .. } if answer.wants_row() && length <= MAX_KEPT_BYTES => length,
+            Self::Rows { .. } if answer.looks_at_rows() && length <= MAX_KEPT_BYTES => length,
             // One that is too large: the answer forgets that it is wanted when it has passed.
             Self::Rows { .. } => usize::from(length < FULL_PAYLOAD),
             Self::Columns { left: 1.., .. } if !answer.wants_row() && first != head::ERROR => 1,
@@ -61,6 +61,7 @@ impl Phase {
 pub(super) struct Ok {
     affected: u64,
     pub(super) status: u16,
+    warnings: u16,
 }
 
 impl Ok {
@@ -69,7 +70,9 @@ impl Ok {
         cursor.u8()?;
         let affected = cursor.packed()?;
         let _last_id = cursor.packed()?;
-        Result::Ok(Self { affected, status: cursor.u16_le()? })
+        let status = cursor.u16_le()?;
+        // Before version 4.1 there were none.
+        Result::Ok(Self { affected, status, warnings: cursor.u16_le().unwrap_or(0) })
     }
 }
 
@@ -105,12 +108,13 @@ impl Mysql {
             }
             Phase::Rows { .. } if first == Some(head::EOF) && length < EOF_BELOW_BYTES => {
                 let mut cursor = Cursor(payload);
-                cursor.bytes(3)?;
+                cursor.u8()?;
+                self.answer.warnings += u64::from(cursor.u16_le()?);
                 self.status = cursor.u16_le()?;
                 self.result_ended(phase, events);
             }
             Phase::Rows { is_binary } => {
-                self.answer.rows += 1;
+                self.answer.count_row(payload, length);
                 if self.answer.wants_row() {
                     self.first_row(payload, length, is_binary, events)?;
                 }
@@ -128,6 +132,7 @@ impl Mysql {
                 let ok = Ok::read(payload)?;
                 self.status = ok.status;
                 self.answer.affected = self.answer.affected.saturating_add(ok.affected);
+                self.answer.warnings += u64::from(ok.warnings);
                 self.result_ended(Phase::Answer { is_binary }, events);
             }
             Some(&head::LOCAL_FILE) => return Err(Error::Refused("a file of the client")),

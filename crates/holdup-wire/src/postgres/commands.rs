@@ -51,7 +51,8 @@ impl Postgres {
             let database = login.database.as_ref().map(|database| ("database", database.as_str()));
             let settings =
                 [("user", login.user.as_str()), ("application_name", APPLICATION), ("client_encoding", "UTF8")];
-            for (name, value) in settings.into_iter().chain(database) {
+            let own = login.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+            for (name, value) in settings.into_iter().chain(database).chain(own) {
                 put_text(out, name.as_bytes());
                 put_text(out, value.as_bytes());
             }
@@ -169,7 +170,7 @@ impl Postgres {
         if let Some(failure) = &self.answer.failure {
             let is_stale = STALE.contains(&failure.code.as_str());
             self.forget_stale(is_stale);
-            if self.is_in_transaction() {
+            if self.is_in_transaction() && !self.leaves_transactions {
                 self.query(b"ROLLBACK");
                 self.state = State::RollingBack;
                 return;

@@ -32,7 +32,7 @@ impl Seen {
                 let text = |value: &Option<&[u8]>| value.map(|value| String::from_utf8_lossy(value).into_owned());
                 Self::Row { statement, columns: columns.to_vec(), values: values.iter().map(text).collect() }
             }
-            Event::Done { rows, affected, bytes } => Self::Done { rows, affected, bytes },
+            Event::Done { rows, affected, bytes, .. } => Self::Done { rows, affected, bytes },
             Event::Failed { statement, code, message } => {
                 Self::Failed { statement, code: code.to_owned(), message: message.to_owned() }
             }

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::compare::compare;
+use holdup_diagnose::compare;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
@@ -102,15 +102,15 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let [(_, _, faulty), (_, _, fixed)] = runs.as_slice() else {
         return Err(Failure::Unusable("two runs were made".to_owned()));
     };
-    let comparison = compare(("faulty", faulty), ("fixed", fixed));
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (*name, recording, diagnosis)).collect();
+    let comparison = compare::recordings(&shown);
     let report = dir.join(REPORT);
     Report::new("demo", &shown, Some(&comparison)).write(&report)?;
     if args.output.json {
         print_json(&serde_json::json!({ "faulty": faulty, "fixed": fixed, "comparison": comparison }))?;
     } else {
         outln!("The fix: a pool of {POOL_FIXED}. The same load again: {}\n", fixed.headline);
-        terminal::print(&terminal::comparison(&comparison));
+        terminal::print(&terminal::comparison(&comparison, false));
         where_it_is(&dir, Some(&report));
     }
     if shows("faulty", faulty) && shows("fixed", fixed) {

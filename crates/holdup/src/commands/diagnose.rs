@@ -43,6 +43,10 @@ pub struct Args {
     #[arg(long, value_name = "HARDWARE")]
     on: Vec<String>,
 
+    /// Draw the run in time as well where this is no terminal: rates, errors, response time, workers, queues, CPU on one axis
+    #[arg(long, conflicts_with_all = ["json", "request"])]
+    chart: bool,
+
     /// Exit with 1 if a culprit is found
     #[arg(long)]
     fail_on_finding: bool,
@@ -78,6 +82,9 @@ pub fn run(args: Args) -> Result<(), Failure> {
         print_json(&diagnosis)?;
     } else {
         terminal::print(&terminal::verdict(&diagnosis));
+        if args.chart || terminal::is_seen() {
+            terminal::print(&terminal::timeline(&recording));
+        }
     }
     if args.fail_on_finding && diagnosis.verdict == Answer::Found {
         return Err(Failure::No(diagnosis.headline));

@@ -1,21 +1,30 @@
 //! `holdup digest`: what databases' own logs say was executed, ranked.
 
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use holdup_digest::Dialect;
+use holdup_digest::follow::Follow;
 use holdup_digest::format::Format;
+use holdup_digest::postgres::entry::tie;
 use holdup_digest::report::{Order, Report};
-use holdup_digest::run::{Options, run as read};
+use holdup_digest::resume::State;
+use holdup_digest::run::{Options, Outcome, run_on};
 use holdup_digest::select::{Field, Filter, Select};
-use holdup_digest::tally::Identity;
+use holdup_digest::tally::{Identity, Tally};
 use holdup_digest::time::date_time;
+use holdup_recording::duration;
 
-use super::print_json;
 use crate::failure::Failure;
+use crate::history::History;
 use crate::terminal;
 
 /// Most threads that are used without being asked for: this one cuts, and is soon busy with that.
 const MOST_THREADS: usize = 8;
+
+/// How long to wait where nothing comes.
+const IDLE: Duration = Duration::from_millis(200);
 
 /// Rank the statements of database logs by the time they took
 ///
@@ -29,7 +38,10 @@ Examples:
   holdup digest postgresql-*.log --since '2026-11-22 14:00:00' --limit 20
   zcat slow.log.gz | holdup digest - --json | jq '.queries[] | {fingerprint, calls, p99_us}'
   holdup digest slow.log --order Rows_examined --filter user=app --group-by fingerprint,host
-  holdup digest slow.log --id pt                              named as pt-query-digest names them")]
+  holdup digest slow.log --id pt                              named as pt-query-digest names them
+  holdup digest -f slow.log --every 1m --resume slow.state    as it grows, what came in each minute
+  holdup digest slow.log --resume slow.state --history runs/  from cron: what is new, what got slower
+  holdup digest db.pcap                                       what was asked on the wire")]
 pub struct Args {
     /// Log, plain or packed; - is standard input
     #[arg(value_name = "FILE", required = true)]
@@ -75,6 +87,26 @@ pub struct Args {
     #[arg(long, value_name = "holdup|pt|pg", default_value = "holdup", value_parser = identity)]
     id: Identity,
 
+    /// Go on reading as the logs grow, through rotation; the report comes at Ctrl-C
+    #[arg(short = 'f', long)]
+    follow: bool,
+
+    /// With --follow: also report every so often what came in that time, e.g. 10s or 5m
+    #[arg(long, value_name = "DURATION", requires = "follow", value_parser = duration::parse)]
+    every: Option<Duration>,
+
+    /// Go on where the run before stopped that was given the same file, and say there where this one does
+    #[arg(long, value_name = "STATE")]
+    resume: Option<PathBuf>,
+
+    /// Keep this run's figures in this folder, and say what is new and what got slower beside the runs there (or beside one recording)
+    #[arg(long, value_name = "DIR")]
+    history: Option<PathBuf>,
+
+    /// Of packets: what is spoken on a port other than 3306, 3307, 5432 and 5433 where connections were open already: mysql or postgresql
+    #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = super::import::port)]
+    ports: Vec<(u16, holdup_capture::Protocol)>,
+
     /// Threads that read [default: as many as there are cores]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -93,7 +125,7 @@ pub struct Args {
 }
 
 /// The dialect of a server with these modes; what else it has makes no difference here.
-fn sql_mode(text: &str) -> Result<Dialect, String> {
+pub fn sql_mode(text: &str) -> Result<Dialect, String> {
     let has = |name: &str| text.split(',').any(|mode| mode.trim().eq_ignore_ascii_case(name));
     match (has("ansi_quotes") || has("ansi"), has("no_backslash_escapes")) {
         (true, true) => Ok(Dialect::MySqlAnsiQuotesNoBackslashEscapes),
@@ -113,7 +145,7 @@ fn identity(text: &str) -> Result<Identity, String> {
 }
 
 /// A time such as `2026-11-22 14:00:00` or `2026-11-22`, microseconds.
-fn time(text: &str) -> Result<i64, String> {
+pub fn time(text: &str) -> Result<i64, String> {
     let whole = if text.len() == 10 { format!("{text} 00:00:00") } else { text.to_owned() };
     date_time(whole.as_bytes())
         .filter(|(_, length)| *length == whole.len())
@@ -123,19 +155,48 @@ fn time(text: &str) -> Result<i64, String> {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get).min(MOST_THREADS);
-    let select = Select { group_by: args.group_by, filters: args.filter, since_us: args.since, until_us: args.until };
+    let select = Select {
+        group_by: args.group_by.clone(),
+        filters: args.filter.clone(),
+        since_us: args.since,
+        until_us: args.until,
+    };
     let options = Options {
         format: args.format,
         dialect: args.sql_mode,
         identity: args.id,
         select,
-        prefix: args.prefix,
+        prefix: args.prefix.clone(),
         threads: args.threads.unwrap_or_else(cores),
+        ports: args.ports.clone(),
     };
-    let outcome = read(&args.files, &options).map_err(Failure::unusable)?;
-    let report = Report::of(&outcome, &args.order, args.limit);
+    let history = args.history.as_deref().map(History::open).transpose()?;
+    let mut state = args.resume.as_deref().map(State::load).transpose().map_err(Failure::unusable)?;
+    let outcome = if args.follow {
+        follow(&args, &options, &mut state)?
+    } else {
+        run_on(&args.files, &options, state.as_mut()).map_err(Failure::unusable)?
+    };
+    let mut report = Report::of(&outcome, &args.order, if history.is_some() { 0 } else { args.limit });
+    if let Some(history) = &history {
+        history.compare(&mut report)?;
+        report.shorten(args.limit);
+    }
+    print(&report, &args)?;
+    // Only now: what was read and not reported would be lost.
+    save(&args, state.as_ref())
+}
+
+fn save(args: &Args, state: Option<&State>) -> Result<(), Failure> {
+    match (&args.resume, state) {
+        (Some(path), Some(state)) => state.save(path).map_err(Failure::unusable),
+        _ => Ok(()),
+    }
+}
+
+fn print(report: &Report, args: &Args) -> Result<(), Failure> {
     if args.json {
-        return print_json(&report);
+        return stream_json(report);
     }
     let text = match (args.markdown, args.html) {
         (true, _) => report.markdown(),
@@ -143,5 +204,57 @@ pub fn run(args: Args) -> Result<(), Failure> {
         _ => report.text(),
     };
     terminal::print(&text);
+    Ok(())
+}
+
+/// Reads logs as they grow until Ctrl-C; all that came.
+fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<Outcome, Failure> {
+    let stop = crate::session::stop_flag()?;
+    let mut from = state.clone().unwrap_or_default();
+    let mut following = Follow::new(&args.files, options, &from).map_err(Failure::unusable)?;
+    let empty = || Tally::new(Dialect::MySql, options.identity, options.select.clone());
+    let (mut whole, mut part) = (empty(), empty());
+    let mut begun = Instant::now();
+    loop {
+        // What was there when the end was asked for is read, too.
+        let is_last = stop.load(Ordering::Relaxed);
+        let has_grown = following.poll(&mut part).map_err(Failure::unusable)?;
+        let is_due = args.every.is_some_and(|every| begun.elapsed() >= every);
+        if is_last {
+            following.finish(&mut part, &mut from);
+        }
+        if is_due && !is_last {
+            let outcome = Outcome { files: following.files.clone(), tally: part };
+            print(&Report::of(&outcome, &args.order, args.limit), args)?;
+            whole.merge(outcome.tally);
+            part = empty();
+            begun = Instant::now();
+            following.mark(&whole, &mut from);
+            if state.is_some() {
+                save(args, Some(&from))?;
+            }
+        }
+        if is_last {
+            whole.merge(part);
+            tie(&mut whole);
+            whole.settle();
+            *state = state.take().map(|_| from);
+            return Ok(Outcome { files: following.files, tally: whole });
+        }
+        if !has_grown {
+            std::thread::sleep(IDLE);
+        }
+    }
+}
+
+/// The report on stdout as it is made: it may have tens of megabytes. A reader that has gone is no error.
+fn stream_json(report: &Report) -> Result<(), Failure> {
+    use std::io::Write as _;
+    let mut out = std::io::BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
+    match serde_json::to_writer_pretty(&mut out, report) {
+        Err(error) if !error.is_io() => return Err(Failure::unusable(error)),
+        _ => {}
+    }
+    let _ = out.write_all(b"\n").and_then(|()| out.flush());
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 mod aws;
 mod found;
+mod kubernetes;
 mod pace;
 mod packets;
 
@@ -20,7 +21,7 @@ use crate::failure::Failure;
 ///
 /// A capture of packets (pcap, pcapng) becomes a recording: what databases were asked on each connection, and when they
 /// answered. So does what aws prints of RDS as JSON: CloudWatch, enhanced monitoring, Performance Insights, and what describes
-/// instances and volumes; several files are one recording. What other load tools use becomes a scenario: holdup import scenario.
+/// instances and volumes; several files are one recording. So does what kubectl get pods -o json and kubectl get events -o json print. What other load tools use becomes a scenario: holdup import scenario.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true, args_conflicts_with_subcommands = true)]
 #[command(after_help = "\
@@ -32,12 +33,14 @@ Examples:
   aws cloudwatch get-metric-data --metric-data-queries file://queries.json --start-time 2026-11-22T00:00:00Z \
     --end-time 2026-11-23T00:00:00Z > data.json; aws rds describe-db-instances --db-instance-identifier orders-db > db.json
   holdup import data.json queries.json db.json -o recordings/orders-db
+  kubectl get pods -n shop -o json > pods.json; kubectl get events -n shop -o json > events.json
+  holdup import pods.json events.json -o recordings/shop
   holdup import scenario plan.jmx -o scenario.yaml")]
 pub struct Args {
     #[command(subcommand)]
     what: Option<What>,
 
-    /// Capture file, or files that aws printed; - is standard input
+    /// Capture file, or files that aws or kubectl printed; - is standard input
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
@@ -133,6 +136,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if captures > 0 && files.len() > 1 {
         return Err(Failure::Unusable("a capture of packets is imported alone; import each by itself".to_owned()));
     }
+    let of_kubernetes = files.iter().filter(|file| kubernetes::is_one(&file.head)).count();
+    if of_kubernetes > 0 {
+        if let Some(other) = files.iter().find(|file| !kubernetes::is_one(&file.head)) {
+            let why = "is nothing that kubectl prints; files of kubectl are imported by themselves";
+            return Err(Failure::Unusable(format!("{}: {why}", other.shown)));
+        }
+        return kubernetes::import(kubernetes::Given { files, dir, json });
+    }
     match files.pop() {
         None => Err(Failure::Unusable("which file? e.g. holdup import db.pcap, or holdup import data.json".to_owned())),
         Some(file) if files.is_empty() && !aws::is_json(&file.head) => {
@@ -172,7 +183,7 @@ impl Opened {
     }
 }
 
-fn port(text: &str) -> Result<(u16, Protocol), String> {
+pub(super) fn port(text: &str) -> Result<(u16, Protocol), String> {
     let known = text.split_once('=').and_then(|(port, name)| Some((port.parse().ok()?, Protocol::by_name(name)?)));
     known.ok_or_else(|| "e.g. 6033=mysql or 6432=postgresql".to_owned())
 }

@@ -4,15 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::compare::compare;
-use holdup_diagnose::verdict::{Answer, Role};
+use holdup_diagnose::compare;
 use holdup_load::scenario::Scenario;
 use holdup_recording::Recording;
 
 use super::{Output, REPORT, SLOW, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
 use crate::html::Report;
-use crate::lab::{Expect, Lab, recovered};
+use crate::lab::{Lab, expected, recovered};
 use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::terminal;
@@ -76,7 +75,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     for variant in lab.variants.iter().filter(|v| args.variant.is_empty() || args.variant.contains(&v.name)) {
         say(&format!("{}: {}", variant.name, variant.title));
         let place = dir.join(&variant.name);
-        let as_expected = |d: &Diagnosis| unexpected(&variant.expect, d).is_none();
+        let as_expected = |d: &Diagnosis| expected::unexpected(&variant.expect, d).is_none();
         let (recording, diagnosis) = demonstrate(&place, &say, as_expected, || {
             let act = stage.start(&variant.name, &say, &stop).map_err(lab_failure)?;
             let file = act.scenario_file.display().to_string();
@@ -107,32 +106,42 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 None => say(&format!("{}: not held against {}, which was not run", variant.name, recover.against)),
             }
         }
-        let unexpected = unexpected(&variant.expect, &diagnosis).into_iter().chain(strayed);
+        if let Some(knee) = &variant.expect.knee {
+            let other = knee.above.as_ref().and_then(|above| runs.iter().find(|(name, ..)| name == above));
+            if let (Some(above), None) = (&knee.above, other) {
+                say(&format!("{}: its knee is not held against that of {above}, which was not run", variant.name));
+            }
+            strayed.extend(expected::knee(&diagnosis, other.map(|(name, _, d)| (name.as_str(), d))));
+        }
+        let unexpected = expected::unexpected(&variant.expect, &diagnosis).into_iter().chain(strayed);
         wrong.extend(unexpected.map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
             outln!("{}", terminal::verdict(&diagnosis));
         }
         runs.push((variant.name.clone(), recording, diagnosis));
     }
-    let comparison = match runs.as_slice() {
-        [(a, _, faulty), (b, _, fixed), ..] => Some(compare((a, faulty), (b, fixed))),
-        _ => None,
-    };
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (name.as_str(), recording, diagnosis)).collect();
+    // Searches find rates of their own: they are compared with each other only.
+    let (searches, offered): (Vec<_>, Vec<_>) = shown.iter().copied().partition(|(_, _, d)| d.search.is_some());
+    let comparisons: Vec<_> = [("comparison", offered), ("comparison_of_searches", searches)]
+        .into_iter()
+        .filter(|(_, runs)| runs.len() > 1)
+        .map(|(key, runs)| (key, compare::recordings(&runs)))
+        .collect();
     let report = dir.join(REPORT);
-    Report::new(&lab.title, &shown, comparison.as_ref()).write(&report)?;
+    Report::new(&lab.title, &shown, comparisons.first().map(|(_, comparison)| comparison)).write(&report)?;
     if args.output.json {
         let mut all: serde_json::Map<String, serde_json::Value> = runs
             .iter()
             .map(|(name, _, diagnosis)| Ok((name.clone(), serde_json::to_value(diagnosis).map_err(Failure::unusable)?)))
             .collect::<Result<_, Failure>>()?;
-        if let Some(comparison) = &comparison {
-            all.insert("comparison".to_owned(), serde_json::to_value(comparison).map_err(Failure::unusable)?);
+        for (key, comparison) in &comparisons {
+            all.insert((*key).to_owned(), serde_json::to_value(comparison).map_err(Failure::unusable)?);
         }
         print_json(&all)?;
     } else {
-        if let Some(comparison) = &comparison {
-            terminal::print(&terminal::comparison(comparison));
+        for (_, comparison) in &comparisons {
+            terminal::print(&terminal::comparison(comparison, false));
         }
         where_it_is(&dir, Some(&report));
     }
@@ -161,41 +170,4 @@ fn lab_failure(error: crate::lab::LabError) -> Failure {
         crate::lab::LabError::Interrupted => Failure::Interrupted,
         other => Failure::unusable(other),
     }
-}
-
-/// Between names of which each is right: a disk at a limit of its own is both saturated and at a ceiling.
-const OR: &str = " or ";
-
-/// What is not as the lab says it should be.
-fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
-    let verdict = match d.verdict {
-        Answer::Found => "found",
-        Answer::Healthy => "healthy",
-        Answer::Undecided => "undecided",
-    };
-    let is_named = match (&expect.culprit, &d.culprit) {
-        (Some(names), Some(culprit)) => names.split(OR).any(|name| name == culprit),
-        (expected, named) => expected == named,
-    };
-    if verdict != expect.verdict || !is_named {
-        let name = |culprit: &Option<String>| culprit.clone().unwrap_or_else(|| "no culprit".to_owned());
-        return Some(format!(
-            "expected {} ({}), got {verdict} ({})",
-            expect.verdict,
-            name(&expect.culprit),
-            name(&d.culprit)
-        ));
-    }
-    let next = d.next.as_ref().map(|next| next.cause.as_str());
-    if let Some(expected) = expect.next.as_deref().filter(|expected| next != Some(expected)) {
-        return Some(format!("expected {expected} to bind next, got {}", next.unwrap_or("nothing")));
-    }
-    let adds = |cause: &String| d.findings.iter().any(|f| f.cause == *cause && f.role == Role::Contributor);
-    let alone: Vec<&str> = expect.contributors.iter().filter(|c| !adds(c)).map(String::as_str).collect();
-    if !alone.is_empty() {
-        return Some(format!("not named as contributors: {}", alone.join(", ")));
-    }
-    let missing: Vec<&str> =
-        expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();
-    (!missing.is_empty()).then(|| format!("not cleared: {}", missing.join(", ")))
 }

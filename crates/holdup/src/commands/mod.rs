@@ -1,5 +1,9 @@
 //! One subcommand a file: its arguments with their help, and what it does with the libraries.
 
+pub mod advise;
+pub mod capacity;
+pub mod compare;
+mod compare_groups;
 pub mod demo;
 mod describe;
 pub mod diagnose;
@@ -13,8 +17,10 @@ pub mod init;
 pub mod lab;
 mod load_args;
 mod output_args;
+pub mod replay;
 pub mod report;
 pub mod run;
+mod scenario_args;
 pub mod settle;
 mod sql_args;
 pub mod top;
@@ -102,7 +108,7 @@ fn slow(text: &str) -> Result<Slow, String> {
 }
 
 /// Reads a duration given on the command line.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     holdup_load::yaml::parse_duration(text)
 }
 
@@ -119,18 +125,28 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), Failure> {
 /// If the recording was cut off by something else than the user, e.g. a full disk: after the verdict on what is there.
 fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
     let recording = &recorded.recording;
-    let diagnosis = diagnose(recording, None);
-    let name = recording.manifest.name.as_str();
+    let (diagnosis, reported) = judge(recorded);
     let path = recording.dir.join(REPORT);
-    let reported = Report::new(name, &[(name, recording, &diagnosis)], None).write(&path);
     if json {
         print_json(&diagnosis)?;
     } else {
         terminal::print(&terminal::verdict(&diagnosis));
+        if terminal::is_seen() {
+            terminal::print(&terminal::timeline(recording));
+        }
         where_it_is(&recording.dir, reported.is_ok().then_some(&path));
     }
     recorded.whole()?;
     reported.map(|()| diagnosis)
+}
+
+/// Judges what was recorded, and leaves its report beside it, which may fail.
+fn judge(recorded: &Recorded) -> (Diagnosis, Result<(), Failure>) {
+    let recording = &recorded.recording;
+    let diagnosis = diagnose(recording, None);
+    let name = recording.manifest.name.as_str();
+    let reported = Report::new(name, &[(name, recording, &diagnosis)], None).write(&recording.dir.join(REPORT));
+    (diagnosis, reported)
 }
 
 /// Times a demonstration is played again because this machine was not there, or not fit.

@@ -1,24 +1,20 @@
 //! `holdup run`: load, collectors, verdict.
 
-use std::path::PathBuf;
-use std::time::Duration;
+mod repeated;
 
 use holdup_collect::watch;
+use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
-use holdup_load::scenario::{self, Given, Scenario, Target};
-use holdup_recording::clock;
-use holdup_recording::manifest::Threshold;
+use holdup_load::scenario::Scenario;
 
-use super::describe;
-use super::http_args::HttpArgs;
-use super::load_args::LoadArgs;
+use self::repeated::RepeatArgs;
 use super::output_args::OutputArgs;
-use super::sql_args::SqlArgs;
-use super::{Output, Sampling, conclude, duration};
+use super::scenario_args::{LoadFlags, ScenarioArgs};
+use super::{Output, conclude, describe};
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::session::{self, Session};
+use crate::session::{self, Recorded};
 
 /// Put load on a service, record what every layer says meanwhile, and name what holds it up
 #[derive(clap::Args)]
@@ -38,54 +34,16 @@ Examples:
   holdup run scenario.yaml --out csv:seconds.csv --out junit:objectives.xml --metrics 127.0.0.1:9464
   holdup run scenario.yaml --out - | jq -c '[.elapsed_s, .response_ms.p99]'
   holdup run scenario.yaml --threshold 'p99 < 500ms' --fail-on-finding --json -o recordings/nightly
+  holdup run scenario.yaml --repeat 5
+  holdup run scenario.yaml --repeat 5 --interleave 'before=./deploy.sh v1' 'after=./deploy.sh v2' --ready http://127.0.0.1:8080/health
 
 Without a source to watch, this host is watched if the service is on it.
 Response time counts from the intended start of each request: the load never waits for the service, but with --closed.
 A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD.
 Statements are executed as they are, those that change data too: as load, on a database that is there for it.")]
 pub struct Args {
-    /// Scenario file
-    #[arg(value_name = "SCENARIO", required_unless_present = "url", conflicts_with = "url")]
-    scenario: Option<PathBuf>,
-
-    /// Value of one of the scenario's vars; repeatable
-    #[arg(long = "var", value_name = "NAME=VALUE", requires = "scenario", value_parser = variable)]
-    vars: Vec<(String, String)>,
-
-    /// Where to, in place of the scenario's target
-    #[arg(long, value_name = "URL", requires = "scenario")]
-    target: Option<String>,
-
-    /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…)
-    #[arg(long, value_name = "URL")]
-    url: Option<String>,
-
-    /// Most requests in flight; in a closed model, its users [default: the scenario's, or 50]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(scenario::MAX_CONNECTIONS)))]
-    connections: Option<u32>,
-
-    /// Longest wait for a free connection, and then for the response [default: the scenario's, or 10s]
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    timeout: Option<Duration>,
-
-    /// Objective, e.g. 'p99 < 500ms' or 'errors < 1%'; missed, the exit code is 1; repeatable
-    #[arg(long = "threshold", value_name = "OBJECTIVE")]
-    thresholds: Vec<String>,
-
-    /// Objective that ends the run when it is missed, e.g. 'errors < 5% for 10s'; repeatable
-    #[arg(long, value_name = "OBJECTIVE")]
-    abort_on: Vec<String>,
-
-    /// Nothing that begins earlier than this ends the run [default: 0s]
-    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "abort_on")]
-    abort_after: Option<Duration>,
-
     #[command(flatten)]
-    sampling: Sampling,
-
-    /// Watch nothing, whatever the scenario says
-    #[arg(long, conflicts_with = "watch")]
-    no_collect: bool,
+    scenario: ScenarioArgs,
 
     /// Exit with 1 if a culprit is found
     #[arg(long)]
@@ -98,74 +56,58 @@ pub struct Args {
     #[command(flatten)]
     output: Output,
 
-    // Last, because clap puts everything that follows under their headings.
+    // With headings from here on, because clap puts everything that follows under them.
     #[command(flatten)]
-    load: LoadArgs,
+    repeats: RepeatArgs,
 
     #[command(flatten)]
-    http: HttpArgs,
-
-    #[command(flatten)]
-    sql: SqlArgs,
+    flags: LoadFlags,
 
     #[command(flatten)]
     ways: OutputArgs,
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    let versions = args.repeats.versions()?;
     let mut ways = args.ways.outputs(args.output.json)?;
-    let given = Given {
-        vars: args.vars.iter().cloned().collect(),
-        target: args.target.clone(),
-        // Two runs are two sets of users: what they make up, such as keys, must differ.
-        luck: clock::now_ns().unsigned_abs() ^ u64::from(std::process::id()),
-        share: args.load.share(),
-    };
-    let mut scenario = match &args.scenario {
-        Some(path) => {
-            let file = path.display().to_string();
-            let text = std::fs::read_to_string(path).map_err(|e| Failure::Unusable(format!("{file}: {e}")))?;
-            Scenario::read(&text, &file, &given).map_err(Failure::unusable)?
-        }
-        None => quick(&args)?,
-    };
-    if let Some(connections) = args.connections {
-        scenario.connections = connections;
-        if let Load::Closed(closed) = &mut scenario.load {
-            closed.users = connections;
-        }
-    }
-    args.load.apply(&mut scenario)?;
-    scenario.timeout = args.timeout.unwrap_or(scenario.timeout);
-    for text in &args.thresholds {
-        let threshold = scenario::parse_threshold(text, &scenario.operations);
-        scenario.thresholds.push(threshold.map_err(|why| Failure::Unusable(format!("--threshold: {why}")))?);
-    }
-    for text in &args.abort_on {
-        let threshold = scenario::parse_threshold(text, &scenario.operations)
-            .map_err(|why| Failure::Unusable(format!("--abort-on: {why}")))?;
-        let abort_after_ns = args.abort_after.unwrap_or_default().as_nanos() as i64;
-        scenario.thresholds.push(Threshold { abort: true, abort_after_ns, ..threshold });
-    }
-    scenario.watch.extend(args.sampling.watch.iter().cloned());
-    if args.no_collect {
-        scenario.watch.clear();
-    } else if scenario.watch.is_empty() && scenario.target.is_local() {
-        // A service on this machine: its CPUs and disks are suspects that cost nothing to look at.
-        scenario.watch.push("host".to_owned());
-    }
-    let is_alone = scenario.watch.is_empty();
-    args.http.apply(&mut scenario, is_alone)?;
+    let scenario = args.scenario.scenario(&args.flags)?;
     if args.check {
-        let options = watch::Options { partial: args.sampling.partial, slow: None };
-        for address in &scenario.watch {
-            watch::collector(address, &options).map_err(Failure::unusable)?;
-        }
-        for line in describe::describe(&scenario) {
-            outln!("{line}");
-        }
-        return Ok(());
+        return check(&args, &scenario);
     }
+    if let Some(versions) = versions {
+        return repeated::run(&args, &scenario, &versions);
+    }
+    say_notes(&args, &scenario);
+    let stop = session::stop_flag()?;
+    let mut progress = Progress::of(&scenario, args.output.quiet);
+    let dir = args.output.dir(&scenario.name);
+    let session = args.scenario.session(&scenario, &dir);
+    let recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
+    let diagnosis = conclude(&recorded, args.output.json)?;
+    ways.finish(&recorded, &diagnosis).iter().for_each(|trouble| progress.warn(trouble));
+    outcome(&args, &recorded, &diagnosis)
+}
+
+/// Says that the scenario is right, and what it comes to.
+fn check(args: &Args, scenario: &Scenario) -> Result<(), Failure> {
+    let options = watch::Options { partial: args.scenario.sampling.partial, slow: None };
+    for address in &scenario.watch {
+        watch::collector(address, &options).map_err(Failure::unusable)?;
+    }
+    let probes = scenario.probes.iter().map(|address| watch::collector(address, &options));
+    let probes = probes.collect::<Result<Vec<_>, _>>().map_err(Failure::unusable)?;
+    for line in describe::describe(scenario) {
+        outln!("{line}");
+    }
+    // As sources are called: their addresses may hold what is secret.
+    for probe in probes {
+        outln!("asked meanwhile, and no load: {}", probe.source());
+    }
+    Ok(())
+}
+
+/// What a replayed log could not give.
+fn say_notes(args: &Args, scenario: &Scenario) {
     if let Load::Open(schedule) = &scenario.load
         && !args.output.quiet
     {
@@ -173,26 +115,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
             errln!("{note}");
         }
     }
-    let stop = session::stop_flag()?;
-    let mut progress = Progress::of(&scenario, args.output.quiet);
-    let dir = args.output.dir(&scenario.name);
-    let session = Session {
-        name: &scenario.name,
-        scenario: Some(&scenario),
-        watch_for: None,
-        watch: &scenario.watch,
-        interval: args.sampling.interval,
-        dir: &dir,
-        partial: args.sampling.partial,
-        slow: args.sampling.slow.0,
-    };
-    let recorded = session::record_to(&mut ways, &session, &mut progress, &stop)?;
-    let diagnosis = conclude(&recorded, args.output.json)?;
-    ways.finish(&recorded, &diagnosis).iter().for_each(|trouble| progress.warn(trouble));
+}
+
+/// How a run ends: fine, or what of it is not.
+fn outcome(args: &Args, recorded: &Recorded, diagnosis: &Diagnosis) -> Result<(), Failure> {
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }
-    if let Some(failed) = recorded.failed {
+    if let Some(failed) = &recorded.failed {
         return Err(Failure::No(format!("the load ended early: {failed}")));
     }
     if let Some(search) = diagnosis.search.as_ref().filter(|search| !search.is_answered()) {
@@ -201,42 +131,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let missed = &diagnosis.load.objectives_missed;
     if !missed.is_empty() {
-        let early = diagnosis.load.aborted.map_or_else(String::new, |text| format!("{text}; "));
+        let early = diagnosis.load.aborted.as_ref().map_or_else(String::new, |text| format!("{text}; "));
         return Err(Failure::No(format!("{early}objective missed: {}", missed.join("; "))));
     }
     if args.fail_on_finding && diagnosis.verdict == Answer::Found {
-        return Err(Failure::No(diagnosis.headline));
+        return Err(Failure::No(diagnosis.headline.clone()));
     }
     Ok(())
-}
-
-/// The scenario of the quick form.
-fn quick(args: &Args) -> Result<Scenario, Failure> {
-    let url = args.url.as_deref().unwrap_or_default();
-    let bad = |why: String| Failure::Unusable(format!("--url: {why}"));
-    if Target::is_database(url) {
-        return args.sql.scenario(Target::database(url).map_err(bad)?, &args.load, args.connections);
-    }
-    args.sql.check_none()?;
-    let (target, path) = Target::parse(url).map_err(bad)?;
-    scenario::check_path(&path).map_err(bad)?;
-    let mut demand = args.load.demand(args.connections)?;
-    if args.load.is_replay() {
-        if path != "/" {
-            return Err(bad(format!("with --replay the paths are the log's; use {}", target.url())));
-        }
-        let given = args.http.operation(path);
-        demand.operations.iter_mut().for_each(|operation| operation.headers.clone_from(&given.headers));
-    } else {
-        demand.operations.push(args.http.operation(path));
-    }
-    let text = format!("target: {}\n{}", target.url(), demand.text);
-    let search = demand.search;
-    Ok(Scenario { text: Some(text), search, ..Scenario::new("run", target, demand.load, demand.operations) })
-}
-
-/// `NAME=VALUE`.
-fn variable(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("say NAME=VALUE, e.g. tenant=acme")?;
-    Ok((name.to_owned(), value.to_owned()))
 }

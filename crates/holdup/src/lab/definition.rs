@@ -61,18 +61,29 @@ pub struct Variant {
 /// The verdict a variant must get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expect {
-    /// `found`, `healthy` or `undecided`.
-    pub verdict: String,
+    /// `found`, `healthy` or `undecided`; none where only the knee matters.
+    pub verdict: Option<String>,
     /// The cause that must be named, if any; several joined by ` or `, where each is right.
     pub culprit: Option<String>,
     /// The cause that must be named as the one that binds next, if any must.
     pub next: Option<String>,
     /// Causes that must be named as contributors.
     pub contributors: Vec<String>,
+    /// Causes that must be named as symptoms of another.
+    pub symptoms: Vec<String>,
     /// Causes that must be among the cleared.
     pub cleared: Vec<String>,
+    /// What must hold of the knee, if one must be found.
+    pub knee: Option<Knee>,
     /// Waits that must be found again, if any must.
     pub recovered: Option<Recover>,
+}
+
+/// A knee that must be found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Knee {
+    /// The variant whose knee's interval must lie below this one's, if any.
+    pub above: Option<String>,
 }
 
 /// Waits that were put into known places.
@@ -319,15 +330,23 @@ fn recover(node: &Node) -> Result<Recover, YamlError> {
     Ok(Recover { against: map.need("against")?.text()?.to_owned(), places: texts(map.need("in")?.list())? })
 }
 
+fn knee(node: &Node) -> Result<Knee, YamlError> {
+    let map = node.map(&["above"])?;
+    Ok(Knee { above: map.get("above").map(|n| n.text().map(str::to_owned)).transpose()? })
+}
+
 fn texts(nodes: &[Node]) -> Result<Vec<String>, YamlError> {
     nodes.iter().map(|node| node.text().map(str::to_owned)).collect()
 }
 
 fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
-    let map = node.map(&["verdict", "culprit", "next", "contributors", "cleared", "recovered"])?;
-    let verdict = fields.one_of(map.need("verdict")?, &["found", "healthy", "undecided"])?;
+    let map = node.map(&["verdict", "culprit", "next", "contributors", "symptoms", "cleared", "knee", "recovered"])?;
+    let knee = map.get("knee").map(knee).transpose()?;
+    // Of a search only the knee may matter.
+    let verdict = if knee.is_some() { map.get("verdict") } else { Some(map.need("verdict")?) };
+    let verdict = verdict.map(|node| fields.one_of(node, &["found", "healthy", "undecided"])).transpose()?;
     let culprit = map.get("culprit").map(|n| n.text().map(str::to_owned)).transpose()?;
-    if (verdict == "found") != culprit.is_some() {
+    if (verdict.as_deref() == Some("found")) != culprit.is_some() {
         return Err(node.error("a culprit goes with the verdict \"found\", and with no other"));
     }
     let list = |key| texts(map.get(key).map_or(&[][..], Node::list));
@@ -336,7 +355,9 @@ fn expect(node: &Node, fields: &Fields<'_>) -> Result<Expect, YamlError> {
         culprit,
         next: map.get("next").map(|n| n.text().map(str::to_owned)).transpose()?,
         contributors: list("contributors")?,
+        symptoms: list("symptoms")?,
         cleared: list("cleared")?,
+        knee,
         recovered: map.get("recovered").map(recover).transpose()?,
     })
 }

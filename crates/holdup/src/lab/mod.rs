@@ -8,10 +8,12 @@
 //! - `placeholder`: `{port.db}`, `{dir}` and the like.
 //! - `stage`: what the variants share: folder, ports, setup. `act`: one variant's processes.
 //! - `process`, `ready`: one process, from its start to its certain end.
+//! - `expected`, `recovered`: whether a variant's diagnosis is what the lab expects.
 
 mod act;
 mod definition;
 mod error;
+pub mod expected;
 mod fields;
 mod library;
 mod placeholder;
@@ -22,7 +24,8 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-pub use definition::{Expect, Lab};
+pub use definition::Lab;
 pub use error::LabError;
+pub use ready::{accepts, answers_200};
 #[allow(unused_imports, reason = "what the functions of `Lab` give; a caller need not name them")]
 pub use {act::Act, definition::Variant, stage::Stage};

@@ -38,7 +38,7 @@ impl<'a> Watcher<'a> {
     /// Whether it is ready now.
     pub fn look(&mut self) -> bool {
         match &self.ready {
-            Ready::Tcp(port) => connect(port).is_some(),
+            Ready::Tcp(port) => accepts(port),
             Ready::Http(url) => answers_200(url),
             Ready::Stdout(text) => {
                 let (bytes, position) = self.log.read_from(self.position);
@@ -74,7 +74,13 @@ fn connect(target: &str) -> Option<TcpStream> {
     (stream.local_addr().ok()? != stream.peer_addr().ok()?).then_some(stream)
 }
 
-fn answers_200(url: &str) -> bool {
+/// Whether `HOST:PORT`, or a port of 127.0.0.1, accepts connections.
+pub fn accepts(target: &str) -> bool {
+    connect(target).is_some()
+}
+
+/// Whether `url`, of `http://`, is answered with 200.
+pub fn answers_200(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return false };
     let (host, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
     let target = if host.contains(':') { host.to_owned() } else { format!("{host}:80") };

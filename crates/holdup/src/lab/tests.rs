@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-use super::{Act, Expect, Lab, LabError};
+use super::definition::Expect;
+use super::{Act, Lab, LabError};
 
 /// Fields of a lab whose rest is always the same.
 const HEAD: &str = "\
@@ -93,26 +94,32 @@ variants:
   z:
     title: Z
     start: [one]
-    expect: { verdict: found, culprit: lock_contention, contributors: [toast_rewrite], cleared: [cpu_saturated] }
+    expect:
+      { verdict: found, culprit: lock_contention, contributors: [toast_rewrite], symptoms: [cpu_throttled], cleared: [cpu_saturated] }
   a: { title: A, start: [one], expect: { verdict: healthy, culprit: null, next: table_cache_small } }
+  k: { title: K, start: [one], expect: { knee: { above: z } } }
 ",
     );
     let lab = find(&labs).unwrap();
     assert_eq!((lab.name.as_str(), lab.title.as_str()), ("tiny", "Nothing much"));
-    assert_eq!(lab.variants.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["z", "a"]);
+    assert_eq!(lab.variants.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["z", "a", "k"]);
     assert_eq!(
         lab.variants[0].expect,
         Expect {
-            verdict: "found".to_owned(),
+            verdict: Some("found".to_owned()),
             culprit: Some("lock_contention".to_owned()),
             next: None,
             contributors: vec!["toast_rewrite".to_owned()],
+            symptoms: vec!["cpu_throttled".to_owned()],
             cleared: vec!["cpu_saturated".to_owned()],
+            knee: None,
             recovered: None,
         }
     );
     assert_eq!(lab.variants[1].expect.culprit, None);
     assert_eq!(lab.variants[1].expect.next.as_deref(), Some("table_cache_small"));
+    let knee = &lab.variants[2].expect;
+    assert_eq!((knee.verdict.as_deref(), knee.knee.as_ref().unwrap().above.as_deref()), (None, Some("z")));
     assert!(Lab::all(Some(labs.path())).unwrap().iter().any(|lab| lab.name == "tiny"));
 }
 

@@ -68,3 +68,79 @@ fn a_log_from_a_pipe_and_what_is_none() {
         assert!(finished.stderr.contains(way_out) && finished.stdout.is_empty(), "{arguments:?}: {}", finished.stderr);
     }
 }
+
+#[test]
+fn runs_go_on_from_each_other_and_say_what_is_new() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("slow.log");
+    std::fs::write(&path, LOG.repeat(10)).unwrap();
+    let digest = || {
+        let arguments = ["digest", "slow.log", "--resume", "state", "--history", "runs", "--json", "--limit", "0"];
+        let finished = finish(holdup(arguments).current_dir(dir.path()), 60);
+        assert_eq!(finished.code(), Some(0), "{}", finished.stderr);
+        assert!(!finished.stdout.contains("CaNaRy"));
+        finished.json()
+    };
+    let first = digest();
+    assert_eq!((&first["calls"], &first["history"]["runs"]), (&20.into(), &0.into()), "{first}");
+    // One statement three times as slow, one gone, one new.
+    let slower = LOG
+        .replace("0.250000", "0.750000")
+        .replace("update t set a", "delete from t where a")
+        .replace("2025-11-03T", "2025-11-04T");
+    let slower = slower.replace("1762164000", "1762250400").replace("1762167600", "1762254000");
+    let appended = slower.repeat(10);
+    std::fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(appended.as_bytes()).unwrap();
+    let second = digest();
+    assert_eq!(
+        (&second["calls"], &second["history"]["runs"], &second["history"]["gone"]),
+        (&20.into(), &1.into(), &1.into()),
+        "{second}"
+    );
+    let queries = second["queries"].as_array().unwrap();
+    let of =
+        |text: &str| queries.iter().find(|query| query["fingerprint"].as_str().unwrap().starts_with(text)).unwrap();
+    let (known, new) = (of("select a"), of("delete from t"));
+    assert_eq!(second["history"]["slower"], serde_json::json!([known["id"]]));
+    assert_eq!(second["history"]["new"], serde_json::json!([new["id"]]));
+    assert_eq!((&known["before"]["change_ratio"], &known["before"]["calls"]), (&3.0.into(), &10.into()));
+    assert_eq!(known["before"]["first_seen"], "2025-11-03 10:00:00");
+    assert_eq!(digest()["calls"], 0, "there is no more");
+    // What is kept is a recording, and nothing of a value is in it.
+    let runs: Vec<_> = std::fs::read_dir(dir.path().join("runs")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(runs.len(), 2, "{runs:?}");
+    for run in &runs {
+        for entry in std::fs::read_dir(run).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            assert!(!bytes.windows(6).any(|six| six == b"CaNaRy"));
+        }
+    }
+    let beside = finish(holdup(["digest", "slow.log", "--history"]).arg(&runs[0]).current_dir(dir.path()), 60);
+    assert!(beside.stdout.contains("beside 1 earlier runs"), "{}", beside.stdout);
+}
+
+#[test]
+fn a_log_is_followed_until_it_is_enough() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("slow.log");
+    std::fs::write(&path, LOG).unwrap();
+    let mut command = holdup(["digest", "-f", "slow.log", "--json", "--resume", "state"]);
+    let child = command.current_dir(dir.path()).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let append = |path: &std::path::Path| {
+        std::fs::OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(LOG.as_bytes()).unwrap();
+    };
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    append(&path);
+    std::fs::rename(&path, dir.path().join("slow.log.1")).unwrap();
+    append(&path);
+    // It reads what is there when it is told to end, however soon that is; but it must have begun to listen.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let killed = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+    let output = child.wait_with_output().unwrap();
+    let followed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rest = finish(holdup(["digest", "slow.log", "--json", "--resume", "state"]).current_dir(dir.path()), 60).json();
+    // Nothing is lost and nothing counted twice, wherever it was stopped.
+    let calls = |report: &serde_json::Value| report["calls"].as_u64().unwrap();
+    assert_eq!(calls(&followed) + calls(&rest), 6, "{followed} {rest}");
+}

@@ -33,6 +33,16 @@ impl Cgroup {
         })
     }
 
+    pub fn folder(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The quota, as its file has it.
+    pub fn quota(&self) -> String {
+        let file = if self.is_v2 { "cpu.max" } else { "cpu.cfs_quota_us" };
+        fs::read_to_string(self.dir.join(file)).unwrap().trim().to_owned()
+    }
+
     /// So many milliseconds of CPU in each 100; none for no limit.
     pub fn allow(&self, quota_ms: Option<u32>) {
         let us = |ms: u32| (ms * 1_000).to_string();

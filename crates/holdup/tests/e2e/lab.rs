@@ -69,7 +69,7 @@ fn indicator(all: &Value, name: &str) -> (f64, f64) {
     let rows = all["comparison"]["rows"].as_array().unwrap();
     let row = rows.iter().find(|row| row["indicator"].as_str().unwrap().starts_with(name));
     let row = row.unwrap_or_else(|| panic!("no indicator \"{name}\" in {rows:#?}"));
-    (row["before"].as_f64().unwrap(), row["after"].as_f64().unwrap())
+    (row["cells"][0]["value"].as_f64().unwrap(), row["cells"][1]["value"].as_f64().unwrap())
 }
 
 #[test]
@@ -257,4 +257,54 @@ fn waits_are_found_again_where_they_were_put() {
     let all = done.json();
     assert_eq!((&all["all"]["verdict"], &all["all"]["culprit"]), (&"found".into(), &"downstream_slow".into()));
     python::check("tables.py", &["calm", "all"].map(|variant| out.join(variant)));
+}
+
+/// Whether the servers and libraries of the web server's lab are here, and it may make cgroups.
+fn has_web_servers() -> bool {
+    let mut ruby = std::process::Command::new("ruby");
+    let libraries = ruby.args(["-r", "pg", "-r", "async/http", "-r", "puma", "-e", ""]).status();
+    let has_them = libraries.is_ok_and(|status| status.success());
+    if !has_them {
+        skip("the lab needs Ruby's servers: apt-get install puma ruby-async-http ruby-pg");
+    }
+    // SAFETY: geteuid takes nothing and can't fail.
+    let is_root = unsafe { libc::geteuid() } == 0;
+    if !is_root {
+        skip("the lab's container needs root");
+    }
+    has_them && is_root
+}
+
+/// The web server that drowned: what it was short of, what followed from that and killed it; not on fibres; and two decoys.
+#[test]
+#[holdup_witness::judged(VERDICTS)]
+fn a_drowned_web_server_was_short_of_workers() {
+    if !has_web_servers() || !has_postgresql() {
+        return;
+    }
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().join("lab");
+    let variants = ["faulty", "fixed", "decoy", "decoy_auth"];
+    let mut command = holdup(["lab", "worker-capacity", "--json", "--quiet"]);
+    command.args(variants.map(|variant| format!("--variant={variant}")));
+    let done = finish(command.arg("--output").arg(&out).arg("--labs").arg(root().join("labs")), 400);
+    assert_eq!(done.code(), Some(0), "{}\n{}", done.stderr, done.stdout);
+    let all = done.json();
+
+    let faulty = &all["faulty"];
+    let up = chain(faulty, "liveness_probe_kill");
+    assert_eq!(up, ["liveness_probe_kill", "accept_queue_overflow", "worker_pool_exhausted"]);
+    // Nobody was refused, cut off or given up on where there was a fibre for each.
+    let failed = |variant: &str| {
+        let operations = all[variant]["load"]["operations"].as_array().unwrap();
+        operations.iter().map(|o| o["errors"].as_u64().unwrap()).sum::<u64>()
+    };
+    assert!(failed("faulty") > 0);
+    assert_eq!(failed("fixed"), 0);
+    assert_eq!(
+        (&all["decoy"]["culprit"], &all["decoy_auth"]["culprit"]),
+        (&"cpu_throttled".into(), &"downstream_slow".into())
+    );
+    python::check("tables.py", &variants.map(|variant| out.join(variant)));
 }

@@ -3,8 +3,11 @@
 //!
 //! A test that lacks what it needs (MariaDB, the Python of `cargo xtask setup`) says so and passes, unless `CI` is set.
 
+mod advise;
 mod answers;
 mod aws;
+mod capacity;
+mod compare;
 mod cut;
 mod demo;
 mod digest;
@@ -15,17 +18,22 @@ mod generator;
 mod import;
 mod incident_c;
 mod incident_d;
+mod kubernetes;
 mod lab;
 mod mariadb;
 mod objectives;
 mod otel_python;
 mod outputs;
+mod postgresql;
 mod program;
 mod python;
 mod refusals;
+mod repeats;
+mod replay;
 mod report;
 mod schemas;
 mod search;
 mod secrets;
 mod service;
 mod sql;
+mod upgrade;

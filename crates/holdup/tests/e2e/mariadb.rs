@@ -59,6 +59,11 @@ impl MariaDb {
         server
     }
 
+    /// A file of its folder.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
     /// An address for `--watch`.
     pub fn address(&self, user: &str, password: &str) -> String {
         format!("mysql://{user}:{password}@127.0.0.1:{}", self.port)

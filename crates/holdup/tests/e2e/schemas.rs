@@ -3,10 +3,12 @@
 
 use std::path::PathBuf;
 
+use holdup_collect::watch::SCHEMES;
+
 use crate::program::{finish, holdup, root};
 use crate::python;
 
-const GOOD: [&str; 28] = [
+const GOOD: [&str; 30] = [
     "target: http://127.0.0.1:80\nload: {rate: 5, duration: 1m30s}\noperations: [get: /]\n",
     "target: http://[::1]:81\nload: {steps: {from: 50, to: 300, step: 50, every: 10s}, connections: 20}\noperations: {post: '/a?b=c', body: x, headers: {A: 1}}\n",
     "name: r\ntarget: http://h\nload: {ramp: {from: 1, to: 10.5}, duration: 250ms, timeout: 2s}\noperations: [{name: s, get: /, weight: 3}]\nthresholds: ['p99 < 500ms', 's p95 < 1s', errors < 1%]\n",
@@ -35,9 +37,18 @@ const GOOD: [&str; 28] = [
     "target: http://h\nload: {rate: 5, duration: 1s}\nsetup: [{post: /a, capture: {t: json /t}}]\noperations: [{get: '/${t}', weight: 2, check: json /id exists}, {name: b, put: /, body: x}]\nteardown: [{delete: '/${t}'}]\n",
     "target: mysql://u@h:3306/shop?tls=on\nload: {rate: 5, duration: 1s}\noperations: [{query: SELECT 1, weight: 3}, {name: buy, transaction: [{query: 'UPDATE a SET b = ? WHERE c = ?', params: [1, '${uuid()}']}, {query: SELECT 2}]}]\nhttp: {tls: {ca: a.pem}}\n",
     "target: postgres://u@h/shop\nload: {users: 2, duration: 1s}\nsteps: [{query: 'SELECT a FROM b WHERE c = ?', params: 5, capture: {a: column a, n: rows}, check: rows > 0}, {think: 1s}, {query: 'SELECT ${a}', prepared: true}]\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /health, every: 1s, timeout: 250ms, failures: 2, delay: 0s}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: [{get: 'https://other:81/live?deep=1'}, {tcp: 80}, {tcp: 'h:81'}]\n",
 ];
 
-const BAD: [&str; 77] = [
+const BAD: [&str; 84] = [
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {every: 1s}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /, tcp: 80}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: health}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /, evry: 1s}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /, every: 1}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {get: /, failures: 0}\n",
+    "target: http://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\nprobe: {tcp: 0}\n",
     "load: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: 127.0.0.1:80\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
     "target: ftp://h\nload: {rate: 5, duration: 1s}\noperations: [get: /]\n",
@@ -154,6 +165,13 @@ fn schema_and_program_agree_on_scenarios() {
             assert_eq!(done.code(), code, "{}: {}{}", std::fs::read_to_string(file).unwrap(), done.stdout, done.stderr);
         }
     }
+    // Every source there is; not all of them are on this machine.
+    let sources: Vec<String> = SCHEMES.iter().map(|(_, example, ..)| format!("'{example}'")).collect();
+    let watched = format!(
+        "target: http://h\nload: {{rate: 5, duration: 1s}}\noperations: [get: /]\nwatch: [{}]\n",
+        sources.join(", ")
+    );
+    let watched = write("watched", &[&watched]);
     let labs = std::fs::read_dir(root().join("labs")).unwrap();
     let scenarios: Vec<PathBuf> =
         labs.map(|lab| lab.unwrap().path().join("scenario.yaml")).filter(|path| path.exists()).collect();
@@ -161,6 +179,6 @@ fn schema_and_program_agree_on_scenarios() {
     let arguments = |kind: &str, files: &[PathBuf]| -> Vec<PathBuf> {
         std::iter::once(PathBuf::from(kind)).chain(files.iter().cloned()).collect()
     };
-    python::check("scenarios.py", &arguments("good", &[good, scenarios].concat()));
+    python::check("scenarios.py", &arguments("good", &[good, watched, scenarios].concat()));
     python::check("scenarios.py", &arguments("bad", &bad));
 }

@@ -1,5 +1,7 @@
-//! A password in an address is nowhere: not in the recording, the report, what is printed, or the process list.
+//! A password or a token in an address is nowhere: not in the recording, the report, what is printed, or the process list.
 
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -48,6 +50,52 @@ fn a_password_is_nowhere() {
     let doctor = finish(holdup(["doctor", "--json", "--watch", &address]), 60);
     assert_eq!(doctor.code(), Some(0), "{}", doctor.stderr);
     assert!(!doctor.stdout.contains(CANARY) && !doctor.stderr.contains(CANARY), "{}", doctor.stdout);
+}
+
+/// The token of Puma's control server, which stands in the address' query.
+#[test]
+#[holdup_witness::judged]
+fn a_token_is_nowhere() {
+    let _beside = beside();
+    let dir = tempfile::tempdir().unwrap();
+    let (service, control) = (Service::start(), control());
+    let address = format!("puma:http://127.0.0.1:{control}?token={CANARY}");
+    let scenario = dir.path().join("scenario.yaml");
+    let target = service.url().trim_end_matches('/').to_owned();
+    let text =
+        format!("target: {target}\nload: {{rate: 20, duration: 3s}}\noperations: [get: /]\nwatch: [\"{address}\"]\n");
+    std::fs::write(&scenario, text).unwrap();
+    let url = service.url();
+    let (by_flag, by_file) = (dir.path().join("flag"), dir.path().join("file"));
+    let mut flag = holdup(["run", "--url", &url, "--rate=20", "--duration=3s", "--watch", &address, "-o"]);
+    flag.arg(&by_flag);
+    let mut file = holdup(["run"]);
+    file.arg(&scenario).arg("-o").arg(&by_file);
+    for (command, out) in [(&mut flag, &by_flag), (&mut file, &by_file)] {
+        shows_nothing(command, out);
+        let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
+        assert!(manifest.contains(&format!("\"puma:127.0.0.1:{control}\"")), "{manifest}");
+    }
+    let doctor = finish(holdup(["doctor", "--json", "--watch", &address.replace(CANARY, &format!("x{CANARY}"))]), 60);
+    assert!(doctor.stdout.contains("does not take this token"), "{}", doctor.stdout);
+    assert!(!doctor.stdout.contains(CANARY) && !doctor.stderr.contains(CANARY), "{}", doctor.stdout);
+}
+
+/// What answers like Puma's control server, to whoever has the token; its port.
+fn control() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut line in listener.incoming().flatten() {
+            let mut bytes = [0; 4096];
+            let length = line.read(&mut bytes).unwrap_or(0);
+            let may = String::from_utf8_lossy(&bytes[..length]).starts_with(&format!("GET /stats?token={CANARY} "));
+            let body = r#"{"backlog":0,"running":5,"pool_capacity":5,"max_threads":5}"#;
+            let (status, body) = if may { ("200 OK", body) } else { ("403 Forbidden", "Invalid auth token") };
+            let _ = write!(line, "HTTP/1.0 {status}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+        }
+    });
+    port
 }
 
 /// Runs it, for some seconds: the password is not in the process list meanwhile, not in what it prints, nor in a file under

@@ -46,12 +46,15 @@ macro_rules! targets {
 }
 
 targets! {
+    app_servers: "../../../../fuzz/fuzz_targets/app_servers.rs",
     capture: "../../../../fuzz/fuzz_targets/capture.rs",
+    growing: "../../../../fuzz/fuzz_targets/growing.rs",
     hpack: "../../../../fuzz/fuzz_targets/hpack.rs",
     http1_response: "../../../../fuzz/fuzz_targets/http1_response.rs",
     http2_session: "../../../../fuzz/fuzz_targets/http2_session.rs",
     import: "../../../../fuzz/fuzz_targets/import.rs",
     kernel_files: "../../../../fuzz/fuzz_targets/kernel_files.rs",
+    kubernetes: "../../../../fuzz/fuzz_targets/kubernetes.rs",
     logs: "../../../../fuzz/fuzz_targets/logs.rs",
     otlp: "../../../../fuzz/fuzz_targets/otlp.rs",
     packets: "../../../../fuzz/fuzz_targets/packets.rs",

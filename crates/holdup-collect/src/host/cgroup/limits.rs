@@ -56,6 +56,11 @@ pub(super) fn memory_high(place: &Place) -> Option<Tightest<u64>> {
     if place.is_v2 { least(place, "memory.high") } else { None }
 }
 
+/// Most threads of it and of all below.
+pub(super) fn processes(place: &Place) -> Option<Tightest<u64>> {
+    least(place, "pids.max")
+}
+
 fn least(place: &Place, file: &str) -> Option<Tightest<u64>> {
     let levels = place.levels.iter().zip(0..);
     let limits = levels.filter_map(|(level, at)| {

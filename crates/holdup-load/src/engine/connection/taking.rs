@@ -66,23 +66,33 @@ impl Connection {
                             kept.fields = pairs.map(|(c, v)| (c.as_bytes().into(), v.map(Into::into))).collect();
                         }
                     }
-                    Event::Done { rows, .. } => {
+                    Event::Done { rows, affected, warnings, hash, .. } => {
+                        if let Some(told) = lanes.get_mut(lane).and_then(|r| r.told.as_mut()) {
+                            (told.rows, told.affected, told.warnings) = (rows, affected, warnings);
+                            told.hash = told.hash.map(|_| hash);
+                        }
                         if let Some(kept) = lanes.get_mut(lane).and_then(|r| r.kept.as_mut()) {
                             kept.rows = rows;
                         }
                         is_over = Some(Outcome::Ok);
                     }
                     Event::Failed { statement, code, message } => {
+                        if let Some(told) = lanes.get_mut(lane).and_then(|r| r.told.as_mut()) {
+                            told.error = Some(code.into());
+                        }
                         refused = Some((statement, code.to_owned(), message.to_owned()));
                         is_over = Some(Outcome::StatementFailed);
                     }
                 });
                 self.begins_tls |= begins_tls;
-                if let_in {
-                    talk.is_logged_in = true;
+                let opened = if talk.is_opening { is_over.take() } else { None };
+                talk.is_opening &= opened.is_none();
+                if opened == Some(Outcome::Ok) || let_in && talk.let_in() {
                     self.stage = super::Stage::Open;
                 }
+                let is_shut_out = opened.is_some_and(|opened| opened != Outcome::Ok);
                 let outcome = fed.as_ref().err().map(|error| of_sql(error, talk.is_logged_in)).or(is_over);
+                let outcome = if is_shut_out { Some(Outcome::LoginFailed) } else { outcome };
                 if let Err(Error::LoginRefused { code, message } | Error::ClosedByServer { code, message }) = &fed {
                     refused = Some((0, code.clone(), message.clone()));
                 }
@@ -96,7 +106,8 @@ impl Connection {
                     self.has_answered = true;
                     desk.ended.push(Ended { lane, outcome, at, again: Again::No });
                 }
-                fed.map_err(|error| of_sql(&error, talk.is_logged_in))
+                fed.map_err(|error| of_sql(&error, talk.is_logged_in))?;
+                if is_shut_out { Err(Outcome::LoginFailed) } else { Ok(()) }
             }
             Speech::Http2(session) => take_http2(session, bytes, stamp, desk, &mut self.has_answered),
         }

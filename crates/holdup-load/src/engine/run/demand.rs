@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
+use super::played::Player;
 use crate::model::{Closed, Load};
 use crate::schedule::{Arrival, Arrivals, Live, Share};
 
@@ -15,6 +16,8 @@ pub enum Demand {
     Open(Due),
     /// A closed model.
     Closed(Users),
+    /// A recorded mix.
+    Played(Box<Player>),
 }
 
 /// The schedule twice: up to what is due, and up to what has been given a lane or given up. What lies between them
@@ -77,6 +80,7 @@ impl Demand {
     /// The part of `load` that is `share`.
     pub fn new(load: &Load, share: Share) -> Self {
         match load {
+            Load::Open(schedule) if schedule.as_played().is_some() => Self::Played(Box::default()),
             Load::Open(schedule) => Self::Open(Due {
                 due: Ahead::new(schedule.arrivals(share)),
                 next: Ahead::new(schedule.arrivals(share)),
@@ -101,6 +105,7 @@ impl Demand {
     pub fn start(&mut self, started: i64, lanes: u32) {
         match self {
             Self::Open(due) => due.started = started,
+            Self::Played(player) => player.started = started,
             Self::Closed(users) => {
                 users.until += started;
                 users.started = started;
@@ -120,11 +125,17 @@ impl Demand {
         matches!(self, Self::Closed(_))
     }
 
+    /// Whether each lane is somebody's, and nobody else's for as long as that is so.
+    pub fn has_owners(&self) -> bool {
+        matches!(self, Self::Closed(_) | Self::Played(_))
+    }
+
     /// Requests that are due and have no lane.
     pub fn waiting(&self) -> u64 {
         match self {
             Self::Open(due) => due.waiting,
             Self::Closed(_) => 0,
+            Self::Played(player) => player.waiting,
         }
     }
 
@@ -139,6 +150,7 @@ impl Demand {
                 let next = users.thinking.peek().map_or(i64::MAX, |Reverse((due, _))| *due);
                 if next < users.until { next } else { i64::MAX }
             }
+            Self::Played(player) => player.next_moment(),
         }
     }
 
@@ -154,6 +166,7 @@ impl Demand {
                     || users.thinking.is_empty() && !users.closed.stages.is_empty()
                     || users.left == Some(0) && users.thinking.is_empty()
             }
+            Self::Played(player) => player.is_over(),
         }
     }
 }

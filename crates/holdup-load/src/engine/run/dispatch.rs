@@ -24,6 +24,10 @@ impl Loop<'_> {
                 }
                 self.wake_sessions(now);
             }
+            Demand::Played(_) => {
+                self.dispatch_played();
+                self.admit_played(now);
+            }
             Demand::Closed(_) => {
                 while let Some((due, lane)) = self.next_user(now) {
                     self.ask(lane, due);
@@ -55,6 +59,9 @@ impl Loop<'_> {
 
     /// Gives waiting requests to lanes, oldest first.
     pub(super) fn dispatch(&mut self) {
+        if let Demand::Played(_) = self.demand {
+            return self.dispatch_played();
+        }
         while self.waiting() > 0 {
             let Some(lane) = self.free_lane() else { break };
             let Some(mut request) = self.take_next() else {
@@ -100,6 +107,10 @@ impl Loop<'_> {
 
     /// Requests that wait now although every lane was offered to them found all taken when they were due.
     pub(super) fn count_capped(&mut self) {
+        if let Demand::Played(_) = self.demand {
+            // What waits there waits for its own session, and was counted if that has no lane.
+            return;
+        }
         let waiting_from = self.admitted - self.waiting();
         self.capped += self.admitted - self.looked_at.max(waiting_from);
         self.looked_at = self.admitted;
@@ -183,6 +194,7 @@ impl Loop<'_> {
                 self.lanes.end(lane, now);
             }
         }
+        self.end_played(now);
         while self.waiting() > 0 {
             self.give_up_next(Outcome::Unfinished, now);
         }

@@ -116,6 +116,7 @@ impl Loop<'_> {
                     self.idle.push_back((lane, generation));
                 }
             }
+            Demand::Played(_) => self.played(lane, at),
             Demand::Closed(users) => {
                 // Within a session its steps say how long it thinks; one that has just failed is over.
                 let goes_on = self.lane_sessions.get(lane as usize).is_some_and(|session| *session != NOBODY);

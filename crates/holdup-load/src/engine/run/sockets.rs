@@ -27,7 +27,7 @@ impl Loop<'_> {
         if request.sent == NEVER {
             request.sent = now;
         }
-        let prepared: &Prepared = request.instead.as_deref().unwrap_or(&self.plan.requests[request.request as usize]);
+        let Some(prepared) = self.plan.what(request.instead.as_deref(), request.request) else { return };
         match prepared.traced {
             Traced::No => {}
             Traced::Given(id) => request.trace = id,
@@ -130,8 +130,7 @@ impl Loop<'_> {
         let result = match (connection.stage(), self.lanes.get(lane)) {
             (Stage::Closed | Stage::Connecting(_), _) => Ok(()),
             (Stage::Open, Some(request)) if request.sent != NEVER => {
-                let own = &self.plan.requests[request.request as usize];
-                let prepared = request.instead.as_deref().unwrap_or(own);
+                let Some(prepared) = self.plan.what(request.instead.as_deref(), request.request) else { return };
                 match &prepared.form {
                     Form::Http1(bytes, _) => {
                         let mark = Mark::new(prepared, request.trace, request.sendings);
@@ -160,7 +159,7 @@ impl Loop<'_> {
                     request.connect += now - since.max(request.ready);
                 }
                 self.launch(lane, now);
-            } else if !self.demand.is_closed() {
+            } else if !self.demand.has_owners() {
                 // What was due in the meantime waited for the connection, not for this loop.
                 self.lanes.free_from(lane, now);
                 self.idle.push_back((lane, generation));
@@ -260,9 +259,9 @@ impl Loop<'_> {
         self.vacate(index);
     }
 
-    /// A slot has no connection: in an open model any request may open one, in a closed one its own users do.
+    /// A slot has no connection: in an open model any request may open one; where lanes have owners, those do.
     fn vacate(&mut self, index: u32) {
-        if !self.demand.is_closed() {
+        if !self.demand.has_owners() {
             self.vacant.push(index);
         }
     }
@@ -298,8 +297,9 @@ impl Loop<'_> {
                 continue;
             }
             let Some(request) = self.lanes.get_mut(lane) else { continue };
-            let own = &self.plan.requests[request.request as usize];
-            let method = &request.instead.as_deref().unwrap_or(own).method;
+            let Some(Prepared { method, .. }) = self.plan.what(request.instead.as_deref(), request.request) else {
+                continue;
+            };
             if connection.may_repeat(request, method) && (request.is_waiting || !request.is_resent) {
                 self.resent += u64::from(!request.is_waiting);
                 request.is_resent |= !request.is_waiting;

@@ -8,7 +8,7 @@ import duckdb
 import pandas
 import pyarrow.parquet
 
-TABLES = {"requests", "samples", "threads", "sessions", "statements", "stages", "spans", "exchanges", "plans", "settings", "events"}
+TABLES = {"requests", "samples", "threads", "sessions", "statements", "stages", "spans", "exchanges", "plans", "executions", "settings", "events"}
 
 
 def look(recording):

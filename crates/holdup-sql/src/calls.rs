@@ -1,7 +1,8 @@
-//! Words and functions that may stand before a parenthesis in a statement that is explained.
+//! What may stand before a parenthesis in a statement that does nothing but read: for whoever has a server plan or execute what
+//! others wrote. A list of names is no proof: see what its users say of that.
 
 /// Words that may stand before a parenthesis and are no function.
-pub(super) const KEYWORDS: &[&str] = &[
+pub const KEYWORDS: &[&str] = &[
     "all",
     "and",
     "any",
@@ -86,7 +87,7 @@ pub(super) const KEYWORDS: &[&str] = &[
 ];
 
 /// Functions that compute and do nothing else, of PostgreSQL, MySQL and MariaDB.
-pub(super) const FUNCTIONS: &[&str] = &[
+pub const FUNCTIONS: &[&str] = &[
     "abs",
     "age",
     "array_agg",

@@ -1,0 +1,164 @@
+//! What was filled in for the `?` of a prepared statement: values in their binary form -> a list that can be read,
+//! `$1 = 42, $2 = 'a', $3 = NULL`. MySQL: "COM_STMT_EXECUTE" and "Binary Protocol Value" in its protocol reference.
+
+use std::fmt::Write as _;
+
+use super::command::length_encoded;
+
+/// What an execution says of its parameters: their number is in front of them.
+const COUNT_AVAILABLE: u8 = 0x08;
+/// Behind its type: the number has no sign.
+const UNSIGNED: u8 = 0x80;
+/// Bytes of the list that are kept.
+const MOST: usize = 1 << 20;
+
+/// How many values a statement has, and of what types: these are sent when they change only.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parameters {
+    count: usize,
+    types: Vec<[u8; 2]>,
+}
+
+impl Parameters {
+    pub fn new(count: u16) -> Self {
+        Self { count: usize::from(count), types: Vec::new() }
+    }
+
+    /// The values of an execution as a list; empty if there are none, or if they can't be read.
+    pub fn read(&mut self, content: &[u8], has_attributes: bool) -> Vec<u8> {
+        self.list(content, has_attributes).map(String::into_bytes).unwrap_or_default()
+    }
+
+    fn list(&mut self, content: &[u8], has_attributes: bool) -> Option<String> {
+        let has_count = has_attributes && content.get(4)? & COUNT_AVAILABLE != 0;
+        let mut rest = content.get(9..)?;
+        let mut count = self.count;
+        if has_count {
+            let (all, behind) = length_encoded(rest)?;
+            (count, rest) = (usize::try_from(all).ok().filter(|all| *all < 65_536)?, behind);
+        }
+        if count == 0 {
+            return None;
+        }
+        let (nulls, behind) = rest.split_at_checked(count.div_ceil(8))?;
+        let (is_bound, mut rest) = behind.split_first()?;
+        if *is_bound == 1 {
+            self.types.clear();
+            for _ in 0..count {
+                let (kind, behind) = rest.split_first_chunk::<2>()?;
+                rest = behind;
+                if has_count {
+                    let (length, behind) = length_encoded(rest)?;
+                    rest = behind.get(usize::try_from(length).ok()?..)?;
+                }
+                self.types.push(*kind);
+            }
+        }
+        let mut list = String::new();
+        // Attributes of the query come behind the statement's own values.
+        for at in 0..count.min(self.count) {
+            let separator = if at > 0 { ", " } else { "" };
+            let _ = write!(list, "{separator}${} = ", at + 1);
+            if nulls.get(at / 8)? >> (at % 8) & 1 == 1 {
+                list.push_str("NULL");
+            } else {
+                rest = value(&mut list, *self.types.get(at)?, rest)?;
+            }
+            if list.len() > MOST {
+                return None;
+            }
+        }
+        Some(list)
+    }
+}
+
+/// Writes the value that `bytes` begin with; what is behind it.
+fn value<'a>(list: &mut String, kind: [u8; 2], bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let is_unsigned = kind[1] & UNSIGNED != 0;
+    let width = match kind[0] {
+        1 => 1,
+        2 | 13 => 2,
+        3 | 9 | 4 => 4,
+        8 | 5 => 8,
+        6 => {
+            list.push_str("NULL");
+            return Some(bytes);
+        }
+        7 | 10 | 12 => return moment(list, bytes),
+        11 => return time(list, bytes),
+        _ => {
+            let (length, rest) = length_encoded(bytes)?;
+            let (text, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+            quoted(list, &String::from_utf8_lossy(text));
+            return Some(rest);
+        }
+    };
+    let (number, rest) = bytes.split_at_checked(width)?;
+    let raw = number.iter().rev().fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let _ = match kind[0] {
+        4 => write!(list, "{}", f32::from_le_bytes(*number.first_chunk()?)),
+        5 => write!(list, "{}", f64::from_le_bytes(*number.first_chunk()?)),
+        _ if is_unsigned => write!(list, "{raw}"),
+        _ => {
+            let above = 64 - 8 * width;
+            write!(list, "{}", ((raw << above).cast_signed()) >> above)
+        }
+    };
+    Some(rest)
+}
+
+/// A text as PostgreSQL's log has it: in quotes, quotes in it doubled.
+pub(crate) fn quoted(list: &mut String, text: &str) {
+    list.push('\'');
+    list.push_str(&text.replace('\'', "''"));
+    list.push('\'');
+}
+
+fn moment<'a>(list: &mut String, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = bytes.split_first()?;
+    let (parts, rest) = rest.split_at_checked(usize::from(*length))?;
+    let byte = |at: usize| parts.get(at).copied().unwrap_or(0);
+    let mut text = format!("{:04}-{:02}-{:02}", u16::from_le_bytes([byte(0), byte(1)]), byte(2), byte(3));
+    if parts.len() > 4 {
+        let _ = write!(text, " {:02}:{:02}:{:02}", byte(4), byte(5), byte(6));
+    }
+    if parts.len() > 7 {
+        let _ = write!(text, ".{:06}", u32::from_le_bytes([byte(7), byte(8), byte(9), byte(10)]));
+    }
+    quoted(list, &text);
+    Some(rest)
+}
+
+fn time<'a>(list: &mut String, bytes: &'a [u8]) -> Option<&'a [u8]> {
+    let (length, rest) = bytes.split_first()?;
+    let (parts, rest) = rest.split_at_checked(usize::from(*length))?;
+    let byte = |at: usize| parts.get(at).copied().unwrap_or(0);
+    let days = u32::from_le_bytes([byte(1), byte(2), byte(3), byte(4)]);
+    let hours = u64::from(days) * 24 + u64::from(byte(5));
+    let mut text = format!("{}{hours:02}:{:02}:{:02}", if byte(0) == 1 { "-" } else { "" }, byte(6), byte(7));
+    if parts.len() > 8 {
+        let _ = write!(text, ".{:06}", u32::from_le_bytes([byte(8), byte(9), byte(10), byte(11)]));
+    }
+    quoted(list, &text);
+    Some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_a_list() {
+        let mut parameters = Parameters::new(4);
+        let mut first = b"\x01\0\0\0\0\x01\0\0\0\x04\x01\x03\0\xfe\0\x06\0\x0c\0\xff\xff\xff\xff\x03it'".to_vec();
+        first.extend(b"\x07\xda\x07\x0b\x16\x0e\x05\x09");
+        let expected = "$1 = -1, $2 = 'it''', $3 = NULL, $4 = '2010-11-22 14:05:09'";
+        assert_eq!(String::from_utf8(parameters.read(&first, false)).unwrap(), expected);
+        // Again, without types.
+        let again = b"\x01\0\0\0\0\x01\0\0\0\x0e\0\x07\0\0\0";
+        assert_eq!(parameters.read(again, false), b"$1 = 7, $2 = NULL, $3 = NULL, $4 = NULL");
+        for end in 0..first.len() {
+            let _ = Parameters::new(4).read(&first[..end], true);
+        }
+    }
+}

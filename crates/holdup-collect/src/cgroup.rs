@@ -1,0 +1,160 @@
+//! `--watch cgroup:PATH`: one cgroup by its name, with all that is in it, whoever that is: what [`host`](crate::host) reads of its own. A
+//! container that is restarted under the same name is followed; that its cgroup went and came back are events.
+
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use holdup_recording::rows::{Event, Setting};
+use holdup_recording::{Batch, Coverage, Labels, clock};
+
+use crate::host::cgroup::Cgroup;
+use crate::proc::Proc;
+use crate::proc::cgroups::Hierarchies;
+use crate::reading::Out;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// Cgroups below it whose processes are counted at most: more are a machine's, not a service's.
+const FOLDERS_MAX: usize = 1_000;
+
+/// One cgroup as a source.
+pub struct Named {
+    source: String,
+    proc: Proc,
+    /// As `/proc/PID/cgroup` would say it.
+    name: String,
+    hierarchies: Hierarchies,
+    cgroup: Cgroup,
+    /// Number of its folder, which another one under the same name doesn't have; nothing while there is none.
+    folder: Option<u64>,
+    gone_since: Option<Instant>,
+}
+
+impl Named {
+    /// The cgroup `given` of the tree `proc`: a name as in `/proc/PID/cgroup`, or its folder.
+    ///
+    /// # Errors
+    /// If it is no path.
+    pub fn new(proc: Proc, given: &str) -> Result<Self, String> {
+        if !given.starts_with('/') || given.split('/').any(|part| part == "..") {
+            return Err("after `cgroup:` comes a path: a name as in /proc/PID/cgroup, e.g. cgroup:/system.slice/app.service, or \
+                        its folder below /sys/fs/cgroup"
+                .to_owned());
+        }
+        let hierarchies = Hierarchies::of(&proc);
+        let folder = proc.rooted(given);
+        let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
+        let name = hierarchies.name_of(&folder).unwrap_or_else(|| given.to_owned());
+        let name = if name.len() > 1 { name.trim_end_matches('/').to_owned() } else { name };
+        let cgroup = Cgroup::named(&name, hierarchies.clone());
+        let source = format!("cgroup:{given}");
+        Ok(Self { source, proc, name, hierarchies, cgroup, folder: None, gone_since: None })
+    }
+
+    /// Sees whether it is there, and still the one it was.
+    fn look(&mut self, batch: &mut Batch) {
+        let folder = self.hierarchies.folders_of(&self.name).first().and_then(|path| std::fs::metadata(path).ok());
+        let now = folder.map(|it| it.ino());
+        let before = std::mem::replace(&mut self.folder, now);
+        let mut event = |kind: &str, text: String, labels: Labels| {
+            batch.events.push(Event {
+                observed_at: clock::now_ns(),
+                source: self.source.clone(),
+                kind: kind.to_owned(),
+                text,
+                labels,
+            });
+        };
+        let cgroup = Labels::of([("cgroup", self.name.as_str())]);
+        if before.is_some() && before != now {
+            self.gone_since = Some(Instant::now());
+            event("cgroup_gone", format!("cgroup {} is gone: nothing runs in it any more", self.name), cgroup.clone());
+        }
+        if let (Some(_), Some(since)) = (now, self.gone_since) {
+            self.gone_since = None;
+            // Its limits are others.
+            self.cgroup = Cgroup::named(&self.name, self.hierarchies.clone());
+            let absent_ms = since.elapsed().as_millis().to_string();
+            let text = format!("cgroup {} is there again, made anew: what it counts began at 0", self.name);
+            event("cgroup_back", text, cgroup.with("absent_ms", absent_ms));
+        }
+    }
+
+    /// Processes in it and in all below it, in the hierarchy that has most: in version 1 not all have to be in each.
+    fn members(&self, out: &mut Out) {
+        out.begin();
+        let counts = self.hierarchies.folders_of(&self.name).into_iter().filter_map(members_below);
+        if let Some(count) = counts.max() {
+            out.put("cgroup_member_processes", Labels::of([("cgroup", self.name.as_str())]), count as f64);
+        }
+    }
+}
+
+/// Nothing if one of them can't be read, or if there are too many.
+fn members_below(folder: PathBuf) -> Option<usize> {
+    let (mut folders, mut at, mut count) = (vec![folder], 0, 0);
+    while let Some(folder) = folders.get(at).cloned() {
+        at += 1;
+        count += std::fs::read_to_string(folder.join("cgroup.procs")).ok()?.lines().count();
+        let inside = std::fs::read_dir(&folder).ok()?.flatten();
+        folders.extend(inside.filter(|entry| entry.file_type().is_ok_and(|it| it.is_dir())).map(|entry| entry.path()));
+        if folders.len() > FOLDERS_MAX {
+            return None;
+        }
+    }
+    Some(count)
+}
+
+/// Makes the collector for `cgroup:PATH`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If PATH is none.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let given = address.strip_prefix("cgroup:").unwrap_or(address);
+    match Named::new(Proc::system(), given) {
+        Ok(named) => Ok(Box::new(named)),
+        Err(why) => Err(ProbeError::BadAddress(format!("--watch {address}: {why}"))),
+    }
+}
+
+impl Collector for Named {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let mut batch = Batch::default();
+        if let Err(error) = self.cgroup.sample(&self.proc, &mut Out::new(&mut batch, &self.source)) {
+            let why = format!(
+                "{error}; names are as /proc/PID/cgroup has them, e.g. of a service: cat /proc/$(pgrep -of NAME)/cgroup"
+            );
+            return Err(ProbeError::Unreachable { source_name: self.source.clone(), why });
+        }
+        Ok(Coverage::with_parts(&self.source, Vec::new()))
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let found = self.cgroup.settings(&self.proc);
+        if found.is_empty() {
+            return Err(ReadError(format!("there is no cgroup {}", self.name)));
+        }
+        let (at, source) = (clock::now_ns(), &self.source);
+        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
+            observed_at: at,
+            source: source.clone(),
+            name,
+            value,
+        }));
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        self.look(batch);
+        let source = self.source.clone();
+        let mut out = Out::new(batch, &source);
+        self.cgroup.sample(&self.proc, &mut out)?;
+        self.members(&mut out);
+        Ok(())
+    }
+}

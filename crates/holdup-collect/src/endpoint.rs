@@ -1,0 +1,188 @@
+//! Where a server tells of itself besides HTTP: a TCP address or a Unix socket. Connects, asks and reads with one time for all of it, and
+//! no more bytes than are wanted. What is spoken is for the sources.
+
+use std::fmt;
+use std::io::{self, Error, ErrorKind, Read, Write};
+use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// Where to connect to. Shown as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Endpoint {
+    /// Host and port.
+    Tcp(String, u16),
+    Unix(PathBuf),
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(host, port) => write!(f, "{host}:{port}"),
+            Self::Unix(path) => write!(f, "unix:{}", path.display()),
+        }
+    }
+}
+
+impl Endpoint {
+    /// `127.0.0.1:1717`, `[::1]:1717`, `unix:/run/app.sock`; none if it is none of them.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if let Some(path) = text.strip_prefix("unix:") {
+            return path.starts_with('/').then(|| Self::Unix(PathBuf::from(path)));
+        }
+        let (host, port) = text.rsplit_once(':')?;
+        let is_host =
+            !host.is_empty() && !host.contains(['/', '@', '?']) && (!host.contains(':') || host.ends_with(']'));
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        is_host.then(|| Self::Tcp(host.to_owned(), port))
+    }
+
+    /// Connects; all that is done with the stream has to be done within `patience`.
+    pub(crate) fn connect(&self, patience: Duration) -> io::Result<Stream> {
+        let deadline = Instant::now() + patience;
+        let inner = match self {
+            Self::Tcp(host, port) => {
+                // The standard library takes an address in brackets only with its port.
+                let mut addresses = format!("{host}:{port}").to_socket_addrs()?;
+                let address = addresses.next().ok_or_else(|| Error::new(ErrorKind::NotFound, "no such host"))?;
+                Inner::Tcp(TcpStream::connect_timeout(&address, patience)?)
+            }
+            Self::Unix(path) => Inner::Unix(connect(path, patience)?),
+        };
+        Ok(Stream { inner, deadline })
+    }
+}
+
+enum Inner {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+/// A connection with a deadline.
+pub(crate) struct Stream {
+    inner: Inner,
+    deadline: Instant,
+}
+
+impl Stream {
+    /// Everything until the other side closes.
+    ///
+    /// # Errors
+    /// Of the connection; `FileTooLarge` above `bytes_max`.
+    pub(crate) fn rest(&mut self, bytes_max: u64) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.take(bytes_max + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > bytes_max {
+            return Err(Error::new(ErrorKind::FileTooLarge, format!("its answer is larger than {bytes_max} bytes")));
+        }
+        Ok(bytes)
+    }
+
+    fn left(&self) -> io::Result<Option<Duration>> {
+        let left = self.deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() { Err(late()) } else { Ok(Some(left)) }
+    }
+}
+
+fn late() -> Error {
+    Error::new(ErrorKind::TimedOut, "no whole answer in time")
+}
+
+/// A time that ran out within a call shows as this.
+fn said(error: Error) -> Error {
+    if error.kind() == ErrorKind::WouldBlock { late() } else { error }
+}
+
+impl Read for Stream {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let left = self.left()?;
+        match &mut self.inner {
+            Inner::Tcp(line) => line.set_read_timeout(left).and_then(|()| line.read(buffer)),
+            Inner::Unix(line) => line.set_read_timeout(left).and_then(|()| line.read(buffer)),
+        }
+        .map_err(said)
+    }
+}
+
+impl Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let left = self.left()?;
+        match &mut self.inner {
+            Inner::Tcp(line) => line.set_write_timeout(left).and_then(|()| line.write(bytes)),
+            Inner::Unix(line) => line.set_write_timeout(left).and_then(|()| line.write(bytes)),
+        }
+        .map_err(said)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Connects to a Unix socket, and does not wait for ever where its queue is full, as the standard library does.
+fn connect(path: &Path, patience: Duration) -> io::Result<UnixStream> {
+    // SAFETY: all zeros is an address of no family.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    let bytes = path.as_os_str().as_bytes();
+    if bytes.len() >= address.sun_path.len() {
+        return Err(Error::new(ErrorKind::InvalidInput, "the path of the socket is too long"));
+    }
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    for (to, byte) in address.sun_path.iter_mut().zip(bytes) {
+        *to = *byte as libc::c_char;
+    }
+    let done = |result: i32| if result < 0 { Err(Error::last_os_error()) } else { Ok(result) };
+    // SAFETY: socket has no preconditions.
+    let number = done(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
+    // SAFETY: the descriptor is new and nobody else's.
+    let line = unsafe { OwnedFd::from_raw_fd(number) };
+    let limit = libc::timeval { tv_sec: patience.as_secs() as libc::time_t, tv_usec: patience.subsec_micros().into() };
+    let (value, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
+    // SAFETY: the value is a timeval of that length.
+    done(unsafe { libc::setsockopt(line.as_raw_fd(), libc::SOL_SOCKET, libc::SO_SNDTIMEO, value, length) })?;
+    let length = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: the address is one of that length, its path ended by the zeros behind it.
+    done(unsafe { libc::connect(line.as_raw_fd(), (&raw const address).cast(), length) }).map_err(said)?;
+    Ok(UnixStream::from(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn addresses() {
+        for text in ["127.0.0.1:1717", "[::1]:80", "app.example:9000", "unix:/run/app.sock"] {
+            assert_eq!(Endpoint::parse(text).map(|it| it.to_string()).as_deref(), Some(text));
+        }
+        for bad in
+            ["", "127.0.0.1", ":80", "h:0", "h:x", "::1:80", "unix:", "unix:app.sock", "user@h:80", "http://h:80"]
+        {
+            assert_eq!(Endpoint::parse(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn too_much_too_late_and_a_full_queue() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("s");
+        let listener = UnixListener::bind(&path).unwrap();
+        let endpoint = Endpoint::Unix(path);
+        let mut stream = endpoint.connect(Duration::from_secs(60)).unwrap();
+        listener.accept().unwrap().0.write_all(b"12345").unwrap();
+        assert_eq!(stream.rest(4).map_err(|e| e.kind()), Err(ErrorKind::FileTooLarge));
+        let mut silent = endpoint.connect(Duration::from_millis(50)).unwrap();
+        assert_eq!(silent.rest(4).map_err(|e| e.kind()), Err(ErrorKind::TimedOut));
+        // SAFETY: plain numbers.
+        assert_eq!(unsafe { libc::listen(listener.as_raw_fd(), 0) }, 0);
+        let waiting: Vec<_> = (0..4).map(|_| endpoint.connect(Duration::from_millis(50))).collect();
+        assert!(waiting.iter().any(|it| it.as_ref().err().is_some_and(|e| e.kind() == ErrorKind::TimedOut)));
+        let gone = Endpoint::Unix("/nowhere/s".into()).connect(Duration::from_secs(1));
+        assert_eq!(gone.err().map(|e| e.kind()), Some(ErrorKind::NotFound));
+    }
+}

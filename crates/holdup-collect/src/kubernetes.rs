@@ -1,0 +1,228 @@
+//! `--watch kubernetes:`: pods as the cluster's API tells of them: limits, probes, restarts with their reasons, and what was killed. In a pod
+//! it asks with the service account that the pod has; elsewhere with a token that is named. It lists pods and events of one namespace at a
+//! slow pace of its own, and changes nothing. What the answers mean is [`holdup_kubernetes`]'s.
+
+mod address;
+mod api;
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdup_kubernetes::{Account, Read};
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+pub use self::address::{Address, Inside};
+use self::api::{Api, Refused};
+use crate::reading::thread_cpu_time;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// From one look to the next. A cluster's API is everybody's, and its clocks tell whole seconds.
+const EVERY: Duration = Duration::from_secs(5);
+
+/// How long the last look is waited for at the end.
+const LAST_LOOK: Duration = Duration::from_secs(2);
+
+/// Rows that wait for the next sample at most.
+const ROWS_MAX: usize = 100_000;
+
+/// Pods of one namespace as a source.
+pub struct Kubernetes {
+    source: String,
+    address: Address,
+    /// Whether events may be listed; found out by `probe`.
+    events: bool,
+    every: Duration,
+    looker: Option<Looker>,
+    settings_read: u32,
+    cpu: Duration,
+}
+
+/// The thread that asks.
+struct Looker {
+    seen: Arc<Mutex<Seen>>,
+    /// Asks for a last look; who drops it ends the thread.
+    end: mpsc::Sender<mpsc::Sender<()>>,
+}
+
+/// What it has seen.
+#[derive(Default)]
+struct Seen {
+    batch: Batch,
+    failed: Option<String>,
+    left_out: usize,
+    cpu: Option<Duration>,
+}
+
+/// Makes the collector for `kubernetes:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If the address is not understood, or we are in no pod and it doesn't say where to ask.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let rest = address.strip_prefix("kubernetes:").unwrap_or(address);
+    match Address::parse(rest, &Inside::of_environment()) {
+        Ok(address) => Ok(Box::new(Kubernetes::new(address, EVERY))),
+        Err(why) => Err(ProbeError::BadAddress(format!("--watch kubernetes:…: {why}"))),
+    }
+}
+
+impl Kubernetes {
+    /// What is at `address`, looked at in these intervals.
+    pub fn new(address: Address, every: Duration) -> Self {
+        let source = holdup_kubernetes::source(&address.namespace, address.pod.as_deref());
+        let cpu = Duration::ZERO;
+        Self { source, address, events: true, every, looker: None, settings_read: 0, cpu }
+    }
+
+    fn start(&self) -> Result<Looker, ReadError> {
+        let api = Api::of(&self.address).map_err(ReadError)?;
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let (end, ended) = mpsc::channel();
+        // The cluster tells whole seconds: what happened in this one is not older than the recording.
+        let now = clock::now_ns();
+        let account = Account::since(now - now.rem_euclid(1_000_000_000), self.address.is_of_pods());
+        let (events, every) = (self.events, self.every);
+        let thread = std::thread::Builder::new().name("kubernetes".to_owned()).spawn({
+            let seen = Arc::clone(&seen);
+            move || look(&api, account, events, every, &seen, &ended)
+        });
+        thread.map_err(|e| ReadError(format!("no thread to ask with: {e}")))?;
+        Ok(Looker { seen, end })
+    }
+
+    /// Moves what was seen into `batch`.
+    fn take(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let Some(looker) = &self.looker else { return Ok(()) };
+        let mut seen = looker.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let Seen { batch: rows, failed, left_out, cpu } = std::mem::take(&mut *seen);
+        seen.cpu = cpu;
+        drop(seen);
+        self.cpu = cpu.unwrap_or(self.cpu);
+        batch.append(rows);
+        if left_out > 0 {
+            return Err(ReadError(format!("{left_out} rows were left out: nobody had taken those before")));
+        }
+        failed.map_or(Ok(()), |why| Err(ReadError(why)))
+    }
+
+    /// What would let an account list `what`.
+    fn grant(&self) -> String {
+        let namespace = &self.address.namespace;
+        format!(
+            "kubectl create role holdup -n {namespace} --verb=list --resource=pods,events; kubectl create rolebinding holdup -n {namespace} \
+             --role=holdup --serviceaccount={namespace}:ACCOUNT"
+        )
+    }
+}
+
+/// Looks until nobody is there to take what was seen; once more when asked to.
+fn look(
+    api: &Api,
+    mut account: Account,
+    events: bool,
+    every: Duration,
+    seen: &Mutex<Seen>,
+    ended: &mpsc::Receiver<mpsc::Sender<()>>,
+) {
+    loop {
+        let due = Instant::now() + every;
+        once(api, &mut account, events, seen);
+        match ended.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+            Ok(done) => {
+                once(api, &mut account, events, seen);
+                let _ = done.send(());
+                return;
+            }
+        }
+    }
+}
+
+fn once(api: &Api, account: &mut Account, events: bool, seen: &Mutex<Seen>) {
+    let (begun_at, begun) = (clock::now_ns(), Instant::now());
+    let mut documents = Vec::new();
+    let mut failed = None;
+    for what in ["pods", "events"].into_iter().take(if events { 2 } else { 1 }) {
+        match api.list(what) {
+            Ok(listed) => {
+                documents.extend(listed.documents);
+                failed = failed.or(listed.cut.then(|| format!("more {what} than {} are left out", api::MOST)));
+            }
+            Err(refused) => failed = Some(format!("{what}: {refused}")),
+        }
+    }
+    let window_ns = begun.elapsed().as_nanos() as i64;
+    let batch = account.take(&documents, Read { at: begun_at + window_ns / 2, window_ns });
+    let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    if seen.batch.len() + batch.len() > ROWS_MAX {
+        seen.left_out += batch.len();
+    } else {
+        seen.batch.append(batch);
+    }
+    seen.failed = failed.or(seen.failed.take());
+    seen.cpu = thread_cpu_time();
+}
+
+impl Collector for Kubernetes {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let source_name = self.source.clone();
+        let unreachable = |why: String| ProbeError::Unreachable { source_name: source_name.clone(), why };
+        let api = Api::of(&self.address).map_err(unreachable)?;
+        let pods = api.list("pods").map_err(|refused| match refused {
+            Refused::Denied(why) => {
+                ProbeError::Denied { source_name: source_name.clone(), why: format!("{why}; run: {}", self.grant()) }
+            }
+            Refused::Failed(why) => unreachable(why),
+        })?;
+        let part = |name: &str, state, why: String, enable: Option<String>| Coverage {
+            source: format!("{} {name}", self.source),
+            state,
+            why: Some(why),
+            enable,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        };
+        let mut parts = Vec::new();
+        if pods.documents.iter().all(|document| document.pods() == 0) {
+            let why = format!("there is no such pod in namespace {} yet", self.address.namespace);
+            let enable = format!("kubectl get pods -n {} --show-labels lists them", self.address.namespace);
+            parts.push(part("pods", CoverageState::Partial, why, Some(enable)));
+        }
+        let events = api.list("events").err();
+        if let Some(refused) = events {
+            self.events = false;
+            let enable = Some(self.grant());
+            parts.push(part("events", CoverageState::Absent, format!("events: {refused}"), enable));
+        }
+        Ok(Coverage::with_parts(&self.source, parts))
+    }
+
+    /// What is set of pods is told by the looks themselves. At the end there is a last one.
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        self.settings_read += 1;
+        let Some(looker) = self.looker.as_ref().filter(|_| self.settings_read > 1) else { return Ok(()) };
+        let (done, is_done) = mpsc::channel();
+        let asked = looker.end.send(done);
+        let came = asked.is_ok() && is_done.recv_timeout(LAST_LOOK).is_ok();
+        self.take(batch)?;
+        if came { Ok(()) } else { Err(ReadError("the API did not answer any more when the run ended".to_owned())) }
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        if self.looker.is_none() {
+            self.looker = Some(self.start()?);
+        }
+        self.take(batch)
+    }
+
+    fn other_cpu_time(&self) -> Duration {
+        self.cpu
+    }
+}

@@ -1,0 +1,150 @@
+//! Kubernetes' API as far as it lists pods and events of a namespace: bounded in time, bytes and pages. The token is read each time, for
+//! the cluster changes it, and is in no message.
+
+use std::fmt;
+use std::time::Duration;
+
+use holdup_kubernetes::Document;
+
+use super::address::{Address, word};
+use crate::http;
+
+/// Whole time of one request.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Largest page that is read.
+const PAGE_BYTES_MAX: u64 = 32 << 20;
+
+/// Objects of a page, and pages of a list.
+const PAGE: usize = 500;
+const PAGES_MAX: usize = 10;
+
+/// Objects of a list that are read.
+pub(super) const MOST: usize = PAGE * PAGES_MAX;
+
+/// Somebody to ask.
+pub(super) struct Api {
+    address: Address,
+    agent: ureq::Agent,
+}
+
+/// A list, whole or cut.
+pub(super) struct Listed {
+    /// A page each.
+    pub documents: Vec<Document>,
+    /// Whether there is more.
+    pub cut: bool,
+}
+
+/// Why there is no list.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The account may not.
+    Denied(String),
+    /// Anything else.
+    Failed(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::Denied(why) | Self::Failed(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl Api {
+    /// That of `address`.
+    ///
+    /// # Errors
+    /// If the authority's certificate can't be read.
+    pub fn of(address: &Address) -> Result<Self, String> {
+        let mut tls = ureq::tls::TlsConfig::builder();
+        if let Some(file) = &address.ca_file {
+            let pem = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+            let items = ureq::tls::parse_pem(&pem).collect::<Result<Vec<_>, _>>();
+            let items = items.map_err(|_| format!("{}: this is no PEM file", file.display()))?;
+            let found: Vec<_> = items
+                .into_iter()
+                .filter_map(|item| match item {
+                    ureq::tls::PemItem::Certificate(certificate) => Some(certificate),
+                    _ => None,
+                })
+                .collect();
+            if found.is_empty() {
+                return Err(format!("{}: there is no certificate in it", file.display()));
+            }
+            tls = tls.root_certs(ureq::tls::RootCerts::new_with_certs(&found));
+        }
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(TIMEOUT))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .tls_config(tls.build())
+            .proxy(None)
+            .accept("application/json")
+            .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION")))
+            .build()
+            .into();
+        Ok(Self { address: address.clone(), agent })
+    }
+
+    /// All of `what` (`pods` or `events`) that the address means.
+    ///
+    /// # Errors
+    /// If it may not be listed, or there is no whole answer.
+    pub fn list(&self, what: &str) -> Result<Listed, Refused> {
+        let Address { base, namespace, pod, selector, token_file, .. } = &self.address;
+        let mut url = format!("{base}/api/v1/namespaces/{namespace}/{what}?limit={PAGE}");
+        match (what, pod, selector) {
+            ("pods", Some(pod), _) => url += &format!("&fieldSelector={}", encoded(&format!("metadata.name={pod}"))),
+            ("pods", None, Some(labels)) => url += &format!("&labelSelector={}", encoded(labels)),
+            // Of a pod's events the API finds those of its name; whose labels fit is found out here.
+            (_, Some(pod), _) => url += &format!("&fieldSelector={}", encoded(&format!("involvedObject.name={pod}"))),
+            _ => {}
+        }
+        let token = token_file.as_deref().map(word).transpose().map_err(Refused::Failed)?;
+        let authorization = token.map(|token| format!("Bearer {token}"));
+        let mut listed = Listed { documents: Vec::new(), cut: false };
+        let mut next: Option<String> = None;
+        for _ in 0..PAGES_MAX {
+            let page = next.take().map_or_else(String::new, |token| format!("&continue={}", encoded(&token)));
+            let document = self.page(&format!("{url}{page}"), authorization.as_deref())?;
+            next = document.next.clone();
+            listed.documents.push(document);
+            if next.is_none() {
+                return Ok(listed);
+            }
+        }
+        listed.cut = true;
+        Ok(listed)
+    }
+
+    fn page(&self, url: &str, authorization: Option<&str>) -> Result<Document, Refused> {
+        let answer = http::get(&self.agent, url, authorization, PAGE_BYTES_MAX).map_err(Refused::Failed)?;
+        match answer.status {
+            200 => holdup_kubernetes::read(&answer.body).map_err(|why| {
+                Refused::Failed(format!("what it answers is not what Kubernetes' API does: line {}: {why}", why.line))
+            }),
+            401 => Err(Refused::Denied("the token is not accepted (401)".to_owned())),
+            403 => Err(Refused::Denied(format!("not allowed (403): {}", message(&answer.body)))),
+            status => Err(Refused::Failed(format!("it answers with status {status}: {}", message(&answer.body)))),
+        }
+    }
+}
+
+/// What the API says of a refusal.
+fn message(body: &[u8]) -> String {
+    let status: Option<serde_json::Value> = serde_json::from_slice(body).ok();
+    let message = status.as_ref().and_then(|status| status.get("message")?.as_str()).unwrap_or("no reason is given");
+    message.chars().filter(|c| !c.is_control()).take(300).collect()
+}
+
+/// As a query has it.
+fn encoded(text: &str) -> String {
+    let one = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        _ => format!("%{byte:02X}"),
+    };
+    text.bytes().map(one).collect()
+}

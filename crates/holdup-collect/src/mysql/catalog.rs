@@ -1,0 +1,65 @@
+//! Tables and indexes of MySQL and MariaDB, from `information_schema`.
+
+use super::address::Address;
+use super::server::{Columns, Failure, Own, Server};
+use crate::catalog::{Index, Table};
+use crate::{ProbeError, ReadError};
+
+/// A connection that reads catalogs.
+pub struct Catalog(Server);
+
+impl From<Failure> for ReadError {
+    fn from(failure: Failure) -> Self {
+        Self(failure.to_string())
+    }
+}
+
+impl Catalog {
+    pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
+        let address = Address::parse(address)?;
+        let source_name = format!("mysql://{}:{}", address.host, address.port);
+        Server::connect_sharing(&address, &Own::default())
+            .map(Self)
+            .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
+    }
+
+    pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ReadError> {
+        let (schema, bare) = name.split_once('.').map_or((None, name), |(schema, bare)| (Some(schema), bare));
+        let of_schema = schema.map_or_else(
+            || "TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema')".to_owned(),
+            |schema| format!("TABLE_SCHEMA = {}", literal(schema)),
+        );
+        let found = self.0.rows(&format!(
+            "SELECT TABLE_SCHEMA, TABLE_ROWS FROM information_schema.TABLES WHERE TABLE_NAME = {} AND {of_schema} LIMIT 2",
+            literal(bare)
+        ))?;
+        let [row] = found.as_slice() else { return Ok(None) };
+        let is_it =
+            format!("TABLE_SCHEMA = {} AND TABLE_NAME = {}", literal(&row.text(0).unwrap_or_default()), literal(bare));
+        let columns = self.0.rows(&format!(
+            "SELECT COLUMN_NAME FROM information_schema.COLUMNS WHERE {is_it} ORDER BY ORDINAL_POSITION"
+        ))?;
+        let keys = self.0.rows(&format!(
+            "SELECT INDEX_NAME, NON_UNIQUE, COALESCE(COLUMN_NAME, '') FROM information_schema.STATISTICS \
+             WHERE {is_it} AND INDEX_TYPE = 'BTREE' ORDER BY INDEX_NAME, SEQ_IN_INDEX"
+        ))?;
+        let mut indexes: Vec<Index> = Vec::new();
+        for row in &keys {
+            let index = row.text(0).unwrap_or_default();
+            if indexes.last().is_none_or(|last| last.name != index) {
+                indexes.push(Index { name: index, columns: Vec::new(), is_unique: row.int(1) == Some(0) });
+            }
+            if let Some(last) = indexes.last_mut() {
+                last.columns.push(row.text(2).unwrap_or_default());
+            }
+        }
+        let columns = columns.iter().filter_map(|row| row.text(0)).collect();
+        Ok(Some(Table { name: name.to_owned(), columns, indexes, rows: row.float(1) }))
+    }
+}
+
+/// A text as a literal in whatever mode the server is: by its bytes.
+fn literal(text: &str) -> String {
+    let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
+    if hex.is_empty() { "''".to_owned() } else { format!("CONVERT(X'{hex}' USING utf8)") }
+}

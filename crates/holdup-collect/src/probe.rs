@@ -1,0 +1,220 @@
+//! `--watch probe:URL`: the service as a liveness probe of Kubernetes sees it. A thread asks at the probe's own pace, over a new
+//! connection each time as kubelet does, and `sample` takes what it has found. Whether the answers would have had the service
+//! killed is for the rules; a probe is no load, and is in no table of requests.
+//!
+//! A probe that hangs holds up its own thread alone, and at the end nobody waits for it: it is not told then.
+
+mod address;
+mod check;
+
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use holdup_recording::rows::{Event, Setting};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+
+use self::address::Address;
+use self::check::{Check, Failed, Reason};
+use crate::reading::{Out, thread_cpu_time};
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// What is found out before the recording takes at most so long, whatever the probe's own timeout.
+const FIRST_LOOK_MAX: Duration = Duration::from_secs(1);
+
+/// Answers that wait for the next sample at most: at the fastest pace, more than a minute of them.
+const ANSWERS_MAX: usize = 10_000;
+
+/// One probe as a source.
+struct Probe {
+    source: String,
+    address: Address,
+    prober: Option<Prober>,
+    /// Probes that have failed one after the other, and when the first of them began (ns since 1970).
+    failing: Option<(u32, i64)>,
+    cpu: Duration,
+}
+
+/// The thread that asks. When this is dropped it ends after the probe that is under way, for which nobody waits.
+struct Prober {
+    seen: Arc<Mutex<Seen>>,
+    _stop: mpsc::Sender<()>,
+}
+
+/// What it has seen.
+#[derive(Default)]
+struct Seen {
+    answers: Vec<Answer>,
+    left_out: u64,
+    cpu: Option<Duration>,
+}
+
+/// One probe that has ended.
+struct Answer {
+    begun_at: i64,
+    length: Duration,
+    result: Result<(), Failed>,
+}
+
+/// Makes the collector for `probe:URL`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If the URL or an option is not understood.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let address = Address::parse(address.strip_prefix("probe:").unwrap_or(address))
+        .map_err(|why| ProbeError::BadAddress(format!("--watch probe:…: {why}")))?;
+    let source = format!("probe:{}", address.shown);
+    Ok(Box::new(Probe { source, address, prober: None, failing: None, cpu: Duration::ZERO }))
+}
+
+impl Probe {
+    fn start(&self) -> std::io::Result<Prober> {
+        let check = Check::of(&self.address.place, self.address.timeout);
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let (stop, stopped) = mpsc::channel();
+        let (every, delay) = (self.address.every, self.address.delay);
+        std::thread::Builder::new().name("probe".to_owned()).spawn({
+            let seen = Arc::clone(&seen);
+            move || ask(&check, every, delay, &seen, &stopped)
+        })?;
+        Ok(Prober { seen, _stop: stop })
+    }
+
+    /// The event of `answer`, if it is one: a failure, or the first success after failures.
+    fn event(&mut self, answer: &Answer) -> Option<Event> {
+        let ended_at = answer.begun_at + answer.length.as_nanos() as i64;
+        let event = |kind: &str, text: String, labels: Labels| Event {
+            observed_at: ended_at,
+            source: self.source.clone(),
+            kind: kind.to_owned(),
+            text,
+            labels,
+        };
+        match &answer.result {
+            Ok(()) => {
+                let (in_a_row, since) = self.failing.take()?;
+                let failed_ms = (ended_at - since) / 1_000_000;
+                let labels = Labels::of([("in_a_row", in_a_row.to_string()), ("failed_ms", failed_ms.to_string())]);
+                let text = format!("answered again after {in_a_row} failed probes in a row, {failed_ms} ms");
+                Some(event("probe_recovered", text, labels))
+            }
+            Err(failed) => {
+                let (before, since) = self.failing.unwrap_or((0, answer.begun_at));
+                let in_a_row = before + 1;
+                let duration_ms = answer.length.as_millis();
+                let mut labels = Labels::of([
+                    ("reason", failed.reason.name().to_owned()),
+                    ("duration_ms", duration_ms.to_string()),
+                    ("in_a_row", in_a_row.to_string()),
+                ]);
+                if let Reason::Status(status) = failed.reason {
+                    labels = labels.with("status", status.to_string());
+                }
+                let text = format!(
+                    "{}, after {duration_ms} ms; {in_a_row} in a row, at {} a liveness probe has the container killed",
+                    failed.text, self.address.failures
+                );
+                let event = event("probe_failed", text, labels);
+                self.failing = Some((in_a_row, since));
+                Some(event)
+            }
+        }
+    }
+}
+
+/// Probes until nobody is there to take the answers. What is due while one is under way is left out, as kubelet does.
+fn ask(check: &Check, every: Duration, delay: Duration, seen: &Mutex<Seen>, stopped: &mpsc::Receiver<()>) {
+    let mut due = Instant::now() + delay;
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
+        let (begun_at, begun) = (clock::now_ns(), Instant::now());
+        let result = check.once();
+        let length = begun.elapsed();
+        let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.answers.len() < ANSWERS_MAX {
+            seen.answers.push(Answer { begun_at, length, result });
+        } else {
+            seen.left_out += 1;
+        }
+        seen.cpu = thread_cpu_time();
+        drop(seen);
+        let now = Instant::now();
+        due += every;
+        while due <= now {
+            due += every;
+        }
+    }
+}
+
+impl Collector for Probe {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    /// One look, unless the probe is to wait first. A service that fails it is what a probe is for; but it may be the path that is wrong.
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let timeout = self.address.timeout.min(FIRST_LOOK_MAX);
+        let failed = match self.address.delay.is_zero() {
+            true => Check::of(&self.address.place, timeout).once().err(),
+            false => None,
+        };
+        // In less time than it is given it did not fail.
+        let failed = failed.filter(|it| it.reason != Reason::Timeout || timeout == self.address.timeout);
+        Ok(vec![Coverage {
+            source: self.source(),
+            state: if failed.is_some() { CoverageState::Partial } else { CoverageState::Complete },
+            why: failed.map(|failed| format!("the probe failed before the recording began: {}", failed.text)),
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        }])
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let Address { every, timeout, failures, delay, .. } = &self.address;
+        let seconds = |length: &Duration| length.as_secs_f64().to_string();
+        for (name, value) in [
+            ("probe.every_s", seconds(every)),
+            ("probe.timeout_s", seconds(timeout)),
+            ("probe.failures", failures.to_string()),
+            ("probe.delay_s", seconds(delay)),
+        ] {
+            batch.settings.push(Setting {
+                observed_at: clock::now_ns(),
+                source: self.source.clone(),
+                name: name.to_owned(),
+                value,
+            });
+        }
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        if self.prober.is_none() {
+            self.prober = Some(self.start().map_err(|e| ReadError(format!("no thread for the probe: {e}")))?);
+        }
+        let Some(prober) = &self.prober else { return Ok(()) };
+        let mut seen = prober.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let (answers, left_out) = (std::mem::take(&mut seen.answers), std::mem::take(&mut seen.left_out));
+        self.cpu = seen.cpu.unwrap_or_default();
+        drop(seen);
+        for answer in answers {
+            let mut out = Out::new(batch, &self.source);
+            out.taken(answer.begun_at, answer.length.as_nanos() as i64);
+            out.put_plain("probe_success", if answer.result.is_ok() { 1.0 } else { 0.0 });
+            out.put_plain("probe_duration_seconds", answer.length.as_secs_f64());
+            batch.events.extend(self.event(&answer));
+        }
+        if left_out > 0 {
+            return Err(ReadError(format!(
+                "{left_out} answers of the probe were left out: nobody had taken those before"
+            )));
+        }
+        Ok(())
+    }
+
+    fn other_cpu_time(&self) -> Duration {
+        self.cpu
+    }
+}

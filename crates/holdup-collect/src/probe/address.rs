@@ -1,0 +1,142 @@
+//! `probe:URL?every=&timeout=&failures=&delay=`: what is asked, and how often. What of the query is not ours is the URL's.
+
+use std::time::Duration;
+
+use holdup_recording::duration;
+
+use super::check::Place;
+use crate::prometheus::address::Address as Url;
+
+/// Shortest time between two probes: more would be a load.
+const EVERY_MIN: Duration = Duration::from_millis(10);
+
+/// An example of a whole address.
+const EXAMPLE: &str = "probe:http://127.0.0.1:8080/health?every=10s&timeout=1s&failures=3";
+
+/// A probe's address, taken apart. What isn't given is as Kubernetes has it.
+pub(super) struct Address {
+    /// Whom to ask.
+    pub place: Place,
+    /// For tables and messages: no password, and no options.
+    pub shown: String,
+    /// From one probe to the next.
+    pub every: Duration,
+    /// How long an answer is waited for.
+    pub timeout: Duration,
+    /// How many have to fail one after the other before kubelet kills the container.
+    pub failures: u32,
+    /// How long the first waits.
+    pub delay: Duration,
+}
+
+impl Address {
+    /// Reads what stands behind `probe:`.
+    ///
+    /// # Errors
+    /// What is wrong, without the URL, which may hold a password.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let (url, query) = text.split_once('?').map_or((text, ""), |(url, query)| (url, query));
+        let mut found = Self {
+            place: Place::Tcp(String::new()),
+            shown: String::new(),
+            every: Duration::from_secs(10),
+            timeout: Duration::from_secs(1),
+            failures: 3,
+            delay: Duration::ZERO,
+        };
+        let mut seen: Vec<&str> = Vec::new();
+        let mut others: Vec<&str> = Vec::new();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let length = || duration::parse(value).map_err(|why| format!("{name}: {why}"));
+            match name {
+                "every" => found.every = length()?,
+                "timeout" => found.timeout = length()?,
+                "delay" => found.delay = length()?,
+                "failures" => {
+                    let number = value.parse().ok().filter(|number| *number > 0);
+                    found.failures = number.ok_or_else(|| format!("failures={value} is no number from 1"))?;
+                }
+                _ => {
+                    others.push(pair);
+                    continue;
+                }
+            }
+            if seen.contains(&name) {
+                return Err(format!("{name} is given twice"));
+            }
+            seen.push(name);
+        }
+        if found.every < EVERY_MIN || found.timeout.is_zero() {
+            return Err(format!("every is at least {}ms, and timeout longer than 0s", EVERY_MIN.as_millis()));
+        }
+        match url.strip_prefix("tcp://") {
+            Some(place) => {
+                let port = place.rsplit_once(':').and_then(|(host, port)| Some((host, port.parse::<u16>().ok()?)));
+                if !port.is_some_and(|(host, port)| !host.is_empty() && port > 0) || place.contains(['/', '@']) {
+                    return Err("after tcp:// host and port are needed, e.g. probe:tcp://127.0.0.1:8080".to_owned());
+                }
+                if let Some(other) = others.first() {
+                    let name = other.split('=').next().unwrap_or_default();
+                    return Err(format!("\"{name}\" is unknown; there are: every, timeout, failures, delay"));
+                }
+                found.place = Place::Tcp(place.to_owned());
+                found.shown = url.to_owned();
+            }
+            None => {
+                let query = if others.is_empty() { String::new() } else { format!("?{}", others.join("&")) };
+                let url = Url::parse_like(&format!("{url}{query}"), EXAMPLE)?;
+                found.shown.clone_from(&url.shown);
+                found.place = Place::Http(url);
+            }
+        }
+        Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_ours_and_the_rest_is_the_urls() {
+        let text = "http://me:hunter2@h:8080/health?deep=1&every=250ms&timeout=2s&failures=5&delay=1m&token=xyz";
+        let address = Address::parse(text).unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!(address.shown, "http://h:8080/health?deep=1&token=…");
+        assert_eq!((address.every, address.timeout), (Duration::from_millis(250), Duration::from_secs(2)));
+        assert_eq!((address.failures, address.delay), (5, Duration::from_secs(60)));
+        let Place::Http(url) = address.place else { panic!("HTTP") };
+        assert_eq!(url.url, "http://h:8080/health?deep=1&token=xyz");
+        assert!(url.authorization.is_some());
+    }
+
+    /// As in a pod's description that says nothing.
+    #[test]
+    fn what_is_not_said_is_as_kubernetes_has_it() {
+        let address = Address::parse("tcp://[::1]:80").unwrap_or_else(|why| panic!("{why}"));
+        assert_eq!((address.every, address.timeout), (Duration::from_secs(10), Duration::from_secs(1)));
+        assert_eq!((address.failures, address.delay), (3, Duration::ZERO));
+        assert_eq!(address.shown, "tcp://[::1]:80");
+    }
+
+    #[test]
+    fn what_is_no_probe() {
+        for (text, hint) in [
+            ("", "e.g. probe:http://"),
+            ("127.0.0.1:80/health", "e.g. probe:http://"),
+            ("http://u:secret@h:x/", "port"),
+            ("http://h/?every=1", "every: expected a duration"),
+            ("http://h/?every=1ms", "at least 10ms"),
+            ("http://h/?timeout=0s", "longer than 0s"),
+            ("http://h/?failures=0", "no number from 1"),
+            ("http://h/?every=1s&every=2s", "every is given twice"),
+            ("tcp://h", "host and port"),
+            ("tcp://:80", "host and port"),
+            ("tcp://h:80/secret", "host and port"),
+            ("tcp://h:80?evry=1s", "\"evry\" is unknown"),
+        ] {
+            let why = Address::parse(text).err().unwrap_or_default();
+            assert!(why.contains(hint) && !why.contains("secret"), "{text}: {why}");
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! One probe: a new connection, a question, and what came of it. As kubelet does: status 200 to 399 is a success, certificates are
+//! not checked, a proxy of the environment is not asked. A redirect is a success and is not followed.
+
+use std::io::ErrorKind;
+use std::net::{TcpStream, ToSocketAddrs};
+use std::time::{Duration, Instant};
+
+use crate::prometheus::address::Address as Url;
+
+/// As much of a body is read as kubelet reads.
+const BODY_BYTES_MAX: u64 = 10 << 10;
+
+/// Whom to ask.
+#[derive(Clone)]
+pub(super) enum Place {
+    /// A GET of this URL.
+    Http(Url),
+    /// Whether host and port accept a connection.
+    Tcp(String),
+}
+
+/// Why a probe failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reason {
+    /// No whole answer in time.
+    Timeout,
+    /// Nobody listens.
+    Refused,
+    /// The connection was taken away before an answer was there.
+    Reset,
+    /// An answer, but not a good one.
+    Status(u16),
+    /// The name has no address.
+    Dns,
+    /// Anything else.
+    Io,
+}
+
+/// A probe that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Failed {
+    /// By its kind.
+    pub reason: Reason,
+    /// In words, without the URL.
+    pub text: String,
+}
+
+impl Reason {
+    /// As the label has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Timeout => "timeout",
+            Self::Refused => "refused",
+            Self::Reset => "reset",
+            Self::Status(_) => "status",
+            Self::Dns => "dns",
+            Self::Io => "io",
+        }
+    }
+}
+
+/// A question that can be asked again and again.
+pub(super) struct Check {
+    place: Place,
+    timeout: Duration,
+    agent: ureq::Agent,
+}
+
+impl Check {
+    /// Asks `place`, and waits `timeout` for a whole answer.
+    pub fn of(place: &Place, timeout: Duration) -> Self {
+        let unchecked = ureq::tls::TlsConfig::builder().disable_verification(true).build();
+        let agent = ureq::Agent::config_builder()
+            .timeout_global(Some(timeout))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .max_idle_connections(0)
+            .tls_config(unchecked)
+            .proxy(None)
+            .accept("*/*")
+            .user_agent(concat!("holdup/", env!("CARGO_PKG_VERSION"), " probe"))
+            .build()
+            .into();
+        Self { place: place.clone(), timeout, agent }
+    }
+
+    /// Asks once.
+    pub fn once(&self) -> Result<(), Failed> {
+        match &self.place {
+            Place::Http(url) => self.get(url),
+            Place::Tcp(place) => self.connect(place),
+        }
+    }
+
+    fn get(&self, url: &Url) -> Result<(), Failed> {
+        let mut request = self.agent.get(&url.url).header("Connection", "close");
+        if let Some(authorization) = &url.authorization {
+            request = request.header("Authorization", authorization);
+        }
+        let mut response = request.call().map_err(|e| self.failed(&e))?;
+        let status = response.status().as_u16();
+        // A body that is not all there in time is no answer; one that is long is.
+        match response.body_mut().with_config().limit(BODY_BYTES_MAX).read_to_vec() {
+            Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {}
+            Err(error) => return Err(self.failed(&error)),
+        }
+        match status {
+            200..=399 => Ok(()),
+            _ => Err(Failed { reason: Reason::Status(status), text: format!("it answered with status {status}") }),
+        }
+    }
+
+    fn connect(&self, place: &str) -> Result<(), Failed> {
+        let begun = Instant::now();
+        let addresses = place.to_socket_addrs().map_err(|_| no_such_host())?;
+        let mut last = no_such_host();
+        for address in addresses {
+            // No time left is an error of the call, not a time-out.
+            let left = self.timeout.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(self.no_answer());
+            }
+            match TcpStream::connect_timeout(&address, left) {
+                Ok(_) => return Ok(()),
+                Err(error) => last = self.failed_io(&error),
+            }
+        }
+        Err(last)
+    }
+
+    fn no_answer(&self) -> Failed {
+        Failed { reason: Reason::Timeout, text: format!("no whole answer within {} s", self.timeout.as_secs_f64()) }
+    }
+
+    fn failed(&self, error: &ureq::Error) -> Failed {
+        let other = |text: String| Failed { reason: Reason::Io, text };
+        match error {
+            ureq::Error::Timeout(_) => self.no_answer(),
+            ureq::Error::Io(error) => self.failed_io(error),
+            ureq::Error::HostNotFound => no_such_host(),
+            ureq::Error::ConnectionFailed => other("no connection".to_owned()),
+            ureq::Error::Tls(why) => other(format!("TLS: {why}")),
+            ureq::Error::Rustls(why) => other(format!("TLS: {why}")),
+            ureq::Error::Protocol(why) => other(format!("it does not speak HTTP: {why}")),
+            // Others may repeat the URL.
+            _ => other("it can't be asked; is the URL right?".to_owned()),
+        }
+    }
+
+    fn failed_io(&self, error: &std::io::Error) -> Failed {
+        // A look-up that failed has neither a kind nor a number of its own.
+        if error.raw_os_error().is_none() && error.to_string().starts_with("failed to lookup address") {
+            return no_such_host();
+        }
+        let reason = match error.kind() {
+            ErrorKind::TimedOut | ErrorKind::WouldBlock => return self.no_answer(),
+            ErrorKind::ConnectionRefused => Reason::Refused,
+            ErrorKind::ConnectionReset
+            | ErrorKind::ConnectionAborted
+            | ErrorKind::BrokenPipe
+            | ErrorKind::UnexpectedEof => Reason::Reset,
+            _ => Reason::Io,
+        };
+        let text = match reason {
+            Reason::Refused => "the connection was refused: nobody listens there".to_owned(),
+            Reason::Reset => "the connection was closed before a whole answer was there".to_owned(),
+            _ => error.to_string(),
+        };
+        Failed { reason, text }
+    }
+}
+
+fn no_such_host() -> Failed {
+    Failed { reason: Reason::Dns, text: "the name has no address".to_owned() }
+}

@@ -1,0 +1,355 @@
+//! `--watch puma:http://HOST:PORT?token=T` or `puma:unix:PATH`: Puma's control server and what it says under `/stats`, of one process or of a
+//! cluster's workers. Puma's own names; nothing is derived.
+//!
+//! Two of them mislead: `running` are threads that have been started, not busy ones, and `backlog` stays 0 while hundreds wait, since
+//! Puma leaves them in the kernel's accept queue when all threads are busy (`server:PORT` sees those). A cluster's parent repeats what a worker
+//! has told it within the last 5 s.
+
+use std::io::{self, ErrorKind, Write as _};
+use std::time::{Duration, Instant};
+
+use holdup_recording::{Batch, Coverage, Labels, clock};
+use serde::Deserialize;
+
+use crate::endpoint::Endpoint;
+use crate::prometheus::address::Address as Url;
+use crate::reading::Out;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError, http};
+
+/// Whole time of one question.
+const TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Largest answer that is read: a worker takes some 300 bytes.
+const BODY_BYTES_MAX: u64 = 1 << 20;
+
+/// Most workers that are taken.
+const WORKERS_MAX: usize = 1_000;
+
+const PATH: &str = "/stats";
+
+const EXAMPLE: &str = "puma:http://127.0.0.1:9293?token=… or puma:unix:/run/pumactl.sock (in Puma's configuration: \
+    activate_control_app \"tcp://127.0.0.1:9293\", { auth_token: \"…\" })";
+
+/// How the control server is reached.
+enum Way {
+    Http { agent: ureq::Agent, url: Url },
+    Unix(Endpoint),
+}
+
+/// A Puma as a source.
+struct Puma {
+    source: String,
+    way: Way,
+    /// For no output.
+    token: Option<String>,
+}
+
+/// What a process of Puma says of itself. Versions differ in what they have.
+#[derive(Debug, Default, Deserialize)]
+struct Status {
+    backlog: Option<f64>,
+    running: Option<f64>,
+    pool_capacity: Option<f64>,
+    /// Of newer versions.
+    busy_threads: Option<f64>,
+    max_threads: Option<f64>,
+    requests_count: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Worker {
+    index: u32,
+    pid: u32,
+    #[serde(default)]
+    last_checkin: String,
+    #[serde(default)]
+    last_status: Status,
+}
+
+/// The whole document, of either mode.
+#[derive(Debug, Deserialize)]
+struct Stats {
+    workers: Option<f64>,
+    booted_workers: Option<f64>,
+    old_workers: Option<f64>,
+    #[serde(default)]
+    worker_status: Vec<Worker>,
+    #[serde(flatten)]
+    own: Status,
+}
+
+/// Why there are no stats.
+enum Failed {
+    /// Wrong token, or none.
+    Denied(String),
+    Other(String),
+}
+
+impl Failed {
+    fn why(self) -> String {
+        match self {
+            Self::Denied(why) | Self::Other(why) => why,
+        }
+    }
+}
+
+/// Makes the collector for `puma:…`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If the rest is neither an http URL nor a Unix socket, or the token can't be had.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let puma = Puma::new(address.strip_prefix("puma:").unwrap_or_default());
+    Ok(Box::new(puma.map_err(|why| ProbeError::BadAddress(format!("--watch puma:…: {why}")))?))
+}
+
+impl Puma {
+    fn new(address: &str) -> Result<Self, String> {
+        let (place, query) = address.split_once('?').map_or((address, ""), |(place, query)| (place, query));
+        let token = token(query)?;
+        if let Some(endpoint @ Endpoint::Unix(_)) = Endpoint::parse(place) {
+            return Ok(Self { source: format!("puma:{endpoint}"), way: Way::Unix(endpoint), token });
+        }
+        let bad = |_| format!("expected {EXAMPLE}");
+        let url = Url::parse(place, "/").map_err(bad)?;
+        let base = url.place.trim_end_matches('/');
+        let base = base.strip_suffix(PATH).unwrap_or(base);
+        let host = base.split_once("://").map_or(base, |(_, host)| host).to_owned();
+        let base = base.to_owned();
+        let url = Url { url: format!("{base}{PATH}"), ..url };
+        let agent = http::agent(TIMEOUT, "application/json");
+        Ok(Self { source: format!("puma:{host}"), way: Way::Http { agent, url }, token })
+    }
+
+    fn ask(&self) -> Result<Stats, Failed> {
+        // Puma compares the whole query.
+        let query = self.token.as_ref().map(|token| format!("?token={token}")).unwrap_or_default();
+        let answer = match &self.way {
+            Way::Http { agent, url } => {
+                let whole = format!("{}{query}", url.url);
+                http::get(agent, &whole, url.authorization.as_deref(), BODY_BYTES_MAX).map_err(Failed::Other)?
+            }
+            Way::Unix(endpoint) => unix(endpoint, &format!("{PATH}{query}")).map_err(|e| Failed::Other(why(&e)))?,
+        };
+        match answer.status {
+            200 => read(&answer.body).map_err(Failed::Other),
+            401 | 403 if self.token.is_none() => {
+                Err(Failed::Denied("it wants its token: puma:…?token=T, or ?token_file=PATH".to_owned()))
+            }
+            401 | 403 => {
+                Err(Failed::Denied("it does not take this token (auth_token of activate_control_app)".to_owned()))
+            }
+            status => Err(Failed::Other(format!(
+                "it answers with status {status}: that is no control server of Puma's; expected {EXAMPLE}"
+            ))),
+        }
+    }
+}
+
+/// `token=T`, `token_env=VAR` or `token_file=PATH`.
+fn token(query: &str) -> Result<Option<String>, String> {
+    let mut token = None;
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+        let found = match name {
+            "token" => value.to_owned(),
+            "token_env" => std::env::var(value).map_err(|_| format!("token_env={value}: no such variable"))?,
+            "token_file" => {
+                let text = std::fs::read_to_string(value).map_err(|e| format!("token_file={value}: {e}"))?;
+                text.trim_end_matches(['\r', '\n']).to_owned()
+            }
+            _ => return Err("the options are token, token_env and token_file".to_owned()),
+        };
+        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"#&\"<>".contains(&byte);
+        if found.is_empty() || !found.bytes().all(is_plain) {
+            return Err("a token is letters, digits and signs that may stand in a query".to_owned());
+        }
+        token = Some(found);
+    }
+    Ok(token)
+}
+
+/// One question over a Unix socket.
+fn unix(endpoint: &Endpoint, target: &str) -> io::Result<http::Answer> {
+    let mut line = endpoint.connect(TIMEOUT)?;
+    write!(line, "GET {target} HTTP/1.0\r\nHost: localhost\r\nAccept: application/json\r\nConnection: close\r\n\r\n")?;
+    let bytes = line.rest(BODY_BYTES_MAX)?;
+    http::answer(&bytes).ok_or_else(|| io::Error::new(ErrorKind::InvalidData, "it does not speak HTTP"))
+}
+
+fn why(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::PermissionDenied => {
+            "no right to its socket: run holdup as Puma's user or as root (ls -l shows whose it is)".to_owned()
+        }
+        ErrorKind::NotFound => "there is no such socket: is Puma running with activate_control_app?".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+fn read(body: &[u8]) -> Result<Stats, String> {
+    let stats: Stats = serde_json::from_slice(body).map_err(|_| {
+        let begin = String::from_utf8_lossy(&body[..body.len().min(60)]).trim_start().to_ascii_lowercase();
+        let what = if begin.starts_with('<') { "HTML" } else { "something else" };
+        format!(
+            "it answers with {what}, not with Puma's stats: is that the control server, not the application? {EXAMPLE}"
+        )
+    })?;
+    if stats.workers.is_none() && stats.own.pool_capacity.is_none() && stats.own.running.is_none() {
+        return Err(format!("its JSON is not Puma's stats; expected {EXAMPLE}"));
+    }
+    Ok(stats)
+}
+
+/// Puts in what a document of a control server says, read at `now` (ns since 1970).
+///
+/// # Errors
+/// If it is no such document.
+pub fn samples(body: &[u8], now: i64, batch: &mut Batch) -> Result<(), String> {
+    put(&read(body)?, now, &mut Out::new(batch, "puma:"));
+    Ok(())
+}
+
+fn put(stats: &Stats, now: i64, out: &mut Out) {
+    let cluster = [
+        ("puma_workers", stats.workers),
+        ("puma_booted_workers", stats.booted_workers),
+        ("puma_old_workers", stats.old_workers),
+    ];
+    for (metric, value) in cluster {
+        if let Some(value) = value {
+            out.put_plain(metric, value);
+        }
+    }
+    if stats.workers.is_none() {
+        put_status(&stats.own, &[("worker", "0".to_owned())], out);
+    }
+    for worker in stats.worker_status.iter().take(WORKERS_MAX) {
+        let labels = [("worker", worker.index.to_string()), ("pid", worker.pid.to_string())];
+        put_status(&worker.last_status, &labels, out);
+        if let Some(at) = clock::parse_rfc3339(&worker.last_checkin) {
+            // To a second, as Puma writes it.
+            let age_s = (now - at).max(0) as f64 / 1e9;
+            out.put("puma_last_checkin_age_seconds", Labels::of(labels), age_s);
+        }
+    }
+}
+
+fn put_status(status: &Status, labels: &[(&'static str, String)], out: &mut Out) {
+    for (metric, value) in [
+        ("puma_backlog", status.backlog),
+        ("puma_running", status.running),
+        ("puma_pool_capacity", status.pool_capacity),
+        ("puma_busy_threads", status.busy_threads),
+        ("puma_max_threads", status.max_threads),
+        ("puma_requests_total", status.requests_count),
+    ] {
+        if let Some(value) = value {
+            out.put(metric, Labels::of(labels.to_vec()), value);
+        }
+    }
+}
+
+impl Collector for Puma {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        match self.ask() {
+            Ok(_) => Ok(Coverage::with_parts(&self.source, Vec::new())),
+            Err(Failed::Denied(why)) => Err(ProbeError::Denied { source_name: self.source.clone(), why }),
+            Err(Failed::Other(why)) => Err(ProbeError::Unreachable { source_name: self.source.clone(), why }),
+        }
+    }
+
+    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
+        // It tells none; how many threads it may have is a figure of each worker.
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let mut out = Out::new(batch, &self.source);
+        let (begun_at, begun) = (clock::now_ns(), Instant::now());
+        let stats = self.ask().map_err(|failed| ReadError(failed.why()))?;
+        out.taken(begun_at, begun.elapsed().as_nanos() as i64);
+        put(&stats, clock::now_ns(), &mut out);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn values(body: &str) -> BTreeMap<String, f64> {
+        let (mut batch, now) = (Batch::default(), clock::parse_rfc3339("2026-11-22T10:00:07Z").unwrap());
+        samples(body.as_bytes(), now, &mut batch).unwrap();
+        batch.samples.into_iter().map(|s| (format!("{} {}", s.metric, s.labels), s.value)).collect()
+    }
+
+    #[test]
+    fn one_process_of_several_versions() {
+        let old = values(
+            r#"{"started_at":"2026-11-22T09:00:00Z","backlog":0,"running":5,"pool_capacity":0,"max_threads":5}"#,
+        );
+        assert_eq!(old.len(), 4);
+        assert_eq!(old[r#"puma_pool_capacity {"worker":"0"}"#], 0.0);
+        let new = values(
+            r#"{"started_at":"2026-11-22T09:00:00Z","backlog":0,"running":3,"pool_capacity":3,"busy_threads":2,"backlog_max":1,
+                "max_threads":5,"requests_count":17,"reactor_max":0,"versions":{"puma":"7.0.0","ruby":{"engine":"ruby"}}}"#,
+        );
+        assert_eq!(
+            (new[r#"puma_busy_threads {"worker":"0"}"#], new[r#"puma_requests_total {"worker":"0"}"#]),
+            (2.0, 17.0)
+        );
+    }
+
+    #[test]
+    fn a_cluster_whose_second_worker_boots() {
+        let found = values(
+            r#"{"started_at":"2026-11-22T09:00:00Z","workers":2,"phase":0,"booted_workers":1,"old_workers":0,"worker_status":[
+                {"started_at":"2026-11-22T09:00:00Z","pid":71,"index":0,"phase":0,"booted":true,"last_checkin":"2026-11-22T10:00:04Z",
+                 "last_status":{"backlog":0,"running":5,"pool_capacity":1,"max_threads":5,"requests_count":9}},
+                {"started_at":"2026-11-22T09:00:00Z","pid":72,"index":1,"phase":0,"booted":false,"last_checkin":"2026-11-22T10:00:07Z",
+                 "last_status":{}}]}"#,
+        );
+        assert_eq!(found[r#"puma_booted_workers {}"#], 1.0);
+        assert_eq!(found[r#"puma_pool_capacity {"pid":"71","worker":"0"}"#], 1.0);
+        assert_eq!(found[r#"puma_last_checkin_age_seconds {"pid":"71","worker":"0"}"#], 3.0);
+        assert!(!found.contains_key(r#"puma_pool_capacity {"pid":"72","worker":"1"}"#), "a gap, no zero");
+    }
+
+    #[test]
+    fn what_is_no_stats() {
+        assert!(read(b"<html><body>hi").unwrap_err().contains("HTML"));
+        assert!(read(b"{}").unwrap_err().contains("not Puma's stats"));
+        assert!(read(b"").is_err());
+        assert!(read(&b"["[..].repeat(10_000)).is_err());
+    }
+
+    #[test]
+    fn addresses_and_tokens() {
+        for (address, source) in [
+            ("http://127.0.0.1:9293?token=s3cret", "puma:127.0.0.1:9293"),
+            ("http://127.0.0.1:9293/stats?token=s3cret", "puma:127.0.0.1:9293"),
+            ("https://[::1]:9293/", "puma:[::1]:9293"),
+            ("unix:/run/puma.sock?token=s3cret", "puma:unix:/run/puma.sock"),
+        ] {
+            assert_eq!(Puma::new(address).map(|it| it.source).as_deref(), Ok(source));
+        }
+        for bad in [
+            "",
+            "127.0.0.1:9293",
+            "unix:puma.sock",
+            "http://h:1?tokn=s3cret",
+            "http://h:1?token=",
+            "http://h:1?token=s3cret&token=é",
+        ] {
+            let why = Puma::new(bad).err().unwrap();
+            assert!(!why.contains("s3cret"), "{why}");
+        }
+    }
+}

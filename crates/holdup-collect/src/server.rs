@@ -1,0 +1,346 @@
+//! `--watch server:PORT[?pid=N]`: any server from outside, whatever it is written in: the queue in front of it, the processes that hold
+//! its port, what each does and uses, the connections in their hands and those on which an answer is due, and the connections that
+//! they in turn wait on. Nothing is asked of the server. It is found anew with each sample: servers are restarted, and workers too.
+//!
+//! What a process does inside is not seen: requests that it has read and queued are `answering`, like those it works on.
+
+mod address;
+mod changes;
+mod figures;
+mod network;
+mod processes;
+mod turn;
+
+use std::collections::{BTreeSet, HashMap};
+use std::io;
+use std::net::IpAddr;
+
+use holdup_recording::rows::{Event, Setting};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+
+use self::address::Address;
+use self::changes::{Change, Changes, Standing, role};
+use self::figures::Figures;
+use self::network::{Sockets, Turns};
+use self::processes::Processes;
+use self::turn::Lead;
+use crate::host::cgroup::Cgroup;
+use crate::host::network as host_network;
+use crate::proc::Proc;
+use crate::proc::sock_diag::Line;
+use crate::reading::Out;
+use crate::watch::Options;
+use crate::{Collector, ProbeError, ReadError};
+
+/// Most peers of outgoing connections, port and address; those that were seen first.
+const PEERS_MAX: usize = 50;
+
+/// What would let us see into other users' processes.
+const PTRACE: &str = "run holdup as the server's user or as root, or give it CAP_SYS_PTRACE: \
+    setcap cap_sys_ptrace+ep \"$(command -v holdup)\"; a container with --cap-add SYS_PTRACE";
+
+/// The server on a port as a source.
+struct Server {
+    source: String,
+    address: Address,
+    proc: Proc,
+    line: Option<Line>,
+    processes: Processes,
+    figures: Figures,
+    changes: Changes,
+    peers: BTreeSet<(u16, IpAddr)>,
+    /// Of its connections, by inode.
+    leads: HashMap<u64, Lead>,
+    /// Of the first worker, and its number.
+    cgroup: Option<(u32, Cgroup)>,
+    buffer: Vec<u8>,
+}
+
+/// Makes the collector for `server:PORT` or `server:PORT?pid=N`; [`watch::SCHEMES`](crate::watch::SCHEMES) lists it.
+///
+/// # Errors
+/// If that is no port or no process number.
+pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
+    let parsed = Address::parse(address).map_err(|why| ProbeError::BadAddress(format!("--watch {address}: {why}")))?;
+    let proc = Proc::system();
+    Ok(Box::new(Server {
+        source: format!("server:{}", parsed.port),
+        address: parsed,
+        line: None,
+        processes: Processes::new(&proc),
+        figures: Figures::new(&proc),
+        changes: Changes::default(),
+        peers: BTreeSet::new(),
+        leads: HashMap::new(),
+        cgroup: None,
+        buffer: Vec::new(),
+        proc,
+    }))
+}
+
+impl Server {
+    fn look(&mut self) -> io::Result<Sockets> {
+        let line = match &self.line {
+            Some(line) => line,
+            None => self.line.insert(network::open(self.address)?),
+        };
+        Sockets::read(line, self.address.port, &mut self.buffer)
+    }
+
+    fn put_queue(&self, sockets: &Sockets, out: &mut Out) {
+        let port = Labels::of([("port", self.address.port.to_string())]);
+        let mut put = |metric: &str, value: f64| out.put(metric, port.clone(), value);
+        if !sockets.listeners.is_empty() {
+            let sum = |of: fn(&crate::proc::sock_diag::Connection) -> u32| -> f64 {
+                sockets.listeners.iter().map(|listener| f64::from(of(listener))).sum()
+            };
+            put("tcp_accept_queue_length", sum(|listener| listener.socket.receive_queue));
+            put("tcp_accept_queue_limit", sum(|listener| listener.send_queue));
+        }
+        let unread = sockets.incoming.iter().map(|connection| u64::from(connection.socket.receive_queue));
+        put("tcp_server_connections", sockets.incoming.len() as f64);
+        put("tcp_server_unread_connections", unread.clone().filter(|bytes| *bytes > 0).count() as f64);
+        put("tcp_server_unread_bytes", unread.sum::<u64>() as f64);
+        put("tcp_server_close_wait_connections", sockets.close_wait as f64);
+    }
+
+    /// Connections that never came into the queue, of the network that the server is in.
+    fn put_refused(&mut self, out: &mut Out) -> Result<(), ReadError> {
+        let Self { proc, address, processes, buffer, .. } = self;
+        out.begin();
+        let Some(pid) = address.pid else { return host_network::listen(proc, "net/netstat", buffer, out) };
+        // Process N may be gone, and its network be there with the server.
+        let who = if processes.members.contains_key(&pid) { Some(&pid) } else { processes.members.keys().next() };
+        host_network::listen(proc, &format!("{}/net/netstat", who.unwrap_or(&pid)), buffer, out)
+    }
+
+    fn put_connections(&mut self, sockets: &Sockets, out: &mut Out) {
+        self.leads.retain(|inode, _| sockets.inodes.contains(inode));
+        let mut by_peer = self.peers.iter().map(|peer| (*peer, Turns::default())).collect();
+        for (pid, member) in &self.processes.members {
+            let is_held = |inode| member.held.has(inode);
+            let labels = [("pid", pid.to_string()), ("role", role(self.processes.is_parent(*pid)).to_owned())];
+            let Turns { connections, open, undecided } = network::accepted(&sockets.incoming, is_held, &mut self.leads);
+            let mut put = |metric: &str, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
+            put("server_accepted_connections", connections);
+            put("server_answering_connections", open);
+            put("server_undecided_connections", undecided);
+            network::outgoing(&sockets.outgoing, is_held, &mut self.leads, &mut by_peer);
+        }
+        for ((port, peer), Turns { connections, open, undecided }) in by_peer {
+            // One that all connections to were closed has none; that it isn't there would be said by nothing.
+            if !self.peers.contains(&(port, peer)) && self.peers.len() >= PEERS_MAX {
+                continue;
+            }
+            self.peers.insert((port, peer));
+            let labels = [("peer_port", port.to_string()), ("peer", peer.to_string())];
+            let mut put = |metric: &str, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
+            put("server_outgoing_connections", connections);
+            put("server_outgoing_pending_connections", open);
+            put("server_outgoing_undecided_connections", undecided);
+        }
+    }
+
+    fn standing(&self, sockets: &Sockets, at: i64) -> Standing {
+        let listening = sockets.listening();
+        let holders = self.processes.members.iter().filter(|(_, member)| member.listens);
+        let processes = holders.map(|(pid, _)| (*pid, self.processes.is_parent(*pid))).collect();
+        Standing { listening, processes, at }
+    }
+
+    fn say(&self, change: Change, at: i64) -> Event {
+        let port = self.address.port.to_string();
+        let list = |pids: &[u32]| pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let mut labels = vec![("port", port.clone())];
+        let (kind, text) = match change {
+            Change::Stopped { pids } => {
+                labels.push(("pids", list(&pids)));
+                ("server_stopped", format!("nobody listens on port {port} any more"))
+            }
+            Change::Started { pids, absent_ms } => {
+                labels.extend([("pids", list(&pids)), ("absent_ms", absent_ms.to_string())]);
+                ("server_started", format!("somebody listens on port {port} again, after {absent_ms} ms at most"))
+            }
+            Change::Exited { pid, role } => {
+                labels.extend([("pid", pid.to_string()), ("role", role.to_owned())]);
+                ("worker_exited", format!("process {pid} ({role}) has ended; others hold port {port}"))
+            }
+            Change::Came { pid, role } => {
+                labels.extend([("pid", pid.to_string()), ("role", role.to_owned())]);
+                ("worker_started", format!("process {pid} ({role}) holds port {port} too"))
+            }
+        };
+        let source = self.source.clone();
+        Event { observed_at: at, source, kind: kind.to_owned(), text, labels: Labels::of(labels) }
+    }
+
+    /// The first process that works, not only starts others.
+    fn first_worker(&self) -> Option<u32> {
+        let members = || self.processes.members.keys().copied();
+        members().find(|pid| !self.processes.is_parent(*pid)).or_else(|| members().next())
+    }
+
+    fn cgroup(&mut self) -> Option<&mut Cgroup> {
+        let worker = self.first_worker()?;
+        if self.cgroup.as_ref().is_none_or(|(pid, _)| *pid != worker) {
+            self.cgroup = Some((worker, Cgroup::of(&worker.to_string())));
+        }
+        self.cgroup.as_mut().map(|(_, cgroup)| cgroup)
+    }
+
+    fn unreachable(&self, error: &io::Error) -> ProbeError {
+        let source_name = self.source.clone();
+        let Address { port, pid } = self.address;
+        match (pid, error.raw_os_error()) {
+            (Some(pid), Some(libc::EPERM)) => ProbeError::Denied {
+                source_name,
+                why: format!(
+                    "going into the network of process {pid} takes CAP_SYS_ADMIN: run holdup as root, or there: \
+                     nsenter -t {pid} -n holdup … --watch server:{port}"
+                ),
+            },
+            (Some(pid), _) if error.kind() == io::ErrorKind::NotFound => {
+                ProbeError::Unreachable { source_name, why: format!("no process {pid} here, whose network is meant") }
+            }
+            _ => ProbeError::Unreachable {
+                source_name,
+                why: format!(
+                    "the kernel can't be asked about sockets (sock_diag): {error}; modprobe tcp_diag inet_diag, and let \
+                     the sandbox pass netlink sockets"
+                ),
+            },
+        }
+    }
+
+    fn part(&self, name: &str, state: CoverageState, why: String, enable: &str) -> Coverage {
+        Coverage {
+            source: format!("{} {name}", self.source),
+            state,
+            why: Some(why),
+            enable: Some(enable.to_owned()),
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        }
+    }
+
+    fn lacking(&mut self, sockets: &Sockets) -> Vec<Coverage> {
+        let mut parts = Vec::new();
+        let (seen, unreadable) = (self.processes.members.len(), self.processes.unreadable);
+        if seen == 0 {
+            let why = format!(
+                "who holds port {} can't be seen ({unreadable} processes can't be looked into): queues and connections are \
+                 there, workers, what they hold, wait for and use are not",
+                self.address.port
+            );
+            parts.push(self.part("processes", CoverageState::Absent, why, PTRACE));
+        }
+        if seen >= processes::MEMBERS_MAX {
+            let why = format!("it has {seen} processes or more: those of the lowest numbers are looked at");
+            parts.push(self.part(
+                "processes",
+                CoverageState::Partial,
+                why,
+                "watch the host, too: it counts all threads",
+            ));
+        }
+        if sockets.incoming.iter().chain(&sockets.outgoing).any(|c| c.info.is_some_and(|info| info.segments.is_none()))
+        {
+            let why =
+                "this kernel doesn't count segments: on busy connections it can't be told whose turn it is".to_owned();
+            parts.push(self.part("turns", CoverageState::Partial, why, "Linux 4.6 or later"));
+        }
+        let (mut batch, source, proc) = (Batch::default(), self.source.clone(), self.proc.clone());
+        if let Some(cgroup) = self.cgroup()
+            && let Err(error) = cgroup.sample(&proc, &mut Out::new(&mut batch, &source))
+        {
+            let enable =
+                "mount the cgroup file systems at /sys/fs/cgroup; of a container's process run holdup on its host";
+            parts.push(self.part("cgroup", CoverageState::Absent, error.0, enable));
+            self.cgroup = None;
+        }
+        parts
+    }
+}
+
+impl Collector for Server {
+    fn source(&self) -> String {
+        self.source.clone()
+    }
+
+    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+        let sockets = self.look().map_err(|error| self.unreachable(&error))?;
+        if sockets.listeners.is_empty() {
+            let port = self.address.port;
+            return Err(ProbeError::Unreachable {
+                source_name: self.source.clone(),
+                why: format!(
+                    "nobody listens on TCP port {port} here: start the server first; one in a container of its own network is \
+                     seen by the number of one of its processes: server:{port}?pid=N (ss -ltn shows who listens)"
+                ),
+            });
+        }
+        self.processes
+            .look(&sockets)
+            .map_err(|error| ProbeError::Unreachable { source_name: self.source.clone(), why: error.0 })?;
+        self.changes.take(self.standing(&sockets, clock::now_ns()));
+        let parts = self.lacking(&sockets);
+        Ok(Coverage::with_parts(&self.source, parts))
+    }
+
+    fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let at = clock::now_ns();
+        let mut found = Vec::new();
+        let workers = self.processes.members.keys().filter(|pid| !self.processes.is_parent(**pid)).count();
+        let name =
+            self.first_worker().and_then(|pid| self.processes.members.get(&pid)).map(|member| member.name.clone());
+        if let Some(name) = name {
+            found.push(("server.name".to_owned(), name));
+            found.push(("server.workers".to_owned(), workers.to_string()));
+        }
+        let proc = self.proc.clone();
+        if let Some(cgroup) = self.cgroup() {
+            found.extend(cgroup.settings(&proc));
+        }
+        let source = &self.source;
+        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
+            observed_at: at,
+            source: source.clone(),
+            name,
+            value,
+        }));
+        Ok(())
+    }
+
+    fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
+        let source = self.source.clone();
+        let mut out = Out::new(batch, &source);
+        let sockets = self.look().map_err(|error| ReadError(format!("sock_diag: {error}")))?;
+        self.put_queue(&sockets, &mut out);
+        let at = out.at();
+        let mut errors = Vec::new();
+        errors.extend(self.processes.look(&sockets).err());
+        let now = self.standing(&sockets, at);
+        let port = Labels::of([("port", self.address.port.to_string())]);
+        // Nobody's is a figure only if nobody listens; else it is somebody whom we can't see.
+        if now.listening.is_empty() || !self.processes.members.is_empty() {
+            out.put("server_processes", port, self.processes.members.len() as f64);
+        }
+        for change in self.changes.take(now) {
+            let event = self.say(change, at);
+            out.batch.events.push(event);
+        }
+        self.put_connections(&sockets, &mut out);
+        errors.extend(self.put_refused(&mut out).err());
+        errors.extend(self.figures.put(&self.processes, &mut out).err());
+        let proc = self.proc.clone();
+        let had_cgroup = self.cgroup.is_some();
+        if let Some(cgroup) = self.cgroup() {
+            // A worker may end while it is looked at; and where there was none at the start, the coverage says so.
+            let result = cgroup.sample(&proc, &mut out);
+            errors.extend(result.err().filter(|_| had_cgroup));
+        }
+        let errors: Vec<String> = errors.into_iter().map(|error| error.0).collect();
+        if errors.is_empty() { Ok(()) } else { Err(ReadError(errors.join("; "))) }
+    }
+}

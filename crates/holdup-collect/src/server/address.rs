@@ -1,0 +1,43 @@
+//! `server:PORT[?pid=N]`, taken apart.
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Address {
+    pub(super) port: u16,
+    /// In the network of this process; none is ours.
+    pub(super) pid: Option<u32>,
+}
+
+impl Address {
+    pub(super) fn parse(address: &str) -> Result<Self, String> {
+        let rest = address.strip_prefix("server:").unwrap_or_default();
+        let (port, query) = rest.split_once('?').map_or((rest, None), |(port, query)| (port, Some(query)));
+        let number = port.parse().ok().filter(|port| *port != 0).ok_or_else(|| {
+            format!("'{port}' is no port; give the one that the server listens on, on this machine: server:8080")
+        })?;
+        let pid = match query {
+            None => None,
+            Some(query) => {
+                let pid = query.strip_prefix("pid=").and_then(|number| number.parse().ok()).filter(|pid| *pid > 0);
+                Some(pid.ok_or("the only option is ?pid=N: the port in the network of process N, e.g. of a container")?)
+            }
+        };
+        Ok(Self { port: number, pid })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_and_networks() {
+        assert_eq!(Address::parse("server:8080"), Ok(Address { port: 8080, pid: None }));
+        assert_eq!(Address::parse("server:80?pid=71"), Ok(Address { port: 80, pid: Some(71) }));
+        for bad in
+            ["server:", "server:0", "server:x", "server:99999", "server:127.0.0.1:80", "server:80?pid=0", "server:80?x"]
+        {
+            assert!(Address::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

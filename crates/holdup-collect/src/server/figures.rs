@@ -1,0 +1,94 @@
+//! What each process of the server uses: threads by state, CPU, wait for a CPU, memory, descriptors. Threads are looked at as `pid:N` and
+//! `host` do, and where one of them watches the same process, once for both.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Labels;
+
+use super::changes::role;
+use super::processes::Processes;
+use crate::ReadError;
+use crate::proc::census::Census;
+use crate::proc::kept::Files;
+use crate::proc::memory::Memory;
+use crate::proc::task::{self, Stat};
+use crate::proc::watched::{self, Watched};
+use crate::proc::{Proc, page_bytes, ticks_per_second};
+use crate::reading::Out;
+
+/// State letters that are counted even when no thread is in them.
+const STATES: &str = "RSD";
+
+/// What is carried from one sample to the next.
+pub(super) struct Figures {
+    proc: Proc,
+    censuses: BTreeMap<u32, Watched>,
+    files: Files,
+    memory: Memory,
+    buffer: Vec<u8>,
+}
+
+impl Figures {
+    pub(super) fn new(proc: &Proc) -> Self {
+        Self {
+            proc: proc.clone(),
+            censuses: BTreeMap::new(),
+            files: Files::new(proc),
+            memory: Memory::default(),
+            buffer: Vec::new(),
+        }
+    }
+
+    /// Puts in what all members use. One that has ended meanwhile is left out.
+    pub(super) fn put(&mut self, processes: &Processes, out: &mut Out) -> Result<(), ReadError> {
+        self.censuses.retain(|pid, _| processes.members.contains_key(pid));
+        let mut failed = None;
+        for (pid, member) in &processes.members {
+            let labels = vec![("pid", pid.to_string()), ("role", role(processes.is_parent(*pid)).to_owned())];
+            out.begin();
+            if !self.usage(*pid, &labels, out) {
+                continue;
+            }
+            out.put("server_open_file_descriptors", Labels::of(labels.clone()), member.held.descriptors as f64);
+            out.put("server_sockets", Labels::of(labels.clone()), member.held.sockets() as f64);
+            let census = self.censuses.entry(*pid).or_insert_with(|| watched::join(&self.proc, *pid));
+            let looked = census.look(&mut self.files, &mut self.memory, |census| threads(census, &labels, out));
+            failed = failed.or(looked.err());
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn usage(&mut self, pid: u32, labels: &[(&'static str, String)], out: &mut Out) -> bool {
+        let _ = self.proc.read(&format!("{pid}/stat"), &mut self.buffer);
+        let Ok(stat) = Stat::parse(task::text(&mut self.buffer)) else { return false };
+        for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
+            let labels = labels.iter().cloned().chain([("cpu_mode", mode.to_owned())]);
+            let seconds = ticks as f64 / ticks_per_second();
+            out.put("server_thread_cpu_time_seconds_total", Labels::of(labels.collect::<Vec<_>>()), seconds);
+        }
+        let bytes = stat.resident_pages as f64 * page_bytes();
+        out.put("server_memory_usage_bytes", Labels::of(labels.to_vec()), bytes);
+        true
+    }
+}
+
+fn threads(census: &Census, labels: &[(&'static str, String)], out: &mut Out) {
+    if census.tasks().is_empty() {
+        return;
+    }
+    if let Some(taken) = census.taken() {
+        out.taken(taken.begun_at, taken.window_ns);
+    }
+    let mut states: BTreeMap<char, u32> = STATES.chars().map(|letter| (letter, 0)).collect();
+    for letter in census.tasks().iter().filter_map(|task| task.state) {
+        *states.entry(letter).or_default() += 1;
+    }
+    for (letter, count) in states {
+        let labels = labels.iter().cloned().chain([("state", letter.to_string())]);
+        out.put("server_threads", Labels::of(labels.collect::<Vec<_>>()), f64::from(count));
+    }
+    if census.tasks().iter().any(|task| task.times.is_some()) {
+        let seconds = census.sums().queue_ns as f64 / 1e9;
+        out.put("server_run_queue_wait_seconds_total", Labels::of(labels.to_vec()), seconds);
+    }
+}

@@ -1,0 +1,211 @@
+//! Whose turn it is on a connection: did data last go out, or come in? On a server's side that came last is a request under way, on a
+//! client's side what went out last is a question without its answer.
+//!
+//! The kernel keeps when data last went and came in ticks of 1 to 10 ms, and those who speak by turns without a pause do both within one: a
+//! client that asks again as soon as it is answered, a query behind another. Nearly all connections of a busy server stand so, thus
+//! the rest of what TCP knows has to tell: acknowledgements, and the numbers of segments each way, held against those at a time when it
+//! was certain whose turn it was. What that was tried on, and how often it was wrong, is in `docs/journal/2026-11-22-app-servers.md`.
+
+use crate::proc::sock_diag::{Info, Segments};
+
+/// Who began: asks first and is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Side {
+    /// This side asks.
+    Asks,
+    /// This side answers.
+    Answers,
+}
+
+/// What was last on a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    /// No data yet in either direction.
+    Nothing,
+    Sent,
+    Received,
+    /// Both within one tick of the kernel, and nothing else tells.
+    Undecided,
+}
+
+/// An acknowledgement by itself is delayed by 200 ms at most (`TCP_DELACK_MAX`), and a round trip; one that came later than this
+/// answers a probe of whether anybody is there.
+const ACK_DELAY_MAX_MS: u32 = 1_000;
+
+/// Rounds before which equal numbers of segments may be chance, of a connection that was never seen at a certain time.
+const ROUNDS_FEW: u32 = 3;
+
+/// Rounds from which on it is hardly chance if each answer seems to have had the same number of segments.
+const ROUNDS_MANY: u32 = 50;
+
+/// By how many segments the asker is ahead of the answerer when nothing is open: 0 if both speak in single segments, -1 behind a
+/// greeting. Learned of each connection when it is certain whose turn it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Lead {
+    #[default]
+    Unknown,
+    Seen(i64),
+    /// It changes: questions or answers are of several segments.
+    Varying,
+}
+
+impl Lead {
+    fn learn(&mut self, ahead: i64) {
+        *self = match *self {
+            Self::Unknown => Self::Seen(ahead),
+            Self::Seen(before) if before == ahead => Self::Seen(before),
+            _ => Self::Varying,
+        };
+    }
+}
+
+pub(super) fn last(info: &Info, side: Side, lead: &mut Lead) -> Last {
+    let found = for_certain(info);
+    let Some(segments) = info.segments else { return found };
+    match found {
+        Last::Sent | Last::Received => {
+            let (asked, answered) = by_role(segments, side);
+            let is_open = (found == Last::Sent) == (side == Side::Asks);
+            lead.learn(i64::from(asked) - i64::from(answered) - i64::from(is_open));
+            found
+        }
+        // Long silence and a probe of it: acknowledgements say nothing more.
+        Last::Undecided if info.ack_age_ms < info.received_age_ms => found,
+        Last::Undecided => by_count(segments, side, *lead),
+        Last::Nothing => found,
+    }
+}
+
+fn for_certain(info: &Info) -> Last {
+    if let Some(segments) = info.segments {
+        match (segments.data_sent, segments.data_received) {
+            (0, 0) => return Last::Nothing,
+            // The making of the connection counts as sending and as receiving.
+            (_, 0) => return Last::Sent,
+            (0, _) => return Last::Received,
+            _ => {}
+        }
+    }
+    if info.sent_age_ms != info.received_age_ms {
+        return if info.sent_age_ms < info.received_age_ms { Last::Sent } else { Last::Received };
+    }
+    // What comes acknowledges what went before it.
+    if info.unacked > 0 {
+        return Last::Sent;
+    }
+    match info.received_age_ms.checked_sub(info.ack_age_ms) {
+        // An acknowledgement came alone, after all data.
+        Some(1..=ACK_DELAY_MAX_MS) => Last::Sent,
+        _ => Last::Undecided,
+    }
+}
+
+/// Segments with data of the one who asks and of the one who answers.
+fn by_role(segments: Segments, side: Side) -> (u32, u32) {
+    match side {
+        Side::Asks => (segments.data_sent, segments.data_received),
+        Side::Answers => (segments.data_received, segments.data_sent),
+    }
+}
+
+/// By how many segments there were each way; else by the other side's habit.
+fn by_count(segments: Segments, side: Side, lead: Lead) -> Last {
+    let (asked, answered) = by_role(segments, side);
+    let (of_asker, of_answerer) = match side {
+        Side::Asks => (Last::Sent, Last::Received),
+        Side::Answers => (Last::Received, Last::Sent),
+    };
+    let lead = match lead {
+        Lead::Seen(ahead) => Some(ahead),
+        Lead::Unknown => Some(0).filter(|_| asked >= ROUNDS_FEW),
+        Lead::Varying => None,
+    };
+    match lead.map(|lead| i64::from(asked) - i64::from(answered) - lead) {
+        Some(0) => return of_answerer,
+        Some(1) => return of_asker,
+        _ => {}
+    }
+    if asked >= ROUNDS_MANY {
+        match (answered % asked == 0, answered % (asked - 1) == 0) {
+            (true, false) => return of_answerer,
+            (false, true) => return of_asker,
+            _ => {}
+        }
+    }
+    // Whoever hardly ever acknowledges alone would have done so by now, and later than this tick, had we spoken last.
+    let alone = segments.received.saturating_sub(segments.data_received);
+    if alone.saturating_mul(2) < asked.min(answered) { Last::Received } else { Last::Undecided }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn info(ages: [u32; 3], counts: [u32; 3]) -> Info {
+        let [sent_age_ms, received_age_ms, ack_age_ms] = ages;
+        let [data_sent, data_received, alone] = counts;
+        let segments = Some(Segments { received: data_received + alone, data_received, data_sent });
+        Info { sent_age_ms, received_age_ms, ack_age_ms, segments, ..Info::default() }
+    }
+
+    fn fresh(info: &Info, side: Side) -> Last {
+        last(info, side, &mut Lead::Unknown)
+    }
+
+    #[test]
+    fn a_new_connection_and_plain_ages() {
+        let of = |ages, counts| fresh(&info(ages, counts), Side::Answers);
+        assert_eq!(of([8, 8, 8], [0, 0, 1]), Last::Nothing);
+        assert_eq!(of([8, 8, 8], [0, 1, 1]), Last::Received, "it was made and asked within one tick");
+        assert_eq!(of([4, 8, 8], [2, 0, 1]), Last::Sent);
+        assert_eq!(of([4, 8, 4], [1, 1, 1]), Last::Sent);
+        assert_eq!(of([8, 4, 4], [1, 2, 1]), Last::Received);
+    }
+
+    #[test]
+    fn within_one_tick_an_acknowledgement_tells() {
+        let tie = info([40, 40, 40], [9, 30, 30]);
+        assert_eq!(fresh(&Info { unacked: 1, ..tie }, Side::Answers), Last::Sent);
+        assert_eq!(fresh(&Info { ack_age_ms: 0, ..tie }, Side::Answers), Last::Sent);
+        // An idle one, of which somebody asked whether it is still there.
+        let probed = Info { sent_age_ms: 9_000, received_age_ms: 9_000, ack_age_ms: 100, ..tie };
+        assert_eq!(fresh(&probed, Side::Answers), Last::Undecided);
+    }
+
+    #[test]
+    fn within_one_tick_the_segments_tell() {
+        let of = |side, counts| fresh(&info([40, 40, 40], counts), side);
+        // Sent, received, acknowledgements alone.
+        assert_eq!(of(Side::Answers, [7, 8, 8]), Last::Received);
+        assert_eq!(of(Side::Answers, [8, 8, 8]), Last::Sent);
+        assert_eq!(of(Side::Asks, [8, 7, 8]), Last::Sent);
+        assert_eq!(of(Side::Asks, [8, 8, 8]), Last::Received);
+        assert_eq!(of(Side::Answers, [2, 2, 2]), Last::Undecided, "or one answer of two segments, and a question");
+        // Three segments an answer.
+        assert_eq!(of(Side::Answers, [240, 81, 80]), Last::Received);
+        assert_eq!(of(Side::Answers, [240, 80, 80]), Last::Sent);
+        assert_eq!(of(Side::Answers, [241, 80, 80]), Last::Undecided);
+        assert_eq!(
+            of(Side::Answers, [241, 80, 8]),
+            Last::Received,
+            "the other side's acknowledgements ride on its data"
+        );
+        assert_eq!(fresh(&Info { segments: None, ..info([4, 4, 4], [1, 1, 1]) }, Side::Asks), Last::Undecided);
+    }
+
+    /// A server that greets is a segment ahead for ever; what was certain once says so.
+    #[test]
+    fn what_was_certain_tells_of_ties() {
+        let mut lead = Lead::Unknown;
+        assert_eq!(last(&info([90, 40, 40], [5, 6, 0]), Side::Asks, &mut lead), Last::Received);
+        assert_eq!(lead, Lead::Seen(-1));
+        assert_eq!(last(&info([40, 40, 40], [7, 7, 7]), Side::Asks, &mut lead), Last::Sent);
+        assert_eq!(last(&info([40, 40, 40], [7, 8, 7]), Side::Asks, &mut lead), Last::Received);
+        // An answer of three: numbers say nothing any more.
+        assert_eq!(last(&info([90, 40, 40], [8, 11, 8]), Side::Asks, &mut lead), Last::Received);
+        assert_eq!(
+            (lead, last(&info([40, 40, 40], [9, 11, 9]), Side::Asks, &mut lead)),
+            (Lead::Varying, Last::Undecided)
+        );
+    }
+}

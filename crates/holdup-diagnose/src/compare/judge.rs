@@ -1,0 +1,185 @@
+//! What two groups' figures come to: each by itself, and all in all.
+
+use super::estimate::Estimate;
+use super::family::{FALSE_ALARMS, benjamini_hochberg, hochberg};
+use super::measure::{Measure, Needs, Scale};
+use super::outcome::{Against, Change, Row, Section};
+use super::words::number;
+use super::{Kept, Options, figure};
+
+/// A smaller change than this (as a share) is none, however sure it is.
+pub(super) const MATTERS: f64 = 0.03;
+
+/// An interval of 95 % that reaches further than this (as a share) to either side says nothing: of one recording of each, which
+/// can show large differences only, and of repeats, which were made to see small ones.
+const TOO_WIDE: f64 = 0.25;
+const TOO_WIDE_OF_REPEATS: f64 = 0.12;
+
+/// The same of figures that are compared by their difference: so many of the least that counts.
+const TOO_WIDE_LEASTS: f64 = 20.0;
+
+/// A base of less than this many times what is added to it is next to nothing.
+const NEAR_ZERO: f64 = 2.0;
+
+/// The change (as a share) that repeats which are asked for would tell.
+const TO_BE_TOLD: f64 = 0.10;
+
+/// A rate that was carried and is so much (as a factor) above the other's knee is beyond it.
+const BEYOND: f64 = 1.05;
+
+/// What there is to say of one row.
+enum Judged<'m> {
+    Said(Against),
+    Estimated(&'m Measure, Estimate),
+}
+
+/// Each of `rows` for `other` against `base`, in their order.
+pub(super) fn judge(base: &Kept<'_>, other: &Kept<'_>, rows: &[Row], options: Options) -> Vec<Against> {
+    let judged: Vec<Judged<'_>> = rows.iter().map(|row| one(base, other, row, options)).collect();
+    let mut chances = vec![1.0; rows.len()];
+    for (is_headline, adjust) in [(true, hochberg as fn(&[f64]) -> Vec<f64>), (false, benjamini_hochberg)] {
+        let of_kind: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].is_headline == is_headline).collect();
+        let chance = |i: &usize| match &judged[*i] {
+            Judged::Said(_) => 1.0,
+            Judged::Estimated(_, estimate) => estimate.chance(),
+        };
+        let adjusted = adjust(&of_kind.iter().map(chance).collect::<Vec<_>>());
+        of_kind.iter().zip(adjusted).for_each(|(i, chance)| chances[*i] = chance);
+    }
+    let each = judged.into_iter().zip(rows).zip(chances);
+    each.map(|((judged, row), chance)| match judged {
+        Judged::Said(against) => against,
+        Judged::Estimated(measure, estimate) => {
+            let of_base = base.samples(row).as_deref().and_then(super::middle).unwrap_or_default();
+            against(measure, &estimate, chance, of_base)
+        }
+    })
+    .collect()
+}
+
+fn one<'k>(base: &'k Kept<'_>, other: &'k Kept<'_>, row: &Row, options: Options) -> Judged<'k> {
+    let (Some(theirs), Some(mine)) = (base.samples(row), other.samples(row)) else {
+        return Judged::Said(beyond(base, other, row).unwrap_or_else(|| said(Change::Missing, None)));
+    };
+    let measure = theirs[0].measure;
+    if let Some(why) = incomparable(base, other, measure, options) {
+        return Judged::Said(said(Change::NotComparable, Some(why)));
+    }
+    match Estimate::of(&theirs, &mine) {
+        Some(estimate) => Judged::Estimated(measure, estimate),
+        None => Judged::Said(said(Change::CantTell, Some("one of both is zero".to_owned()))),
+    }
+}
+
+fn said(verdict: Change, why: Option<String>) -> Against {
+    Against { verdict, difference: None, change_ratio: None, low: None, high: None, why, repeats_wanted: None }
+}
+
+/// Where a search found no knee because there is none as far as it went, that is an answer, too.
+fn beyond(base: &Kept<'_>, other: &Kept<'_>, row: &Row) -> Option<Against> {
+    if row.section != Section::Search {
+        return None;
+    }
+    let rate = |kept: &Kept<'_>| kept.samples(row).as_deref().and_then(super::middle);
+    let carried = |kept: &Kept<'_>| kept.runs.iter().filter_map(|run| run.facts.carried).reduce(f64::min);
+    let (verdict, limit, carried) = match (rate(base), rate(other)) {
+        (Some(limit), None) => (Change::Better, limit, carried(other)?),
+        (None, Some(limit)) => (Change::Worse, limit, carried(base)?),
+        _ => return None,
+    };
+    let why = format!("none up to {}/s, which it carried", number(carried));
+    (carried > limit * BEYOND).then(|| said(verdict, Some(why)))
+}
+
+fn incomparable(base: &Kept<'_>, other: &Kept<'_>, measure: &Measure, options: Options) -> Option<String> {
+    if measure.needs == Needs::Nothing {
+        return None;
+    }
+    for kept in [base, other].into_iter().filter(|_| measure.needs != Needs::SameOperations) {
+        if let Some(why) = kept.runs.iter().find_map(|run| run.facts.spoiled.as_ref()) {
+            return Some(format!("{} was disturbed: {why}", kept.group.name));
+        }
+    }
+    let of_base = &base.runs.first()?.facts;
+    other
+        .runs
+        .iter()
+        .chain(&base.runs)
+        .find_map(|run| run.facts.incomparable(of_base, measure, options.across_machines))
+}
+
+/// An estimate as a verdict: `chance` is that of so great a difference among all that were looked at.
+fn against(measure: &Measure, estimate: &Estimate, chance: f64, base: f64) -> Against {
+    let reach = estimate.reach();
+    let (low, high) = (estimate.shift - reach, estimate.shift + reach);
+    let is_ratio = matches!(measure.scale, Scale::Ratio { .. });
+    // Where the base is near 0, a factor says nothing.
+    let plus = if let Scale::Ratio { plus } = measure.scale { plus } else { 0.0 };
+    let by_factor = is_ratio && base > 0.0 && base >= NEAR_ZERO * plus;
+    let shown = |shift: f64| match () {
+        () if by_factor => (base + plus) * shift.exp_m1() / base,
+        () if is_ratio => (base + plus) * shift.exp_m1(),
+        () => shift,
+    };
+    let difference = if is_ratio { (base + plus) * estimate.shift.exp_m1() } else { estimate.shift };
+    let matters = difference.abs() >= measure.least && (!is_ratio || estimate.shift.abs().exp_m1() >= MATTERS);
+    let is_wide = if is_ratio {
+        let too_wide = if estimate.repeats > 1 { TOO_WIDE_OF_REPEATS } else { TOO_WIDE };
+        reach.exp_m1() > too_wide && reach.exp_m1() * base.abs() > measure.least
+    } else {
+        reach > TOO_WIDE_LEASTS * measure.least
+    };
+    let excludes_none = low > 0.0 || high < 0.0;
+    let mut why = estimate.outlying.map(|round| format!("without round {round}, which is like no other"));
+    let mut add = |text: String| why = Some(why.take().map_or(text.clone(), |before| format!("{before}; {text}")));
+    let mut wanted = None;
+    let verdict = match () {
+        () if chance <= FALSE_ALARMS && matters => match measure.more_is_better {
+            None => Change::Different,
+            Some(more) if (estimate.shift > 0.0) == more => Change::Better,
+            Some(_) => Change::Worse,
+        },
+        () if matters && excludes_none => {
+            wanted = estimate.repeats_for(estimate.shift.abs() / 1.5);
+            add("by itself it would count; of as many figures as these, one such is to be expected".to_owned());
+            Change::CantTell
+        }
+        () if is_wide => {
+            let target = if is_ratio { TO_BE_TOLD.ln_1p() } else { measure.least };
+            wanted = estimate.repeats_for(target);
+            add("the interval is too wide".to_owned());
+            Change::CantTell
+        }
+        () => Change::NoDifference,
+    };
+    Against {
+        verdict,
+        difference: Some(figure(difference)),
+        change_ratio: by_factor.then(|| figure(shown(estimate.shift))),
+        low: Some(figure(shown(low))),
+        high: Some(figure(shown(high))),
+        why,
+        repeats_wanted: wanted.filter(|n| *n as usize > estimate.repeats),
+    }
+}
+
+/// All in all, of the headline rows of column `i`.
+pub(super) fn overall(rows: &[Row], i: usize) -> Change {
+    let verdicts: Vec<Change> =
+        rows.iter().filter(|r| r.is_headline).filter_map(|r| Some(r.cells.get(i)?.against.as_ref()?.verdict)).collect();
+    let has = |change: Change| verdicts.contains(&change);
+    // What requests cost says nothing of how they were served.
+    let of_service = |row: &Row| row.is_headline && row.section != Section::Cost;
+    let told = rows.iter().filter(|r| of_service(r)).filter_map(|r| Some(r.cells.get(i)?.against.as_ref()?.verdict));
+    let mut told = told.filter(|change| *change != Change::Missing).peekable();
+    let is_only_cost = told.peek().is_some() && told.all(|change| change == Change::NotComparable);
+    match () {
+        () if is_only_cost && !has(Change::Better) && !has(Change::Worse) => Change::NotComparable,
+        () if has(Change::Better) && has(Change::Worse) => Change::Mixed,
+        () if has(Change::Better) => Change::Better,
+        () if has(Change::Worse) => Change::Worse,
+        () if has(Change::NoDifference) => Change::NoDifference,
+        () if has(Change::CantTell) => Change::CantTell,
+        () => Change::NotComparable,
+    }
+}

@@ -1,0 +1,259 @@
+//! The queue of connections that nobody has accepted is full: the kernel drops further ones.
+
+use holdup_recording::Labels;
+use holdup_recording::rows::Request;
+
+use super::worker_pool_exhausted::{Held, Pool};
+use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, percent, thousands, worker_pool_exhausted};
+use crate::case::Case;
+use crate::signals::app_server::Outside;
+use crate::signals::client::{mean_over, service_ms};
+use crate::signals::{Counter, Missing, processes};
+use crate::verdict::{Evidence, Role};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "accept_queue_overflow",
+    doc: Doc {
+        title: "The accept queue overflows",
+        what: "Connections that the kernel has set up wait in the listening socket's accept queue until the server takes them. The queue is as long as the server asked for (listen's backlog), and no longer than net.core.somaxconn. What comes when it is full is dropped.",
+        hurts: "The client gets no answer, and asks again after 1 s, 3 s, 7 s: its requests take seconds longer in steps, or fail. It takes part in no metric of the app's. A liveness probe comes through the same queue.",
+        needs: "The accept queue's length and limit and the overflows of its network namespace (--watch server:PORT of the app, or --watch host); of requests when they connected.",
+        predicts: "The queue stands at its limit, ListenOverflows grows, connecting takes 1, 3 or 7 seconds, and requests time out or are reset meanwhile.",
+        clears: "The queue stayed below its limit and nothing overflowed; or what was dropped, at a second each, amounts to a small share of the delay and of the failures.",
+        looks_like: "Lost packets make connecting take 1 s as well, with the queue empty. File descriptors that ran out leave connections in the queue too: accept fails then. A limit of connections refuses with an answer.",
+        fix: "Find why nobody accepts: busy workers as a rule. A longer queue only makes requests wait longer before they fail; a shorter one lets clients know earlier.",
+        prove: "The same load again: tcp_listen_overflows_total stands still.",
+        references: "listen(2); tcp(7) (tcp_abort_on_overflow, somaxconn); Linux: Documentation/networking/snmp_counter.rst (TcpExtListenOverflows, TcpExtListenDrops); RFC 6298.",
+    },
+    judge,
+};
+
+const ENABLE: &str = "--watch server:PORT of the app, or --watch host";
+
+/// A connection that was dropped is asked for again after this long, milliseconds, and after twice as long each further time
+/// (TCP_TIMEOUT_INIT).
+const AGAIN_MS: f64 = 1_000.0;
+
+/// Connecting took the first, second or third timer if it took these, milliseconds; timers end by the tick.
+const TIMERS_MS: [(f64, f64); 3] = [(950.0, 1_400.0), (2_900.0, 3_600.0), (6_800.0, 7_800.0)];
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let view = case.slow();
+    let outside = view.outside()?;
+    let overflows = outside
+        .overflows
+        .clone()
+        .ok_or_else(|| Missing::new("overflows of accept queues (samples of tcp_listen_overflows_total)", ENABLE))?;
+    let limit = outside
+        .limit
+        .ok_or_else(|| Missing::new("how long the accept queue may be (samples of tcp_accept_queue_limit)", ENABLE))?;
+    let queue = queue_evidence(&outside, limit);
+    let dropped = overflows.evidence(
+        thousands(overflows.delta),
+        "0",
+        format!("{} connections were dropped because an accept queue was full", thousands(overflows.delta)),
+    );
+    if overflows.delta <= 0.0 && outside.at_limit.is_empty() {
+        return Ok(Outcome::Cleared(vec![dropped, queue]));
+    }
+    let pool = Pool::of(case).ok();
+    let explains_ms = waited_ms(case, pool.as_ref());
+    let failed = failed_share(case, &outside, &overflows)?;
+    if case.share(explains_ms) < MATTERS && failed < MATTERS {
+        return Ok(Outcome::Cleared(vec![queue, dropped]));
+    }
+    let mut evidence = vec![queue, dropped];
+    evidence.extend(connects(case));
+    if failed > 0.0 {
+        evidence.push(Evidence::new(
+            "requests",
+            "outcome",
+            Labels::none(),
+            case.complaint.as_ref().map_or(view.window, |c| c.slow),
+            percent(failed),
+            "requests fail at other times as well, if this were not why",
+            format!("{} of the failed requests got no answer while the queue was full", percent(failed)),
+        ));
+    }
+    let found = Found {
+        explains_ms,
+        evidence,
+        weights: vec![
+            if outside.at_limit.is_empty() { 0.3 } else { 0.8 },
+            if overflows.delta > 0.0 { 0.8 } else { 0.2 },
+            0.5 * failed,
+        ],
+        fixes: fixes(&outside, limit),
+        prove: "Run the same scenario again: tcp_listen_overflows_total does not grow.".to_owned(),
+        role: Role::Root,
+    };
+    Ok(Outcome::Fails(found, failed))
+}
+
+fn queue_evidence(outside: &Outside, limit: f64) -> Evidence {
+    let text = format!(
+        "the accept queue of port {} had up to {:.0} of the {limit:.0} connections it may have, {:.1} on average",
+        outside.port, outside.waiting.max, outside.waiting.mean
+    );
+    outside.queue_evidence(format!("well below {limit:.0}"), text)
+}
+
+/// Of the failed requests the share (0-1) that got no answer while the queue was full. Each needs a connection that was dropped.
+fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Result<f64, Missing> {
+    let view = case.slow();
+    let mut windows = outside.at_limit.clone();
+    let source = if outside.has_processes() { outside.source.as_str() } else { "host" };
+    let grew = view.growths(|s| s == source, "tcp_listen_overflows_total", &[]);
+    windows.extend(grew.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
+    let failed = processes::unanswered_share(case, &windows)?;
+    let bad: u64 = case.slow_requests()?.iter().filter(|r| crate::signals::client::failed(r)).map(|r| r.count()).sum();
+    Ok(failed.min(overflows.delta / (bad as f64).max(1.0)))
+}
+
+/// Milliseconds of a mean request that it waited because the queue was full: what connecting took longer than in the calm stretch, and
+/// what is left of its time with the service beyond the queue and its worker, each bounded by what was dropped, at a second apiece. 0
+/// where nothing overflowed.
+pub(crate) fn waited_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
+    let view = case.slow();
+    let overflows = view.outside().ok().and_then(|o| o.overflows).map_or(0.0, |c| c.delta);
+    let (Ok(rows), Ok(completed)) = (case.slow_requests(), case.completed_in(view.window)) else { return 0.0 };
+    if overflows <= 0.0 {
+        return 0.0;
+    }
+    let of = |r: &Request| Some(r.connect_ns as f64 / 1e6);
+    let calm = case.calm().and_then(|calm| mean_over(case.requests_in(calm.window).ok()?, of)).unwrap_or(0.0);
+    let connecting = (mean_over(rows.iter().copied(), of).unwrap_or(0.0) - calm).max(0.0);
+    let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
+    let known = pool.map_or(service, |pool| {
+        let queued = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
+        queued + Held::of(case, pool).map_or(0.0, |held| held.ms)
+    });
+    let unanswered = (service - known).max(0.0);
+    (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
+}
+
+/// Milliseconds of a request in the accept queue, as far as it is known: what nobody accepting makes of it.
+pub(crate) fn queued_ms(case: &Case<'_>) -> Option<f64> {
+    Pool::of(case).ok()?.accept_ms
+}
+
+/// Requests whose connecting took as long as the first timers do.
+fn connects(case: &Case<'_>) -> Option<Evidence> {
+    let rows = case.slow_requests().ok()?;
+    let count = |of: &dyn Fn(f64) -> bool| {
+        rows.iter().filter(|r| of(r.connect_ns as f64 / 1e6)).map(|r| r.count()).sum::<u64>() as f64
+    };
+    let (again, all) = (count(&|ms| TIMERS_MS.iter().any(|(from, to)| *from <= ms && ms < *to)), count(&|ms| ms > 0.0));
+    let worst = rows.iter().map(|r| r.connect_ns as f64 / 1e6).fold(0.0, f64::max);
+    (again > 0.0).then(|| {
+        let text = format!(
+            "connecting took {} of {} requests 1, 3 or 7 seconds, {} at most: the first packet was dropped and sent again",
+            thousands(again),
+            thousands(all),
+            ms(worst)
+        );
+        let window = case.slow().window;
+        Evidence::new("requests", "connect_ns", Labels::none(), window, thousands(again), "0", text)
+    })
+}
+
+fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
+    let fix = |text: String, command: Option<String>, risk: Option<&str>| Fix {
+        text,
+        command,
+        keep: None,
+        risk: risk.map(str::to_owned),
+    };
+    vec![
+        fix(
+            format!(
+                "See what keeps the server of port {} from accepting: {} tells whether its workers are busy.",
+                outside.port,
+                worker_pool_exhausted::RULE.cause
+            ),
+            Some(format!("ss -ltn 'sport = :{}'; nstat -az TcpExtListenOverflows TcpExtListenDrops", outside.port)),
+            None,
+        ),
+        fix(
+            format!("Only for bursts that end before clients give up: a longer queue than {limit:.0}."),
+            Some("sysctl -w net.core.somaxconn=4096  # and the backlog that the server asks for".to_owned()),
+            Some("Where more comes in than is answered it is full as soon, and each request waits longer in it."),
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::signals::testing::Made;
+
+    const SERVER: &str = "server:8080";
+    const PORT: [(&str, &str); 1] = [("port", "8080")];
+
+    /// 50 requests a second, of which every second one needs a second to connect; `overflows` a second at a queue of `waiting` of 64.
+    fn made(waiting: f64, overflows: f64) -> Made {
+        Made::new(12)
+            .requests(50, 30)
+            .each_request(|n, r| {
+                if n % 2 == 0 {
+                    r.connect_ns = 1_010_000_000;
+                    r.sent_at = r.sent_at.map(|at| at + r.connect_ns);
+                    r.done_at += r.connect_ns;
+                }
+            })
+            .gauge(SERVER, "tcp_accept_queue_length", &PORT, waiting)
+            .gauge(SERVER, "tcp_accept_queue_limit", &PORT, 64.0)
+            .counter(SERVER, "tcp_listen_overflows_total", &[], overflows)
+            .counter("host", "tcp_listen_overflows_total", &[], overflows)
+    }
+
+    #[test]
+    fn what_is_dropped_is_asked_for_again_a_second_later() {
+        let ms = made(64.0, 25.0).explains(&RULE).unwrap();
+        assert!((ms - 505.0).abs() < 30.0, "{ms}");
+        let Ok(Outcome::Fails(found, _)) = made(64.0, 25.0).judge(&RULE) else { panic!("not found") };
+        assert!(
+            found.evidence.iter().any(|e| e.text.contains("300 of 300 requests 1, 3 or 7 seconds")),
+            "{:?}",
+            found.evidence
+        );
+        // A second's worth each, and no more.
+        let few = made(64.0, 5.0).explains(&RULE).unwrap();
+        assert!((few - 100.0).abs() < 10.0, "{few}");
+    }
+
+    #[test]
+    fn an_empty_queue_drops_nothing() {
+        assert_eq!(made(0.0, 0.0).explains(&RULE), Some(0.0));
+        // Somebody else's queue in the same namespace.
+        assert_eq!(made(0.0, 0.1).explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn requests_that_got_no_answer_failed_of_it() {
+        let failing = |outcome: &'static str| {
+            made(64.0, 40.0).each_request(move |n, r| {
+                if n % 2 == 0 {
+                    r.outcome = outcome.into();
+                }
+            })
+        };
+        let share = |made: &Made| match made.judge(&RULE) {
+            Ok(Outcome::Fails(_, share)) => share,
+            _ => 0.0,
+        };
+        assert!(share(&failing("timeout")) > 0.95);
+        assert_eq!(share(&failing("http_status")), 0.0, "who was answered was let in");
+    }
+
+    #[test]
+    fn without_a_fact_it_is_not_judged() {
+        for metric in ["tcp_accept_queue_length", "tcp_accept_queue_limit", "tcp_listen_overflows_total"] {
+            assert_eq!(made(64.0, 25.0).without(metric).explains(&RULE), None, "{metric}");
+        }
+        for column in ["value", "labels", "metric"] {
+            assert_eq!(made(64.0, 25.0).without_column("samples", column).explains(&RULE), None, "{column}");
+        }
+    }
+}

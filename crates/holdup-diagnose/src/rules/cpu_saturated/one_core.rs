@@ -1,0 +1,104 @@
+//! A process whose interpreter runs one thread at a time, and that uses all of a CPU: more threads do not make it faster, whatever the
+//! other CPUs do.
+
+use std::collections::BTreeMap;
+
+use crate::rules::{Fix, ms};
+use crate::signals::View;
+use crate::verdict::Evidence;
+
+/// Beginnings of the names of such processes (15 bytes at most): Ruby's and Python's locks, Node.js's event loop.
+const INTERPRETERS: &[&str] = &["ruby", "puma", "unicorn", "falcon", "python", "gunicorn", "uwsgi", "node"];
+
+/// CPUs that such a process uses when it can use no more: a little is lost to handing over the lock, a little is done without it.
+const ALL_OF_ONE: (f64, f64) = (0.9, 1.15);
+
+/// Share (0-1) of its CPU that it is taken to use at most: from here on a queue is without end anyway.
+const MOST_BUSY: f64 = 0.995;
+
+pub(super) struct OneCore {
+    /// Processes that use a CPU each.
+    pub processes: usize,
+    /// Milliseconds of a request that waiting for the lock makes, as a queue of processor sharing at this utilization.
+    pub explains_ms: f64,
+    pub evidence: Evidence,
+}
+
+/// The processes that use a CPU each, if there are any.
+pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
+    let mut used: BTreeMap<(&str, String), f64> = BTreeMap::new();
+    for (metric, label) in [("server_thread_cpu_time_seconds_total", "pid"), ("process_cpu_time_seconds_total", "")] {
+        for source in view.services_with(metric).into_iter().filter(|p| is_interpreter(p.name)) {
+            for pid in view.label_values(metric, label) {
+                let pair = [(label, pid.as_str())];
+                let labels = if pid.is_empty() { &[][..] } else { &pair[..] };
+                if let Ok(cpu) = view.counter_where(|s| s == source.source, metric, labels, "") {
+                    used.insert((metric, pid), cpu.rate());
+                }
+            }
+        }
+        if !used.is_empty() {
+            break;
+        }
+    }
+    let full: Vec<f64> = used.values().copied().filter(|n| (ALL_OF_ONE.0..=ALL_OF_ONE.1).contains(n)).collect();
+    let busiest = full.iter().copied().fold(0.0, f64::max);
+    let metric = used.keys().next()?.0;
+    if full.is_empty() {
+        return None;
+    }
+    let busy = busiest.min(MOST_BUSY);
+    let seconds = view.window.seconds();
+    let a_request_ms = full.iter().sum::<f64>() * seconds / completed * 1e3;
+    let explains_ms = a_request_ms * busy / (1.0 - busy);
+    let text = format!(
+        "{} process{} of an interpreter that runs one thread at a time used {busiest:.2} of the one CPU that it can: at {} of CPU a request, waiting for its lock makes up to {}, with other CPUs idle",
+        full.len(),
+        if full.len() > 1 { "es" } else { "" },
+        ms(a_request_ms),
+        ms(explains_ms)
+    );
+    let pointer = view.counter(metric, &[], "").ok()?;
+    let evidence = pointer.evidence(format!("{busiest:.2} CPUs"), "well below 1", text);
+    Some(OneCore { processes: full.len(), explains_ms, evidence })
+}
+
+/// Whether a process of this name runs one thread at a time.
+pub(crate) fn is_interpreter(name: &str) -> bool {
+    INTERPRETERS.iter().any(|interpreter| name.starts_with(interpreter))
+}
+
+pub(super) fn fix(processes: usize) -> Fix {
+    Fix {
+        text: format!(
+            "Run more processes than {processes}: threads of one share one CPU. As many as there are CPUs; then less CPU work a request."
+        ),
+        command: None,
+        keep: None,
+        risk: Some("Each process has its own memory, and its own connections to the database.".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::rules::cpu_saturated::RULE;
+    use crate::signals::testing::Made;
+
+    fn made(name: &str, cpus: f64) -> Made {
+        let cpu = |mode| [("cpu_mode", mode)];
+        Made::new(12)
+            .requests(50, 400)
+            .setting("server:8080", "server.name", name)
+            .counter("server:8080", "server_thread_cpu_time_seconds_total", &[("pid", "7"), ("cpu_mode", "user")], cpus)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.1)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 6.9)
+    }
+
+    #[test]
+    fn a_process_with_an_interpreters_lock_has_one_cpu_whatever_the_host_has() {
+        assert!(made("ruby", 0.98).explains(&RULE).unwrap() > 300.0);
+        assert_eq!(made("ruby", 0.5).explains(&RULE), Some(0.0));
+        // Threads of a server without such a lock run side by side.
+        assert_eq!(made("java", 0.98).explains(&RULE), Some(0.0));
+    }
+}

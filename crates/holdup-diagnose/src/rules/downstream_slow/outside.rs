@@ -1,0 +1,42 @@
+//! The wait for neighbours without a word of the app's: its connections on which an answer is awaited, by Little's law.
+
+use std::collections::BTreeMap;
+
+use super::Waited;
+use crate::case::Case;
+use crate::rules::ms;
+use crate::rules::worker_pool_exhausted::{answered_per_second, stretch};
+use crate::signals::View;
+use crate::signals::app_server::{Neighbour, waited_ms};
+
+/// Neighbours that are no databases, with requests a second. None where nobody looked.
+fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<Neighbour>, f64)> {
+    let source = view.outside().ok().filter(|o| o.has_processes())?.source;
+    let mut neighbours = view.neighbours(&source)?;
+    neighbours.retain(|n| !n.is_database);
+    let per_second = answered_per_second(case, view)?;
+    (per_second > 0.0).then_some((neighbours, per_second))
+}
+
+/// What requests wait for all of them; none where nobody looked.
+pub(super) fn waited(case: &Case<'_>) -> Option<Waited> {
+    let (neighbours, per_second) = seen(case, &stretch(case))?;
+    let of = |neighbours: &[Neighbour], per_second| waited_ms(neighbours.iter().map(|n| n.pending).sum(), per_second);
+    let calm = case.calm().and_then(|view| seen(case, &view));
+    let waited = of(&neighbours, per_second);
+    let evidence = neighbours.first()?.evidence(ms(waited), "", "");
+    Some(Waited { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: 0.8 })
+}
+
+/// By neighbour: milliseconds of a mean request beyond the calm stretch's.
+pub(super) fn growth(case: &Case<'_>) -> BTreeMap<String, f64> {
+    let by_name = |view: &View<'_>| -> BTreeMap<String, f64> {
+        let Some((neighbours, per_second)) = seen(case, view) else { return BTreeMap::new() };
+        neighbours.into_iter().map(|n| (n.name, waited_ms(n.pending, per_second))).collect()
+    };
+    let mut growth = by_name(&stretch(case));
+    for (name, before) in case.calm().map(|calm| by_name(&calm)).unwrap_or_default() {
+        *growth.entry(name).or_default() -= before;
+    }
+    growth
+}

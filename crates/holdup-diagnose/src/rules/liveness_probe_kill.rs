@@ -1,0 +1,152 @@
+//! A liveness probe failed too often in a row, and whoever asks had the server killed and started again.
+
+mod kills;
+
+use holdup_recording::Labels;
+use holdup_recording::rows::Request;
+
+use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, percent, worker_pool_exhausted};
+use crate::case::Case;
+use crate::signals::client::{is_latency, mean_over};
+use crate::signals::{Missing, Window, processes};
+use crate::verdict::{Evidence, Role};
+use kills::Probe;
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "liveness_probe_kill",
+    doc: Doc {
+        title: "A liveness probe had the server killed",
+        what: "A supervisor (Kubernetes, as a rule) asks the server at intervals whether it lives, over a new connection. After some failures in a row, three by default, it ends the server and starts it again. A probe that comes through the same door as everybody waits in the same queue, and fails when that is long, not when the server is dead.",
+        hurts: "What the server had under way is lost, nobody answers until it has started, and what comes meanwhile arrives all at once at a server that is cold: under the same load it drowns again. Its own figures have a hole at the very moment that matters.",
+        needs: "Probes and restarts: holdup's own probe (--watch probe:http://HOST:PORT/health, or probe: in the scenario) with --watch server:PORT for when the server stopped and started; or --watch kubernetes: (or holdup import of kubectl's output).",
+        predicts: "The probe failed several times in a row, the server stopped right after, and another one listened some time later; requests of that time are reset, refused or wait.",
+        clears: "Probes did not fail in a row; or the server did not stop after they did; or none of the failed requests was under way then.",
+        looks_like: "A kill for want of memory, a crash or a deploy stop the server too, with no failed probe before them. Probes that fail after the server has stopped are a consequence.",
+        fix: "What the probe waits for: busy workers, as a rule. Then a probe that asks less of the service: a port and a thread of its own, a longer timeout, more failures. A readiness probe takes load off instead of killing.",
+        prove: "The same load again: probes succeed, and nothing restarts.",
+        references: "Kubernetes documentation: Liveness, Readiness, and Startup Probes; Configure Liveness, Readiness and Startup Probes; Google SRE Book, Addressing Cascading Failures.",
+    },
+    judge,
+};
+
+pub(super) const ENABLE: &str =
+    "--watch probe:http://HOST:PORT/health with --watch server:PORT; in Kubernetes --watch kubernetes:";
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    // Probes fail before the kill, and requests after it.
+    let view = case.view(case.whole());
+    let probe = Probe::of(&view)?;
+    let kills = probe.kills(&view);
+    if kills.is_empty() {
+        return Ok(seen_coming(case, &probe));
+    }
+    let mut evidence = Vec::new();
+    let holes: Vec<Window> = kills.iter().map(|kill| kill.hole).collect();
+    for kill in kills.iter().take(3) {
+        evidence.extend(kill.evidence(&view));
+    }
+    let gone: f64 = holes.iter().map(|hole| bounded(*hole, case).seconds()).sum();
+    let failed = processes::failed_share(case, &holes)?;
+    let explains_ms = waited_ms(case, &holes);
+    let text = format!(
+        "{} of the failed requests were under way in the {gone:.1} s in which the server was gone, in {} restart{}",
+        percent(failed),
+        kills.len(),
+        if kills.len() > 1 { "s" } else { "" }
+    );
+    let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
+    evidence.push(Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), "none", text));
+    evidence.extend(kills::silences(&view, &holes));
+    // What nobody felt is no cause of what they felt; it has happened all the same.
+    if failed < MATTERS && case.share(explains_ms) < MATTERS {
+        return Ok(Outcome::Cleared(evidence));
+    }
+    let found = Found {
+        explains_ms,
+        evidence,
+        weights: vec![if kills.iter().any(|k| k.is_told) { 0.9 } else { 0.75 }, 0.6 * failed],
+        fixes: fixes(&probe),
+        prove: "Run the same scenario again: probe_success stays 1, and the server does not stop.".to_owned(),
+        role: Role::Root,
+    };
+    Ok(Outcome::Fails(found, failed))
+}
+
+/// Without a kill: the probe failed as often in a row as has a server killed, or it did not.
+fn seen_coming(case: &Case<'_>, probe: &Probe) -> Outcome {
+    let mut evidence = probe.evidence();
+    let Some(worst) = evidence.pop() else { return Outcome::Cleared(Vec::new()) };
+    if probe.in_a_row_max < probe.failures {
+        return Outcome::Cleared(vec![worst]);
+    }
+    let text = format!("{}; whoever kills after {:.0} would have killed the server then", worst.text, probe.failures);
+    let expected = worst.expected.clone();
+    if case.complaint.is_none() {
+        return Outcome::Cleared(vec![worst.saying(expected, text)]);
+    }
+    Outcome::Found(Found {
+        explains_ms: 0.0,
+        evidence: vec![worst.saying(expected, text)],
+        weights: vec![0.6],
+        fixes: fixes(probe),
+        prove: "Run the same scenario again: probe_success stays 1.".to_owned(),
+        role: Role::Symptom,
+    })
+}
+
+/// Milliseconds of a mean request that lie in `holes`.
+fn waited_ms(case: &Case<'_>, holes: &[Window]) -> f64 {
+    let Ok(rows) = case.slow_requests() else { return 0.0 };
+    let within = |r: &Request| {
+        let overlap = |hole: &Window| (r.done_at.min(hole.to) - r.intended_at.max(hole.from)).max(0) as f64 / 1e6;
+        is_latency(r).then(|| holes.iter().map(overlap).sum::<f64>())
+    };
+    mean_over(rows, within).unwrap_or(0.0)
+}
+
+/// A hole that ends with the recording at the latest.
+fn bounded(hole: Window, case: &Case<'_>) -> Window {
+    Window { to: hole.to.min(case.recording.manifest.ended_at.unwrap_or(hole.to)), ..hole }
+}
+
+/// What a cause has to make up for it to be why probes failed, milliseconds: nothing more where requests wait in the queue that the
+/// probe comes through for as long as half of what it waits; else as long as it waits.
+pub(crate) fn timeout_ms(case: &Case<'_>) -> Option<f64> {
+    let probe = Probe::of(&case.view(case.whole())).ok()?;
+    let timeout_ms = (probe.timeout_s * 1e3).min(case.excess_ms());
+    let in_front_ms = worker_pool_exhausted::in_front_ms(case).unwrap_or(0.0);
+    Some(if in_front_ms >= timeout_ms / 2.0 { 0.0 } else { timeout_ms })
+}
+
+fn fixes(probe: &Probe) -> Vec<Fix> {
+    let fix = |text: &str, command: Option<String>, risk: &str| Fix {
+        text: text.to_owned(),
+        command,
+        keep: None,
+        risk: Some(risk.to_owned()),
+    };
+    vec![
+        fix(
+            "Let the probe ask something that needs no worker: a port with a thread of its own, or a readiness probe that takes load off instead of a liveness probe that kills.",
+            None,
+            "A server whose workers are all stuck for good then lives on: the probe has to notice that.",
+        ),
+        fix(
+            &format!(
+                "Until the queue is gone give the probe more time: it waits {} and kills after {:.0} failures.",
+                ms(probe.timeout_s * 1e3),
+                probe.failures
+            ),
+            Some(format!(
+                "livenessProbe: {{timeoutSeconds: {:.0}, failureThreshold: {:.0}}}",
+                (5.0 * probe.timeout_s).ceil(),
+                2.0 * probe.failures
+            )),
+            "A server that is really dead is noticed later.",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! All workers of the app server are busy, and requests wait for one.
+
+mod advice;
+mod held;
+mod pool;
+#[cfg(test)]
+mod tests;
+
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use crate::case::Case;
+use crate::signals::app_server;
+use crate::signals::{Missing, processes};
+use crate::verdict::{Evidence, Role};
+pub(crate) use held::Held;
+pub(crate) use pool::{Pool, answered_per_second, stretch};
+
+/// The rule.
+pub const RULE: Rule = Rule {
+    cause: "worker_pool_exhausted",
+    doc: Doc {
+        title: "All workers of the app server are busy",
+        what: "An app server takes as many requests at once as it has workers: threads, processes, or both. With N workers that are each held for H seconds it answers no more than N / H requests a second, whatever they are held by: a worker that waits for a neighbour or a database is as busy as one that computes.",
+        hurts: "Further requests wait in front of the app, most of them in the kernel's accept queue, where no metric of the app counts them. Its own timing stays fine, CPU and memory too. When the queue is full connections are refused or time out, and a liveness probe that comes through the same door has the server killed.",
+        needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, tell the wait as what the client waited beyond them.",
+        predicts: "All workers are busy at most instants; connections stand in the accept queue, or more are in the server's hands than it has workers; by Little's law that wait is a large part of what requests are too slow by.",
+        clears: "Workers were free at most instants, or what waited for one amounts to a small share of the delay.",
+        looks_like: "A slow neighbour or database, a CPU quota, saturated CPUs: each holds workers for longer, and the pool is a symptom of whatever makes up most of the time for which one is held. A server of fibres takes any number of requests at once: what waits then waits inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
+        fix: "More workers, as many as rate times hold time asks for, within memory and the database's budget of connections; where they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
+        prove: "The same load again: workers are free at most instants, and the accept queue is empty.",
+        references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; M. Nygard, Release It!, Blocked Threads.",
+    },
+    judge,
+};
+
+/// All workers are busy at this share (0-1) of the instants: most of the time.
+const MOSTLY: f64 = 0.5;
+
+/// At fewer instants than this share (0-1) all workers were never busy but by chance.
+const NOW_AND_THEN: f64 = 0.1;
+
+/// Or this share (0-1) of them on average: figures that are seconds old miss a second of it.
+const BUSY: f64 = 0.9;
+
+fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let pool = Pool::of(case)?;
+    let held = Held::of(case, &pool);
+    let overflow_ms = super::accept_queue_overflow::waited_ms(case, Some(&pool));
+    let before_app = pool.before_app_ms(case);
+    let mut evidence = pool.evidence();
+    let is_full = pool.full_ratio.is_some_and(|ratio| ratio >= MOSTLY) || pool.busy_ratio() >= BUSY;
+
+    let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
+    // What the app says that it took bounds the wait from above: transport is in it as well.
+    let explains_ms = match &before_app {
+        Some((ms, _)) if is_full && overflow_ms <= 0.0 => queued_ms.max(*ms),
+        Some((ms, _)) if pool.most.is_none() => *ms,
+        _ => queued_ms,
+    };
+    evidence.extend(before_app.as_ref().map(|(_, piece)| piece.clone()));
+    let matters = case.share(explains_ms + overflow_ms) >= MATTERS;
+    let failed = failed_share(case, &pool)?;
+    match () {
+        // Requests wait inside, and nobody says for what.
+        () if pool.most.is_none() && before_app.is_none() && !pool.is_standing() => {
+            if let Some(missing) = pool.unsplit(case, held.as_ref()) {
+                return Err(missing);
+            }
+            evidence.extend(pool.answering_evidence());
+            return Ok(Outcome::Cleared(evidence));
+        }
+        () if pool.most.is_some() && !is_full => {
+            // Its own figures may be seconds old, and it has none while it starts: they clear nothing where they say so now and then.
+            let now_and_then = pool.full_ratio.is_some_and(|ratio| ratio >= NOW_AND_THEN);
+            if !pool.knows_hand() && (pool.is_standing() || now_and_then || pool.is_unseen()) {
+                return Err(Missing::new(
+                    "requests in the server's hands (samples of server_answering_connections): its own figures are seconds old",
+                    "--watch server:PORT of the app",
+                ));
+            }
+            evidence.rotate_left(1);
+            return Ok(Outcome::Cleared(evidence));
+        }
+        // Its own figures may say 0 of a queue that is the kernel's.
+        () if is_full && !matters && pool.accept_ms.is_none() && before_app.is_none() => {
+            return Err(Missing::new(
+                "what waits for a worker: the accept queue of the app's port",
+                "--watch server:PORT of the app",
+            ));
+        }
+        () if !matters && failed < MATTERS => return Ok(Outcome::Cleared(evidence)),
+        () => {}
+    }
+    if let Some(held) = &held {
+        evidence.extend(held.evidence(case, &pool));
+    }
+    if failed >= MATTERS {
+        evidence.push(Evidence::new(
+            "requests",
+            "outcome",
+            holdup_recording::Labels::none(),
+            stretch(case).window,
+            percent(failed),
+            "requests fail at other times as well, if this were not why",
+            format!("{} of the failed requests got no answer while others waited for a worker", percent(failed)),
+        ));
+    }
+    let weights = vec![
+        0.8 * pool.full_ratio.unwrap_or(0.5),
+        if pool.accept_ms.is_some() { 0.7 * pool.standing_ratio() } else { 0.0 },
+        if before_app.is_some_and(|(ms, _)| case.share(ms) >= MATTERS) { 0.6 } else { 0.0 },
+    ];
+    let found = Found {
+        explains_ms,
+        evidence,
+        weights,
+        fixes: advice::fixes(case, &pool, held.as_ref()),
+        prove: "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
+            .to_owned(),
+        role: Role::Root,
+    };
+    Ok(Outcome::Fails(found, failed))
+}
+
+/// Of the failed requests the share (0-1) that got no answer while others waited for a worker.
+fn failed_share(case: &Case<'_>, pool: &Pool) -> Result<f64, Missing> {
+    let windows = pool.waiting_windows();
+    if windows.is_empty() {
+        return Ok(0.0);
+    }
+    processes::unanswered_share(case, &windows)
+}
+
+/// What a cause is held against that is to be why all workers are busy, milliseconds of a request.
+pub(crate) fn held_ms(case: &Case<'_>) -> Option<f64> {
+    let pool = Pool::of(case).ok()?;
+    Held::of(case, &pool).map(|held| held.to_explain_ms(case))
+}
+
+/// Milliseconds of a request in front of the server: in its queue, and dropped from it.
+pub(crate) fn in_front_ms(case: &Case<'_>) -> Option<f64> {
+    let pool = Pool::of(case).ok()?;
+    let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
+    Some(queued_ms + super::accept_queue_overflow::waited_ms(case, Some(&pool)))
+}
+
+/// What workers are held for, where requests wait for one so long that it matters; else none. What waits in front is then no measure
+/// of what holds them up: that is in proportion to what it makes of a worker's time.
+pub(crate) fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
+    let pool = Pool::of(case).ok().filter(|pool| pool.most.is_some())?;
+    let matters = in_front_ms(case)? >= MATTERS * case.excess_ms();
+    Held::of(case, &pool).filter(|_| matters && case.excess_ms() > 0.0)
+}
+
+/// What the sources say of requests that wait in front of the app, in words for others' evidence.
+pub(crate) fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) -> String {
+    format!(
+        "{waiting:.1} connections on average stood in the accept queue of port {port}, taken by nobody: at {per_second:.0} requests a second {} each, by Little's law",
+        ms(accept_ms)
+    )
+}
+
+/// What would tell how busy workers are.
+pub(crate) const ENABLE: &str = app_server::ENABLE;

@@ -1,0 +1,102 @@
+//! What to do about workers that are all busy: how many the load asks for, and what limits their number.
+
+use super::pool::stretch;
+use super::{Held, Pool};
+use crate::case::Case;
+use crate::rules::{Fix, bytes, ms, percent, thousands};
+use crate::signals::View;
+
+/// Share (0-1) of time for which workers should be busy: what comes unevenly needs the rest.
+const WELL_USED: f64 = 0.7;
+
+/// From this share (0-1) of a worker's time on it mostly waits.
+const MOSTLY_WAITS: f64 = 0.5;
+
+/// Settings that say how many connections a database takes.
+const BUDGETS: &[&str] = &["max_connections"];
+
+/// Safest first.
+pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fix> {
+    let view = stretch(case);
+    let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
+    let mut fixes = Vec::new();
+    if let Some((most, held)) = pool.most.zip(held) {
+        let offered = case.peak_offered_per_second();
+        let at_once = offered * held.ms / 1e3;
+        let needed = (at_once / WELL_USED).ceil().max((most + 1.0).ceil());
+        let text = format!(
+            "Raise the workers from {most:.0} to {}: {offered:.0} requests a second that each hold one for {} are {at_once:.1} at once by Little's law, and what comes unevenly needs room.{}",
+            thousands(needed),
+            ms(held.ms),
+            limits(&view, pool, most, needed)
+        );
+        let mut raise = fix(
+            text,
+            Some(
+                "Each may hold a connection to the database; threads of one interpreter share one CPU at a time, processes do not.",
+            ),
+        );
+        raise.command = pool.workers.as_ref().and_then(|w| command(w.server, needed, processes(&view, pool)));
+        fixes.push(raise);
+        if held.waits_ratio() >= MOSTLY_WAITS {
+            fixes.push(fix(
+                format!(
+                    "Or let a worker take further requests while it waits, which it does for {} of its time: fibres (Falcon), async workers, virtual threads.",
+                    percent(held.waits_ratio())
+                ),
+                Some("The queue then moves inside: connections to the database and calls of neighbours need limits and deadlines of their own."),
+            ));
+        }
+    }
+    let name = held.and_then(Held::slowest).map_or_else(|| "neighbours".to_owned(), |n| n.name.clone());
+    fixes.push(fix(
+        format!("Give calls of {name} and statements a deadline: a worker is held for no longer than that."),
+        Some("Some requests are then answered with an error."),
+    ));
+    fixes.push(fix(
+        "Answer early what can't be served in time: a shorter accept queue, and the liveness probe on a port of its own.".to_owned(),
+        Some("Clients see refusals sooner; they have to try again later, not at once."),
+    ));
+    fixes
+}
+
+/// Processes that answer requests: the parent of several holds the listener too, and answers nothing.
+pub(super) fn processes(view: &View<'_>, pool: &Pool) -> f64 {
+    let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
+    let holders = view.levels(source, "server_processes", &[]).into_values().fold(0.0, f64::max);
+    let roles = view.index.series("server_accepted_connections", &[("role", "parent")]);
+    let has_parent = roles.into_iter().any(|((of, _), _)| of == source);
+    (holders - f64::from(has_parent)).max(1.0)
+}
+
+/// What more of them cost: memory, and connections to the database.
+fn limits(view: &View<'_>, pool: &Pool, most: f64, needed: f64) -> String {
+    let mut text = String::new();
+    let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
+    if let Ok(memory) = view.gauge_where(|s| s == source, "server_memory_usage_bytes", &[("role", "worker")], "") {
+        let each = memory.max / processes(view, pool);
+        text += &format!(" Threads cost little memory; a further process takes {}.", bytes(each));
+    }
+    let budget = BUDGETS.iter().find_map(|name| view.setting(name, "").ok()?.parse::<f64>().ok());
+    if let Some(budget) = budget {
+        text += &format!(
+            " If each holds a connection, this instance takes {} of the {} that the database allows, after {most:.0}.",
+            thousands(needed),
+            thousands(budget)
+        );
+    }
+    text
+}
+
+/// How the server is told.
+fn command(server: &str, needed: f64, processes: f64) -> Option<String> {
+    let each = (needed / processes.max(1.0)).ceil();
+    Some(match server {
+        "Puma" => format!("threads {each:.0}, {each:.0}  # in config/puma.rb, for each of {processes:.0} workers"),
+        "uWSGI" => format!("processes = {needed:.0}"),
+        "PHP-FPM" => format!("pm.max_children = {needed:.0}"),
+        "Tomcat" => format!("server.tomcat.threads.max={needed:.0}"),
+        "Jetty" => format!("server.jetty.threads.max={needed:.0}"),
+        _ => return None,
+    })
+}

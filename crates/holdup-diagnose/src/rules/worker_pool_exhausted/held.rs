@@ -1,0 +1,188 @@
+//! What a worker is held for: its time a request, and how much of that it waits for neighbours, waits for the database, or computes.
+//! That says what more workers would do, and what would be the limit without the waits.
+
+use super::Pool;
+use super::pool::{self, stretch};
+use crate::accounts::Owner;
+use crate::case::Case;
+use crate::rules::{cpu_saturated, ms, percent, thousands, timing};
+use crate::signals::app_server::{Neighbour, waited_ms};
+use crate::signals::{Counter, View};
+use crate::verdict::Evidence;
+
+/// Workers are held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
+const GREW: f64 = 0.25;
+
+/// A worker's time a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Held {
+    /// All of it, milliseconds.
+    pub ms: f64,
+    /// Waits for neighbours; none if nobody tells.
+    pub neighbours_ms: Option<f64>,
+    /// Waits for databases; none if nobody tells.
+    pub database_ms: Option<f64>,
+    /// CPU time; none if it was not recorded.
+    pub cpu_ms: Option<f64>,
+    neighbours: Vec<Neighbour>,
+    cpu: Option<Counter>,
+}
+
+impl Held {
+    /// By Little's law: busy workers over requests a second. None if either is not known.
+    pub fn of(case: &Case<'_>, pool: &Pool) -> Option<Self> {
+        let busy = pool.busy.filter(|_| pool.per_second > 0.0)?;
+        let view = stretch(case);
+        let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
+        let seen = view.neighbours(source);
+        let of = |is_database: bool| {
+            let seen = seen.as_ref()?.iter().filter(|n| n.is_database == is_database);
+            Some(waited_ms(seen.map(|n| n.pending).sum(), pool.per_second))
+        };
+        let by_app = || {
+            let metric = view.mean(timing::HTTP_CLIENT, &[], timing::APP_METRICS).ok();
+            let completed = case.completed_in(view.window).ok()?.max(1.0);
+            case.accounts().mean_ms_of_app(Owner::Downstream).or_else(|| metric.map(|m| m.ms * m.count / completed))
+        };
+        let cpu = cpu_of(&view, source);
+        Some(Self {
+            ms: waited_ms(busy, pool.per_second),
+            neighbours_ms: of(false).or_else(by_app),
+            database_ms: of(true).or_else(|| timing::database_of_app(case).map(|(ms, ..)| ms)),
+            cpu_ms: cpu.as_ref().map(|cpu| waited_ms(cpu.delta / view.window.seconds().max(1e-9), pool.per_second)),
+            neighbours: seen.unwrap_or_default(),
+            cpu,
+        })
+    }
+
+    /// What a cause is held against that is to be why workers are held for so long, milliseconds: what that grew by against the calm
+    /// stretch, if it did; else all of it.
+    pub fn to_explain_ms(&self, case: &Case<'_>) -> f64 {
+        let calm = case.calm().and_then(|calm| pool::held_in(case, &calm));
+        calm.map(|calm| (self.ms - calm, calm))
+            .filter(|(grown, calm)| *grown >= GREW * calm)
+            .map_or(self.ms, |(grown, _)| grown)
+    }
+
+    /// Its own time, milliseconds: neither waiting for others, as far as that is known, nor on a CPU. None if either is not known.
+    pub fn stalled_ms(&self) -> Option<f64> {
+        self.neighbours_ms.or(self.database_ms)?;
+        Some((self.ms - self.known_ms()).max(0.0)).filter(|_| self.cpu_ms.is_some())
+    }
+
+    /// What is known of it, milliseconds.
+    pub fn known_ms(&self) -> f64 {
+        self.waits_ms() + self.cpu_ms.unwrap_or(0.0)
+    }
+
+    /// Waits for others, as far as they are known.
+    pub fn waits_ms(&self) -> f64 {
+        self.neighbours_ms.unwrap_or(0.0) + self.database_ms.unwrap_or(0.0)
+    }
+
+    /// Share (0-1) of it that is waiting for others.
+    pub fn waits_ratio(&self) -> f64 {
+        (self.waits_ms() / self.ms.max(1e-9)).clamp(0.0, 1.0)
+    }
+
+    /// The neighbour that is waited for longest.
+    pub fn slowest(&self) -> Option<&Neighbour> {
+        self.neighbours.iter().find(|n| !n.is_database)
+    }
+
+    /// Requests a second that `most` workers carry now, and without waits for others: no more than `cpus` compute.
+    pub fn capacity(&self, most: f64, cpus: f64) -> (f64, f64) {
+        let own_ms = (self.ms - self.waits_ms()).max(0.0);
+        let by_cpu = self.cpu_ms.filter(|ms| *ms > 0.0).map_or(f64::MAX, |ms| cpus / ms * 1e3);
+        let without = (most / own_ms.max(0.01 * self.ms).max(1e-9) * 1e3).min(by_cpu);
+        (most / self.ms.max(1e-9) * 1e3, without)
+    }
+
+    /// What workers are busy with.
+    pub fn evidence(&self, case: &Case<'_>, pool: &Pool) -> Vec<Evidence> {
+        let view = stretch(case);
+        let mut parts = Vec::new();
+        let mut add = |ms_of: Option<f64>, what: String| {
+            parts.extend(
+                ms_of.map(|value| format!("{} ({}) {what}", ms(value), percent((value / self.ms.max(1e-9)).min(1.0)))),
+            );
+        };
+        let slowest = self.slowest().map_or_else(String::new, |n| format!(", most for {}", n.name));
+        add(self.neighbours_ms, format!("for neighbours{slowest}"));
+        add(self.database_ms, "for the database".to_owned());
+        add(self.cpu_ms, "on a CPU".to_owned());
+        let split = if parts.is_empty() { String::new() } else { format!(": {}", parts.join(", ")) };
+        let mut evidence = Vec::new();
+        let (Some(most), Some(pointer)) = (pool.most, self.pointer(pool)) else { return evidence };
+        let cpus = usable_cpus(&view, pool);
+        let (now, without) = self.capacity(most, cpus);
+        let text = format!(
+            "a worker is held for {} a request{split}; {most:.0} of them so carry {now:.0} requests a second, no more",
+            ms(self.ms)
+        );
+        evidence.push(pointer.clone().saying("", text));
+        if without > now {
+            let text = format!(
+                "with a handler that waited for nobody they would carry at most {} a second, by their own time and the {cpus:.1} CPUs they can use: what such a test carries beyond {now:.0} is what the waits cost",
+                thousands(without)
+            );
+            evidence.push(pointer.saying("", text));
+        }
+        for neighbour in self.neighbours.iter().take(2).filter(|n| n.pending > 0.0) {
+            let wait = waited_ms(neighbour.pending, pool.per_second);
+            let text = format!(
+                "{:.1} answers of {} were awaited on average: {} a request, by Little's law",
+                neighbour.pending,
+                neighbour.name,
+                ms(wait)
+            );
+            evidence.push(neighbour.evidence(format!("{:.1} awaited", neighbour.pending), "", text));
+        }
+        evidence.extend(self.cpu_evidence(&view));
+        evidence.extend(threads(&view, pool));
+        evidence
+    }
+
+    fn pointer(&self, pool: &Pool) -> Option<Evidence> {
+        let by_workers = pool.workers.as_ref().map(|w| w.evidence("", ""));
+        let mut pointer = by_workers.or_else(|| pool.outside.as_ref().map(|o| o.queue_evidence("", "")))?;
+        pointer.observed = ms(self.ms);
+        Some(pointer)
+    }
+
+    fn cpu_evidence(&self, view: &View<'_>) -> Option<Evidence> {
+        let cpu = self.cpu.as_ref()?;
+        // Of several processes, some of which ended: none has run for all of it.
+        let used = cpu.delta / view.window.seconds().max(1e-9);
+        let text = format!("its processes used {used:.2} CPUs together");
+        Some(cpu.evidence(format!("{used:.2} CPUs"), "", text))
+    }
+}
+
+/// CPUs that its processes can use at most: the host's, their quota, and of an interpreter with a lock one each.
+fn usable_cpus(view: &View<'_>, pool: &Pool) -> f64 {
+    let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
+    let host = view.gauge("system_cpu_logical_count", &[], "").map_or(1.0, |cpus| cpus.max);
+    let name = view.setting_of(source, "server.name").unwrap_or_default();
+    let each = cpu_saturated::is_interpreter(name).then(|| super::advice::processes(view, pool));
+    let quota = view.setting_of(source, "cgroup.cpu_quota_us_per_period_us").and_then(|text| {
+        let (micros, period) = text.split_once(' ')?;
+        Some(micros.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)
+    });
+    [each, quota].into_iter().flatten().filter(|cpus| *cpus > 0.0).fold(host, f64::min)
+}
+
+/// CPU time of the server's processes.
+fn cpu_of(view: &View<'_>, source: &str) -> Option<Counter> {
+    view.counter_where(|s| s == source, "server_thread_cpu_time_seconds_total", &[], super::ENABLE).ok()
+}
+
+/// How many threads ran, where they were counted by state.
+fn threads(view: &View<'_>, pool: &Pool) -> Option<Evidence> {
+    let source = &pool.outside.as_ref()?.source;
+    let of = |labels: &[(&str, &str)]| view.gauge_where(|s| s == source, "server_threads", labels, super::ENABLE).ok();
+    let all = of(&[])?;
+    let running = of(&[("state", "R")]).map_or(0.0, |r| r.mean);
+    let text = format!("of {:.0} threads {running:.1} ran or could on average; the others waited", all.mean);
+    Some(all.evidence(format!("{running:.1} of {:.0}", all.mean), "", text))
+}

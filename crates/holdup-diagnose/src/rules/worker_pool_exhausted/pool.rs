@@ -1,0 +1,252 @@
+//! Workers and what waits in front of them, put together: by the server's own figures, from outside, and by what the app says that
+//! its requests took.
+
+use holdup_recording::Labels;
+
+use super::Held;
+use crate::accounts::Owner;
+use crate::case::Case;
+use crate::rules::{MATTERS, ms, percent, timing};
+use crate::signals::app_server::{Outside, Workers, waited_ms};
+use crate::signals::client::{mean_over, service_ms};
+use crate::signals::{Missing, View, Window};
+use crate::verdict::Evidence;
+
+/// An app's count of requests and the client's are of the same ones if they differ by no more than this factor: what clients gave up
+/// on is served as well.
+const SAME_REQUESTS: f64 = 2.0;
+
+/// Workers and their queue over the degraded stretch.
+pub(crate) struct Pool {
+    /// Requests that the server answers, per second.
+    pub per_second: f64,
+    /// By the server's own figures; none if it tells none.
+    pub workers: Option<Workers>,
+    /// As the kernel sees it; none if nobody looked.
+    pub outside: Option<Outside>,
+    /// Workers at most; none if that shows nowhere.
+    pub most: Option<f64>,
+    /// Busy ones on average.
+    pub busy: Option<f64>,
+    /// Share (0-1) of instants at which all were busy.
+    pub full_ratio: Option<f64>,
+    /// Milliseconds of a request in the accept queue; none if that was not read.
+    pub accept_ms: Option<f64>,
+    /// Milliseconds of a request that the server has in hand while no worker has taken it; none if that is not known.
+    pub inside_ms: Option<f64>,
+}
+
+impl Pool {
+    /// Of the degraded stretch, or of everything if nothing is degraded.
+    pub fn of(case: &Case<'_>) -> Result<Self, Missing> {
+        let view = stretch(case);
+        let workers = view.workers();
+        let outside = view.outside();
+        // The host counts the queues of all ports; who takes connections out of them it does not know.
+        let knows_holder = outside.as_ref().is_ok_and(|o| o.has_processes() && o.answering.is_some());
+        if workers.is_none() && !knows_holder {
+            return Err(Missing::new("how many workers of the app server are busy", super::ENABLE));
+        }
+        let outside = outside.ok();
+        let per_second = answered_per_second(case, &view).ok_or_else(|| {
+            Missing::new(
+                "how many requests were answered",
+                "put the load on with holdup run, or watch the app's metrics",
+            )
+        })?;
+        let most = workers.as_ref().map(|w| w.most).or_else(|| outside.as_ref().and_then(|o| o.takes_at_once));
+        let answering = outside.as_ref().and_then(|o| o.answering);
+        // A server's own figures may be seconds old, and say nothing just after a restart: what is in its hands is of now.
+        let in_hand = answering.map(|answering| answering.min(most.unwrap_or(f64::MAX)));
+        let busy = workers.as_ref().map(|w| w.busy).into_iter().chain(in_hand).reduce(f64::max);
+        let told = workers.as_ref().and_then(|w| Some((w.queue?, w.queue_is_kernels)));
+        let kernels = outside.as_ref().map(|o| o.waiting.mean).or_else(|| told.filter(|t| t.1).map(|t| t.0));
+        let own = told.filter(|t| !t.1).map_or(0.0, |t| t.0);
+        let beyond = answering.zip(most).map(|(answering, most)| (answering - most).max(0.0));
+        let in_hand_full = outside.as_ref().zip(most).and_then(|(outside, most)| outside.full_ratio(most));
+        let full_ratio = workers.as_ref().map(|w| w.full_ratio).into_iter().chain(in_hand_full).reduce(f64::max);
+        Ok(Self {
+            accept_ms: kernels.map(|standing| waited_ms(standing, per_second)),
+            inside_ms: beyond
+                .map(|beyond| beyond.max(own))
+                .or((own > 0.0).then_some(own))
+                .map(|n| waited_ms(n, per_second)),
+            per_second,
+            workers,
+            outside,
+            most,
+            busy,
+            full_ratio,
+        })
+    }
+
+    /// Busy workers as a share (0-1) of all; 0 if either is not known.
+    pub fn busy_ratio(&self) -> f64 {
+        self.busy.zip(self.most).map_or(0.0, |(busy, most)| busy / most.max(1e-9))
+    }
+
+    /// Whether it is known what the server has in its hands.
+    pub fn knows_hand(&self) -> bool {
+        self.outside.as_ref().is_some_and(|o| o.answering.is_some())
+    }
+
+    /// Whether nobody but the server's own figures tells anything, and those are such as its workers send when they come to it: one that
+    /// is stopped says it is idle, for as long as it is stopped.
+    pub fn is_unseen(&self) -> bool {
+        self.accept_ms.is_none() && self.workers.as_ref().is_some_and(|workers| workers.server == "Puma")
+    }
+
+    /// Whether connections stand in the accept queue at most instants.
+    pub fn is_standing(&self) -> bool {
+        self.standing_ratio() >= super::MOSTLY
+    }
+
+    /// Share (0-1) of instants at which something stood in the accept queue.
+    pub fn standing_ratio(&self) -> f64 {
+        self.outside.as_ref().map_or(0.0, |o| o.waiting.positive_ratio)
+    }
+
+    /// When requests waited in front of workers: connections stood in the accept queue, or where that was not read, all were busy.
+    pub fn waiting_windows(&self) -> Vec<Window> {
+        let full = || self.workers.as_ref().map_or_else(Vec::new, |w| w.full.clone());
+        self.outside.as_ref().map_or_else(full, |o| o.standing.clone())
+    }
+
+    /// What was seen of workers and queues.
+    pub fn evidence(&self) -> Vec<Evidence> {
+        let mut evidence = Vec::new();
+        let by_hand = self.outside.as_ref().zip(self.most).and_then(|(o, most)| Some((o, most, o.full_ratio(most)?)));
+        let by_hand = by_hand.filter(|(.., ratio)| self.workers.as_ref().is_none_or(|w| *ratio > w.full_ratio));
+        match (&self.workers, by_hand) {
+            // Its own figures may be seconds old, and it has none just after a restart.
+            (Some(workers), Some((outside, most, ratio))) => {
+                let text = format!(
+                    "the server had requests in hand for all {most:.0} workers of {} at {} of the instants, for {:.1} on average (by its own figures, which are seconds old, all were busy at {})",
+                    workers.server,
+                    percent(ratio),
+                    self.busy.unwrap_or(0.0),
+                    percent(workers.full_ratio)
+                );
+                let observed = format!("{:.1} of {most:.0}", self.busy.unwrap_or(0.0));
+                evidence.push(outside.hand_evidence(observed, format!("below {most:.0} at most instants"), text));
+            }
+            (Some(workers), None) => {
+                let text = format!(
+                    "all {:.0} workers of {} were busy at {} of the instants, {:.1} on average",
+                    workers.most,
+                    workers.server,
+                    percent(workers.full_ratio),
+                    workers.busy
+                );
+                evidence.push(workers.evidence(format!("below {:.0} at most instants", workers.most), text));
+            }
+            (None, _) => {}
+        }
+        let Some(outside) = &self.outside else { return evidence };
+        if self.workers.is_none()
+            && let Some(most) = self.most
+        {
+            let text = format!(
+                "the server of port {} had {most:.1} requests in hand whenever others waited in front of it: as many as it takes at once",
+                outside.port
+            );
+            evidence.push(outside.hand_evidence(format!("{most:.1}"), "", text));
+        }
+        let accept_ms = self.accept_ms.unwrap_or(0.0);
+        let text = super::says_of_queue(accept_ms, outside.waiting.mean, &outside.port, self.per_second);
+        evidence.push(outside.queue_evidence("0", text));
+        if let Some(workers) = self.workers.as_ref().filter(|w| w.queue == Some(0.0) && outside.waiting.mean >= 1.0) {
+            let text = format!(
+                "by the own account of {} nothing waits: the queue is the kernel's, which it does not see",
+                workers.server
+            );
+            evidence.push(workers.evidence("", text));
+        }
+        if let Some(inside_ms) = self.inside_ms.filter(|ms| *ms > 0.0) {
+            let text = format!("more requests were in its hands than it has workers: {} a request", ms(inside_ms));
+            evidence.push(outside.hand_evidence(ms(inside_ms), "none", text));
+        }
+        evidence
+    }
+
+    /// What was in the server's hands, where it is not known how many it takes at once.
+    pub fn answering_evidence(&self) -> Option<Evidence> {
+        let outside = self.outside.as_ref()?;
+        let answering = outside.answering?;
+        let text = format!(
+            "{answering:.1} requests were in the server's hands on average, {} each, and nothing stood in front of it",
+            ms(waited_ms(answering, self.per_second))
+        );
+        Some(outside.hand_evidence(format!("{answering:.1}"), "", text))
+    }
+
+    /// Of a server that takes any number of requests at once, and holds them for long: that nobody says what they wait for inside. None
+    /// if what is known of its waits leaves next to nothing.
+    pub fn unsplit(&self, case: &Case<'_>, held: Option<&Held>) -> Option<Missing> {
+        let inside_ms = waited_ms(self.outside.as_ref()?.answering?, self.per_second);
+        let known_ms = held.map_or(0.0, Held::known_ms);
+        let rest_ms = (inside_ms - known_ms).max(0.0);
+        (case.share(rest_ms) >= MATTERS).then(|| {
+            Missing::new(
+                format!(
+                    "what requests wait for inside the server: it held each for {}, of which neighbours, database and CPU are {}; the rest may be a wait for a worker, a pooled connection or a lock",
+                    ms(inside_ms),
+                    ms(known_ms)
+                ),
+                "--watch otlp, with the app's server span and spans of its waits for a connection (resource pool): what is in front of the span waits for a worker, what is inside for a connection",
+            )
+        })
+    }
+
+    /// What requests took beyond what the app says that they took, and who says so: the wait before it took them up, with transport.
+    /// None if the app does not tell, or not of these requests.
+    pub fn before_app_ms(&self, case: &Case<'_>) -> Option<(f64, Evidence)> {
+        let view = case.slow();
+        let said = |waited: f64| format!("clients waited {} beyond what the app says that a request took", ms(waited));
+        let accounts = case.accounts();
+        if accounts.all.iter().any(|a| a.has_app)
+            && let Some(waited) = accounts.mean_ms_of_app(Owner::Network)
+        {
+            let labels = Labels::of([("resource", "request")]);
+            let piece =
+                Evidence::new("spans", "duration_ns", labels, view.window, ms(waited), "near 0 ms", said(waited));
+            return Some((waited, piece));
+        }
+        let app = view.mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok()?;
+        let completed = case.completed_in(view.window).ok()?.max(1.0);
+        let (fewer, more) = (app.count.min(completed), app.count.max(completed));
+        let service = mean_over(case.slow_requests().ok()?, service_ms)?;
+        let waited = (service - app.ms).max(0.0);
+        (more <= SAME_REQUESTS * fewer).then(|| (waited, app.evidence(ms(app.ms), "what clients wait", said(waited))))
+    }
+}
+
+/// The degraded stretch as it is: what stands somewhere is counted there and then, while what queued drains after it.
+pub(crate) fn stretch<'c>(case: &'c Case<'_>) -> View<'c> {
+    case.view(case.complaint.as_ref().map_or(case.whole(), |c| c.slow))
+}
+
+/// How long a worker is held for a request in `view`, milliseconds; none where that is not known.
+pub(super) fn held_in(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
+    let in_hand = view.outside().ok().and_then(|o| o.answering);
+    let busy = in_hand.or_else(|| view.workers().map(|w| w.busy))?;
+    answered_per_second(case, view).filter(|n| *n > 0.0).map(|per_second| waited_ms(busy, per_second))
+}
+
+/// Requests a second that the server answers in `view`: by its own count, since what clients gave up on is worked on as well, or those
+/// that clients had an answer to, whichever are more. None if nothing counts them.
+pub(crate) fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
+    let counted = view.workers().and_then(|w| w.served_per_second);
+    let is_answered =
+        |outcome: &str| matches!(outcome, "ok" | "http_status" | "check_failed" | "capture_missed" | "bad_json");
+    let all = Window { from: i64::MIN, to: i64::MAX };
+    let ended = match case.requests_in(all) {
+        Ok(rows) => {
+            let ended = rows.iter().filter(|r| is_answered(&r.outcome) && view.window.contains(r.done_at));
+            Some(ended.map(|r| r.count()).sum::<u64>() as f64)
+        }
+        Err(_) => case.completed_in(view.window).ok(),
+    };
+    let answered = ended.map(|n| n / view.window.seconds().max(1e-9));
+    counted.into_iter().chain(answered).reduce(f64::max)
+}

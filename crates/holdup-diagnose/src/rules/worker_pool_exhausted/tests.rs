@@ -1,0 +1,195 @@
+//! A server of ten workers whose every figure is known.
+
+use super::*;
+use crate::signals::testing::Made;
+
+pub(super) const SERVER: &str = "server:8080";
+const PUMA: &str = "puma:127.0.0.1:9293";
+const PORT: [(&str, &str); 1] = [("port", "8080")];
+
+/// What a made server is like. 100 requests a second, each of 500 ms in the degraded second half and 50 ms in the first.
+#[derive(Clone, Copy)]
+struct Server {
+    busy: f64,
+    waiting: f64,
+    answering: f64,
+    /// Answers that are awaited, of a neighbour and of the database.
+    pending: (f64, f64),
+    calm_pending: f64,
+    /// CPUs that its processes use.
+    cpus: f64,
+}
+
+/// Busy workers, 45 connections in front of them, and a neighbour that takes as long as ever.
+const EXHAUSTED: Server =
+    Server { busy: 10.0, waiting: 45.0, answering: 10.0, pending: (6.0, 2.0), calm_pending: 6.0, cpus: 0.8 };
+
+const SECONDS: i64 = 24;
+const SLOW_FROM: i64 = 12;
+
+fn server(of: Server) -> Made {
+    let then = move |calm: f64, slow: f64| move |second: i64| if second < SLOW_FROM { calm } else { slow };
+    let peer = |port: &'static str| [("peer_port", port), ("peer", "10.0.0.5")];
+    let worker = [("pid", "7"), ("role", "worker")];
+    Made::new(SECONDS)
+        .requests(100, 500)
+        .each_request(|n, r| {
+            if n < SLOW_FROM * 100 {
+                r.done_at = r.intended_at + 30_000_000;
+            }
+        })
+        .target("http://127.0.0.1:8080/orders")
+        .counted(PUMA, "puma_pool_capacity", &[("worker", "0")], then(7.0, 10.0 - of.busy))
+        .gauge(PUMA, "puma_max_threads", &[("worker", "0")], 10.0)
+        .gauge(PUMA, "puma_running", &[("worker", "0")], 10.0)
+        .gauge(PUMA, "puma_backlog", &[("worker", "0")], 0.0)
+        .counter(PUMA, "puma_requests_total", &[("worker", "0")], 100.0)
+        .counted(SERVER, "tcp_accept_queue_length", &PORT, then(0.0, of.waiting))
+        .gauge(SERVER, "tcp_accept_queue_limit", &PORT, 64.0)
+        .gauge(SERVER, "tcp_listen_overflows_total", &[], 7.0)
+        .counted(SERVER, "server_answering_connections", &worker, then(3.0, of.answering))
+        .counted(SERVER, "server_accepted_connections", &worker, then(3.0, of.answering))
+        .gauge(SERVER, "server_memory_usage_bytes", &worker, 100e6)
+        .gauge(SERVER, "server_threads", &[("pid", "7"), ("state", "S")], 12.0)
+        .counter(SERVER, "server_thread_cpu_time_seconds_total", &[("pid", "7"), ("cpu_mode", "user")], of.cpus)
+        .counted(SERVER, "server_outgoing_pending_connections", &peer("9300"), then(of.calm_pending, of.pending.0))
+        .counted(SERVER, "server_outgoing_pending_connections", &peer("5432"), then(of.pending.1, of.pending.1))
+        .gauge(SERVER, "server_outgoing_connections", &peer("9300"), 10.0)
+        .setting("postgresql://db", "max_connections", "100")
+}
+
+#[test]
+fn busy_workers_with_a_queue_in_front_of_them_are_the_cause() {
+    let made = server(EXHAUSTED);
+    let ms = made.explains(&RULE).unwrap();
+    // 45 at 100 a second.
+    assert!((ms - 450.0).abs() < 20.0, "{ms}");
+    let diagnosis = made.diagnose();
+    assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{diagnosis:#?}");
+    let finding = &diagnosis.findings[0];
+    let said = |what: &str| finding.evidence.iter().any(|e| e.text.contains(what));
+    for what in [
+        "all 10 workers of Puma were busy",
+        "45.0 connections on average stood in the accept queue of port 8080",
+        "the queue is the kernel's",
+        "a worker is held for 100 ms a request: 60.0 ms (60 %) for neighbours, most for 10.0.0.5:9300, 20.0 ms (20 %) for the database",
+        "8.00 ms (8 %) on a CPU; 10 of them so carry 100 requests a second, no more",
+        "they would carry at most 125 a second, by their own time and the 1.0 CPUs they can use",
+    ] {
+        assert!(said(what), "{what}: {:#?}", finding.evidence);
+    }
+    let fix = &finding.fixes[0];
+    assert!(
+        fix.text.starts_with("Raise the workers from 10 to 15: 100 requests a second that each hold one for 100 ms"),
+        "{}",
+        fix.text
+    );
+    assert!(fix.text.contains("takes 15 of the 100 that the database allows"), "{}", fix.text);
+    assert!(fix.command.as_deref().is_some_and(|c| c.starts_with("threads 15, 15")), "{fix:?}");
+    assert!(finding.fixes[1].text.contains("fibres"), "{:?}", finding.fixes);
+}
+
+#[test]
+fn free_workers_or_no_queue_clear_it() {
+    assert_eq!(server(Server { busy: 4.0, waiting: 0.0, answering: 4.0, ..EXHAUSTED }).explains(&RULE), Some(0.0));
+    // All busy, and nobody waits for one.
+    assert_eq!(server(Server { waiting: 0.0, ..EXHAUSTED }).explains(&RULE), Some(0.0));
+}
+
+#[test]
+fn from_outside_alone_it_shows_as_well() {
+    let outside = server(EXHAUSTED).without("puma_pool_capacity");
+    let ms = outside.explains(&RULE).unwrap();
+    assert!((ms - 450.0).abs() < 20.0, "{ms}");
+    let puma = server(EXHAUSTED).without("tcp_accept_queue_length");
+    // Its own backlog stays 0: what waits is not known.
+    assert_eq!(puma.explains(&RULE), None);
+    let blind = outside.without("server_answering_connections");
+    assert_eq!(blind.explains(&RULE), None);
+}
+
+#[test]
+fn a_queue_inside_is_told_by_what_the_server_has_in_hand() {
+    // Connections are kept open: they are accepted, and wait for a thread in Puma's own list.
+    let inside = server(Server { waiting: 0.0, answering: 55.0, ..EXHAUSTED });
+    let ms = inside.explains(&RULE).unwrap();
+    assert!((ms - 450.0).abs() < 20.0, "{ms}");
+}
+
+#[test]
+fn fibres_are_not_judged_without_the_measurement_that_would_split_them() {
+    let fibres = |pending: f64| {
+        server(Server { waiting: 0.0, answering: 50.0, pending: (pending, 2.0), ..EXHAUSTED })
+            .without("puma_pool_capacity")
+            .without("puma_max_threads")
+    };
+    let Err(missing) = fibres(6.0).judge(&RULE) else { panic!("judged") };
+    assert!(
+        missing.what.contains("the server: it held each for 5") && missing.enable.contains("resource pool"),
+        "{missing:?}"
+    );
+    // Where they all wait for the neighbour, nothing is left that could be a queue.
+    assert_eq!(fibres(47.5).explains(&RULE), Some(0.0));
+    // The app's own time of them says that they wait before it takes them up, or that they do not.
+    let timed = |seconds: f64| {
+        let of = |end: &str| format!("http_server_request_duration_seconds_{end}");
+        fibres(6.0).counter("prometheus:app", &of("count"), &[], 100.0).counter(
+            "prometheus:app",
+            &of("sum"),
+            &[],
+            100.0 * seconds,
+        )
+    };
+    let ms = timed(0.1).explains(&RULE).unwrap();
+    assert!((ms - 400.0).abs() < 20.0, "{ms}");
+    assert_eq!(timed(0.495).explains(&RULE), Some(0.0));
+}
+
+#[test]
+fn a_slow_neighbour_holds_workers_and_is_the_root() {
+    // It takes 85 ms instead of 20.
+    let slow = server(Server { pending: (8.5, 0.5), calm_pending: 2.0, ..EXHAUSTED });
+    let diagnosis = slow.diagnose();
+    assert_eq!(diagnosis.culprit.as_deref(), Some("downstream_slow"), "{:#?}", diagnosis.findings);
+    let pool = diagnosis.findings.iter().find(|f| f.cause == RULE.cause).unwrap();
+    assert_eq!(pool.follows_from.as_deref(), Some("downstream_slow"));
+}
+
+#[test]
+fn a_quota_that_stops_workers_is_the_root() {
+    let throttled = |share: f64| {
+        server(Server { pending: (3.0, 0.5), calm_pending: 2.0, cpus: 0.15, ..EXHAUSTED })
+            .setting(SERVER, "cgroup.cpu_quota_us_per_period_us", "20000 100000")
+            .counter(SERVER, "cgroup_cpu_periods_total", &[], 10.0)
+            .counter(SERVER, "cgroup_cpu_throttled_periods_total", &[], 10.0 * share)
+            .counter(SERVER, "cgroup_cpu_throttled_time_seconds_total", &[], 0.7 * share)
+            // Most of the quota, and by itself no queue without end.
+            .counter(SERVER, "cgroup_cpu_usage_seconds_total", &[], 0.15)
+            .counter(SERVER, "server_run_queue_wait_seconds_total", &[("pid", "7")], 0.5)
+    };
+    let diagnosis = throttled(0.95).diagnose();
+    assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_throttled"), "{:#?}", diagnosis.findings);
+    let pool = diagnosis.findings.iter().find(|f| f.cause == RULE.cause).unwrap();
+    assert_eq!(pool.follows_from.as_deref(), Some("cpu_throttled"));
+    // A period now and then stops nobody for long.
+    assert_eq!(throttled(0.05).diagnose().culprit.as_deref(), Some(RULE.cause));
+}
+
+#[test]
+fn requests_that_got_no_answer_failed_of_it() {
+    let failing = server(EXHAUSTED).each_request(|n, r| {
+        if n >= SLOW_FROM * 100 && n % 2 == 0 {
+            r.outcome = "timeout".into();
+        }
+    });
+    let Ok(Outcome::Fails(_, share)) = failing.judge(&RULE) else { panic!("not found") };
+    assert!(share > 0.9, "{share}");
+}
+
+#[test]
+fn without_a_fact_it_is_not_judged() {
+    for column in ["value", "metric", "labels", "source"] {
+        assert_eq!(server(EXHAUSTED).without_column("samples", column).explains(&RULE), None, "{column}");
+    }
+    assert_eq!(Made::new(10).requests(100, 500).explains(&RULE), None);
+}

@@ -1,0 +1,63 @@
+//! What the two servers answered that was not the same.
+
+use std::collections::BTreeSet;
+
+use holdup_recording::Recording;
+use serde::Serialize;
+
+use super::pairs::{Answer, Digest, Pair};
+
+/// Executions in which something was not the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Differs {
+    /// Well on the old one, not on the new one.
+    pub fails: u64,
+    /// The new server's error codes of those.
+    pub errors: Vec<String>,
+    /// Not on the old one, well on the new one.
+    pub succeeds: u64,
+    /// Another number of rows, sent or changed.
+    pub rows: u64,
+    /// As many rows that are not the same, where they were hashed.
+    pub contents: u64,
+    /// More warnings.
+    pub warnings: u64,
+}
+
+impl Differs {
+    /// Whether an application would get something else.
+    pub fn matters(&self) -> bool {
+        self.fails + self.rows + self.contents > 0
+    }
+}
+
+/// What differs of a digest; none if nothing does.
+pub(super) fn of(digest: &Digest) -> Option<Differs> {
+    let count = |is_so: &dyn Fn(&Pair) -> bool| digest.all.iter().filter(|pair| is_so(pair)).count() as u64;
+    let both = |pair: &Pair| pair.old.is_ok && pair.new.is_ok;
+    let sizes = |answer: &Answer| (answer.rows, answer.affected);
+    let errors: BTreeSet<String> =
+        digest.all.iter().filter(|p| p.old.is_ok && !p.new.is_ok).filter_map(|p| p.new.error.clone()).collect();
+    let differs = Differs {
+        fails: count(&|pair| pair.old.is_ok && !pair.new.is_ok),
+        errors: errors.into_iter().collect(),
+        succeeds: count(&|pair| !pair.old.is_ok && pair.new.is_ok),
+        rows: count(&|pair| both(pair) && sizes(&pair.old) != sizes(&pair.new)),
+        contents: count(&|pair| {
+            let hashes = pair.old.hash.zip(pair.new.hash);
+            both(pair) && sizes(&pair.old) == sizes(&pair.new) && hashes.is_some_and(|(old, new)| old != new)
+        }),
+        warnings: count(&|pair| both(pair) && pair.new.warnings > pair.old.warnings),
+    };
+    (differs != Differs::default()).then_some(differs)
+}
+
+/// Whether the plans of a digest have no shape in common, where both recordings have plans of it.
+pub(super) fn has_other_plan(digest: &str, old: &[Recording], new: &[Recording]) -> Option<bool> {
+    let shapes = |recordings: &[Recording]| -> BTreeSet<String> {
+        let rows = recordings.iter().flat_map(|recording| &recording.tables.plans.rows);
+        rows.filter(|plan| plan.digest == digest).map(|plan| plan.shape.clone()).collect()
+    };
+    let (was, is) = (shapes(old), shapes(new));
+    (!was.is_empty() && !is.is_empty()).then(|| was.is_disjoint(&is))
+}

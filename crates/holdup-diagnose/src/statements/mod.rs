@@ -1,0 +1,138 @@
+//! The same statements on two servers: which are slower on the new one, and what that costs.
+//!
+//! Both have played the same log ([`holdup replay`](../../../docs/replay.md)), so each execution has its twin ([`pairs`]). Of each digest
+//! the change is estimated with an interval, beyond what all statements have in common ([`change`]); what is called slower or faster
+//! holds for all digests together. What it costs is told by calls x change, and by how often a request runs it ([`load`]). A new server
+//! that answers something else is not compared by time first ([`answers`]). Pure.
+
+mod answers;
+mod change;
+mod load;
+mod pairs;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod way;
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Recording;
+use serde::Serialize;
+
+pub use self::answers::Differs;
+pub use self::change::{Change, Common, Verdict};
+pub use self::load::{Answer, Prediction, Runs};
+use crate::statements::pairs::Pairs;
+
+/// A digest on both servers.
+#[derive(Clone, Debug, Serialize)]
+pub struct Statement {
+    /// Its digest.
+    pub digest: String,
+    /// Its text without values, if it is known.
+    pub text: Option<String>,
+    /// Executions of the mix, in one round.
+    pub calls: u64,
+    /// Share (0-1) of the old server's time.
+    pub share_ratio: f64,
+    /// Mean time of an execution on the old server, milliseconds.
+    pub old_ms: f64,
+    /// The same on the new one.
+    pub new_ms: f64,
+    /// What became of its time.
+    pub change: Change,
+    /// How many times a request runs it, if it does so several times.
+    pub runs: Option<Runs>,
+    /// What it adds to the time of all statements, seconds of the new server's time a second: calls x change; negative if it relieves.
+    pub added_load: f64,
+    /// What the servers answered that was not the same; none if all was.
+    pub differs: Option<Differs>,
+    /// Whether its plan has another shape, where plans of both were recorded.
+    pub has_other_plan: Option<bool>,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Name of the old one.
+    pub old: String,
+    /// Name of the new one.
+    pub new: String,
+    /// Rounds that were played on both.
+    pub rounds: usize,
+    /// Executions that have a twin.
+    pub pairs: u64,
+    /// What all statements have in common.
+    pub common: Common,
+    /// What answers something else first; then by what it adds, the largest first.
+    pub statements: Vec<Statement>,
+    /// What it means for the new server.
+    pub prediction: Prediction,
+    /// What this test was too short or too narrow to tell.
+    pub too_little: Vec<String>,
+    /// How to go on, and how to come back.
+    pub way: Vec<String>,
+}
+
+/// What is known besides the recordings.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Texts of statements without their values, by digest.
+    pub texts: BTreeMap<String, String>,
+    /// Statements at once that the new server carries: its knee.
+    pub carries: Option<f64>,
+}
+
+/// Compares `old` with `new`, each the recordings of one or several rounds, in the order they were played.
+///
+/// # Errors
+/// If there is nothing to compare: no executions, or none that both played.
+pub fn compare(
+    (old_name, old): (&str, &[Recording]),
+    (new_name, new): (&str, &[Recording]),
+    known: &Known,
+) -> Result<Report, String> {
+    let pairs = Pairs::of(old, new)?;
+    let common = Common::of(&pairs);
+    let changes = change::all(&pairs, &common);
+    let mut statements: Vec<Statement> = pairs
+        .digests
+        .iter()
+        .zip(changes)
+        .map(|(of, change)| {
+            let (old_ms, new_ms) = of.means_ms;
+            Statement {
+                digest: of.digest.clone(),
+                text: known.texts.get(&of.digest).cloned(),
+                calls: of.calls,
+                share_ratio: of.old_seconds() / pairs.old_seconds.max(1e-12),
+                old_ms,
+                new_ms,
+                runs: load::runs(of),
+                added_load: load::added(of, &change, &common, pairs.length_s),
+                change,
+                differs: answers::of(of),
+                has_other_plan: answers::has_other_plan(&of.digest, old, new),
+            }
+        })
+        .collect();
+    statements.sort_by(|a, b| {
+        let rank = |s: &Statement| u8::from(!s.differs.as_ref().is_some_and(Differs::matters));
+        rank(a).cmp(&rank(b)).then(b.added_load.abs().total_cmp(&a.added_load.abs())).then(a.digest.cmp(&b.digest))
+    });
+    let prediction = load::predict(&pairs, &statements, &common, old, known);
+    let too_little = way::too_little(&pairs, &statements);
+    let way = way::back(&statements, &prediction);
+    Ok(Report {
+        old: old_name.to_owned(),
+        new: new_name.to_owned(),
+        rounds: pairs.rounds,
+        pairs: pairs.digests.iter().map(|of| of.all.len() as u64).sum(),
+        common,
+        statements,
+        prediction,
+        too_little,
+        way,
+    })
+}

@@ -1,0 +1,142 @@
+//! How capacity grows with what is given: workers, CPUs, instances. From the capacities that searches found at some values of
+//! one thing: how many times as much comes out for how many times as much in, whether that is in proportion, up to where, and the
+//! scaling law through all of them. Pure, as all of this crate: what the values mean and how they were set is the caller's.
+
+mod instances;
+mod law;
+mod pooled;
+
+#[cfg(test)]
+mod tests;
+
+pub use instances::{Budget, Needed, budget, instances};
+pub use law::ScalingLaw;
+pub use pooled::pooled;
+
+use serde::{Deserialize, Serialize};
+
+use crate::Estimate;
+
+/// Ninety-five per cent of a normal distribution lie within so many standard deviations.
+const Z: f64 = 1.959_964;
+
+/// A ratio within this share of proportion is called proportional, however narrow its interval: nobody plans by less, and
+/// searches are not exact beyond it.
+const NEGLIGIBLE: f64 = 0.05;
+
+/// An interval that holds proportion and also less than this share of it says nothing.
+const VAGUE: f64 = 0.75;
+
+/// How much is carried where so much was given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Given {
+    /// How much was given, e.g. workers. Above 0.
+    pub value: f64,
+    /// What was carried, requests per second.
+    pub carried: Estimate,
+}
+
+/// How capacity grows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Scaling {
+    /// From the smallest value to each of the larger ones.
+    pub from_smallest: Vec<Growth>,
+    /// From each value to the next.
+    pub from_before: Vec<Growth>,
+    /// All the way, from the smallest value to the largest.
+    pub whole: Proportion,
+    /// The largest value up to which it is in proportion, where it is not all the way; the smallest value if it never is.
+    pub proportional_to: Option<f64>,
+    /// From this value on less is carried than before, beyond doubt.
+    pub falls_from: Option<f64>,
+    /// The scaling law; none with fewer than three values.
+    pub law: Option<ScalingLaw>,
+}
+
+/// What came of giving more.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Growth {
+    /// The value before.
+    pub from: f64,
+    /// The value after.
+    pub to: f64,
+    /// How many times as much was given: what a proportional ratio would be.
+    pub given: f64,
+    /// How many times as much was carried.
+    pub carried: Estimate,
+    /// What that is.
+    pub proportion: Proportion,
+}
+
+/// Whether as many times as much is carried as was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Proportion {
+    /// It is: the interval holds proportion, or all of it is near.
+    Linear,
+    /// Less.
+    Less,
+    /// More.
+    More,
+    /// The interval is too wide to say.
+    Unclear,
+}
+
+/// How capacity grows over `given`, each value once, in any order; none with fewer than two values.
+pub fn scaling(given: &[Given]) -> Option<Scaling> {
+    let mut sorted: Vec<Given> =
+        given.iter().copied().filter(|one| one.value > 0.0 && one.carried.value > 0.0).collect();
+    sorted.sort_by(|a, b| a.value.total_cmp(&b.value));
+    let (first, last) = (sorted.first()?, sorted.last()?);
+    if last.value <= first.value {
+        return None;
+    }
+    let from_smallest: Vec<Growth> = sorted[1..].iter().map(|to| growth(first, to)).collect();
+    let from_before: Vec<Growth> = sorted.windows(2).map(|pair| growth(&pair[0], &pair[1])).collect();
+    let whole = from_smallest.last()?.proportion;
+    // Looked for only where there is less over all: of many intervals one misses by luck.
+    let proportional_to = (whole == Proportion::Less).then(|| {
+        let good = from_smallest.iter().take_while(|growth| growth.proportion != Proportion::Less);
+        good.last().map_or(first.value, |growth| growth.to)
+    });
+    let falls_from = from_before.iter().find(|growth| growth.carried.high < 1.0).map(|growth| growth.to);
+    let law = law::law(&sorted);
+    Some(Scaling { from_smallest, from_before, whole, proportional_to, falls_from, law })
+}
+
+fn growth(from: &Given, to: &Given) -> Growth {
+    let given = to.value / from.value;
+    let ratio = to.carried.value / from.carried.value;
+    // Ends that are each as far off as their own: the upper of one goes with the lower of the other.
+    let spread = |a: f64, b: f64| (a * a + b * b).sqrt();
+    let up = spread(above(&to.carried), below(&from.carried));
+    let down = spread(below(&to.carried), above(&from.carried));
+    let carried = Estimate { value: ratio, low: ratio * (-down).exp(), high: ratio * up.exp() };
+    let (low, high) = (carried.low / given, carried.high / given);
+    let proportion = match () {
+        () if low >= 1.0 - NEGLIGIBLE && high <= 1.0 + NEGLIGIBLE => Proportion::Linear,
+        () if high < 1.0 => Proportion::Less,
+        () if low > 1.0 => Proportion::More,
+        () if low >= VAGUE && high <= 1.0 / VAGUE => Proportion::Linear,
+        () => Proportion::Unclear,
+    };
+    Growth { from: from.value, to: to.value, given, carried, proportion }
+}
+
+/// How far the upper end is above the value, as a logarithm.
+fn above(one: &Estimate) -> f64 {
+    (one.high.max(one.value) / one.value).ln().max(LEAST_SPREAD * Z)
+}
+
+/// How far the lower end is below the value.
+fn below(one: &Estimate) -> f64 {
+    (one.value / one.low.min(one.value).max(1e-3 * one.value)).ln().max(LEAST_SPREAD * Z)
+}
+
+/// No search is surer than this of what it found, as a share: arrivals are counted in whole requests.
+const LEAST_SPREAD: f64 = 0.002;
+
+/// The standard deviation of the logarithm.
+fn spread(one: &Estimate) -> f64 {
+    (above(one) + below(one)) / (2.0 * Z)
+}

@@ -1,0 +1,128 @@
+//! What a statement of MySQL touches and does, and other ways to write it, as the tools of DBAs tell it: the verbs and
+//! tables (`SELECT UNION a b`), aliases, a long list shortened, a write as the read that finds its rows, a statement apart
+//! from its subqueries. It looks at words and parentheses and knows no more of grammar.
+//!
+//! Other than a digest these keep values: what comes out is for a server, not for a report. [`distill`] and [`tables`]
+//! have none: names only.
+
+use crate::{Dialect, Lexer, TokenKind};
+
+mod distill;
+mod select;
+mod shorten;
+mod split;
+mod tables;
+
+pub use distill::{Access, distill, kind};
+pub use select::{as_derived_table, as_select, constant_select_list};
+pub use shorten::shorten;
+pub use split::{split, split_subqueries, strip_comments};
+pub use tables::{Aliases, aliases, table_references, tables};
+
+/// A token that is no comment.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    kind: TokenKind,
+    from: usize,
+    to: usize,
+    /// Parentheses that are open before it, the one it opens or closes not counted.
+    depth: usize,
+}
+
+/// A statement and its tokens.
+struct Pieces<'a> {
+    sql: &'a str,
+    all: Vec<Piece>,
+}
+
+impl<'a> Pieces<'a> {
+    fn new(sql: &'a str) -> Self {
+        let mut lexer = Lexer::new(sql.as_bytes(), Dialect::MySql);
+        let (mut all, mut depth) = (Vec::new(), 0_usize);
+        while let Some(token) = lexer.next() {
+            let to = lexer.position();
+            match token.kind {
+                TokenKind::Comment => continue,
+                TokenKind::Close => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            all.push(Piece { kind: token.kind, from: to - token.text.len(), to, depth });
+            depth += usize::from(token.kind == TokenKind::Open);
+        }
+        Self { sql, all }
+    }
+
+    fn kind(&self, at: usize) -> Option<TokenKind> {
+        self.all.get(at).map(|piece| piece.kind)
+    }
+
+    fn text(&self, at: usize) -> &'a str {
+        self.all.get(at).and_then(|piece| self.sql.get(piece.from..piece.to)).unwrap_or_default()
+    }
+
+    /// The text from a piece to the end of another.
+    fn between(&self, first: usize, last: usize) -> &'a str {
+        let range = self.all.get(first).zip(self.all.get(last));
+        range.and_then(|(first, last)| self.sql.get(first.from..last.to)).unwrap_or_default()
+    }
+
+    /// Where a piece begins; the end of the statement behind the last.
+    fn from(&self, at: usize) -> usize {
+        self.all.get(at).map_or(self.sql.len(), |piece| piece.from)
+    }
+
+    /// Where a piece ends.
+    fn to(&self, at: usize) -> usize {
+        self.all.get(at).map_or(self.sql.len(), |piece| piece.to)
+    }
+
+    fn is(&self, at: usize, words: &[&str]) -> bool {
+        self.kind(at) == Some(TokenKind::Word) && words.iter().any(|word| self.text(at).eq_ignore_ascii_case(word))
+    }
+
+    /// Whether one of `words` begins the statement, and not a call of a function.
+    fn begins(&self, words: &[&str]) -> bool {
+        self.is(0, words)
+    }
+
+    /// Behind all of `words` that stand at `at`.
+    fn skip(&self, mut at: usize, words: &[&str]) -> usize {
+        while self.is(at, words) {
+            at += 1;
+        }
+        at
+    }
+
+    /// The first of `words` at or behind `at` that is in no parentheses.
+    fn find(&self, at: usize, words: &[&str]) -> Option<usize> {
+        (at..self.all.len()).find(|at| self.all.get(*at).is_some_and(|piece| piece.depth == 0) && self.is(*at, words))
+    }
+
+    /// Behind the name `a`, `` `a` `` or `a.b` at `at`.
+    fn name(&self, at: usize) -> Option<usize> {
+        let is_name = |at| matches!(self.kind(at), Some(TokenKind::Word | TokenKind::QuotedName));
+        if !is_name(at) {
+            return None;
+        }
+        Some(if self.kind(at + 1) == Some(TokenKind::Dot) && is_name(at + 2) { at + 3 } else { at + 1 })
+    }
+
+    /// The parenthesis that closes the one at `open`.
+    fn close(&self, open: usize) -> Option<usize> {
+        let depth = self.all.get(open)?.depth;
+        (open + 1..self.all.len()).find(|at| {
+            self.kind(*at) == Some(TokenKind::Close) && self.all.get(*at).is_some_and(|piece| piece.depth == depth)
+        })
+    }
+
+    /// `ON DUPLICATE KEY UPDATE` of an insert.
+    fn on_duplicate(&self) -> Option<usize> {
+        (0..self.all.len()).find(|at| self.is(*at, &["on"]) && self.is(at + 1, &["duplicate"]))
+    }
+}
+
+/// Words between a verb and its table.
+const MODIFIERS: &[&str] = &["low_priority", "high_priority", "delayed", "ignore", "quick"];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! What the rows of a result hash to, so that two servers' answers are compared without being kept. It says whether they are
+//! equal byte for byte as they were sent, and nothing about what stands in them.
+
+/// What becomes of rows that nobody keeps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rows {
+    /// They are counted and passed over.
+    #[default]
+    Passed,
+    /// They are hashed in their order.
+    Hashed,
+    /// They are hashed, and their order makes no difference: without `ORDER BY` a server may choose it.
+    HashedInAnyOrder,
+}
+
+/// The hash of the rows so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RowsHash(u64);
+
+const FIRST: u64 = 0x9e37_79b9_7f4a_7c15;
+const SECOND: u64 = 0xff51_afd7_ed55_8ccd;
+
+fn mixed(value: u64) -> u64 {
+    let value = (value ^ value >> 32).wrapping_mul(SECOND);
+    value ^ value >> 29
+}
+
+/// The hash of one row.
+fn of(bytes: &[u8], length: usize) -> u64 {
+    let mut hash = FIRST ^ length as u64;
+    for eight in bytes.chunks(8) {
+        let word = eight.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        hash = mixed(hash ^ word).wrapping_mul(FIRST).rotate_left(31);
+    }
+    mixed(hash)
+}
+
+impl RowsHash {
+    /// One more row of `length` bytes; of one that is too large for memory `bytes` are its first.
+    pub(crate) fn row(&mut self, rows: Rows, bytes: &[u8], length: usize) {
+        match rows {
+            Rows::Passed => {}
+            Rows::Hashed => self.0 = mixed(self.0.rotate_left(17) ^ of(bytes, length)),
+            Rows::HashedInAnyOrder => self.0 = self.0.wrapping_add(of(bytes, length)),
+        }
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hash(how: Rows, rows: &[&[u8]]) -> u64 {
+        let mut hash = RowsHash::default();
+        rows.iter().for_each(|row| hash.row(how, row, row.len()));
+        hash.value()
+    }
+
+    #[test]
+    fn order_makes_a_difference_if_it_is_to() {
+        let (one, other): (&[u8], &[u8]) = (b"\x01a\x0212345678", b"\x01b");
+        for how in [Rows::Hashed, Rows::HashedInAnyOrder] {
+            let both = hash(how, &[one, other]);
+            assert_eq!(both == hash(how, &[other, one]), how == Rows::HashedInAnyOrder);
+            assert_eq!(both, hash(how, &[one, other]));
+            let others = [hash(how, &[one]), hash(how, &[one, one]), hash(how, &[one, b"\x01c"]), hash(how, &[])];
+            assert!(!others.contains(&both), "{how:?}");
+        }
+        assert_eq!(hash(Rows::Passed, &[one, other]), 0);
+    }
+}

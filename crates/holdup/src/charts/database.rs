@@ -1,0 +1,100 @@
+//! What the database does: its sessions, its statements and their plans, its dead rows.
+
+use std::collections::BTreeMap;
+
+use super::{Plot, Points, Series};
+
+impl Plot<'_> {
+    /// Sessions by what they really do.
+    pub(super) fn sessions(&self) -> Vec<Series> {
+        let mut instants: BTreeMap<i64, BTreeMap<&str, f64>> = BTreeMap::new();
+        for (at, _) in self.samples("mysql_global_status_threads_connected", &[]).into_values().flatten() {
+            instants.entry(at).or_default();
+        }
+        for session in &self.recording.tables.sessions.rows {
+            *instants.entry(session.observed_at).or_default().entry(&session.true_state).or_default() += 1.0;
+        }
+        ["queued", "lock_wait", "executing", "idle"]
+            .iter()
+            .map(|state| {
+                let points = instants.iter().map(|(at, counts)| (*at, Some(counts.get(state).copied().unwrap_or(0.0))));
+                self.series(state, points.collect())
+            })
+            .filter(|s| s.y.iter().flatten().any(|v| *v > 0.0))
+            .collect()
+    }
+
+    /// Median duration by second of the digests that took most time.
+    pub(super) fn statements(&self) -> Vec<Series> {
+        const MOST_DIGESTS: usize = 5;
+        #[derive(Default)]
+        struct Digest<'a> {
+            total_ns: i64,
+            text: &'a str,
+            by_second_ms: BTreeMap<i64, Vec<f64>>,
+        }
+        let mut digests: BTreeMap<&str, Digest<'_>> = BTreeMap::new();
+        for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
+            let second = self.start + (row.observed_at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
+            let digest = digests.entry(&row.digest).or_default();
+            digest.total_ns += row.duration_ns;
+            digest.text = &row.digest_text;
+            digest.by_second_ms.entry(second).or_default().push(row.duration_ns as f64 / 1e6);
+        }
+        let mut ranked: Vec<Digest<'_>> = digests.into_values().collect();
+        ranked.sort_by_key(|d| std::cmp::Reverse(d.total_ns));
+        let series = ranked.into_iter().take(MOST_DIGESTS).map(|digest| {
+            let points = digest.by_second_ms.into_iter().map(|(at, mut values)| {
+                values.sort_by(f64::total_cmp);
+                (at, values.get(values.len() / 2).copied())
+            });
+            self.series(&digest.text.chars().take(60).collect::<String>(), points.collect())
+        });
+        series.collect()
+    }
+
+    /// How long executions took whose plans were recorded, of statements that have plans of more than one shape.
+    pub(super) fn plans(&self) -> Vec<Series> {
+        const MOST_SHAPES: usize = 8;
+        let mut shapes: BTreeMap<&str, BTreeMap<&str, Points>> = BTreeMap::new();
+        for plan in &self.recording.tables.plans.rows {
+            if let Some(ns) = plan.duration_ns {
+                let by_shape = shapes.entry(&plan.digest).or_default();
+                by_shape.entry(&plan.shape).or_default().push((plan.observed_at, Some(ns as f64 / 1e6)));
+            }
+        }
+        let several = shapes.into_iter().filter(|(_, by_shape)| by_shape.len() > 1);
+        let all = several
+            .flat_map(|(digest, by_shape)| by_shape.into_iter().map(move |(shape, points)| (digest, shape, points)));
+        let series = all.take(MOST_SHAPES).map(|(digest, shape, mut points)| {
+            points.sort_by_key(|(at, _)| *at);
+            let start = |text: &str| text.chars().take(8).collect::<String>();
+            let named = format!("{}, shape {}", start(digest), start(shape));
+            Series { style: "points", ..self.series(&named, points) }
+        });
+        series.collect()
+    }
+
+    /// Dead rows of the tables that had most of them, by the server's own count.
+    pub(super) fn dead_rows(&self) -> Vec<Series> {
+        const MOST_TABLES: usize = 6;
+        /// Fewer are vacuumed in a moment.
+        const FEWEST_ROWS: f64 = 100.0;
+        let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, rows)| most.max(*rows));
+        let mut tables: Vec<_> = self.samples("postgresql_stat_tables_n_dead_tup", &[]).into_iter().collect();
+        tables.retain(|(_, points)| most(points) >= FEWEST_ROWS);
+        tables.sort_by(|a, b| most(&b.1).total_cmp(&most(&a.1)));
+        let named = |labels: &str| {
+            let labels = holdup_recording::Labels::from(labels);
+            let table = labels.get("table").unwrap_or_default().to_owned();
+            labels.get("toast_of").map_or(table, |of| format!("TOAST of {of}"))
+        };
+        tables
+            .into_iter()
+            .take(MOST_TABLES)
+            .map(|((_, labels), points)| {
+                self.series(&named(&labels), points.into_iter().map(|(at, rows)| (at, Some(rows))).collect())
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,75 @@
+//! What happened at one moment and stands across all charts: restarts, kills, probes that failed, marks somebody set.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::Recording;
+use serde::Serialize;
+
+/// One moment; `web/src/model.ts` is its other half.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// Seconds from the recording's start.
+    pub at_s: f64,
+    /// The event's kind.
+    pub kind: String,
+    /// What happened.
+    pub text: String,
+    /// Whether something ended or failed there, rather than began or was noted.
+    pub is_bad: bool,
+}
+
+/// The kinds of events that are marks, and whether one is bad.
+const KINDS: &[(&str, bool)] = &[
+    ("server_stopped", true),
+    ("server_started", false),
+    ("worker_exited", true),
+    ("worker_started", false),
+    ("container_killed", true),
+    ("container_restarted", true),
+    ("cgroup_gone", true),
+    ("process_gone", true),
+    ("probe_failed", true),
+    ("probe_recovered", false),
+    ("reset", false),
+    ("mark", false),
+];
+
+/// The kernel counts whom it killed for want of memory, and tells nobody else.
+const KILLED: &str = "cgroup_out_of_memory_kills_total";
+
+/// More of them than this say nothing any more.
+const MOST: usize = 300;
+
+/// The first [`MOST`] marks of a recording, in time.
+pub fn marks(recording: &Recording) -> Vec<Mark> {
+    let start = recording.manifest.started_at;
+    let at_s = |at: i64| ((at - start) as f64 / 1e6).round() / 1e3;
+    let of = |kind: &str| KINDS.iter().find(|(known, _)| *known == kind);
+    let events = recording.tables.events.rows.iter();
+    let mut marks: Vec<Mark> = events
+        .filter_map(|event| {
+            of(&event.kind).map(|(kind, is_bad)| Mark {
+                at_s: at_s(event.observed_at),
+                kind: (*kind).to_owned(),
+                text: event.text.clone(),
+                is_bad: *is_bad,
+            })
+        })
+        .collect();
+    let mut before = BTreeMap::new();
+    for sample in recording.tables.samples.rows.iter().filter(|s| s.metric == KILLED) {
+        let last = before.insert((&sample.source, sample.labels.to_string()), sample.value);
+        if last.is_some_and(|last| sample.value > last) {
+            let text = format!("{}: killed for want of memory", sample.source);
+            marks.push(Mark {
+                at_s: at_s(sample.observed_at),
+                kind: "out_of_memory_kill".to_owned(),
+                text,
+                is_bad: true,
+            });
+        }
+    }
+    marks.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
+    marks.truncate(MOST);
+    marks
+}

@@ -1,0 +1,201 @@
+//! What the server itself does, as seen from outside and by its own word: its workers, the queue in front of them, whose answers
+//! it awaits, CPU and memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdup_recording::Labels;
+
+use super::{Plot, Points, Series};
+
+/// What is read further apart than this belongs to two readings of a source, nanoseconds.
+const ONE_READING_NS: i64 = 200_000_000;
+
+/// What tells how many workers are busy, and how many there are; nothing, where another series tells it.
+const WORKERS: &[(&str, &str)] = &[
+    ("uwsgi_worker_busy", ""),
+    ("php_fpm_active_processes", "php_fpm_total_processes"),
+    ("tomcat_threads_busy_threads", "tomcat_threads_config_max_threads"),
+    ("jetty_threads_busy", "jetty_threads_config_max"),
+];
+
+/// What tells the CPU time of a service, nearest to it first: of one source one is drawn.
+const CPU_TIMES: &[&str] =
+    &["server_thread_cpu_time_seconds_total", "cgroup_cpu_usage_seconds_total", "process_cpu_time_seconds_total"];
+
+/// What tells the memory of a service, in the same order.
+const MEMORIES: &[&str] = &["server_memory_usage_bytes", "cgroup_memory_usage_bytes", "process_memory_usage_bytes"];
+
+/// The machine itself has charts of its own.
+const MACHINE: &str = "host";
+
+impl Plot<'_> {
+    /// A metric by source, summed over its series at each reading. A series that has ended counts no more.
+    fn readings(&self, metric: &str, labels: &[(&str, &str)]) -> BTreeMap<&str, Vec<(i64, f64)>> {
+        let mut by_source: BTreeMap<&str, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
+        for ((source, _), points) in self.samples(metric, labels) {
+            by_source.entry(source).or_default().push(points);
+        }
+        by_source.into_iter().map(|(source, points)| (source, summed(points))).collect()
+    }
+
+    /// Growth a second of a counter by source, summed over its series. A fall is a gap: somebody began again.
+    fn rates_by_source(&self, metric: &str) -> BTreeMap<&str, Vec<(i64, f64)>> {
+        let mut by_source: BTreeMap<&str, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
+        for ((source, _), points) in self.samples(metric, &[]) {
+            let grown = points.windows(2).filter(|pair| pair[1].0 > pair[0].0 && pair[1].1 >= pair[0].1);
+            let rates = grown.map(|pair| (pair[1].0, (pair[1].1 - pair[0].1) / ((pair[1].0 - pair[0].0) as f64 / 1e9)));
+            by_source.entry(source).or_default().push(rates.collect());
+        }
+        by_source.into_iter().map(|(source, points)| (source, summed(points))).collect()
+    }
+
+    fn known(&self, name: &str, points: Vec<(i64, f64)>) -> Series {
+        self.series(name, points.into_iter().map(|(at, value)| (at, Some(value))).collect())
+    }
+
+    /// How many workers are busy and how many there are, by whoever tells it; then what their connections say.
+    pub(super) fn workers(&self) -> Vec<Series> {
+        let mut all = Vec::new();
+        // Puma's `running` counts the threads it has; what it could take besides tells how many of them are free.
+        let mut free = self.readings("puma_pool_capacity", &[]);
+        for (source, most) in self.readings("puma_max_threads", &[]) {
+            let free = free.remove(source).unwrap_or_default();
+            let busy = most.iter().zip(free).map(|((at, most), (_, free))| (*at, (most - free).max(0.0)));
+            all.push(self.known("busy", busy.collect()));
+            all.push(self.known("at most", most));
+        }
+        for (busy, most) in WORKERS {
+            all.extend(self.readings(busy, &[]).into_values().map(|points| self.known("busy", points)));
+            all.extend(self.readings(most, &[]).into_values().map(|points| self.known("at most", points)));
+        }
+        for (name, metric) in [
+            ("connections answered", "server_answering_connections"),
+            ("connections accepted", "server_accepted_connections"),
+        ] {
+            all.extend(self.readings(metric, &[]).into_values().map(|points| self.known(name, points)));
+        }
+        all
+    }
+
+    /// Connections that wait to be accepted, and how many may, of ports where any did.
+    pub(super) fn accept_queue(&self) -> Vec<Series> {
+        let (mut all, mut drawn) = (Vec::new(), Vec::new());
+        for ((source, labels), waiting) in self.samples("tcp_accept_queue_length", &[]).into_iter().rev() {
+            let port = Labels::from(labels.as_str()).get("port").unwrap_or_default().to_owned();
+            // `host` sees the port of a server that is watched by itself as well: `server:` comes before it, backwards.
+            if waiting.iter().all(|(_, n)| *n == 0.0) && source == MACHINE || drawn.contains(&port) {
+                continue;
+            }
+            all.push(self.known(&format!("waiting, port {port}"), waiting));
+            let limit = self.samples("tcp_accept_queue_limit", &[("port", &port)]);
+            let of_source = limit.into_iter().find(|((of, _), _)| *of == source);
+            all.extend(of_source.map(|(_, points)| self.known(&format!("at most, port {port}"), points)));
+            drawn.push(port);
+        }
+        all
+    }
+
+    /// Connections that found an accept queue full, where there were any; by who was asked.
+    pub(super) fn refused(&self) -> Vec<Series> {
+        let rates = self.rates_by_source("tcp_listen_overflows_total").into_iter();
+        let some = rates.filter(|(_, points)| points.iter().any(|(_, rate)| *rate > 0.0));
+        some.map(|(source, points)| self.known(source, points)).collect()
+    }
+
+    /// Connections to each neighbour on which an answer is awaited.
+    pub(super) fn neighbours(&self) -> Vec<Series> {
+        let mut by_port: BTreeMap<String, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
+        for ((_, labels), points) in self.samples("server_outgoing_pending_connections", &[]) {
+            let labels = Labels::from(labels.as_str());
+            let port = labels.get("peer_port").unwrap_or_default().to_owned();
+            by_port.entry(port).or_default().push(points);
+        }
+        by_port.into_iter().map(|(port, points)| self.known(&port, summed(points))).collect()
+    }
+
+    /// How long probes took; one that failed is a gap here and a mark.
+    pub(super) fn probes(&self) -> Vec<Series> {
+        let mut all = Vec::new();
+        let succeeded = self.samples("probe_success", &[]);
+        for ((source, labels), took) in self.samples("probe_duration_seconds", &[]) {
+            let of = succeeded.get(&(source, labels));
+            let ended = |i: usize| of.and_then(|points| points.get(i)).is_none_or(|(_, ok)| *ok > 0.0);
+            let points: Points =
+                took.iter().enumerate().map(|(i, (at, seconds))| (*at, ended(i).then_some(seconds * 1e3))).collect();
+            all.push(Series { style: "points", ..self.series(source, points) });
+        }
+        all
+    }
+
+    /// Which share of the periods of a quota used it up.
+    pub(super) fn throttling(&self) -> Vec<Series> {
+        let mut throttled = self.rates_by_source("cgroup_cpu_throttled_periods_total");
+        let periods = self.rates_by_source("cgroup_cpu_periods_total").into_iter();
+        let shares = periods.filter_map(|(source, periods)| {
+            let throttled = throttled.remove(source)?;
+            let share =
+                periods.iter().zip(throttled).map(|((at, all), (_, some))| (*at, (*all > 0.0).then(|| some / all)));
+            Some(self.series(source, share.collect()))
+        });
+        shares.collect()
+    }
+
+    pub(super) fn cpus_used(&self) -> Vec<Series> {
+        self.nearest(CPU_TIMES, |metric| self.rates_by_source(metric))
+    }
+
+    pub(super) fn memory(&self) -> Vec<Series> {
+        self.nearest(MEMORIES, |metric| self.readings(metric, &[]))
+    }
+
+    /// Of each source but the machine the first of `metrics` that it has.
+    fn nearest<'p>(
+        &'p self,
+        metrics: &[&str],
+        read: impl Fn(&str) -> BTreeMap<&'p str, Vec<(i64, f64)>>,
+    ) -> Vec<Series> {
+        let mut by_source: BTreeMap<&str, Vec<(i64, f64)>> = BTreeMap::new();
+        for metric in metrics {
+            for (source, points) in read(metric) {
+                if source != MACHINE && !points.is_empty() {
+                    by_source.entry(source).or_insert(points);
+                }
+            }
+        }
+        by_source.into_iter().map(|(source, points)| self.known(source, points)).collect()
+    }
+}
+
+/// Sums over series of what was read together, each at the instant of its first value. A series has one value in a reading.
+fn summed(series: Vec<Vec<(i64, f64)>>) -> Vec<(i64, f64)> {
+    let numbered = series.into_iter().enumerate();
+    let mut points: Vec<(i64, usize, f64)> =
+        numbered.flat_map(|(i, points)| points.into_iter().map(move |(at, value)| (at, i, value))).collect();
+    points.sort_by_key(|(at, i, _)| (*at, *i));
+    let mut sums: Vec<(i64, f64)> = Vec::new();
+    let mut read = BTreeSet::new();
+    for (at, i, value) in points {
+        match sums.last_mut() {
+            Some((first, sum)) if at - *first <= ONE_READING_NS && read.insert(i) => *sum += value,
+            _ => {
+                sums.push((at, value));
+                read = BTreeSet::from([i]);
+            }
+        }
+    }
+    sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_read_together_is_summed_and_a_worker_that_ended_counts_no_more() {
+        let ms = |at: i64| at * 1_000_000;
+        let ended = vec![(ms(0), 5.0), (ms(500), 5.0)];
+        let stays = vec![(ms(3), 4.0), (ms(502), 4.0), (ms(1_000), 2.0), (ms(1_050), 3.0)];
+        let sums = [(ms(0), 9.0), (ms(500), 9.0), (ms(1_000), 2.0), (ms(1_050), 3.0)];
+        assert_eq!(summed(vec![ended, stays]), sums, "the last sample comes at once after the one before");
+    }
+}

@@ -1,0 +1,221 @@
+//! `holdup advise`: what would take the time of the heaviest statements away.
+
+use std::path::PathBuf;
+
+use holdup_advice::advice::{Trial, tables_of};
+use holdup_advice::replica::Replica;
+use holdup_advice::{Advice, Dialect, Heavy, Index, Report, Table, advise};
+use holdup_collect::ReadError;
+use holdup_collect::catalog::Catalog;
+use holdup_digest::format::Format;
+use holdup_digest::report::{Order, Report as Digest};
+use holdup_digest::run::{Options, run as read};
+
+use super::print_json;
+use crate::failure::Failure;
+use crate::terminal;
+
+/// Say what would take the time of the heaviest statements of a log away: an index, or a replica
+///
+/// Statements are read without their values. With --on the server is asked which tables and indexes it has, and, where it has the
+/// extension hypopg, how it would plan a statement with an index that is not there. No statement is executed.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup advise /var/log/mysql/slow.log --on mysql://holdup@127.0.0.1:3306
+  holdup advise postgresql-*.log --on postgresql://holdup@127.0.0.1:5432/shop --limit 20
+  holdup advise slow.log --fresh orders --fresh accounts      tables that must be read where they are written
+  holdup advise slow.log --json | jq '.advice[] | {id, indexes}'
+
+The account needs to connect, and on MySQL and MariaDB SELECT on the tables it is to be told of.")]
+pub struct Args {
+    /// Log, as for holdup digest
+    #[arg(value_name = "FILE", required = true)]
+    files: Vec<PathBuf>,
+
+    /// The server the log is of: mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE
+    #[arg(long, value_name = "ADDRESS")]
+    on: Option<String>,
+
+    /// What kind of log it is, if that can't be told from its first lines
+    #[arg(long = "type", value_name = "TYPE", value_parser = Format::named)]
+    format: Option<Format>,
+
+    /// How many statements are advised on
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    limit: usize,
+
+    /// Table of which a replica's age is too much; repeatable
+    #[arg(long, value_name = "TABLE")]
+    fresh: Vec<String>,
+
+    /// Print it as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    // A wrong address is told before a large log is read.
+    let catalog = args.on.as_deref().map(Catalog::connect).transpose().map_err(|error| {
+        let said = error.to_string();
+        Failure::Unusable(if said.contains("--watch") {
+            said.replace("--watch", "--on")
+        } else {
+            format!("--on: {said}")
+        })
+    })?;
+    let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let options = Options { format: args.format, threads, ..Options::default() };
+    let outcome = read(&args.files, &options).map_err(Failure::unusable)?;
+    let digest = Digest::of(&outcome, &Order::TotalTime, 0);
+    let dialect = dialect(&outcome.files.iter().map(|file| file.format).collect::<Vec<_>>())?;
+    let all = heavy(&digest);
+    let tables = match &catalog {
+        Some(catalog) => known(catalog, &tables_of(&all, args.limit, dialect)).map_err(Failure::unusable)?,
+        None => Vec::new(),
+    };
+    let cannot = match &catalog {
+        Some(catalog) => catalog.cannot_try().map_err(Failure::unusable)?,
+        None => Some("no server was asked which tables and indexes there are: --on ADDRESS".to_owned()),
+    };
+    let mut lost = None;
+    let what = (args.limit, args.fresh.as_slice(), tables.as_slice());
+    let mut report = advise(&all, digest.seconds, dialect, what, |touches, candidate| {
+        let catalog = catalog.as_ref().filter(|_| cannot.is_none() && lost.is_none())?;
+        match catalog.try_index((&touches.text, touches.values), &candidate.table, &candidate.columns) {
+            Ok(trial) => {
+                trial.map(|t| Trial { cost_before: t.cost_before, cost_after: t.cost_after, is_used: t.is_used })
+            }
+            Err(ReadError(why)) => {
+                lost = Some(why);
+                None
+            }
+        }
+    });
+    report.not_tried = lost.or(cannot);
+    if args.json {
+        return print_json(&report);
+    }
+    terminal::print(&text(&report));
+    Ok(())
+}
+
+/// Whose SQL all of the logs are in.
+fn dialect(formats: &[Format]) -> Result<Dialect, Failure> {
+    let is_mysql = |format: &Format| matches!(format, Format::SlowLog | Format::GeneralLog);
+    match (formats.iter().any(is_mysql), formats.iter().all(is_mysql)) {
+        (true, false) => Err(Failure::Unusable(
+            "logs of MySQL and of PostgreSQL at once: advise on the logs of one server at a time".to_owned(),
+        )),
+        (is_any, _) => Ok(if is_any { Dialect::MySql } else { Dialect::PostgreSql }),
+    }
+}
+
+fn heavy(digest: &Digest) -> Vec<Heavy> {
+    let of = |query: &holdup_digest::report::Query| {
+        let sum = |name: &str| query.attributes.get(name).map(|figures| figures.sum);
+        Heavy {
+            id: query.id.clone(),
+            text: query.fingerprint.clone(),
+            calls: query.calls,
+            total_us: query.total_us,
+            rows: sum("Rows_examined").zip(sum("Rows_sent")),
+        }
+    };
+    digest.queries.iter().map(of).collect()
+}
+
+fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<Table>, ReadError> {
+    let mut tables = Vec::new();
+    for name in names {
+        let Some(table) = catalog.table(name)? else { continue };
+        let indexes = table.indexes.into_iter();
+        tables.push(Table {
+            name: table.name,
+            columns: table.columns,
+            indexes: indexes.map(|i| Index { name: i.name, columns: i.columns, is_unique: i.is_unique }).collect(),
+            rows: table.rows,
+        });
+    }
+    Ok(tables)
+}
+
+/// Without what acts on a terminal.
+fn plain(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+fn percent(ratio: f64) -> String {
+    format!("{:.1} %", ratio * 100.0)
+}
+
+fn text(report: &Report) -> String {
+    let mut lines = Vec::new();
+    for (i, advice) in report.advice.iter().enumerate() {
+        lines.push(format!(
+            "{}. {} of the time, {} calls  {}",
+            i + 1,
+            percent(advice.share_ratio),
+            advice.calls,
+            advice.id
+        ));
+        lines.push(format!("   {}", plain(&advice.text)));
+        lines.extend(about(advice).into_iter().map(|line| format!("   - {line}")));
+        lines.push(String::new());
+    }
+    lines.push("What a replica could take".to_owned());
+    let parts = [
+        (report.replica_never_stale_ratio, "reads what nobody writes in this log: it may be read anywhere"),
+        (report.replica_stale_ratio, "only reads, of tables that are written: as old as the replica is behind"),
+        (report.stays_ratio, "has to stay where it is"),
+    ];
+    lines.extend(parts.map(|(ratio, what)| format!("   {:>7}  {what}", percent(ratio))));
+    lines.push(
+        "   Whether a session reads what it has just written can't be told from these logs: such reads stay as well."
+            .to_owned(),
+    );
+    if let Some(why) = &report.not_tried {
+        lines.push(format!("\nIndexes were not tried: {why}."));
+    }
+    lines.join("\n") + "\n"
+}
+
+/// What is said of one statement, the most certain first.
+fn about(advice: &Advice) -> Vec<String> {
+    let mut said = Vec::new();
+    if !advice.is_read {
+        return vec![
+            "its text can't be read (it is cut, or in a form that is not known): nothing is advised".to_owned(),
+        ];
+    }
+    if let Some(examined) = advice.examined_per_sent.filter(|ratio| *ratio >= 10.0) {
+        said.push(format!("{examined:.0} rows were examined for each that was sent"));
+    }
+    for proposal in &advice.indexes {
+        let (statement, why) = (plain(&proposal.statement), plain(&proposal.candidate.why));
+        said.push(match &proposal.trial {
+            Some(trial) if trial.is_used => format!(
+                "{statement};  the planner would use it: cost {:.0} instead of {:.0}, {} less ({why})",
+                trial.cost_after,
+                trial.cost_before,
+                percent(1.0 - trial.cost_after / trial.cost_before.max(1e-9))
+            ),
+            Some(_) => format!("{statement};  was tried: the planner would not use it"),
+            None => format!("{statement};  may help: {why}; not tried"),
+        });
+    }
+    said.push(match &advice.replica {
+        Replica::No { why } => format!("stays where it is: {why}"),
+        Replica::Could { writes_per_second } if writes_per_second.is_empty() => {
+            "may be read from a replica: nobody writes its tables in this log".to_owned()
+        }
+        Replica::Could { writes_per_second } => {
+            let rates = writes_per_second.iter().map(|(table, rate)| format!("{} {rate:.3}/s", plain(table)));
+            format!(
+                "may be read from a replica if its age is no matter; written meanwhile: {}",
+                rates.collect::<Vec<_>>().join(", ")
+            )
+        }
+    });
+    said
+}

@@ -1,0 +1,109 @@
+//! `holdup capacity`: a search for the knee at each of several values of one thing, and what they say together: how capacity grows,
+//! and how many instances a load takes.
+
+mod asked;
+mod searches;
+
+use std::path::PathBuf;
+
+use holdup_diagnose::capacity::{CapacityReport, judge};
+
+use self::asked::{Demanded, Vary};
+use super::scenario_args::{LoadFlags, ScenarioArgs};
+use super::{Output, print_json};
+use crate::failure::Failure;
+use crate::repeat::switch::SwitchArgs;
+use crate::terminal;
+
+/// Find how much a service carries, what gives first, how that grows with CPUs or workers, and how many instances a load takes
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup capacity search.yaml --for-rate 300
+  holdup capacity --url http://127.0.0.1:8080/ --search 10:2000 --for-rate 3x --headroom 30%
+  holdup capacity search.yaml --vary cpu=0.5,1,2 --cgroup /sys/fs/cgroup/app
+  holdup capacity search.yaml --vary cpu=1,2,4 --with 'docker update --cpus {cpu} app'
+  holdup capacity search.yaml --vary workers=2,4,8 --with './restart.sh --workers {workers}' --ready http://127.0.0.1:8080/health
+  holdup capacity search.yaml --vary cpu=1,2 --cgroup app --repeat 3 --for-rate 500 --connections-per-instance 10 --connection-budget 100
+  holdup capacity --from recordings/capacity-20301231T120000Z --for-rate 900 --markdown
+
+The scenario's load is a search (load: {search: knee}, or --search). Each is played at each value, in a drawn order.
+Exit codes: 0 each value has a knee; 1 the connections that the instances open don't fit in the budget; 2 no knee at some value,
+or nothing could be measured; 130 interrupted (what was measured is judged and kept).")]
+pub struct Args {
+    #[command(flatten)]
+    scenario: ScenarioArgs,
+
+    #[command(flatten)]
+    output: Output,
+
+    /// Print Markdown
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
+
+    /// What is varied, and its values
+    #[arg(long, value_name = "NAME=VALUE,…", value_parser = asked::vary, help_heading = "What is varied")]
+    vary: Option<Vary>,
+
+    /// Command (of sh) that sets a value; {NAME} stands for it
+    #[arg(long, value_name = "COMMAND", requires = "vary", help_heading = "What is varied")]
+    with: Option<String>,
+
+    /// Set the values as CPU quota of this cgroup (its folder, or its name), and set it back at the end
+    #[arg(long, value_name = "CGROUP", requires = "vary", conflicts_with = "with", help_heading = "What is varied")]
+    cgroup: Option<PathBuf>,
+
+    /// Searches at each value
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "What is varied")]
+    repeat: u32,
+
+    /// In which order values are measured is drawn; the same number draws it again
+    #[arg(long, value_name = "N", help_heading = "What is varied")]
+    order_seed: Option<u64>,
+
+    /// Judge recordings of before again, without a load: folders that this command has made, or recordings of searches
+    #[arg(long, value_name = "RECORDING", num_args = 1.., conflicts_with_all = ["file", "url", "vary", "output"], help_heading = "What is varied")]
+    from: Vec<PathBuf>,
+
+    #[command(flatten)]
+    switch: SwitchArgs,
+
+    #[command(flatten)]
+    demanded: Demanded,
+
+    // Last, because clap puts everything that follows under their headings.
+    #[command(flatten)]
+    flags: LoadFlags,
+}
+
+pub fn run(args: &Args) -> Result<(), Failure> {
+    let (axis, runs, ended) = if args.from.is_empty() { searches::play(args)? } else { searches::again(&args.from)? };
+    if runs.is_empty() {
+        return ended;
+    }
+    let demand = args.demanded.demand();
+    let report = judge(axis.as_deref(), runs, demand.as_ref());
+    if args.output.json {
+        print_json(&report)?;
+    } else if args.markdown {
+        terminal::print(&terminal::capacity::markdown(&report));
+    } else {
+        terminal::print(&terminal::capacity::capacity(&report));
+    }
+    ended.and_then(|()| outcome(&report))
+}
+
+/// How it ends: fine, or what is not.
+fn outcome(report: &CapacityReport) -> Result<(), Failure> {
+    if let Some(setting) = report.settings.iter().find(|setting| setting.knee.is_none()) {
+        let at = setting.value.map_or_else(String::new, |value| format!(" at {}", report.name(Some(value))));
+        let why = setting.no_knee.as_deref().unwrap_or("no search was made");
+        return Err(Failure::Unusable(format!("the search{at} has no knee: {why}")));
+    }
+    match &report.plan {
+        Some(plan) if !plan.fits() => {
+            Err(Failure::No("the instances that the load takes open more connections than there may be".to_owned()))
+        }
+        _ => Ok(()),
+    }
+}

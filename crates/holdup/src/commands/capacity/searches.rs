@@ -1,0 +1,220 @@
+//! The searches of `holdup capacity`: played value by value, or read again from disk. A file beside the recordings says which is of
+//! which value.
+
+use std::path::{Path, PathBuf};
+
+use holdup_diagnose::capacity::{self, Run};
+use holdup_diagnose::diagnose;
+use holdup_load::scenario::Scenario;
+use holdup_recording::{Recording, clock};
+use serde::{Deserialize, Serialize};
+
+use super::Args;
+use crate::failure::Failure;
+use crate::repeat::order::balanced;
+use crate::repeat::quota::Quota;
+use crate::session;
+
+/// File in the folder of the recordings.
+pub const CAPACITY: &str = "capacity.json";
+
+/// What is varied, what each search found, and how it ended.
+type Searched = (Option<String>, Vec<Run>, Result<(), Failure>);
+
+/// What [`CAPACITY`] says.
+#[derive(Serialize, Deserialize)]
+struct Made {
+    /// What was varied; none if nothing was.
+    axis: Option<String>,
+    /// Name of the scenario.
+    scenario: String,
+    /// What drew the order.
+    seed: u64,
+    /// In the order in which they were made.
+    runs: Vec<Search>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Search {
+    value: Option<f64>,
+    /// From 1 on.
+    round: u32,
+    /// Its recording, from where the file is.
+    path: String,
+}
+
+/// Plays all of them.
+///
+/// # Errors
+/// If nothing can be measured at all. What ends it later is in the result.
+pub fn play(args: &Args) -> Result<Searched, Failure> {
+    let first = scenario(args)?;
+    let axis = args.vary.as_ref().map(|vary| vary.axis.clone());
+    check_command(args)?;
+    let quota = args.cgroup.as_deref().map(Quota::of).transpose()?;
+    let stop = session::stop_flag()?;
+    let dir = args.output.empty_dir(&format!("{}-capacity", first.name))?;
+    std::fs::create_dir_all(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    let say = |text: &str| {
+        if !args.output.quiet {
+            errln!("{text}");
+        }
+    };
+    let values: Vec<Option<&(String, f64)>> =
+        args.vary.as_ref().map_or_else(|| vec![None], |vary| vary.values.iter().map(Some).collect());
+    let seed = args.order_seed.unwrap_or_else(|| clock::now_ns().unsigned_abs() % 1_000_000);
+    let order = balanced(values.len(), args.repeat, seed);
+    let within = first.search.as_ref().map_or(0.0, |search| search.budget.as_secs_f64());
+    let longest = match within * order.len() as f64 {
+        seconds if seconds < 120.0 => format!("{seconds:.0} s"),
+        seconds => format!("{:.0} min", (seconds / 60.0).ceil()),
+    };
+    let searches = if order.len() == 1 { "1 search" } else { &format!("{} searches", order.len()) };
+    say(&format!("{searches}, {longest} at most (order drawn by --order-seed {seed})"));
+    if let Some(quota) = &quota {
+        say(&format!("{} has {}, which is set back at the end", quota.folder().display(), quota.before()));
+    }
+    let mut made = Made { axis: axis.clone(), scenario: first.name.clone(), seed, runs: Vec::new() };
+    let (mut runs, mut ended) = (Vec::new(), Ok(()));
+    for (at, (round, which)) in order.iter().enumerate() {
+        let value = values[*which];
+        let name =
+            axis.as_deref().zip(value).map(|(axis, (text, _))| (format!("{axis}={text}"), format!("{axis}-{text}")));
+        let (what, path) = name.unwrap_or_else(|| ("the search".to_owned(), "run".to_owned()));
+        let path = format!("{path}-{round}");
+        say(&format!("search {} of {}: {what}, round {round}", at + 1, order.len()));
+        let one = Search { value: value.map(|(_, value)| *value), round: *round, path };
+        match search(args, &first, quota.as_ref(), value, &what, &dir, &one, &stop) {
+            Ok((run, headline, outcome)) => {
+                say(&format!("  {headline}"));
+                // One that was cut off counts if it has an answer: its interval says how good that is.
+                if outcome.is_ok() || run.knee.is_some() {
+                    runs.push(run);
+                    made.runs.push(one);
+                    write(&dir, &made)?;
+                }
+                ended = outcome;
+            }
+            Err(failure) => ended = Err(failure),
+        }
+        if ended.is_err() {
+            break;
+        }
+    }
+    say(&format!("recordings  {}", dir.display()));
+    Ok((axis, runs, ended))
+}
+
+/// The scenario, whose load has to be a search.
+fn scenario(args: &Args) -> Result<Scenario, Failure> {
+    let scenario = args.scenario.scenario(&args.flags)?;
+    if scenario.search.is_none() {
+        let way = "let its load be a search: load: {search: {from: 10, most: 5000}, connections: 500}, or --search with --url";
+        return Err(Failure::Unusable(format!("{}: capacity is found by a search; {way}", scenario.name)));
+    }
+    Ok(scenario)
+}
+
+fn check_command(args: &Args) -> Result<(), Failure> {
+    let Some(vary) = &args.vary else { return Ok(()) };
+    let placeholder = format!("{{{}}}", vary.axis);
+    match &args.with {
+        Some(command) if !command.contains(&placeholder) => Err(Failure::Unusable(format!(
+            "--with: the command has no {placeholder} in it, so it would set the same each time"
+        ))),
+        None if args.cgroup.is_none() => Err(Failure::Unusable(format!(
+            "--vary: say how {} is set: --with 'COMMAND with {placeholder}', or --cgroup CGROUP for a CPU quota",
+            vary.axis
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Sets the value and searches.
+#[allow(clippy::too_many_arguments, reason = "what a search is made of, each of it once")]
+fn search(
+    args: &Args,
+    first: &Scenario,
+    quota: Option<&Quota>,
+    value: Option<&(String, f64)>,
+    what: &str,
+    dir: &Path,
+    one: &Search,
+    stop: &std::sync::atomic::AtomicBool,
+) -> Result<(Run, String, Result<(), Failure>), Failure> {
+    if let Some((quota, (_, cpus))) = quota.zip(value) {
+        quota.set(*cpus)?;
+    }
+    let command = args.with.as_ref().zip(args.vary.as_ref()).zip(value);
+    let command = command.map(|((command, vary), (text, _))| command.replace(&format!("{{{}}}", vary.axis), text));
+    args.switch.switch(what, command.as_deref(), &first.target, dir, stop)?;
+    let watch_quota = |scenario: &mut Scenario| {
+        // Whether the quota is what binds is seen by its own counters.
+        if let Some(quota) = quota.filter(|_| !scenario.watch.is_empty()) {
+            scenario.watch.push(format!("cgroup:{}", quota.folder().display()));
+        }
+    };
+    let place = dir.join(&one.path);
+    let (recorded, diagnosis, reported) =
+        args.scenario.play(&args.flags, watch_quota, &place, args.output.quiet, stop)?;
+    let run = capacity::run(&recorded.recording, &diagnosis, one.value, one.round, &one.path);
+    let outcome = if recorded.interrupted { Err(Failure::Interrupted) } else { reported };
+    Ok((run, diagnosis.headline, outcome))
+}
+
+fn write(dir: &Path, made: &Made) -> Result<(), Failure> {
+    let path = dir.join(CAPACITY);
+    let text = serde_json::to_string_pretty(made).map_err(Failure::unusable)?;
+    std::fs::write(&path, text + "\n").map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
+}
+
+/// Judges recordings of before: folders with a [`CAPACITY`], and single recordings, whose value is in the folder above if they were
+/// made here.
+///
+/// # Errors
+/// If one is neither, can't be read, or if they are of different things.
+pub fn again(from: &[PathBuf]) -> Result<Searched, Failure> {
+    let mut axis: Option<Option<String>> = None;
+    let mut runs = Vec::new();
+    for path in from {
+        let (of, searches) = searches_in(path)?;
+        if axis.get_or_insert_with(|| of.clone()) != &of {
+            let name = |axis: &Option<String>| axis.clone().unwrap_or_else(|| "nothing".to_owned());
+            let (a, b) = (name(&axis.unwrap_or_default()), name(&of));
+            return Err(Failure::Unusable(format!("{}: varied {b}, and those before it {a}", path.display())));
+        }
+        for (value, recording) in searches {
+            let round = runs.iter().filter(|run: &&Run| run.value == value).count() as u32 + 1;
+            let name = recording.display().to_string();
+            let recording = Recording::open(&recording).map_err(Failure::unusable)?;
+            runs.push(capacity::run(&recording, &diagnose(&recording, None), value, round, &name));
+        }
+    }
+    Ok((axis.unwrap_or_default(), runs, Ok(())))
+}
+
+/// What was varied, and each value with its recording.
+type Found = (Option<String>, Vec<(Option<f64>, PathBuf)>);
+
+fn searches_in(path: &Path) -> Result<Found, Failure> {
+    if path.join(CAPACITY).is_file() {
+        let made = read(path)?;
+        let runs = made.runs.iter().map(|search| (search.value, path.join(&search.path))).collect();
+        return Ok((made.axis, runs));
+    }
+    let above = path.parent().filter(|above| above.join(CAPACITY).is_file());
+    if let Some((above, name)) = above.zip(path.file_name()) {
+        let made = read(above)?;
+        if let Some(search) = made.runs.iter().find(|search| Path::new(&search.path) == Path::new(name)) {
+            return Ok((made.axis, vec![(search.value, path.to_owned())]));
+        }
+    }
+    Ok((None, vec![(None, path.to_owned())]))
+}
+
+fn read(dir: &Path) -> Result<Made, Failure> {
+    let file = dir.join(CAPACITY);
+    let bad = |error: String| Failure::Unusable(format!("{}: {error}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|error| bad(error.to_string()))?;
+    serde_json::from_str(&text).map_err(|error| bad(error.to_string()))
+}

@@ -1,0 +1,172 @@
+//! `holdup compare`: recordings side by side, and what differs for sure.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use holdup_diagnose::compare::{Comparison, Group, Options, Run, groups};
+use holdup_diagnose::statements::{self, Known, Verdict};
+use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_recording::Recording;
+
+use super::compare_groups::{Named, read};
+use super::print_json;
+use crate::failure::Failure;
+use crate::html::Report;
+use crate::replay::REPLAY;
+use crate::{markdown, terminal};
+
+/// Set recordings side by side: what is better, worse, or can't be told
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  holdup compare recordings/before recordings/after
+  holdup compare puma=recordings/puma falcon=recordings/falcon pool=recordings/fibre-pool
+  holdup compare old=rec/old-1,rec/old-2,rec/old-3 new=rec/new-1,rec/new-2,rec/new-3
+  holdup compare recordings/ab                       what holdup run --interleave left there
+  holdup compare before after --markdown > pull-request.md
+  holdup compare main branch --fail-on worse --quiet
+  holdup compare --statements old=rec/old-1,rec/old-2 new=rec/new-1,rec/new-2   of one log that both replayed
+
+The first is the baseline. One recording of each shows large differences only: by how much runs of the same thing differ from each
+other no single run can show. Five interleaved repeats of each find a change of a tenth.
+
+Exit codes: 0 compared, 1 something is worse and --fail-on worse was given, 2 unusable input.")]
+pub struct Args {
+    /// A recording, repeats of one thing, or a folder of either; the first is the baseline
+    #[arg(value_name = "[NAME=]PATH[,PATH…]", required = true)]
+    recordings: Vec<String>,
+
+    /// Compare statement by statement what two servers did with one log, as holdup replay recorded it: repeats are rounds
+    #[arg(long, conflicts_with_all = ["markdown", "html"])]
+    statements: bool,
+
+    /// Statements at once that the new server carries, e.g. at the knee of a search: whether the mix passes it is then told
+    #[arg(long, value_name = "N", requires = "statements", value_parser = carries)]
+    carries: Option<f64>,
+
+    /// All rows, also those in which nothing differs
+    #[arg(long)]
+    all: bool,
+
+    /// Print the comparison as JSON
+    #[arg(long, conflicts_with = "markdown")]
+    json: bool,
+
+    /// Print it as Markdown, e.g. for a pull request
+    #[arg(long)]
+    markdown: bool,
+
+    /// Write a report with the first recording of each and the comparison: one HTML file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Exit with 1 if anything that counts is worse than the baseline
+    #[arg(long, value_name = "WHAT")]
+    fail_on: Option<FailOn>,
+
+    /// Compare though they were measured from machines with other CPUs
+    #[arg(long)]
+    across_machines: bool,
+
+    /// Print nothing but errors
+    #[arg(short, long, conflicts_with_all = ["json", "markdown"])]
+    quiet: bool,
+}
+
+/// What makes the command fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    /// Something is worse than the baseline.
+    Worse,
+}
+
+fn carries(text: &str) -> Result<f64, String> {
+    let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
+    number.ok_or_else(|| "a number above 0, e.g. 12 or 2.5".to_owned())
+}
+
+/// Statement by statement: two servers, each with its rounds in order.
+fn by_statements(args: &Args) -> Result<(), Failure> {
+    let named = read(&args.recordings)?;
+    let [old, new] = named.as_slice() else {
+        return Err(Failure::Unusable(format!(
+            "statements are compared of two servers, the old one and the new one; {} were named",
+            named.len()
+        )));
+    };
+    let open = |of: &Named| {
+        let mut paths: Vec<_> = of.recordings.iter().collect();
+        // Without rounds they are in the order they were given.
+        paths.sort_by_key(|(_, round)| *round);
+        paths
+            .into_iter()
+            .map(|(path, _)| Recording::open(path).map_err(Failure::unusable))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let (olds, news) = (open(old)?, open(new)?);
+    // Without it statements are called by their digests.
+    let texts = |(path, _): &(PathBuf, Option<u32>)| -> Option<BTreeMap<String, String>> {
+        let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join(REPLAY)).ok()?).ok()?;
+        serde_json::from_value(facts.get("texts")?.clone()).ok()
+    };
+    let texts = old.recordings.first().and_then(texts).unwrap_or_default();
+    let known = Known { texts, carries: args.carries };
+    let report = statements::compare((&old.name, &olds), (&new.name, &news), &known).map_err(Failure::Unusable)?;
+    match () {
+        () if args.json => print_json(&report)?,
+        () if args.quiet => {}
+        () => terminal::print(&terminal::statements(&report, args.all)),
+    }
+    let is_worse = report.statements.iter().any(|s| s.change.verdict == Verdict::Slower || s.differs.is_some());
+    if args.fail_on == Some(FailOn::Worse) && is_worse {
+        return Err(Failure::No(report.prediction.text));
+    }
+    Ok(())
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    if args.statements {
+        return by_statements(&args);
+    }
+    let named = read(&args.recordings)?;
+    let mut shown: Vec<(String, Recording, Diagnosis)> = Vec::new();
+    let mut all: Vec<Group> = Vec::new();
+    for Named { name, recordings } in named {
+        let mut runs = Vec::new();
+        for (path, round) in recordings {
+            let recording = Recording::open(&path).map_err(Failure::unusable)?;
+            let diagnosis = diagnose(&recording, None);
+            runs.push(Run::of(path.display().to_string(), &recording, &diagnosis, round));
+            if args.html.is_some() && runs.len() == 1 {
+                shown.push((name.clone(), recording, diagnosis));
+            }
+        }
+        all.push(Group { name, runs });
+    }
+    let comparison = groups(&all, Options { across_machines: args.across_machines });
+    if let Some(path) = &args.html {
+        let title = all.iter().map(|group| group.name.as_str()).collect::<Vec<_>>().join(" and ");
+        let runs: Vec<_> = shown.iter().map(|(name, r, d)| (name.as_str(), r, d)).collect();
+        Report::new(&title, &runs, Some(&comparison)).write(path)?;
+    }
+    match () {
+        () if args.json => print_json(&comparison)?,
+        () if args.markdown => terminal::print(&markdown::comparison(&comparison, args.all)),
+        () if args.quiet => {}
+        () => terminal::print(&terminal::comparison(&comparison, args.all)),
+    }
+    conclude(&comparison, args.fail_on)
+}
+
+fn conclude(comparison: &Comparison, fail_on: Option<FailOn>) -> Result<(), Failure> {
+    if fail_on == Some(FailOn::Worse) && comparison.is_any_worse() {
+        let headlines = comparison.columns.iter().filter_map(|column| column.headline.clone());
+        return Err(Failure::No(headlines.collect::<Vec<_>>().join("\n")));
+    }
+    if fail_on.is_some() && !comparison.is_any_comparable() {
+        let headlines = comparison.columns.iter().filter_map(|column| column.headline.clone());
+        return Err(Failure::Unusable(headlines.collect::<Vec<_>>().join("\n")));
+    }
+    Ok(())
+}

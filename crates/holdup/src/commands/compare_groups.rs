@@ -1,0 +1,233 @@
+//! What is compared, as it is named on the command line: recordings, several recordings of one thing, folders of either.
+//!
+//! `NAME=PATH[,PATH…]`. A path is a recording; a folder of recordings, which are repeats of one thing; or, without a name, what
+//! `holdup run --interleave` left (`interleave.json` says what belongs together), or a folder whose recordings are set side by side.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use holdup_recording::manifest::MANIFEST;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+/// File that says which recordings of a folder are repeats of what.
+pub const INTERLEAVE: &str = "interleave.json";
+
+/// Recordings of one thing, not yet read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// What it is called.
+    pub name: String,
+    /// Where its recordings are, each with its round if they were interleaved.
+    pub recordings: Vec<(PathBuf, Option<u32>)>,
+}
+
+#[derive(Deserialize)]
+struct Interleave {
+    order: Vec<Turn>,
+    /// As they were named, the baseline first; the order of the runs is drawn.
+    #[serde(default)]
+    versions: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Turn {
+    name: String,
+    round: u32,
+    path: PathBuf,
+}
+
+/// Reads what was named.
+///
+/// # Errors
+/// If a path is no recording and holds none, a name is given twice, or there is nothing to compare.
+pub fn read(texts: &[String]) -> Result<Vec<Named>, Failure> {
+    let mut groups: Vec<Named> = Vec::new();
+    for text in texts {
+        groups.extend(named(text)?);
+    }
+    tell_apart(&mut groups);
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    groups.iter().for_each(|g| *counts.entry(&g.name).or_default() += 1);
+    if let Some((name, _)) = counts.iter().find(|(_, n)| **n > 1) {
+        return Err(Failure::Unusable(format!(
+            "two of them are called {name}: give each a name of its own, e.g. A=PATH B=PATH; repeats of one thing are one: \
+             {name}=PATH,PATH"
+        )));
+    }
+    match groups.as_slice() {
+        [] => Err(Failure::Unusable("nothing to compare: name two recordings or more".to_owned())),
+        [one] => Err(Failure::Unusable(format!(
+            "only {} to compare, with nothing: name two recordings or more, the first is the baseline",
+            one.name
+        ))),
+        _ => Ok(groups),
+    }
+}
+
+fn named(text: &str) -> Result<Vec<Named>, Failure> {
+    let (name, paths) = match text.split_once('=') {
+        Some((name, paths)) if !name.is_empty() && !name.contains('/') && !Path::new(text).exists() => {
+            (Some(name), paths)
+        }
+        _ => (None, text),
+    };
+    // A comma may be part of a path, too.
+    let paths: Vec<PathBuf> =
+        if Path::new(paths).exists() { vec![paths.into()] } else { paths.split(',').map(PathBuf::from).collect() };
+    let Some(name) = name else {
+        return match paths.as_slice() {
+            [folder] if folder.join(INTERLEAVE).is_file() => interleaved(folder),
+            [folder] if !is_recording(folder) => {
+                let alone = |path: PathBuf| Named { name: file_name(&path), recordings: vec![(path, None)] };
+                Ok(inside(folder)?.into_iter().map(alone).collect())
+            }
+            [first, ..] => Ok(vec![Named { name: file_name(first), recordings: all(&paths)? }]),
+            [] => Ok(Vec::new()),
+        };
+    };
+    Ok(vec![Named { name: name.to_owned(), recordings: all(&paths)? }])
+}
+
+/// The recordings that `paths` are or hold.
+fn all(paths: &[PathBuf]) -> Result<Vec<(PathBuf, Option<u32>)>, Failure> {
+    let mut recordings = Vec::new();
+    for path in paths {
+        if is_recording(path) {
+            recordings.push((path.clone(), None));
+        } else {
+            recordings.extend(inside(path)?.into_iter().map(|path| (path, None)));
+        }
+    }
+    Ok(recordings)
+}
+
+fn is_recording(path: &Path) -> bool {
+    path.join(MANIFEST).is_file()
+}
+
+/// The recordings in `folder`, by name.
+fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let entries = std::fs::read_dir(folder)
+        .map_err(|error| Failure::Unusable(format!("{}: {error}; name a recording's folder", folder.display())))?;
+    let mut found: Vec<PathBuf> =
+        entries.filter_map(Result::ok).map(|e| e.path()).filter(|p| is_recording(p)).collect();
+    found.sort();
+    if found.is_empty() {
+        return Err(Failure::Unusable(format!(
+            "{}: not a recording (it has no {MANIFEST}), and it holds none",
+            folder.display()
+        )));
+    }
+    Ok(found)
+}
+
+/// What `holdup run --interleave` left in `folder`.
+fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
+    let file = folder.join(INTERLEAVE);
+    let bad = |why: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {why}", file.display()));
+    let text = std::fs::read_to_string(&file).map_err(|error| bad(&error))?;
+    let interleave: Interleave = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    let mut groups: Vec<Named> = Vec::new();
+    for turn in interleave.order {
+        let path = if turn.path.is_absolute() { turn.path } else { folder.join(turn.path) };
+        // A run that was broken off has left nothing, or nothing that counts.
+        if !is_recording(&path) {
+            continue;
+        }
+        match groups.iter_mut().find(|g| g.name == turn.name) {
+            Some(group) => group.recordings.push((path, Some(turn.round))),
+            None => groups.push(Named { name: turn.name, recordings: vec![(path, Some(turn.round))] }),
+        }
+    }
+    let place = |group: &Named| interleave.versions.iter().position(|name| *name == group.name);
+    groups.sort_by_key(|group| place(group).unwrap_or(usize::MAX));
+    // Repeats of one thing have rounds, but nothing was made in them to be compared with.
+    if let [one] = groups.as_mut_slice() {
+        one.name = file_name(folder);
+        one.recordings.iter_mut().for_each(|(_, round)| *round = None);
+    }
+    if groups.is_empty() { Err(bad(&"none of the recordings that it names is there")) } else { Ok(groups) }
+}
+
+fn file_name(path: &Path) -> String {
+    let real = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// Recordings of the same name in different folders are called by those, too.
+fn tell_apart(groups: &mut [Named]) {
+    let names: Vec<String> = groups.iter().map(|g| g.name.clone()).collect();
+    for (i, group) in groups.iter_mut().enumerate() {
+        let is_twice = names.iter().filter(|name| **name == names[i]).count() > 1;
+        let path = group.recordings.first().map(|(path, _)| path.clone()).unwrap_or_default();
+        if is_twice
+            && file_name(&path) == group.name
+            && let Some(folder) = path.canonicalize().ok().as_deref().and_then(Path::parent)
+        {
+            group.name = format!("{}/{}", file_name(folder), group.name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn recordings(dir: &Path, names: &[&str]) {
+        for name in names {
+            std::fs::create_dir_all(dir.join(name)).unwrap();
+            std::fs::write(dir.join(name).join(MANIFEST), "{}").unwrap();
+        }
+    }
+
+    fn shown(groups: &[Named]) -> Vec<(String, usize)> {
+        groups.iter().map(|g| (g.name.clone(), g.recordings.len())).collect()
+    }
+
+    #[test]
+    fn recordings_repeats_and_folders() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name).display().to_string();
+        recordings(dir.path(), &["a", "b", "many/1", "many/2", "x/same", "y/same"]);
+        let read = |texts: &[String]| read(texts).map(|groups| shown(&groups));
+        let pairs = |list: &[(&str, usize)]| list.iter().map(|(n, k)| ((*n).to_owned(), *k)).collect::<Vec<_>>();
+        assert_eq!(read(&[at("a"), at("b")]).unwrap(), pairs(&[("a", 1), ("b", 1)]));
+        assert_eq!(
+            read(&[format!("old={},{}", at("a"), at("b")), format!("new={}", at("many"))]).unwrap(),
+            pairs(&[("old", 2), ("new", 2)])
+        );
+        assert_eq!(read(&[at("many")]).unwrap(), pairs(&[("1", 1), ("2", 1)]));
+        assert_eq!(read(&[at("x/same"), at("y/same")]).unwrap(), pairs(&[("x/same", 1), ("y/same", 1)]));
+        let refused = |texts: &[String]| match read(texts) {
+            Err(Failure::Unusable(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(refused(&[at("a")]).contains("two recordings or more"));
+        assert!(refused(&[at("a"), at("nothing")]).contains("nothing"));
+        assert!(refused(&[format!("n={}", at("a")), format!("n={}", at("b"))]).contains("two of them are called n"));
+    }
+
+    #[test]
+    fn interleaved_repeats_have_their_rounds() {
+        let dir = tempfile::tempdir().unwrap();
+        recordings(dir.path(), &["A-1", "B-1", "A-2"]);
+        let turn =
+            |name: &str, round: u32| format!("{{\"name\":\"{name}\",\"round\":{round},\"path\":\"{name}-{round}\"}}");
+        let order = [turn("A", 1), turn("B", 1), turn("B", 2), turn("A", 2)].join(",");
+        std::fs::write(dir.path().join(INTERLEAVE), format!("{{\"order\":[{order}],\"more\":1}}")).unwrap();
+        let groups = read(&[dir.path().display().to_string()]).unwrap();
+        assert_eq!(shown(&groups), [("A".to_owned(), 2), ("B".to_owned(), 1)], "round 2 of B was broken off");
+        assert_eq!(groups[0].recordings[1].1, Some(2));
+        // Who was measured first was drawn; who is the baseline was said.
+        let named = format!("{{\"order\":[{order}],\"versions\":[\"B\",\"A\"]}}");
+        std::fs::write(dir.path().join(INTERLEAVE), named).unwrap();
+        let groups = read(&[dir.path().display().to_string()]).unwrap();
+        assert_eq!(shown(&groups), [("B".to_owned(), 1), ("A".to_owned(), 2)]);
+        std::fs::write(dir.path().join(INTERLEAVE), "{").unwrap();
+        assert!(
+            matches!(read(&[dir.path().display().to_string()]), Err(Failure::Unusable(why)) if why.contains(INTERLEAVE))
+        );
+    }
+}

@@ -1,0 +1,200 @@
+//! `holdup import pods.json events.json`: what `kubectl get … -o json` printed -> a recording of what was set, how often containers were
+//! restarted, and what happened. Nothing is made before all files are understood.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::path::Path;
+
+use holdup_import::LARGEST_BYTES;
+use holdup_kubernetes::{Account, Document, Read};
+use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::writer::Recorder;
+use holdup_recording::{Batch, Coverage, CoverageState, clock};
+
+use super::Opened;
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::session::default_dir;
+
+/// Kinds of events and settings that are shown.
+const SHOWN: usize = 40;
+
+/// What is given.
+pub(super) struct Given<'a> {
+    pub files: Vec<Opened>,
+    pub dir: Option<&'a Path>,
+    pub json: bool,
+}
+
+/// Whether a file that begins so is of Kubernetes: `kubectl` sorts keys, and the API begins with the kind.
+pub(super) fn is_one(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    super::aws::is_json(head.as_bytes()) && (head.contains("\"apiVersion\"") || head.contains("\"kind\""))
+}
+
+/// Reads files of pods and events into a recording, and says what is in it.
+pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
+    let Given { files, dir, json } = given;
+    let mut documents = Vec::new();
+    let mut names = Vec::new();
+    for file in files {
+        names.push(file.name.clone());
+        documents.push(read(file)?);
+    }
+    let all = || documents.iter();
+    let latest = all().filter_map(|document| holdup_kubernetes::latest(std::slice::from_ref(document))).max();
+    // Pods do not say when they were looked at. Of a single look it is not before whatever else is known.
+    let is_single = all().filter(|document| document.pods() > 0).count() <= 1;
+    let mut account = Account::of_everything();
+    let mut batch = Batch::default();
+    for document in all() {
+        let document = std::slice::from_ref(document);
+        let at = if is_single { latest } else { holdup_kubernetes::latest(document).or(latest) };
+        batch.append(account.take(document, Read { at: at.unwrap_or_else(clock::now_ns), window_ns: 0 }));
+    }
+    batch.events.sort_by_key(|event| event.observed_at);
+    let found = Found::of(&documents, &batch);
+    let name = names.first().map_or("kubernetes", |name| name.split('.').next().unwrap_or(name));
+    let dir = dir.map_or_else(|| default_dir(name), Path::to_owned);
+    record(batch, &names.join(", "), &found, &dir)?;
+    if json {
+        return print_json(&found.json(&dir));
+    }
+    crate::terminal::print(&found.text(&dir));
+    errln!("it is in {}/events.parquet and settings.parquet; next: holdup diagnose {0}", dir.display());
+    Ok(())
+}
+
+fn read(file: Opened) -> Result<Document, Failure> {
+    let Opened { shown, head, rest, .. } = file;
+    let mut bytes = head;
+    let limit = LARGEST_BYTES as u64 + 1;
+    rest.take(limit).read_to_end(&mut bytes).map_err(|e| Failure::Unusable(format!("{shown}: {e}")))?;
+    if bytes.len() > LARGEST_BYTES {
+        let why = format!("more than {LARGEST_BYTES} bytes; ask for one namespace, or with a selector (-l)");
+        return Err(Failure::Unusable(format!("{shown}: {why}")));
+    }
+    let document = holdup_kubernetes::read(&bytes).map_err(|why| {
+        Failure::Unusable(format!("{shown}:{}: {why}; save what kubectl get pods -o json prints again", why.line))
+    })?;
+    if document.pods() + document.events() == 0 {
+        let others = match document.others.is_empty() {
+            true => "it is an empty list".to_owned(),
+            false => format!("there is {}", document.others.join(", ")),
+        };
+        return Err(Failure::Unusable(format!(
+            "{shown}: neither a pod nor an event is in it ({others}); give what kubectl get pods -o json and kubectl get events -o json print"
+        )));
+    }
+    Ok(document)
+}
+
+fn record(batch: Batch, title: &str, found: &Found, dir: &Path) -> Result<(), Failure> {
+    let mut manifest = Manifest::starting(title, found.span.0, Host::default());
+    manifest.coverage = found
+        .sources
+        .iter()
+        .map(|(source, rows)| Coverage {
+            source: source.clone(),
+            state: CoverageState::Complete,
+            why: None,
+            enable: None,
+            cpu_ratio: None,
+            reads_total: *rows,
+            gaps_total: 0,
+        })
+        .collect();
+    let recorder = Recorder::create(dir, &manifest).map_err(Failure::unusable)?;
+    recorder.sink().push(batch);
+    let mut manifest = recorder.finish(manifest, RunState::Complete).map_err(Failure::unusable)?;
+    // The recording ends with what was told, not now.
+    manifest.ended_at = Some(found.span.1);
+    manifest.write(dir).map_err(|e| Failure::Unusable(format!("{}: {e}", dir.display())))
+}
+
+/// What was found, for whoever imported it.
+struct Found {
+    pods: usize,
+    events: usize,
+    others: Vec<String>,
+    span: (i64, i64),
+    /// Rows of each.
+    sources: BTreeMap<String, u64>,
+    /// How often each kind of event with each reason happened.
+    happened: BTreeMap<(String, String), u64>,
+    settings: BTreeMap<String, String>,
+}
+
+impl Found {
+    fn of(documents: &[Document], batch: &Batch) -> Self {
+        let times = batch.events.iter().map(|event| event.observed_at);
+        let times = times.chain(batch.samples.iter().map(|sample| sample.observed_at));
+        let times = || times.clone().chain(batch.settings.iter().map(|setting| setting.observed_at));
+        let now = clock::now_ns();
+        let mut sources = BTreeMap::new();
+        let names = batch.events.iter().map(|it| &it.source).chain(batch.samples.iter().map(|it| &it.source));
+        for source in names.chain(batch.settings.iter().map(|it| &it.source)) {
+            *sources.entry(source.clone()).or_default() += 1;
+        }
+        let mut happened = BTreeMap::new();
+        for event in &batch.events {
+            let label = |name| event.labels.get(name);
+            let what = label("why").or(label("reason")).unwrap_or_default().to_owned();
+            let count = label("count").or(label("restarts")).and_then(|count| count.parse().ok()).unwrap_or(1);
+            *happened.entry((event.kind.clone(), what)).or_default() += count;
+        }
+        let settings = batch.settings.iter().map(|it| (format!("{} {}", it.source, it.name), it.value.clone()));
+        let mut others: Vec<String> = documents.iter().flat_map(|document| document.others.clone()).collect();
+        others.sort();
+        others.dedup();
+        Self {
+            pods: documents.iter().map(Document::pods).sum(),
+            events: documents.iter().map(Document::events).sum(),
+            others,
+            span: (times().min().unwrap_or(now), times().max().unwrap_or(now)),
+            sources,
+            happened,
+            settings: settings.collect(),
+        }
+    }
+
+    /// For people.
+    fn text(&self, dir: &Path) -> String {
+        let (from, to) = (clock::rfc3339(self.span.0), clock::rfc3339(self.span.1));
+        let mut text = format!("{} pods, {} events from {from} to {to} -> {}\n", self.pods, self.events, dir.display());
+        if !self.others.is_empty() {
+            text += &format!("note: left out: {}\n", self.others.join(", "));
+        }
+        for (name, value) in self.settings.iter().take(SHOWN) {
+            text += &format!("{name} = {value}\n");
+        }
+        if self.settings.len() > SHOWN {
+            text += &format!("and {} more settings: --json has them all\n", self.settings.len() - SHOWN);
+        }
+        let mut happened: Vec<_> = self.happened.iter().collect();
+        happened.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        for ((kind, what), count) in happened.iter().take(SHOWN) {
+            text += &format!("{count:>8}  {kind}  {what}\n");
+        }
+        text
+    }
+
+    /// For programs.
+    fn json(&self, dir: &Path) -> serde_json::Value {
+        let happened = self
+            .happened
+            .iter()
+            .map(|((kind, what), count)| serde_json::json!({ "kind": kind, "what": what, "count": count }));
+        serde_json::json!({
+            "recording": dir.display().to_string(),
+            "pods": self.pods,
+            "events": self.events,
+            "left_out": self.others,
+            "from": clock::rfc3339(self.span.0),
+            "to": clock::rfc3339(self.span.1),
+            "sources": self.sources.keys().collect::<Vec<_>>(),
+            "settings": self.settings,
+            "happened": happened.collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! `holdup run --repeat` and `--interleave`: the same load several times, on one version or on several that a command switches
+//! between, in a fair order. What the runs say together is `compare`'s.
+
+use std::path::Path;
+
+use holdup_diagnose::compare::{Group, Options, Run, groups};
+use holdup_load::scenario::Scenario;
+use holdup_recording::clock;
+use serde::{Deserialize, Serialize};
+
+use super::super::compare_groups::INTERLEAVE;
+use super::super::print_json;
+use super::{Args, outcome, say_notes};
+use crate::failure::Failure;
+use crate::repeat::order::balanced;
+use crate::repeat::switch::SwitchArgs;
+use crate::{session, terminal};
+
+/// Repeats of interleaved versions where nobody says how many: as many as an interval worth having takes.
+const REPEATS: u32 = 5;
+
+/// Most repeats.
+const MOST: i64 = 1_000;
+
+#[derive(clap::Args)]
+#[command(next_help_heading = "More than once")]
+pub struct RepeatArgs {
+    /// Play it so many times, each of the versions with --interleave [default: 1, or 5 with --interleave]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=MOST), conflicts_with_all = ["out", "metrics", "shard", "start_at"])]
+    repeat: Option<u32>,
+
+    /// Versions to compare, each with the command (of sh) that switches to it; in turns, so that what drifts falls on all alike
+    #[arg(long, value_name = "NAME=COMMAND", num_args = 1.., value_parser = version, conflicts_with_all = ["out", "metrics", "shard", "start_at"])]
+    interleave: Vec<Version>,
+
+    /// Which version is first is drawn; the same number draws it again
+    #[arg(long, value_name = "N")]
+    order_seed: Option<u64>,
+
+    #[command(flatten)]
+    switch: SwitchArgs,
+}
+
+/// What is measured, and how to get there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version {
+    name: String,
+    /// None: it is there.
+    command: Option<String>,
+}
+
+fn version(text: &str) -> Result<Version, String> {
+    let (name, command) = text.split_once('=').ok_or("say NAME=COMMAND, e.g. 'after=./deploy.sh v2'")?;
+    // It becomes a folder's name.
+    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_fine) {
+        return Err("a version's name is of letters, digits, `-`, `_` and `.`, e.g. 'v1.2=./deploy.sh v1.2'".to_owned());
+    }
+    if command.trim().is_empty() {
+        return Err(format!("say by which command {name} is switched to, or `true` if there is nothing to do"));
+    }
+    Ok(Version { name: name.to_owned(), command: Some(command.to_owned()) })
+}
+
+impl RepeatArgs {
+    /// What to measure how often; none if it is a single run.
+    pub fn versions(&self) -> Result<Option<(Vec<Version>, u32)>, Failure> {
+        let names: Vec<&str> = self.interleave.iter().map(|version| version.name.as_str()).collect();
+        if let Some(twice) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+            return Err(Failure::Unusable(format!("--interleave: there are two versions called {}", twice.1)));
+        }
+        match (&self.interleave[..], self.repeat) {
+            ([], None | Some(1)) => Ok(None),
+            ([], Some(rounds)) => Ok(Some((Vec::new(), rounds))),
+            ([one], _) => Err(Failure::Unusable(format!(
+                "--interleave: {} alone is nothing to compare; name another version: 'A=COMMAND' 'B=COMMAND'",
+                one.name
+            ))),
+            (several, rounds) => Ok(Some((several.to_vec(), rounds.unwrap_or(REPEATS)))),
+        }
+    }
+}
+
+/// What [`INTERLEAVE`] says.
+#[derive(Serialize, Deserialize)]
+pub struct Interleave {
+    /// The recordings that are whole, in the order in which they were made.
+    pub order: Vec<Turn>,
+    /// What is compared, in the order in which it was named: the first is the baseline.
+    pub versions: Vec<String>,
+    /// What drew the order.
+    pub seed: u64,
+    /// Name of the scenario.
+    pub scenario: String,
+}
+
+/// One run.
+#[derive(Serialize, Deserialize)]
+pub struct Turn {
+    /// The version; of plain repeats, the scenario.
+    pub name: String,
+    /// From 1 on.
+    pub round: u32,
+    /// Its recording, from where the file is.
+    pub path: String,
+}
+
+/// Plays all of it. `first` is the scenario, as it was checked.
+pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u32)) -> Result<(), Failure> {
+    let repeats = &args.repeats;
+    let one = [Version { name: folder(&first.name), command: None }];
+    let versions = if versions.is_empty() { &one[..] } else { &versions[..] };
+    let stop = session::stop_flag()?;
+    let dir = args.output.empty_dir(&first.name)?;
+    std::fs::create_dir_all(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    say_notes(args, first);
+    let say = |text: &str| {
+        if !args.output.quiet {
+            errln!("{text}");
+        }
+    };
+    let seed = repeats.order_seed.unwrap_or_else(|| clock::now_ns().unsigned_abs() % 1_000_000);
+    let order = balanced(versions.len(), *rounds, seed);
+    let turns: Vec<&str> = order.iter().map(|(_, which)| versions[*which].name.as_str()).collect();
+    if versions.len() > 1 {
+        say(&format!("{} runs: {} (order drawn by --order-seed {seed})", order.len(), turns.join(" ")));
+    }
+    let names = versions.iter().map(|version| version.name.clone()).collect();
+    let mut done = Interleave { order: Vec::new(), versions: names, seed, scenario: first.name.clone() };
+    let mut measured: Vec<Group> =
+        versions.iter().map(|version| Group { name: version.name.clone(), runs: Vec::new() }).collect();
+    let mut ended = Ok(());
+    for (at, (round, which)) in order.iter().enumerate() {
+        let version = &versions[*which];
+        let path = format!("{}-{round}", version.name);
+        let what = format!("{} of round {round}", version.name);
+        say(&format!("run {} of {}: {}, round {round}", at + 1, order.len(), version.name));
+        let switched = repeats.switch.switch(&version.name, version.command.as_deref(), &first.target, &dir, &stop);
+        let quiet = args.output.quiet;
+        let played = switched.and_then(|()| args.scenario.play(&args.flags, |_| {}, &dir.join(&path), quiet, &stop));
+        let outcome = played.and_then(|(recorded, diagnosis, reported)| {
+            say(&format!("  {}", diagnosis.headline));
+            // One that is cut off can't stand beside whole ones.
+            if !recorded.interrupted && recorded.trouble.is_none() {
+                let run = Run::of(path.clone(), &recorded.recording, &diagnosis, Some(*round));
+                measured[*which].runs.push(run);
+                done.order.push(Turn { name: version.name.clone(), round: *round, path });
+                write(&dir, &done)?;
+            }
+            reported.and_then(|()| outcome(args, &recorded, &diagnosis))
+        });
+        match outcome {
+            Ok(()) => {}
+            Err(Failure::No(why)) => ended = merged(ended, &what, &why),
+            Err(failure) => {
+                ended = Err(named(&what, failure));
+                break;
+            }
+        }
+    }
+    measured.retain(|group| !group.runs.is_empty());
+    if measured.is_empty() {
+        return ended;
+    }
+    let comparison = groups(&measured, Options::default());
+    if args.output.json {
+        print_json(&comparison)?;
+    } else {
+        // Of one thing alone there is nothing that differs: then all that was measured is what is asked for.
+        terminal::print(&terminal::comparison(&comparison, measured.len() == 1));
+        outln!("\nrecordings  {}", dir.display());
+    }
+    ended
+}
+
+fn write(dir: &Path, done: &Interleave) -> Result<(), Failure> {
+    let path = dir.join(INTERLEAVE);
+    let text = serde_json::to_string_pretty(done).map_err(Failure::unusable)?;
+    std::fs::write(&path, text + "\n").map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
+}
+
+/// The failure with what it is of.
+fn named(what: &str, failure: Failure) -> Failure {
+    match failure {
+        Failure::Unusable(why) => Failure::Unusable(format!("{what}: {why}")),
+        other => other,
+    }
+}
+
+/// A "no" of one run beside those before: none of them ends the others.
+fn merged(before: Result<(), Failure>, what: &str, why: &str) -> Result<(), Failure> {
+    let before = match before {
+        Err(Failure::No(text)) => text + "\n",
+        _ => String::new(),
+    };
+    Err(Failure::No(format!("{before}{what}: {why}")))
+}
+
+/// A scenario's name as that of a folder.
+fn folder(name: &str) -> String {
+    let clean: String =
+        name.chars().map(|c| if c.is_alphanumeric() || c == '-' || c == '_' { c } else { '-' }).collect();
+    if clean.is_empty() { "run".to_owned() } else { clean }
+}

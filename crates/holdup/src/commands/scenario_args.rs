@@ -1,0 +1,203 @@
+//! What is to be played and watched, as every command that puts load on is told: a scenario's file or the quick form, what is
+//! changed of it, what is watched meanwhile. How often it is played, and what is made of it, is the command's.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use holdup_diagnose::Diagnosis;
+use holdup_load::model::Load;
+use holdup_load::scenario::{self, Given, Scenario, Target};
+use holdup_recording::clock;
+use holdup_recording::manifest::Threshold;
+
+use super::http_args::HttpArgs;
+use super::load_args::LoadArgs;
+use super::sql_args::SqlArgs;
+use super::{Sampling, duration, judge};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::session::{self, Recorded, Session};
+
+#[derive(clap::Args)]
+pub struct ScenarioArgs {
+    /// Scenario file
+    #[arg(value_name = "SCENARIO", conflicts_with = "url")]
+    file: Option<PathBuf>,
+
+    /// Value of one of the scenario's vars; repeatable
+    #[arg(long = "var", value_name = "NAME=VALUE", requires = "file", value_parser = variable)]
+    vars: Vec<(String, String)>,
+
+    /// Where to, in place of the scenario's target
+    #[arg(long, value_name = "URL", requires = "file")]
+    target: Option<String>,
+
+    /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…)
+    #[arg(long, value_name = "URL")]
+    url: Option<String>,
+
+    /// Most requests in flight; in a closed model, its users [default: the scenario's, or 50]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(scenario::MAX_CONNECTIONS)))]
+    connections: Option<u32>,
+
+    /// Longest wait for a free connection, and then for the response [default: the scenario's, or 10s]
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    timeout: Option<Duration>,
+
+    /// Objective, e.g. 'p99 < 500ms' or 'errors < 1%'; missed, the exit code is 1; repeatable
+    #[arg(long = "threshold", value_name = "OBJECTIVE")]
+    thresholds: Vec<String>,
+
+    /// Objective that ends the run when it is missed, e.g. 'errors < 5% for 10s'; repeatable
+    #[arg(long, value_name = "OBJECTIVE")]
+    abort_on: Vec<String>,
+
+    /// Nothing that begins earlier than this ends the run [default: 0s]
+    #[arg(long, value_name = "DURATION", value_parser = duration, requires = "abort_on")]
+    abort_after: Option<Duration>,
+
+    #[command(flatten)]
+    pub sampling: Sampling,
+
+    /// Watch nothing, whatever the scenario says
+    #[arg(long, conflicts_with = "watch")]
+    no_collect: bool,
+}
+
+/// Flags under headings of their own: last in a command, because clap puts everything that follows under them.
+#[derive(clap::Args)]
+pub struct LoadFlags {
+    #[command(flatten)]
+    load: LoadArgs,
+
+    #[command(flatten)]
+    http: HttpArgs,
+
+    #[command(flatten)]
+    sql: SqlArgs,
+}
+
+impl ScenarioArgs {
+    /// The scenario, with all that was said about it. Read again it is another set of users.
+    ///
+    /// # Errors
+    /// Whatever is wrong with it, with file and line or the flag.
+    pub fn scenario(&self, flags: &LoadFlags) -> Result<Scenario, Failure> {
+        let given = Given {
+            vars: self.vars.iter().cloned().collect(),
+            target: self.target.clone(),
+            // Two runs are two sets of users: what they make up, such as keys, must differ.
+            luck: clock::now_ns().unsigned_abs() ^ u64::from(std::process::id()),
+            share: flags.load.share(),
+        };
+        let mut scenario = match &self.file {
+            Some(path) => {
+                let file = path.display().to_string();
+                let text = std::fs::read_to_string(path).map_err(|e| Failure::Unusable(format!("{file}: {e}")))?;
+                Scenario::read(&text, &file, &given).map_err(Failure::unusable)?
+            }
+            None if self.url.is_none() => {
+                let what = "say what to play: a scenario's file, or --url URL with how much, e.g. --rate 500";
+                return Err(Failure::Unusable(what.to_owned()));
+            }
+            None => self.quick(flags)?,
+        };
+        if let Some(connections) = self.connections {
+            scenario.connections = connections;
+            if let Load::Closed(closed) = &mut scenario.load {
+                closed.users = connections;
+            }
+        }
+        flags.load.apply(&mut scenario)?;
+        scenario.timeout = self.timeout.unwrap_or(scenario.timeout);
+        for text in &self.thresholds {
+            let threshold = scenario::parse_threshold(text, &scenario.operations);
+            scenario.thresholds.push(threshold.map_err(|why| Failure::Unusable(format!("--threshold: {why}")))?);
+        }
+        for text in &self.abort_on {
+            let threshold = scenario::parse_threshold(text, &scenario.operations)
+                .map_err(|why| Failure::Unusable(format!("--abort-on: {why}")))?;
+            let abort_after_ns = self.abort_after.unwrap_or_default().as_nanos() as i64;
+            scenario.thresholds.push(Threshold { abort: true, abort_after_ns, ..threshold });
+        }
+        scenario.watch.extend(self.sampling.watch.iter().cloned());
+        if self.no_collect {
+            scenario.watch.clear();
+            scenario.probes.clear();
+        } else if scenario.watch.is_empty() && scenario.target.is_local() {
+            // A service on this machine: its CPUs and disks are suspects that cost nothing to look at.
+            scenario.watch.push("host".to_owned());
+        }
+        let is_alone = scenario.watch.is_empty();
+        flags.http.apply(&mut scenario, is_alone)?;
+        Ok(scenario)
+    }
+
+    /// What to record when `scenario` is played into `dir`.
+    pub fn session<'s>(&self, scenario: &'s Scenario, dir: &'s Path) -> Session<'s> {
+        Session {
+            name: &scenario.name,
+            scenario: Some(scenario),
+            watch_for: None,
+            watch: &scenario.watch,
+            interval: self.sampling.interval,
+            dir,
+            partial: self.sampling.partial,
+            slow: self.sampling.slow.0,
+        }
+    }
+
+    /// Reads the scenario again and plays it into `dir`. The report is left beside the recording, which may fail.
+    ///
+    /// # Errors
+    /// If it can't be played: nothing is left in `dir` then.
+    pub fn play(
+        &self,
+        flags: &LoadFlags,
+        change: impl Fn(&mut Scenario),
+        dir: &Path,
+        quiet: bool,
+        stop: &AtomicBool,
+    ) -> Result<(Recorded, Diagnosis, Result<(), Failure>), Failure> {
+        let mut scenario = self.scenario(flags)?;
+        change(&mut scenario);
+        let mut progress = Progress::of(&scenario, quiet);
+        let recorded = session::record(&self.session(&scenario, dir), &mut progress, stop)?;
+        let (diagnosis, reported) = judge(&recorded);
+        let reported = recorded.whole().and(reported);
+        Ok((recorded, diagnosis, reported))
+    }
+
+    /// The scenario of the quick form.
+    fn quick(&self, flags: &LoadFlags) -> Result<Scenario, Failure> {
+        let url = self.url.as_deref().unwrap_or_default();
+        let bad = |why: String| Failure::Unusable(format!("--url: {why}"));
+        if Target::is_database(url) {
+            let target = Target::database(url).map_err(bad)?;
+            return flags.sql.scenario(target, &flags.load, self.connections);
+        }
+        flags.sql.check_none()?;
+        let (target, path) = Target::parse(url).map_err(bad)?;
+        scenario::check_path(&path).map_err(bad)?;
+        let mut demand = flags.load.demand(self.connections)?;
+        if flags.load.is_replay() {
+            if path != "/" {
+                return Err(bad(format!("with --replay the paths are the log's; use {}", target.url())));
+            }
+            let given = flags.http.operation(path);
+            demand.operations.iter_mut().for_each(|operation| operation.headers.clone_from(&given.headers));
+        } else {
+            demand.operations.push(flags.http.operation(path));
+        }
+        let text = format!("target: {}\n{}", target.url(), demand.text);
+        let search = demand.search;
+        Ok(Scenario { text: Some(text), search, ..Scenario::new("run", target, demand.load, demand.operations) })
+    }
+}
+
+/// `NAME=VALUE`.
+fn variable(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("say NAME=VALUE, e.g. tenant=acme")?;
+    Ok((name.to_owned(), value.to_owned()))
+}

@@ -1,0 +1,81 @@
+//! Whether a variant got the verdict that its lab expects: what is not as it should be, in words. Pure.
+
+use holdup_diagnose::Diagnosis;
+use holdup_diagnose::search::Interval;
+use holdup_diagnose::verdict::{Answer, Role};
+
+use super::definition::Expect;
+
+/// Between names of which each is right: a disk at a limit of its own is both saturated and at a ceiling.
+const OR: &str = " or ";
+
+/// What is not as the lab says it should be.
+pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
+    let verdict = match d.verdict {
+        Answer::Found => "found",
+        Answer::Healthy => "healthy",
+        Answer::Undecided => "undecided",
+    };
+    let is_named = match (&expect.culprit, &d.culprit) {
+        (Some(names), Some(culprit)) => names.split(OR).any(|name| name == culprit),
+        (expected, named) => expected == named,
+    };
+    if let Some(wanted) = expect.verdict.as_ref().filter(|wanted| *wanted != verdict || !is_named) {
+        let name = |culprit: &Option<String>| culprit.clone().unwrap_or_else(|| "no culprit".to_owned());
+        return Some(format!("expected {wanted} ({}), got {verdict} ({})", name(&expect.culprit), name(&d.culprit)));
+    }
+    let next = d.next.as_ref().map(|next| next.cause.as_str());
+    if let Some(expected) = expect.next.as_deref().filter(|expected| next != Some(expected)) {
+        return Some(format!("expected {expected} to bind next, got {}", next.unwrap_or("nothing")));
+    }
+    let roles =
+        [("contributors", Role::Contributor, &expect.contributors), ("symptoms", Role::Symptom, &expect.symptoms)];
+    for (words, role, causes) in roles {
+        let has_it = |cause: &String| d.findings.iter().any(|f| f.cause == *cause && f.role == role);
+        let lacking: Vec<&str> = causes.iter().filter(|c| !has_it(c)).map(String::as_str).collect();
+        if !lacking.is_empty() {
+            return Some(format!("not named as {words}: {}", lacking.join(", ")));
+        }
+    }
+    let missing: Vec<&str> =
+        expect.cleared.iter().filter(|c| !d.cleared.iter().any(|x| x.cause == **c)).map(String::as_str).collect();
+    (!missing.is_empty()).then(|| format!("not cleared: {}", missing.join(", ")))
+}
+
+/// What is not as it should be with the knee of `d`, if it must have one, which is above that of `other` (its name and diagnosis).
+pub fn knee(d: &Diagnosis, other: Option<(&str, &Diagnosis)>) -> Option<String> {
+    let interval = |d: &Diagnosis| d.search.as_ref().and_then(|search| search.knee);
+    let Some(knee) = interval(d) else {
+        let why = d.search.as_ref().and_then(|search| search.refused.as_deref()).unwrap_or("the load was no search");
+        return Some(format!("no knee was found: {why}"));
+    };
+    let (name, other) = other?;
+    let Some(other) = interval(other) else {
+        return Some(format!("there is no knee of {name} to hold its own against"));
+    };
+    below(knee, name, other)
+}
+
+/// Says it if `knee` is not above all of `other`, that of `name`.
+fn below(knee: Interval, name: &str, other: Interval) -> Option<String> {
+    (knee.low <= other.high).then(|| {
+        format!(
+            "its knee, {:.0}/s to {:.0}/s, is not above that of {name}, {:.0}/s to {:.0}/s",
+            knee.low, knee.high, other.low, other.high
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_knee_is_above_another_if_their_intervals_do_not_meet() {
+        let interval = |low, value, high| Interval { low, value, high };
+        let puma = interval(65.0, 74.0, 83.0);
+        assert_eq!(below(interval(216.0, 259.0, 265.0), "puma", puma), None);
+        let said = below(interval(80.0, 90.0, 100.0), "puma", puma).unwrap();
+        assert_eq!(said, "its knee, 80/s to 100/s, is not above that of puma, 65/s to 83/s");
+    }
+}

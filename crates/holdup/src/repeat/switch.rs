@@ -1,0 +1,192 @@
+//! Switching what is measured by a command that the user gives, and waiting until it can be measured. The command is the
+//! user's: what it starts is left alone, and what it writes goes to a file beside the recordings.
+
+use std::fs::{File, OpenOptions};
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use holdup_load::scenario::Target;
+
+use crate::failure::Failure;
+use crate::lab::{accepts, answers_200};
+use crate::secret::redact_scenario;
+
+/// File beside the recordings that has what the commands wrote.
+pub const LOG: &str = "switch.log";
+
+/// How often a command, or whether something is ready, is looked at.
+const POLL: Duration = Duration::from_millis(50);
+
+/// Lines of what a command wrote that an error repeats.
+const QUOTED_LINES: usize = 5;
+
+/// How versions are switched.
+#[derive(clap::Args)]
+pub struct SwitchArgs {
+    /// A version is ready when this answers 200 (http://…) or accepts connections (tcp://HOST:PORT) [default: the target accepts connections]
+    #[arg(long, value_name = "URL", value_parser = ready)]
+    ready: Option<Ready>,
+
+    /// Time between when it is ready and the load
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = crate::commands::duration)]
+    settle: Duration,
+
+    /// Longest time that the command, and then being ready, may take
+    #[arg(long, value_name = "DURATION", default_value = "2m", value_parser = crate::commands::duration)]
+    switch_within: Duration,
+}
+
+/// When something is ready.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Ready {
+    /// This URL is answered with 200.
+    Http(String),
+    /// This `HOST:PORT` accepts connections.
+    Tcp(String),
+}
+
+fn ready(text: &str) -> Result<Ready, String> {
+    let wrong = "say http://HOST:PORT/PATH, which answers 200 when it is ready, or tcp://HOST:PORT";
+    match text.split_once("://") {
+        Some(("http", rest)) if !rest.is_empty() => Ok(Ready::Http(text.to_owned())),
+        Some(("tcp", rest)) if rest.contains(':') => Ok(Ready::Tcp(rest.to_owned())),
+        _ => Err(wrong.to_owned()),
+    }
+}
+
+impl Ready {
+    fn look(&self) -> bool {
+        match self {
+            Self::Http(url) => answers_200(url),
+            Self::Tcp(address) => accepts(address),
+        }
+    }
+
+    fn words(&self) -> String {
+        match self {
+            Self::Http(url) => format!("{} did not answer 200", crate::secret::redact(url)),
+            Self::Tcp(address) => format!("{address} did not accept connections"),
+        }
+    }
+}
+
+impl SwitchArgs {
+    /// Switches to `what` by `command`, if there is one, and waits until `target` can be measured. What the command writes goes
+    /// to the end of [`LOG`] in `dir`.
+    ///
+    /// # Errors
+    /// If the command fails or takes too long, or if nothing is ready after it: which, and the end of what it wrote.
+    pub fn switch(
+        &self,
+        what: &str,
+        command: Option<&str>,
+        target: &Target,
+        dir: &Path,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        let log = dir.join(LOG);
+        let begun = log.metadata().map_or(0, |file| file.len());
+        if let Some(command) = command {
+            self.run(what, command, &log, begun, stop)?;
+        }
+        let of_target = || Ready::Tcp(format!("{}:{}", bracketed(&target.host), target.port));
+        let ready = self.ready.clone().unwrap_or_else(of_target);
+        let deadline = Instant::now() + self.switch_within;
+        while !ready.look() {
+            if Instant::now() >= deadline {
+                let (within, end) = (seconds(self.switch_within), quote(&log, begun));
+                let words = ready.words();
+                return Err(Failure::Unusable(format!(
+                    "{what} is not ready: {words} within {within} (--switch-within){end}"
+                )));
+            }
+            pause(POLL, stop)?;
+        }
+        pause(self.settle, stop)
+    }
+
+    fn run(&self, what: &str, command: &str, log: &Path, begun: u64, stop: &AtomicBool) -> Result<(), Failure> {
+        let failed = |why: String| Failure::Unusable(format!("the command for {what} {why}"));
+        let file = OpenOptions::new().create(true).append(true).open(log);
+        let file = file.and_then(|file| Ok((file.try_clone()?, file)));
+        let (errors, output) =
+            file.map_err(|error| failed(format!("has nowhere to write: {}: {error}", log.display())))?;
+        let mut shell = Command::new("sh");
+        // A group of its own: Ctrl-C is for holdup, and not for the servers that the command has started.
+        shell.arg("-c").arg(command).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
+        let mut child = shell.spawn().map_err(|error| failed(format!("could not be started: {error}")))?;
+        match wait(&mut child, self.switch_within, stop)? {
+            Some(status) if status.success() => Ok(()),
+            Some(status) => Err(failed(format!("failed: {status}{}", quote(log, begun)))),
+            None => {
+                let within = seconds(self.switch_within);
+                let hint = "a server that stays is started in the background, e.g. with `&` or `docker compose up -d`";
+                Err(failed(format!("was still running after {within} (--switch-within); {hint}{}", quote(log, begun))))
+            }
+        }
+    }
+}
+
+/// Waits for the end of the command; none, and its end by force, after `within`.
+fn wait(child: &mut Child, within: Duration, stop: &AtomicBool) -> Result<Option<ExitStatus>, Failure> {
+    let deadline = Instant::now() + within;
+    loop {
+        if let Some(status) = child.try_wait().map_err(Failure::unusable)? {
+            return Ok(Some(status));
+        }
+        let is_stopped = stop.load(Ordering::Relaxed);
+        if is_stopped || Instant::now() >= deadline {
+            // SAFETY: kill touches no memory; the leader of the group is not reaped, so the number is still its own.
+            unsafe { libc::kill(-child.id().cast_signed(), libc::SIGKILL) };
+            let _ = child.wait();
+            return if is_stopped { Err(Failure::Interrupted) } else { Ok(None) };
+        }
+        std::thread::sleep(POLL);
+    }
+}
+
+/// Waits for `length`.
+///
+/// # Errors
+/// If it is stopped meanwhile.
+fn pause(length: Duration, stop: &AtomicBool) -> Result<(), Failure> {
+    let until = Instant::now() + length;
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Failure::Interrupted);
+        }
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(POLL));
+    }
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
+}
+
+fn seconds(length: Duration) -> String {
+    format!("{:.0} s", length.as_secs_f64())
+}
+
+/// The end of what a command wrote since `begun`, without what looks like a secret.
+fn quote(log: &Path, begun: u64) -> String {
+    use std::io::{Read as _, Seek as _, SeekFrom};
+    let mut bytes = Vec::new();
+    let read = File::open(log).and_then(|mut file| {
+        file.seek(SeekFrom::Start(begun))?;
+        file.read_to_end(&mut bytes)
+    });
+    let text = redact_scenario(&String::from_utf8_lossy(&bytes));
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    if read.is_err() || lines.is_empty() {
+        return "; it wrote nothing".to_owned();
+    }
+    let end = lines[lines.len().saturating_sub(QUOTED_LINES)..].join("\n    ");
+    format!("; the end of what it wrote (all of it is in {}):\n    {end}", log.display())
+}

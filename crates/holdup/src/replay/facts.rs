@@ -1,0 +1,142 @@
+//! What was replayed and what not, in words and as `replay.json` beside the recording's tables.
+
+use holdup_digest::time::written;
+use holdup_replay::survey::Survey;
+use serde::Serialize;
+
+use super::PlayedFacts;
+
+/// File name of the facts in a recording.
+pub const REPLAY: &str = "replay.json";
+
+/// What is known of a replay. Times are of the log, unless they say otherwise.
+#[derive(Clone, Debug, Serialize)]
+pub struct Facts {
+    /// The logs, in the order they were read.
+    pub logs: Vec<String>,
+    /// Their kind.
+    pub format: &'static str,
+    /// So many times as fast as it was.
+    pub speed: f64,
+    /// Whether also what is not known to only read was sent.
+    pub writes: bool,
+    /// Statements in the logs.
+    pub statements: u64,
+    /// Statements that were to be sent.
+    pub sent: u64,
+    /// Different ones among those.
+    pub digests: usize,
+    /// Statements that were left out, by why.
+    pub left_out: std::collections::BTreeMap<&'static str, u64>,
+    /// Sessions.
+    pub sessions: u64,
+    /// Sessions at once, in the log.
+    pub sessions_at_once: u32,
+    /// Sessions at once that were allowed.
+    pub connections: u32,
+    /// When the first one began.
+    pub from: String,
+    /// When the last one ended.
+    pub to: String,
+    /// How long that was.
+    pub length_s: f64,
+    /// Whether a limit ended it before the log did.
+    pub is_limited: bool,
+    /// Statements whose log says the second only, spread over it.
+    pub spread: u64,
+    /// Statements that took longer than what is looked ahead to: sent late.
+    pub too_long: u64,
+    /// Records without a time.
+    pub without_time: u64,
+    /// What could not be read, with how often.
+    pub problems: Vec<(&'static str, u64)>,
+    /// Texts of the statements that were to be sent, without their values, by digest.
+    pub texts: std::collections::BTreeMap<String, String>,
+    /// What came of it; none if it was only looked at.
+    pub played: Option<PlayedFacts>,
+    #[serde(skip)]
+    words: Vec<(u64, &'static str)>,
+}
+
+impl Facts {
+    /// Of a survey; nothing is played yet.
+    pub fn new(survey: &Survey, logs: Vec<String>, format: &'static str, speed: f64, writes: bool) -> Self {
+        let left_out = &survey.left_out.statements;
+        Self {
+            logs,
+            format,
+            speed,
+            writes,
+            statements: survey.statements,
+            sent: survey.sent,
+            digests: survey.shapes.all.iter().filter(|shape| shape.sent > 0).count(),
+            left_out: left_out.iter().map(|(reason, count)| (reason.name(), *count)).collect(),
+            sessions: survey.sessions,
+            sessions_at_once: survey.most_sessions,
+            connections: survey.most_sessions,
+            from: written(survey.first_us),
+            to: written(survey.last_us),
+            length_s: survey.last_us.abs_diff(survey.first_us) as f64 / 1e6,
+            is_limited: survey.is_limited,
+            spread: survey.amends.spread,
+            too_long: survey.amends.too_long,
+            without_time: survey.amends.without_time,
+            problems: survey.problems.all().map(|(problem, count, _)| (problem.words(), count)).collect(),
+            texts: survey
+                .shapes
+                .all
+                .iter()
+                .filter(|shape| shape.sent > 0)
+                .map(|shape| (shape.digest.to_string(), shape.text.to_string()))
+                .collect(),
+            played: None,
+            words: left_out.iter().map(|(reason, count)| (*count, reason.words())).collect(),
+        }
+    }
+
+    /// What is sent and what is not, line by line.
+    pub fn lines(&self) -> Vec<String> {
+        let share = 100.0 * self.sent as f64 / self.statements.max(1) as f64;
+        let mut lines = vec![format!(
+            "{} of the log's {} statements ({share:.1} %), {} different ones, in {} sessions, at most {} at once; {} to {}, {} s",
+            self.sent,
+            self.statements,
+            self.digests,
+            self.sessions,
+            self.sessions_at_once,
+            self.from,
+            self.to,
+            rounded(self.length_s),
+        )];
+        lines.extend(self.words.iter().map(|(count, words)| format!("left out: {count} {words}")));
+        if self.is_limited {
+            lines.push("a limit ends it before the log does".to_owned());
+        }
+        if self.spread > 0 {
+            lines.push(format!(
+                "the log has whole seconds: {} records are spread evenly over theirs, in the log's order",
+                self.spread
+            ));
+        }
+        if self.too_long > 0 {
+            lines.push(format!("{} statements took longer than is looked ahead: they go out late", self.too_long));
+        }
+        if self.without_time > 0 {
+            lines.push(format!("{} records have no time: taken to be at that of the one before", self.without_time));
+        }
+        if self.connections < self.sessions_at_once {
+            lines.push(format!(
+                "at most {} sessions at once are connected, and the log has up to {}: some wait for others to leave",
+                self.connections, self.sessions_at_once
+            ));
+        }
+        lines.extend(self.problems.iter().map(|(words, count)| format!("in the logs: {count} {words}")));
+        lines.extend(self.played.iter().flat_map(PlayedFacts::lines));
+        lines
+    }
+}
+
+/// A number of seconds as one reads it.
+fn rounded(seconds: f64) -> String {
+    if seconds < 10.0 { format!("{seconds:.2}") } else { format!("{seconds:.0}") }
+}

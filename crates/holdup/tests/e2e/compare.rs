@@ -1,0 +1,111 @@
+//! `holdup compare` from the outside: recordings that are there, and two runs of the same service.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::program::{Finished, alone, finish, holdup, root};
+use crate::python;
+use crate::service::Service;
+
+fn fixture(name: &str) -> PathBuf {
+    root().join("fixtures").join(name)
+}
+
+fn compare(arguments: &[&str], recordings: &[&Path]) -> Finished {
+    finish(holdup(["compare"]).args(arguments).args(recordings), 60)
+}
+
+fn row<'v>(comparison: &'v Value, part: &str) -> &'v Value {
+    let rows = comparison["rows"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["indicator"].as_str().unwrap().contains(part));
+    row.unwrap_or_else(|| panic!("no {part} in {rows:#?}"))
+}
+
+#[test]
+fn before_and_after_as_a_table_as_json_as_markdown_and_as_a_page() {
+    let dir = tempfile::tempdir().unwrap();
+    let (faulty, fixed) = (fixture("demo-faulty"), fixture("demo-fixed"));
+    let text = compare(&[], &[&faulty, &fixed]);
+    assert_eq!(text.code(), Some(0), "{}", text.stderr);
+    assert!(text.stdout.starts_with("demo-fixed is better than demo-faulty: "), "{}", text.stdout);
+    assert!(text.stdout.contains("better") && text.stdout.contains("more rows"), "{}", text.stdout);
+    assert!(!text.stdout.contains('\u{1b}'), "colours only on a terminal");
+    let longest = text.stdout.lines().map(|line| line.chars().count()).max().unwrap();
+    assert!(longest <= 130, "{longest}: {}", text.stdout);
+
+    let json = compare(&["--json"], &[&faulty, &fixed]);
+    let comparison = json.json();
+    assert_eq!(comparison["columns"][1]["verdict"], "better");
+    let p95 = &row(&comparison, "response time p95")["cells"][1];
+    assert_eq!(p95["against"]["verdict"], "better");
+    let (low, high) = (p95["against"]["low"].as_f64().unwrap(), p95["against"]["high"].as_f64().unwrap());
+    let change = p95["against"]["change_ratio"].as_f64().unwrap();
+    assert!(low <= change && change <= high && high < -0.9, "{p95}");
+    let file = dir.path().join("comparison.json");
+    std::fs::write(&file, &json.stdout).unwrap();
+    python::check("contract.py", &["comparison", file.to_str().unwrap()]);
+
+    let markdown = compare(&["--markdown"], &[&faulty, &fixed]).stdout;
+    assert!(markdown.starts_with("**demo-fixed is better") && markdown.contains("| verdict |"), "{markdown}");
+    let page = dir.path().join("page.html");
+    let quiet = compare(&["--quiet", "--html", page.to_str().unwrap()], &[&faulty, &fixed]);
+    assert_eq!((quiet.code(), quiet.stdout.as_str()), (Some(0), ""));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("demo-faulty and demo-fixed") && page.contains("is better than demo-faulty"));
+}
+
+#[test]
+fn the_exit_code_says_worse_and_three_are_each_held_against_the_first() {
+    let (faulty, fixed) = (fixture("demo-faulty"), fixture("demo-fixed"));
+    let worse = compare(&["--quiet", "--fail-on", "worse"], &[&fixed, &faulty]);
+    assert_eq!(worse.code(), Some(1), "{}", worse.stderr);
+    assert!(worse.stderr.contains("demo-faulty is worse than demo-fixed"), "{}", worse.stderr);
+    assert_eq!(compare(&["--quiet", "--fail-on", "worse"], &[&faulty, &fixed]).code(), Some(0));
+    let named = |name: &str, path: &Path| PathBuf::from(format!("{name}={}", path.display()));
+    let three = compare(&["--json"], &[&named("A", &faulty), &named("B", &fixed), &named("C", &faulty)]).json();
+    let verdicts: Vec<&Value> = three["columns"].as_array().unwrap().iter().map(|c| &c["verdict"]).collect();
+    assert_eq!(verdicts, [&Value::Null, &"better".into(), &"no_difference".into()]);
+    // Of another service there is nothing to compare: that is no "fine".
+    let other = compare(&["--quiet", "--fail-on", "worse"], &[&fixed, &fixture("readahead-fixed")]);
+    assert_eq!(other.code(), Some(2), "{}", other.stderr);
+}
+
+#[test]
+fn what_is_no_recording_is_refused_with_the_way_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let fixed = fixture("demo-fixed");
+    for (recordings, said) in [
+        (vec![fixed.as_path()], "name two recordings or more"),
+        (vec![fixed.as_path(), dir.path()], "not a recording"),
+        (vec![fixed.as_path(), fixed.as_path()], "give each a name of its own"),
+        (vec![fixed.as_path(), Path::new("/nowhere")], "/nowhere"),
+    ] {
+        let done = compare(&[], &recordings);
+        assert_eq!(done.code(), Some(2), "{}", done.stdout);
+        assert!(done.stderr.contains(said), "{said}: {}", done.stderr);
+    }
+}
+
+/// Two recordings of the same service are no different, and one that serves in twice the time is.
+#[test]
+#[holdup_witness::judged]
+fn the_same_service_twice_and_one_that_takes_twice_as_long() {
+    let _alone = alone();
+    let dir = tempfile::tempdir().unwrap();
+    let record = |name: &str, time: &str| {
+        let service = Service::with(&["--servers", "4", "--service-time", time]);
+        let place = dir.path().join(name);
+        let pid = format!("pid:{}", service.pid());
+        let load = ["--rate", "60", "--duration", "3s", "--interval", "500ms", "--quiet", "--json", "--watch", &pid];
+        let done = finish(holdup(["run", "--url", &service.url()]).args(load).arg("-o").arg(&place), 60);
+        assert_eq!(done.code(), Some(0), "{}", done.stderr);
+        place
+    };
+    let (a, b, slow) = (record("a", "20ms"), record("b", "20ms"), record("slow", "40ms"));
+    let comparison = compare(&["--json"], &[&a, &b, &slow]).json();
+    let verdict = |i: usize| comparison["columns"][i]["verdict"].as_str().unwrap().to_owned();
+    assert_eq!((verdict(1), verdict(2)), ("no_difference".to_owned(), "worse".to_owned()), "{comparison:#}");
+    let change = row(&comparison, "response time p50")["cells"][2]["against"]["change_ratio"].as_f64().unwrap();
+    assert!((0.8..1.2).contains(&change), "{change}");
+}
