@@ -4,6 +4,7 @@
 //! either weighs. It reads no files and knows no recording; statements, plans and sessions are judged elsewhere.
 
 pub mod causes;
+pub mod detect;
 pub mod effect;
 pub mod frame;
 pub mod jitter;
@@ -11,6 +12,7 @@ pub mod judge;
 pub mod signal;
 pub mod view;
 
+pub use detect::detect;
 pub use frame::{Frame, Rows};
 pub use judge::{Ranking, Suspect, judge};
 pub use signal::{Family, Kind, Signal};

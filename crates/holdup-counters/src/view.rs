@@ -188,6 +188,42 @@ impl<'a> View<'a> {
         self.moved(quantity, octaves, Against::Peers, -1.0)
     }
 
+    /// Whether a quantity did not rise: fully if it fell or stayed, not at all from so many octaves up.
+    #[must_use]
+    pub fn steady(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.up(quantity, octaves).map(Reading::inverse)
+    }
+
+    /// Whether a quantity did not fall: fully if it rose or stayed, not at all from so many octaves down.
+    #[must_use]
+    pub fn not_down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.down(quantity, octaves).map(Reading::inverse)
+    }
+
+    /// Whether a quantity stayed: not at all from so many octaves to either side.
+    #[must_use]
+    pub fn flat(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        let change = self.change(quantity, Against::Nearest)?;
+        let full = self.constant(quantity.name, octaves);
+        Some(Reading {
+            strength: 1.0 - (change.effect.abs() / full).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, change.normal, change.episode)],
+        })
+    }
+
+    /// How far a quantity lies over normal right after the episode, fully at so many octaves.
+    #[must_use]
+    pub fn up_after(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        let own = self.normal.own.as_ref()?;
+        let last = *self.episode.numbers().last()?;
+        let after = self.episode.frame().range(last + 1..last + 1 + block_rows(self.episode));
+        if after.is_empty() {
+            return None;
+        }
+        let own = Normal::own(own.clone());
+        View { episode: &after, normal: &own, jitter: self.jitter, place: self.place }.up(quantity, octaves)
+    }
+
     fn moved(&self, quantity: &Quantity, octaves: f64, against: Against, sign: f64) -> Option<Reading> {
         let change = self.change(quantity, against)?;
         let full = self.constant(quantity.name, octaves);

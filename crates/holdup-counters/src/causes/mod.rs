@@ -1,7 +1,17 @@
 //! The causes that counters alone can tell apart: a file each, and a line in [`ALL`].
 
+mod backup_read;
+mod bulk_load;
 mod cpu_taken_by_others;
+mod global_lock;
+mod io_taken_by_others;
+mod lock_contention;
+mod missing_index;
+mod network_delay;
 pub mod quantities;
+mod small_buffer_pool;
+mod too_many_indexes;
+mod workload_spike;
 
 use crate::judge::Account;
 use crate::view::View;
@@ -17,5 +27,17 @@ pub struct Cause {
     pub account: fn(&View) -> Account,
 }
 
-/// Every cause.
-pub const ALL: &[Cause] = &[cpu_taken_by_others::CAUSE];
+/// Every cause, in the order in which a request meets the resource.
+pub const ALL: &[Cause] = &[
+    network_delay::CAUSE,
+    workload_spike::CAUSE,
+    cpu_taken_by_others::CAUSE,
+    missing_index::CAUSE,
+    global_lock::CAUSE,
+    lock_contention::CAUSE,
+    backup_read::CAUSE,
+    bulk_load::CAUSE,
+    too_many_indexes::CAUSE,
+    small_buffer_pool::CAUSE,
+    io_taken_by_others::CAUSE,
+];
