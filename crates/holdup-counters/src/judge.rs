@@ -112,6 +112,14 @@ pub struct Suspect {
     pub votes: Vec<Vote>,
 }
 
+impl Suspect {
+    /// A cause whose account was taken.
+    #[must_use]
+    pub fn of(slug: &'static str, account: Account, jitter: Jitter) -> Self {
+        Self { slug, score: account.score(jitter, slug), votes: account.votes }
+    }
+}
+
 /// All causes, the likeliest first; those that could not be judged last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
@@ -120,6 +128,13 @@ pub struct Ranking {
 }
 
 impl Ranking {
+    /// Ranks causes; those that carry the same stay in their order.
+    #[must_use]
+    pub fn of(mut suspects: Vec<Suspect>) -> Self {
+        suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
+        Self { suspects }
+    }
+
     /// What is named: nothing if no cause carries its weight.
     pub fn named(&self) -> impl Iterator<Item = &Suspect> {
         self.suspects.iter().filter(|suspect| suspect.score.is_some_and(|score| score >= NAMED))
@@ -141,13 +156,8 @@ pub fn judge(episode: &Rows, normal: &Normal) -> Ranking {
 /// Judges an episode by some causes, with constants that may be moved.
 #[must_use]
 pub fn judge_by(causes: &[Cause], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
-    let mut suspects: Vec<Suspect> = causes
-        .iter()
-        .map(|cause| {
-            let account = (cause.account)(&View::new(episode, normal, jitter, cause.slug));
-            Suspect { slug: cause.slug, score: account.score(jitter, cause.slug), votes: account.votes }
-        })
-        .collect();
-    suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
-    Ranking { suspects }
+    let suspects = causes.iter().map(|cause| {
+        Suspect::of(cause.slug, (cause.account)(&View::new(episode, normal, jitter, cause.slug)), jitter)
+    });
+    Ranking::of(suspects.collect())
 }

@@ -9,6 +9,7 @@ pub mod effect;
 pub mod frame;
 pub mod jitter;
 pub mod judge;
+pub mod postgres;
 pub mod signal;
 pub mod view;
 

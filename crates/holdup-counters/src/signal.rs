@@ -126,11 +126,23 @@ signals! {
     MinorFaults = "minor_faults_per_s", Host, Rate, 500.0;
     /// Open file handles of the machine.
     FileHandles = "file_handles", Host, Level, 10.0;
+    /// Reads on their way to a disk and back, at once.
+    DiskReadsInFlight = "disk_reads_in_flight", Host, Level, 0.1;
+    /// Writes on their way to a disk and back, at once.
+    DiskWritesInFlight = "disk_writes_in_flight", Host, Level, 0.1;
+    /// Memory of programs that is in no file, not used lately; a server's shared memory is in it once it was touched.
+    AnonymousMemory = "anonymous_memory_bytes", Host, Level, 16_777_216.0;
+    /// Share of a filesystem that is used.
+    FilesystemUsed = "filesystem_used_ratio", Host, Ratio, 0.001;
 
     /// Sessions that are connected.
     SessionsConnected = "sessions_connected", Sessions, Level, 1.0;
     /// Sessions in which something is executed.
     SessionsRunning = "sessions_running", Sessions, Level, 1.0;
+    /// Connections that the host holds open, its own and those of its monitoring included.
+    TcpConnections = "tcp_connections", Sessions, Level, 1.0;
+    /// Connections that clients opened.
+    ConnectionsOpened = "connections_opened_per_s", Sessions, Rate, 0.5;
 
     /// Sessions that wait for a row lock.
     LockWaiting = "lock_waiting_sessions", Locks, Level, 1.0;
@@ -147,6 +159,10 @@ signals! {
     RowsInserted = "rows_inserted_per_s", Statements, Rate, 10.0;
     /// Rows that were inserted, updated or deleted.
     RowsChanged = "rows_changed_per_s", Statements, Rate, 10.0;
+    /// Rows that were updated.
+    RowsUpdated = "rows_updated_per_s", Statements, Rate, 10.0;
+    /// Rows that were deleted.
+    RowsDeleted = "rows_deleted_per_s", Statements, Rate, 10.0;
     /// Rows that were read by walking over tables.
     RowsScanned = "rows_scanned_per_s", Statements, Rate, 500.0;
     /// Rows that were read by walking along indexes.
@@ -174,6 +190,10 @@ signals! {
     PoolMisses = "pool_misses_per_s", Storage, Rate, 5.0;
     /// Pages changed in the buffer pool and not yet written.
     DirtyPages = "dirty_pages", Storage, Level, 100.0;
+    /// Bytes of sorts and hashes that did not fit in memory.
+    TempBytes = "temp_bytes_per_s", Storage, Rate, 10_000.0;
+    /// Rows that were deleted or replaced and wait for vacuum.
+    DeadRows = "dead_rows", Storage, Level, 1000.0;
 
     /// Mean time of a request as clients saw it; 0 where none ended.
     Latency = "latency_s", Latency, Level, 0.001;

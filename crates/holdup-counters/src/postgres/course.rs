@@ -36,7 +36,8 @@ impl Phase {
 
     fn of(frame: &Frame, rows: std::ops::Range<usize>) -> Self {
         let means = frame.signals().filter_map(|signal| {
-            let known: Vec<f64> = frame.get(signal)?.get(rows.clone())?.iter().copied().filter(|v| v.is_finite()).collect();
+            let known: Vec<f64> =
+                frame.get(signal)?.get(rows.clone())?.iter().copied().filter(|v| v.is_finite()).collect();
             (!known.is_empty()).then(|| (signal, known.iter().sum::<f64>() / number(known.len())))
         });
         Self { seconds: number(rows.len()) * frame.period_s(), means: means.collect() }
@@ -151,7 +152,8 @@ mod tests {
         let gib = 1024.0_f64.powi(3);
         let memory = [1.0, 1.5, 2.0, 2.5, 2.5, 2.5, 2.5, 2.5, 2.5].map(|value| value * gib);
         let connections = [12.0, 13.0, 13.0, 13.0, 13.0, 13.0, 13.0, 13.0, 80.0];
-        let course = Course::of(&frame(&[(Signal::AnonymousMemory, &memory), (Signal::TcpConnections, &connections)])).unwrap();
+        let course =
+            Course::of(&frame(&[(Signal::AnonymousMemory, &memory), (Signal::TcpConnections, &connections)])).unwrap();
         assert!((course.alone_after_growth_s.unwrap() - 12.0).abs() < 1e-9);
     }
 }

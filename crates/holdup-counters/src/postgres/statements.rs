@@ -145,7 +145,9 @@ mod tests {
 
     #[test]
     fn writes_say_their_table_and_rows() {
-        let load = of("insert into shop.items select generate_series(1,3025995),(SELECT substr(md5(random()::text), 1, 78)), now();");
+        let load = of(
+            "insert into shop.items select generate_series(1,3025995),(SELECT substr(md5(random()::text), 1, 78)), now();",
+        );
         assert_eq!((load.verb, load.table.as_deref(), load.rows), (Verb::Insert, Some("items"), Some(3_025_995.0)));
         assert_eq!(of("INSERT INTO t(a,b) VALUES (1,(2)),(3,4),(5,6)").rows, Some(3.0));
         assert_eq!(of("INSERT INTO t SELECT * FROM u").rows, None);
@@ -165,7 +167,10 @@ mod tests {
         let all = of("SELECT a, b FROM t ORDER BY a");
         assert!(!all.filtered && !all.condensed && !all.keyed);
         assert!(of("SELECT count(*) FROM t").condensed && of("SELECT a FROM t LIMIT 5").condensed);
-        assert!(of("SELECT a FROM t WHERE b LIKE '%x%'").open_pattern && !of("SELECT a FROM t WHERE b LIKE 'x%'").open_pattern);
+        assert!(
+            of("SELECT a FROM t WHERE b LIKE '%x%'").open_pattern
+                && !of("SELECT a FROM t WHERE b LIKE 'x%'").open_pattern
+        );
         assert!(of("SELECT extract(year from a) FROM t WHERE b IN (1,2)").keyed);
     }
 
@@ -182,7 +187,9 @@ mod tests {
     #[test]
     fn a_subquery_that_takes_outer_values_is_correlated() {
         assert!(of("SELECT * FROM o WHERE p > (SELECT avg(i.p) FROM i WHERE i.k = o.k)").correlated);
-        assert!(of("SELECT * FROM o WHERE EXISTS (SELECT 1 FROM l WHERE l_orderkey = o_orderkey AND l_q < 3)").correlated);
+        assert!(
+            of("SELECT * FROM o WHERE EXISTS (SELECT 1 FROM l WHERE l_orderkey = o_orderkey AND l_q < 3)").correlated
+        );
         assert!(!of("SELECT * FROM o WHERE id = (SELECT max(id) FROM o WHERE w = 1)").correlated);
         assert!(!of("SELECT * FROM o WHERE id IN (SELECT x.a FROM x, y WHERE x.b = y.b)").correlated);
         assert!(!of("INSERT INTO t SELECT generate_series(1,9),(SELECT substr(md5(random()::text), 1, 5))").correlated);

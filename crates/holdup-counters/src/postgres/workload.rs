@@ -36,7 +36,10 @@ impl Workload {
     }
 
     fn of_kind(&self, verb: Verb) -> impl Iterator<Item = (&Statement, Option<f64>)> {
-        self.statements.iter().filter(move |(statement, ..)| statement.verb == verb).map(|(s, sessions, _)| (s, *sessions))
+        self.statements
+            .iter()
+            .filter(move |(statement, ..)| statement.verb == verb)
+            .map(|(s, sessions, _)| (s, *sessions))
     }
 
     /// Indexes made on one table, at the most, if rows of that table are written too; dropped ones count as much, since
@@ -50,7 +53,9 @@ impl Workload {
             }
         }
         let written = |table: Option<&str>| {
-            self.statements.iter().any(|(s, ..)| s.writes() && (table.is_none() || s.table.is_none() || s.table.as_deref() == table))
+            self.statements
+                .iter()
+                .any(|(s, ..)| s.writes() && (table.is_none() || s.table.is_none() || s.table.as_deref() == table))
         };
         let dropped: BTreeSet<&str> =
             self.statements.iter().filter(|(s, ..)| s.verb == Verb::DropIndex).map(|(.., sql)| sql.as_str()).collect();
@@ -82,8 +87,8 @@ impl Workload {
         self.of_kind(Verb::Insert).filter_map(|(statement, _)| statement.rows).fold(0.0, f64::max)
     }
 
-    /// Whether the largest `INSERT` only fills a table for what then writes there: rows that are updated by key, deleted,
-    /// or get indexes.
+    /// Whether the largest `INSERT` only fills a table for what is then done with it: rows that are updated or deleted, get
+    /// indexes, or are looked up by several sessions.
     #[must_use]
     pub fn insert_is_preparation(&self) -> bool {
         let largest = self
@@ -91,9 +96,14 @@ impl Workload {
             .max_by(|a, b| a.0.rows.unwrap_or(0.0).total_cmp(&b.0.rows.unwrap_or(0.0)))
             .and_then(|(statement, _)| statement.table.clone());
         let Some(table) = largest else { return false };
-        self.statements.iter().any(|(statement, ..)| {
-            matches!(statement.verb, Verb::Update | Verb::Delete | Verb::CreateIndex)
-                && statement.table.as_deref() == Some(table.as_str())
+        let several = |sessions: Option<f64>| sessions.is_some_and(|sessions| sessions > 1.0);
+        self.statements.iter().any(|(statement, sessions, _)| {
+            let used = match statement.verb {
+                Verb::Update | Verb::Delete | Verb::CreateIndex => true,
+                Verb::Select => statement.keyed && several(*sessions),
+                Verb::Insert | Verb::DropIndex | Verb::Vacuum | Verb::Other => false,
+            };
+            used && statement.table.as_deref() == Some(table.as_str())
         })
     }
 
@@ -121,7 +131,9 @@ impl Workload {
             return 0.0;
         }
         self.of_kind(Verb::Select)
-            .filter(|(statement, _)| statement.keyed && statement.tables == 1 && statement.table.as_deref().is_some_and(filled))
+            .filter(|(statement, _)| {
+                statement.keyed && statement.tables == 1 && statement.table.as_deref().is_some_and(filled)
+            })
             .map(|(_, sessions)| sessions.unwrap_or(1.0))
             .fold(0.0, f64::max)
     }
@@ -129,7 +141,8 @@ impl Workload {
     /// Whether a query's result has as many rows as its tables: no key, no limit, no group.
     #[must_use]
     pub fn fetches_whole_tables(&self) -> bool {
-        self.of_kind(Verb::Select).any(|(s, _)| s.tables > 0 && !s.keyed && !s.condensed && (!s.filtered || s.tables > 1))
+        self.of_kind(Verb::Select)
+            .any(|(s, _)| s.tables > 0 && !s.keyed && !s.condensed && (!s.filtered || s.tables > 1))
     }
 
     /// Whether a subquery is run for each row of another query.
@@ -167,7 +180,8 @@ mod tests {
 
     #[test]
     fn indexes_count_where_rows_are_written() {
-        let made = [("CREATE INDEX a ON t(x)", None), ("CREATE INDEX b ON t(y)", None), ("CREATE INDEX b ON t(y)", None)];
+        let made =
+            [("CREATE INDEX a ON t(x)", None), ("CREATE INDEX b ON t(y)", None), ("CREATE INDEX b ON t(y)", None)];
         assert!(workload(&made).indexes_of_written_table() < 0.5);
         let written = workload(&[made[0], made[1], made[2], ("UPDATE t SET x = $1 WHERE id = $2", Some(9.0))]);
         assert!((written.indexes_of_written_table() - 2.0).abs() < f64::EPSILON);
@@ -180,7 +194,8 @@ mod tests {
         let load = ("INSERT INTO t SELECT generate_series(1,2000000), now()", Some(1.0));
         let alone = workload(&[load]);
         assert!(alone.largest_insert_rows() > 1e6 && !alone.insert_is_preparation() && !alone.deletes_in_bulk());
-        let emptied = workload(&[load, ("DELETE FROM t WHERE id < 1600000", None), ("SELECT * FROM t WHERE id=", Some(130.0))]);
+        let emptied =
+            workload(&[load, ("DELETE FROM t WHERE id < 1600000", None), ("SELECT * FROM t WHERE id=", Some(130.0))]);
         assert!(emptied.insert_is_preparation() && emptied.deletes_in_bulk());
         assert!((emptied.sessions_reading_fresh_table() - 130.0).abs() < f64::EPSILON);
         assert!(!workload(&[("DELETE FROM t WHERE id = $1", Some(40.0))]).deletes_in_bulk());

@@ -11,12 +11,36 @@ pub(super) struct Piece {
 }
 
 /// Words behind which a name is none of a column's.
-const NO_COLUMN: &[&str] = &["and", "or", "not", "null", "true", "false", "case", "select", "any", "all", "some", "order", "group"];
+const NO_COLUMN: &[&str] =
+    &["and", "or", "not", "null", "true", "false", "case", "select", "any", "all", "some", "order", "group"];
 
 /// What ends a table of a `FROM` and is no alias.
 const NO_ALIAS: &[&str] = &[
-    "where", "on", "using", "join", "left", "right", "inner", "full", "cross", "natural", "group", "order", "having", "limit",
-    "union", "except", "intersect", "set", "values", "returning", "for", "offset", "fetch", "window", "tablesample",
+    "where",
+    "on",
+    "using",
+    "join",
+    "left",
+    "right",
+    "inner",
+    "full",
+    "cross",
+    "natural",
+    "group",
+    "order",
+    "having",
+    "limit",
+    "union",
+    "except",
+    "intersect",
+    "set",
+    "values",
+    "returning",
+    "for",
+    "offset",
+    "fetch",
+    "window",
+    "tablesample",
 ];
 
 /// Functions that make one row of many.
@@ -127,16 +151,23 @@ impl Scope {
                 Some("using") if clause == Clause::From => scope.joins += 1,
                 Some("on") if clause == Clause::From => clause = Clause::Condition,
                 Some("where") => (clause, scope.filtered) = (Clause::Condition, true),
-                Some("group" | "limit" | "fetch" | "having") if depth == 0 => (clause, scope.condensed) = (Clause::Tail, true),
+                Some("group" | "limit" | "fetch" | "having") if depth == 0 => {
+                    (clause, scope.condensed) = (Clause::Tail, true)
+                }
                 Some("order" | "union" | "returning" | "window") if depth == 0 => clause = Clause::Tail,
-                Some(name) if clause == Clause::Head && AGGREGATES.contains(&name) && next.is_some_and(Piece::is_open) => {
+                Some(name)
+                    if clause == Clause::Head && AGGREGATES.contains(&name) && next.is_some_and(Piece::is_open) =>
+                {
                     // `count(*) OVER (…)` keeps its rows.
                     scope.condensed |= !pieces.get(closing(pieces, at + 1) + 1).is_some_and(|piece| piece.is("over"));
                 }
                 Some("like" | "ilike") => {
-                    scope.pattern |= next.is_some_and(|next| next.text.starts_with("'%") || next.text.starts_with("'_"));
+                    scope.pattern |=
+                        next.is_some_and(|next| next.text.starts_with("'%") || next.text.starts_with("'_"));
                 }
-                Some("in") if clause == Clause::Condition && !pieces[at.saturating_sub(1)].is("not") => scope.keyed = true,
+                Some("in") if clause == Clause::Condition && !pieces[at.saturating_sub(1)].is("not") => {
+                    scope.keyed = true
+                }
                 _ if piece.kind == TokenKind::Comma && depth == 0 && scope.in_from(clause) => {
                     clause = Clause::From;
                     scope.table(pieces, at + 1);
@@ -160,8 +191,11 @@ impl Scope {
 
     /// Takes the table that a name at this place is.
     fn table(&mut self, pieces: &[Piece], at: usize) {
-        let at = at + pieces[at.min(pieces.len())..].iter().take_while(|piece| piece.is("only") || piece.is("lateral")).count();
-        let Some(mut name) = pieces.get(at).and_then(Piece::name).filter(|name| !NO_ALIAS.contains(name)) else { return };
+        let at = at
+            + pieces[at.min(pieces.len())..].iter().take_while(|piece| piece.is("only") || piece.is("lateral")).count();
+        let Some(mut name) = pieces.get(at).and_then(Piece::name).filter(|name| !NO_ALIAS.contains(name)) else {
+            return;
+        };
         let mut end = at + 1;
         while pieces.get(end).is_some_and(Piece::is_dot) {
             name = pieces.get(end + 1).and_then(Piece::name).unwrap_or(name);
@@ -197,13 +231,17 @@ impl Scope {
 
     /// The query with the most tables, itself included.
     pub(super) fn widest(&self) -> &Self {
-        self.inner.iter().map(Self::widest).fold(self, |most, scope| if scope.tables.len() > most.tables.len() { scope } else { most })
+        self.inner
+            .iter()
+            .map(Self::widest)
+            .fold(self, |most, scope| if scope.tables.len() > most.tables.len() { scope } else { most })
     }
 
     /// Whether in one of the queries fewer conditions bind tables than are needed.
     pub(super) fn unbound(&self) -> bool {
         let bound_by_outer = self.foreign;
-        (!bound_by_outer && self.tables.len() > 1 && self.joins + 1 < self.tables.len()) || self.inner.iter().any(Self::unbound)
+        (!bound_by_outer && self.tables.len() > 1 && self.joins + 1 < self.tables.len())
+            || self.inner.iter().any(Self::unbound)
     }
 
     pub(super) fn open_pattern(&self) -> bool {
