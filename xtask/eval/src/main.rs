@@ -1,6 +1,7 @@
 //! Exams on data that nobody here wrote: how often the judge of counters is right. `cargo xtask eval` is the way to call
 //! it. Labels only score; nothing is trained on them but the baselines that are printed beside.
 
+mod dbot;
 mod dbsherlock;
 mod frozen;
 mod neighbor;
@@ -27,6 +28,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Exam {
+    /// PostgreSQL anomalies that a script brought about: judged with the SQL hidden and shown.
+    Dbot {
+        /// A folder with cases_with_metrics.jsonl.
+        dir: PathBuf,
+        #[command(flatten)]
+        options: Options,
+    },
     /// MySQL under TPC-C with an injected fault, one-second rows: episodes given, and found by holdup itself.
     Dbsherlock {
         /// A folder with labels.csv and the tables it names.
@@ -48,6 +56,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     match Cli::parse().exam {
+        Exam::Dbot { dir, options } => dbot::run(folder(&dir)?, &options),
         Exam::Dbsherlock { dir, options } => dbsherlock::run(folder(&dir)?, &options),
     }
 }

@@ -19,28 +19,39 @@ const GROWTH_BYTES: f64 = 128.0 * 1024.0 * 1024.0;
 /// Growth of the used share of a filesystem that is data and no noise.
 const GROWTH_RATIO: f64 = 0.002;
 
-/// A part of an episode: how long it was, and the mean of each signal in it.
+/// Samples from which on a crowd can be judged: one may have caught it between coming and going.
+const SEEN_SAMPLES: usize = 2;
+
+/// A part of an episode: how long it was, and what was read in it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Phase {
     /// Its length, s.
     pub seconds: f64,
-    means: BTreeMap<Signal, f64>,
+    series: BTreeMap<Signal, Vec<f64>>,
 }
 
 impl Phase {
     /// The mean of a signal; `None` where it was not recorded.
     #[must_use]
     pub fn mean(&self, signal: Signal) -> Option<f64> {
-        self.means.get(&signal).copied()
+        let values = self.series.get(&signal)?;
+        Some(values.iter().sum::<f64>() / number(values.len()))
+    }
+
+    /// The share of the samples in which a signal is 1 or more.
+    #[must_use]
+    pub fn share_with_any(&self, signal: Signal) -> Option<f64> {
+        let values = self.series.get(&signal)?;
+        Some(number(values.iter().filter(|value| **value >= 1.0).count()) / number(values.len()))
     }
 
     fn of(frame: &Frame, rows: std::ops::Range<usize>) -> Self {
-        let means = frame.signals().filter_map(|signal| {
+        let series = frame.signals().filter_map(|signal| {
             let known: Vec<f64> =
                 frame.get(signal)?.get(rows.clone())?.iter().copied().filter(|v| v.is_finite()).collect();
-            (!known.is_empty()).then(|| (signal, known.iter().sum::<f64>() / number(known.len())))
+            (!known.is_empty()).then_some((signal, known))
         });
-        Self { seconds: number(rows.len()) * frame.period_s(), means: means.collect() }
+        Self { seconds: number(rows.len()) * frame.period_s(), series: series.collect() }
     }
 }
 
@@ -51,8 +62,8 @@ pub struct Course {
     pub alone: Phase,
     /// While a crowd was there; of no length if none was.
     pub crowd: Phase,
-    /// Sessions of the crowd; 0 without one.
-    pub crowd_sessions: f64,
+    /// Sessions of the crowd; 0 without one, `None` for one that was seen too shortly to say anything of it.
+    pub crowd_sessions: Option<f64>,
     /// Seconds that were still worked alone after data had stopped growing; `None` where growth was not recorded, or
     /// nothing grew.
     pub alone_after_growth_s: Option<f64>,
@@ -78,10 +89,15 @@ impl Course {
         };
         let mut crowd: Vec<f64> = connections[first..last].iter().copied().filter(|v| v.is_finite()).collect();
         crowd.sort_by(f64::total_cmp);
+        let crowd_sessions = match crowd.len() {
+            0 => Some(0.0),
+            samples if samples < SEEN_SAMPLES => None,
+            samples => Some(crowd[samples / 2] - fewest),
+        };
         Some(Self {
             alone: Phase::of(frame, 0..first),
             crowd: Phase::of(frame, first..last),
-            crowd_sessions: crowd.get(crowd.len() / 2).map_or(0.0, |middle| middle - fewest),
+            crowd_sessions,
             alone_after_growth_s: after_growth(frame, first),
         })
     }
@@ -90,7 +106,7 @@ impl Course {
     #[must_use]
     pub fn running_per_session(&self) -> Option<f64> {
         let running = self.crowd.mean(Signal::RunQueue)?;
-        (self.crowd_sessions > 0.0).then(|| (running - 1.0).max(0.0) / self.crowd_sessions)
+        self.crowd_sessions.filter(|sessions| *sessions > 0.0).map(|sessions| (running - 1.0).max(0.0) / sessions)
     }
 }
 
@@ -134,7 +150,7 @@ mod tests {
         ]))
         .unwrap();
         assert!((course.alone.seconds - 12.0).abs() < 1e-9 && (course.crowd.seconds - 9.0).abs() < 1e-9);
-        assert!((course.crowd_sessions - 50.0).abs() < 1e-9);
+        assert!((course.crowd_sessions.unwrap() - 50.0).abs() < 1e-9);
         assert!((course.running_per_session().unwrap() - 47.0 / 50.0).abs() < 1e-9);
         assert_eq!((course.crowd.mean(Signal::BlockedThreads), course.alone_after_growth_s), (None, None));
     }
@@ -142,8 +158,10 @@ mod tests {
     #[test]
     fn one_or_two_connections_are_no_crowd() {
         let course = Course::of(&frame(&[(Signal::TcpConnections, &[12.0, 13.0, 14.0, 12.0])])).unwrap();
-        assert!((course.alone.seconds - 12.0).abs() < 1e-9 && course.crowd_sessions.abs() < 1e-9);
+        assert!((course.alone.seconds - 12.0).abs() < 1e-9 && course.crowd_sessions == Some(0.0));
         assert_eq!(course.running_per_session(), None);
+        let passing = Course::of(&frame(&[(Signal::TcpConnections, &[12.0, 13.0, 14.0, 80.0])])).unwrap();
+        assert_eq!(passing.crowd_sessions, None, "one sample");
         assert_eq!(Course::of(&frame(&[(Signal::RunQueue, &[1.0])])), None);
     }
 

@@ -117,7 +117,7 @@ impl Evidence<'_> {
     /// How many sessions work at once.
     #[must_use]
     pub fn crowd_of(&self, from: f64, to: f64) -> Option<Reading> {
-        self.level("crowd_sessions", self.course.map(|course| course.crowd_sessions), from, to)
+        self.level("crowd_sessions", self.course.and_then(|course| course.crowd_sessions), from, to)
     }
 
     /// No crowd came at all.
@@ -139,11 +139,12 @@ impl Evidence<'_> {
         self.level("running_per_session", self.course.and_then(Course::running_per_session), 0.3, 0.7)
     }
 
-    /// Most of the time a flush of the log is under way in the crowd. Commits go through one flush at a time, so it is near one
-    /// blocked thread however many sessions commit.
+    /// In many samples a thread of the crowd waits for a disk: a flush of the log is under way. Commits go through one flush at a
+    /// time, so however many sessions commit it is seen in about half of the samples of a disk that takes its time.
     #[must_use]
     pub fn crowd_commits(&self) -> Option<Reading> {
-        self.level("crowd_blocked_threads", self.crowd(Signal::BlockedThreads), 0.1, 0.4)
+        let share = self.course.and_then(|course| course.crowd.share_with_any(Signal::BlockedThreads));
+        self.level("crowd_samples_with_blocked_ratio", share, 0.15, 0.4)
     }
 
     /// A session worked alone and wrote so much that it had to wait for disks: pages and log go out faster than a commit now and

@@ -20,6 +20,7 @@ const METRICS: &[(&str, Signal)] = &[
     // Shared memory counts as anonymous to the kernel: the server's shared buffers are here once they are touched.
     ("node_memory_Inactive_anon_bytes", Signal::AnonymousMemory),
     ("node_sockstat_TCP_inuse", Signal::TcpConnections),
+    ("node_sockstat_TCP_alloc", Signal::TcpConnections),
     ("node_netstat_Tcp_PassiveOpens", Signal::ConnectionsOpened),
     ("node_network_receive_bytes_total", Signal::NetReceivedBytes),
     ("node_network_transmit_bytes_total", Signal::NetSentBytes),

@@ -154,6 +154,7 @@ mod tests {
         let update = of("UPDATE ONLY Stock SET n = n - 1 WHERE id = $1");
         assert_eq!((update.table.as_deref(), update.keyed), (Some("stock"), true));
         assert!(of("update t set name=(SELECT substr(md5('a'), 1, 9)) where id =id").keyed, "a place left open");
+        assert!(of("UPDATE t SET a=(SELECT substr(md5('a'), 1, 56) WHERE id =M;").keyed, "a parenthesis left open");
         let delete = of("DELETE FROM t WHERE id < 2420796");
         assert!(delete.filtered && !delete.keyed);
         assert_eq!(of("CREATE UNIQUE INDEX i ON t (a)").table.as_deref(), Some("t"));

@@ -17,6 +17,9 @@ pub struct Executed {
 /// Rows that one statement has to insert to be a load of data and no request of an application.
 const LOAD_ROWS: f64 = 10_000.0;
 
+/// Sessions that are taken for "several".
+const SEVERAL: f64 = 3.0;
+
 /// The statements of an episode, read.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Workload {
@@ -75,6 +78,28 @@ impl Workload {
         self.of_kind(Verb::Delete).any(|(statement, _)| !statement.keyed)
     }
 
+    /// Whether rows are deleted in bulk of a table that several sessions read, so that its dead rows are in somebody's way.
+    #[must_use]
+    pub fn reads_what_was_deleted_from(&self) -> bool {
+        self.of_kind(Verb::Delete).filter(|(deleted, _)| !deleted.keyed && deleted.table.is_some()).any(
+            |(deleted, _)| {
+                self.of_kind(Verb::Select).any(|(read, sessions)| {
+                    read.table == deleted.table && sessions.is_none_or(|sessions| sessions > 1.0)
+                })
+            },
+        )
+    }
+
+    /// Sessions that run small writes where several kinds of them are run: those of the second most frequent kind. Rows that
+    /// are inserted for what follows are no kind of their own.
+    #[must_use]
+    pub fn sessions_of_mixed_writes(&self) -> f64 {
+        let inserts = if self.insert_is_preparation() { 0.0 } else { self.sessions_of_small(Verb::Insert) };
+        let mut kinds = [inserts, self.sessions_of_small(Verb::Update), self.sessions_of_small(Verb::Delete)];
+        kinds.sort_by(f64::total_cmp);
+        kinds[1]
+    }
+
     /// Whether a vacuum was asked for.
     #[must_use]
     pub fn vacuums(&self) -> bool {
@@ -87,8 +112,9 @@ impl Workload {
         self.of_kind(Verb::Insert).filter_map(|(statement, _)| statement.rows).fold(0.0, f64::max)
     }
 
-    /// Whether the largest `INSERT` only fills a table for what is then done with it: rows that are updated or deleted, get
-    /// indexes, or are looked up by several sessions.
+    /// Whether the largest `INSERT` only fills a table for what is then done with it: rows that are updated, get indexes, or are
+    /// looked up by several sessions. A delete alone is less work than the load was: it marks rows and logs that, where the
+    /// load wrote and logged them whole.
     #[must_use]
     pub fn insert_is_preparation(&self) -> bool {
         let largest = self
@@ -96,10 +122,12 @@ impl Workload {
             .max_by(|a, b| a.0.rows.unwrap_or(0.0).total_cmp(&b.0.rows.unwrap_or(0.0)))
             .and_then(|(statement, _)| statement.table.clone());
         let Some(table) = largest else { return false };
-        let several = |sessions: Option<f64>| sessions.is_some_and(|sessions| sessions > 1.0);
+        // A lookup that is told of without a number is one of many.
+        let several = |sessions: Option<f64>| sessions.is_none_or(|sessions| sessions > 1.0);
         self.statements.iter().any(|(statement, sessions, _)| {
             let used = match statement.verb {
-                Verb::Update | Verb::Delete | Verb::CreateIndex => true,
+                Verb::Update | Verb::CreateIndex => true,
+                Verb::Delete => self.reads_what_was_deleted_from(),
                 Verb::Select => statement.keyed && several(*sessions),
                 Verb::Insert | Verb::DropIndex | Verb::Vacuum | Verb::Other => false,
             };
@@ -120,7 +148,8 @@ impl Workload {
             .fold(0.0, f64::max)
     }
 
-    /// Sessions that look up rows by key in a table that was filled in bulk in this episode, and got no index in it.
+    /// Sessions that look up rows by key in a table that was filled in bulk in this episode, and got no index in it; several
+    /// if nobody said how many.
     #[must_use]
     pub fn sessions_reading_fresh_table(&self) -> f64 {
         let filled = |table: &str| {
@@ -134,7 +163,7 @@ impl Workload {
             .filter(|(statement, _)| {
                 statement.keyed && statement.tables == 1 && statement.table.as_deref().is_some_and(filled)
             })
-            .map(|(_, sessions)| sessions.unwrap_or(1.0))
+            .map(|(_, sessions)| sessions.unwrap_or(SEVERAL))
             .fold(0.0, f64::max)
     }
 

@@ -1,10 +1,9 @@
 //! Many sessions commit transactions so small that the flush of the log, which all must go through, is most of their work.
 //!
-//! Commits come by the thousand, or statements show many sessions with small writes. That a flush is under way fits every
-//! writer and only supports it; what the transactions do is said better by the causes named for inserts and updates.
+//! Commits come by the thousand, or statements show many sessions with small writes of several kinds; what transactions of one
+//! kind do is said better by the causes named for inserts and updates. That a flush is under way fits every writer.
 
 use crate::judge::Account;
-use crate::postgres::statements::Verb;
 use crate::postgres::{Cause, Evidence};
 use crate::signal::Signal;
 
@@ -12,14 +11,12 @@ pub const CAUSE: Cause =
     Cause { slug: "concurrent_commits", title: "many sessions commit small transactions at once", account };
 
 fn account(seen: &Evidence) -> Account {
-    let writers = |told: &crate::postgres::Workload| {
-        [Verb::Insert, Verb::Update, Verb::Delete]
-            .map(|verb| told.sessions_of_small(verb))
-            .into_iter()
-            .fold(0.0, f64::max)
-    };
     Account::new()
-        .defines(4.0, "many sessions run small writes", seen.told("writing_sessions", writers, 5.0, 50.0))
+        .defines(
+            4.0,
+            "many sessions run small writes of several kinds",
+            seen.told("sessions_of_mixed_writes", |told| told.sessions_of_mixed_writes(), 1.0, 10.0),
+        )
         .defines(
             3.0,
             "transactions are committed by the thousand",

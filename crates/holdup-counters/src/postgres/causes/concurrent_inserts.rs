@@ -35,4 +35,9 @@ fn account(seen: &Evidence) -> Account {
             "what was inserted is then deleted, updated or indexed",
             seen.holds("insert_is_preparation", |told| told.insert_is_preparation()),
         )
+        .refutes(
+            2.0,
+            "other writes are run as much",
+            seen.told("sessions_of_mixed_writes", |told| told.sessions_of_mixed_writes(), 1.0, 10.0),
+        )
 }

@@ -51,4 +51,9 @@ fn account(seen: &Evidence) -> Account {
             "indexes were made on what is updated",
             seen.told("indexes_of_written_table", |told| told.indexes_of_written_table(), 0.5, 2.0),
         )
+        .refutes(
+            2.0,
+            "other writes are run as much",
+            seen.told("sessions_of_mixed_writes", |told| told.sessions_of_mixed_writes(), 1.0, 10.0),
+        )
 }

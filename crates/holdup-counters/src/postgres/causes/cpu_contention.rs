@@ -17,7 +17,7 @@ const SESSION_THREADS: f64 = 3.0;
 fn account(seen: &Evidence) -> Account {
     let beyond = |running: Option<f64>, sessions: f64| running.map(|running| running - 1.0 - sessions);
     let crowd =
-        seen.course.and_then(|course| beyond(seen.crowd(Signal::RunQueue), course.crowd_sessions * SESSION_THREADS));
+        seen.course.and_then(|course| beyond(seen.crowd(Signal::RunQueue), course.crowd_sessions? * SESSION_THREADS));
     Account::new()
         .defines(
             3.0,

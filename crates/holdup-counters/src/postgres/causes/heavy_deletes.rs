@@ -7,12 +7,21 @@
 use crate::judge::Account;
 use crate::postgres::evidence::every;
 use crate::postgres::statements::Verb;
-use crate::postgres::{Alarm, Cause, Evidence};
+use crate::postgres::{Alarm, Cause, Evidence, Workload};
 use crate::signal::Signal;
 use crate::view::any;
 
 pub const CAUSE: Cause =
     Cause { slug: "heavy_deletes", title: "many rows are deleted, and dead rows wait for vacuum", account };
+
+/// Dead rows are in the way of who reads the table; where nobody is seen to, the delete is half the matter.
+fn bulk(told: &Workload) -> f64 {
+    match (told.deletes_in_bulk(), told.reads_what_was_deleted_from()) {
+        (true, true) => 1.0,
+        (true, false) => 0.5,
+        (false, _) => 0.0,
+    }
+}
 
 fn account(seen: &Evidence) -> Account {
     let deleted = |name, rate| seen.level(name, rate, 500.0, 5000.0);
@@ -21,7 +30,7 @@ fn account(seen: &Evidence) -> Account {
             6.0,
             "statements delete rows in bulk, or many sessions delete",
             any([
-                seen.holds("deletes_in_bulk", |told| told.deletes_in_bulk()),
+                seen.told("deletes_in_bulk", bulk, 0.0, 1.0),
                 seen.told("deleting_sessions", |told| told.sessions_of_small(Verb::Delete), 1.0, 5.0),
                 seen.holds("vacuum_asked_for", |told| told.vacuums()),
             ]),
@@ -38,4 +47,9 @@ fn account(seen: &Evidence) -> Account {
         .defines(2.0, "it goes over the data again", every([seen.worked_alone(), seen.worked_over_again()]))
         .supports(3.0, "every session that reads afterwards computes", seen.crowd_of_computing(5.0, 20.0))
         .supports(1.0, "memory is full of pages it touched", seen.alarm("memory_short", Alarm::MemoryShort))
+        .refutes(
+            2.0,
+            "other writes are run as much",
+            seen.told("sessions_of_mixed_writes", |told| told.sessions_of_mixed_writes(), 1.0, 10.0),
+        )
 }

@@ -88,7 +88,7 @@ fn a_crowd_that_commits_without_computing_inserts() {
         alone: 0,
         crowd: 20,
         sessions: 60.0,
-        series: vec![(Signal::RunQueue, 1.0, 3.0), (Signal::BlockedThreads, 0.0, 0.7)],
+        series: vec![(Signal::RunQueue, 1.0, 3.0), (Signal::BlockedThreads, 0.0, 1.0)],
     };
     assert_eq!(first(&crowd.judged()), "concurrent_inserts");
     let asleep = Episode { series: vec![(Signal::RunQueue, 1.0, 3.0), (Signal::BlockedThreads, 0.0, 0.0)], ..crowd };
@@ -116,6 +116,7 @@ fn one_session_reads_or_computes() {
     };
     assert_eq!(first(&one(6.0, 0.0).judged()), "poor_join");
     assert_eq!(first(&one(2.0, 3.0).judged()), "fetch_large_data");
+    assert_eq!(first(&one(2.1, 0.0).judged()), "correlated_subquery");
 }
 
 #[test]
@@ -128,7 +129,7 @@ fn the_server_s_own_counts_decide() {
         series: counts
             .iter()
             .map(|count| (*count, 0.0, if *count == signal { rate } else { 0.0 }))
-            .chain([(Signal::BlockedThreads, 0.0, 0.7)])
+            .chain([(Signal::BlockedThreads, 0.0, 1.0)])
             .collect(),
     };
     assert_eq!(first(&counted(Signal::RowsDeleted, 20_000.0).judged()), "heavy_deletes");
@@ -145,6 +146,11 @@ fn statements_alone_name_what_they_do() {
         (vec![load], "insert_large_data"),
         (vec![load, lookup], "missing_index"),
         (vec![load, ("DELETE FROM t WHERE id < 1900000", None), lookup], "heavy_deletes"),
+        (vec![load, ("DELETE FROM t WHERE id < 1900000", None)], "insert_large_data"),
+        (
+            vec![update, ("DELETE FROM u WHERE id = $1", Some(30.0)), ("INSERT INTO v VALUES ($1)", Some(40.0))],
+            "concurrent_commits",
+        ),
         (vec![load, ("CREATE INDEX a ON t(a)", None), ("CREATE INDEX b ON t(b)", None), update], "too_many_indexes"),
         (vec![("INSERT INTO t SELECT generate_series(1,300), now()", Some(1.0)), update], "concurrent_updates"),
         (vec![("INSERT INTO t SELECT generate_series(1,58), now()", Some(60.0))], "concurrent_inserts"),

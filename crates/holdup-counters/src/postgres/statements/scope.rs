@@ -131,6 +131,12 @@ impl Scope {
                     scope.tables.push(String::new());
                     scope.prefixes.extend(alias(pieces, end + 1));
                 }
+                // What has no table of its own has no condition either: its parenthesis was never closed.
+                if inside.tables.is_empty() {
+                    scope.joins += inside.joins;
+                    scope.keyed |= inside.keyed;
+                    scope.filtered |= inside.filtered;
+                }
                 scope.inner.push(inside);
                 at = end + 1;
                 continue;
