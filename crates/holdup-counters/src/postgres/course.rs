@@ -64,6 +64,9 @@ pub struct Course {
     pub crowd: Phase,
     /// Sessions of the crowd; 0 without one, `None` for one that was seen too shortly to say anything of it.
     pub crowd_sessions: Option<f64>,
+    /// Seconds before the crowd in which somebody was at work: a quiet time before it is none. `None` where nothing was recorded
+    /// that would tell.
+    pub alone_busy_s: Option<f64>,
     /// Seconds that were still worked alone after data had stopped growing; `None` where growth was not recorded, or
     /// nothing grew.
     pub alone_after_growth_s: Option<f64>,
@@ -98,6 +101,7 @@ impl Course {
             alone: Phase::of(frame, 0..first),
             crowd: Phase::of(frame, first..last),
             crowd_sessions,
+            alone_busy_s: busy(frame, first),
             alone_after_growth_s: after_growth(frame, first),
         })
     }
@@ -108,6 +112,23 @@ impl Course {
         let running = self.crowd.mean(Signal::RunQueue)?;
         self.crowd_sessions.filter(|sessions| *sessions > 0.0).map(|sessions| (running - 1.0).max(0.0) / sessions)
     }
+}
+
+/// Samples of a host that is at work: a thread runs beside the reader of `/proc`, one waits for a disk, or requests are on their
+/// way to it.
+const BUSY: [(Signal, f64); 4] = [
+    (Signal::RunQueue, 2.0),
+    (Signal::BlockedThreads, 1.0),
+    (Signal::DiskReadsInFlight, 1.0),
+    (Signal::DiskWritesInFlight, 1.0),
+];
+
+/// Seconds of the rows before `end` in which the host was at work.
+fn busy(frame: &Frame, end: usize) -> Option<f64> {
+    let known: Vec<(&[f64], f64)> =
+        BUSY.iter().filter_map(|(signal, least)| Some((frame.get(*signal)?, *least))).collect();
+    let at_work = |row: &usize| known.iter().any(|(values, least)| values[*row] >= *least);
+    (!known.is_empty()).then(|| number((0..end).filter(at_work).count()) * frame.period_s())
 }
 
 /// Seconds between the end of growth and the end of the rows before `end`.
@@ -151,6 +172,7 @@ mod tests {
         .unwrap();
         assert!((course.alone.seconds - 12.0).abs() < 1e-9 && (course.crowd.seconds - 9.0).abs() < 1e-9);
         assert!((course.crowd_sessions.unwrap() - 50.0).abs() < 1e-9);
+        assert!((course.alone_busy_s.unwrap() - 9.0).abs() < 1e-9, "the first sample is quiet");
         assert!((course.running_per_session().unwrap() - 47.0 / 50.0).abs() < 1e-9);
         assert_eq!((course.crowd.mean(Signal::BlockedThreads), course.alone_after_growth_s), (None, None));
     }

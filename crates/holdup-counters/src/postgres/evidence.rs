@@ -102,14 +102,14 @@ impl Evidence<'_> {
     /// A session worked alone for longer than a client needs to connect and prepare (8 to 20 s).
     #[must_use]
     pub fn worked_alone(&self) -> Option<Reading> {
-        self.level("alone_s", self.course.map(|course| course.alone.seconds), 8.0, 20.0)
+        self.level("alone_busy_s", self.course.and_then(|course| course.alone_busy_s), 8.0, 20.0)
     }
 
-    /// The crowd was there from the start: at most the two samples before its connections are seen.
+    /// The crowd did not follow on the work of one session: what that takes to connect and to make a small table is allowed.
     #[must_use]
     pub fn crowd_from_the_start(&self) -> Option<Reading> {
         every([
-            self.level("alone_s", self.course.map(|course| course.alone.seconds), 15.0, 6.0),
+            self.level("alone_busy_s", self.course.and_then(|course| course.alone_busy_s), 20.0, 8.0),
             self.crowd_of(1.0, 3.0),
         ])
     }
