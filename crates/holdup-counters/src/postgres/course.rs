@@ -67,6 +67,8 @@ pub struct Course {
     /// Seconds before the crowd in which somebody was at work: a quiet time before it is none. `None` where nothing was recorded
     /// that would tell.
     pub alone_busy_s: Option<f64>,
+    /// Seconds before the crowd in which somebody beside monitoring was connected.
+    pub alone_connected_s: f64,
     /// Seconds that were still worked alone after data had stopped growing; `None` where growth was not recorded, or
     /// nothing grew.
     pub alone_after_growth_s: Option<f64>,
@@ -102,6 +104,8 @@ impl Course {
             crowd: Phase::of(frame, first..last),
             crowd_sessions,
             alone_busy_s: busy(frame, first),
+            alone_connected_s: number(connections[..first].iter().filter(|value| **value >= fewest + 1.0).count())
+                * frame.period_s(),
             alone_after_growth_s: after_growth(frame, first),
         })
     }
@@ -173,6 +177,7 @@ mod tests {
         assert!((course.alone.seconds - 12.0).abs() < 1e-9 && (course.crowd.seconds - 9.0).abs() < 1e-9);
         assert!((course.crowd_sessions.unwrap() - 50.0).abs() < 1e-9);
         assert!((course.alone_busy_s.unwrap() - 9.0).abs() < 1e-9, "the first sample is quiet");
+        assert!((course.alone_connected_s - 9.0).abs() < 1e-9);
         assert!((course.running_per_session().unwrap() - 47.0 / 50.0).abs() < 1e-9);
         assert_eq!((course.crowd.mean(Signal::BlockedThreads), course.alone_after_growth_s), (None, None));
     }

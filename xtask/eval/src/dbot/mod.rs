@@ -251,10 +251,13 @@ mod tests {
             return;
         }
         let cases = cases::read(&folder()).unwrap();
-        let top1 = |seen| score(&cases, seen, &[], Jitter::NONE).top1;
-        let (hidden, shown) = (top1(Seen::Hidden), top1(Seen::Shown));
-        assert!(hidden >= 0.5, "SQL hidden: {hidden}");
-        assert!(shown >= 0.8, "SQL shown: {shown}");
+        // Not only with the constants as they are written.
+        for jitter in std::iter::once(Jitter::NONE).chain((1..=10).map(|seed| Jitter::new(seed, report::JITTER))) {
+            let top1 = |seen| score(&cases, seen, &[], jitter).top1;
+            let (hidden, shown) = (top1(Seen::Hidden), top1(Seen::Shown));
+            assert!(hidden >= 0.5, "SQL hidden: {hidden} with {jitter:?}");
+            assert!(shown >= 0.8, "SQL shown: {shown} with {jitter:?}");
+        }
     }
 
     #[test]

@@ -32,6 +32,7 @@ fn account(seen: &Evidence) -> Account {
             "from the start sessions compute and commit: what they change is cached",
             every([seen.crowd_from_the_start(), seen.crowd_computes(), seen.crowd_commits()]),
         )
+        .defines(2.0, "from the start sessions commit", every([seen.crowd_from_the_start(), seen.crowd_commits()]))
         .supports(
             1.0,
             "nothing is read from disks",

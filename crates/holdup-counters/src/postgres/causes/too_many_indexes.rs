@@ -29,6 +29,16 @@ fn account(seen: &Evidence) -> Account {
                 seen.crowd_of(1.0, 3.0),
             ]),
         )
+        .defines(
+            2.0,
+            "one session is there for long without waiting for disks, then several commit",
+            every([
+                seen.level("alone_connected_s", seen.course.map(|course| course.alone_connected_s), 15.0, 30.0),
+                seen.level("alone_blocked_threads", seen.alone(Signal::BlockedThreads), 0.75, 0.25),
+                seen.crowd_of(1.0, 3.0),
+                seen.crowd_commits(),
+            ]),
+        )
         .supports(2.0, "then sessions commit, one flush after the other", seen.crowd_commits())
         .refutes(2.0, "a large crowd only computes", seen.crowd_of_computing(10.0, 30.0))
 }
