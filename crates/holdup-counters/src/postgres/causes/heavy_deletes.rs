@@ -46,6 +46,7 @@ fn account(seen: &Evidence) -> Account {
         .defines(3.0, "one session changes so much that it waits for disks", seen.wrote_alone_until_disks_were_busy())
         .defines(2.0, "it goes over the data again", every([seen.worked_alone(), seen.worked_over_again()]))
         .supports(3.0, "every session that reads afterwards computes", seen.crowd_of_computing(5.0, 20.0))
+        .supports(1.0, "dead rows wait for vacuum", seen.level("dead_rows", seen.crowd(Signal::DeadRows), 1e5, 1e6))
         .supports(1.0, "memory is full of pages it touched", seen.alarm("memory_short", Alarm::MemoryShort))
         .refutes(
             2.0,
