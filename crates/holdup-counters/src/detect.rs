@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use crate::effect::{Quantity, mean, plain_mean};
+use crate::effect::{Quantity, mean, percentile, plain_mean};
 use crate::frame::Frame;
 use crate::jitter::Jitter;
 use crate::signal::{Kind, Signal};
@@ -51,16 +51,20 @@ pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
     vec![oriented(frame, &active, rows)]
 }
 
-/// The rows between warm-up and wind-down: from the first to the last with at least half of the usual sessions, or
-/// commits where sessions are not counted.
+/// The rows that are normal beside some episodes: those between warm-up and wind-down that are in none of them.
+#[must_use]
+pub fn healthy(frame: &Frame, episodes: &[Range<usize>]) -> Vec<usize> {
+    active(frame).filter(|row| !episodes.iter().any(|episode| episode.contains(row))).collect()
+}
+
+/// The rows between warm-up and wind-down: from the first to the last with at least half of the sessions that are there
+/// in three quarters of the time, or of the commits where sessions are not counted.
 fn active(frame: &Frame) -> Range<usize> {
     let presence = [Signal::SessionsRunning, Signal::SessionsConnected, Signal::Commits]
         .into_iter()
         .find_map(|signal| frame.get(signal));
     let Some(presence) = presence else { return 0..frame.rows() };
-    let mut known: Vec<f64> = presence.iter().copied().filter(|value| value.is_finite()).collect();
-    known.sort_by(f64::total_cmp);
-    let usual = known.get(known.len() / 2).copied().unwrap_or_default();
+    let usual = percentile(presence, 0.25).unwrap_or_default();
     let there = |value: &f64| *value >= usual / 2.0;
     let first = presence.iter().position(there).unwrap_or(0);
     let last = presence.iter().rposition(there).unwrap_or(frame.rows().saturating_sub(1));
@@ -77,10 +81,10 @@ fn column(frame: &Frame, signal: Signal, rows: Range<usize>, block: usize, jitte
             if known.is_empty() { f64::NAN } else { (plain_mean(&known).max(0.0) + signal.nothing()).log2() }
         })
         .collect();
-    let middle = median(&logs)?;
+    let middle = percentile(&logs, 0.5)?;
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     // The median of |difference of two normal values| is 0.954 standard deviations.
-    let scale = (median(&steps)? / 0.954).max(jitter.of("detect/scale", SCALE_MIN));
+    let scale = (percentile(&steps, 0.5)? / 0.954).max(jitter.of("detect/scale", SCALE_MIN));
     let clip = jitter.of("detect/clip", CLIP);
     let mut moves = false;
     for log in &mut logs {
@@ -88,12 +92,6 @@ fn column(frame: &Frame, signal: Signal, rows: Range<usize>, block: usize, jitte
         moves |= log.abs() > 1.0;
     }
     moves.then_some(logs)
-}
-
-fn median(values: &[f64]) -> Option<f64> {
-    let mut known: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
-    known.sort_by(f64::total_cmp);
-    known.get(known.len() / 2).copied()
 }
 
 /// The blocks whose means differ most from those of the rest, and by how many standard errors (root mean square).

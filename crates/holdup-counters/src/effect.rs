@@ -11,6 +11,8 @@ pub struct Quantity {
     pub name: &'static str,
     /// What is summed.
     pub over: &'static [Signal],
+    /// What is taken off that sum, which does not fall under 0.
+    pub less: &'static [Signal],
     /// What the sum is divided by; nothing leaves it as it is.
     pub per: &'static [Signal],
     /// Whether one row may hold what many rows did (a handler's calls are counted when its statement ends): extremes
@@ -22,13 +24,19 @@ impl Quantity {
     /// The sum of signals.
     #[must_use]
     pub const fn of(name: &'static str, over: &'static [Signal]) -> Self {
-        Self { name, over, per: &[], bursts: false }
+        Self { name, over, less: &[], per: &[], bursts: false }
     }
 
     /// The sum of signals per the sum of others, over the same time.
     #[must_use]
     pub const fn per(name: &'static str, over: &'static [Signal], per: &'static [Signal]) -> Self {
-        Self { name, over, per, bursts: false }
+        Self { name, over, less: &[], per, bursts: false }
+    }
+
+    /// A signal less another, which is a part of it.
+    #[must_use]
+    pub const fn less(name: &'static str, over: &'static [Signal], less: &'static [Signal]) -> Self {
+        Self { name, over, less, per: &[], bursts: false }
     }
 
     /// Extremes are volume.
@@ -54,7 +62,12 @@ pub const BLOCK_S: f64 = 5.0;
 /// `None` where it was not recorded or has no value in these rows.
 #[must_use]
 pub fn mean(quantity: &Quantity, rows: &Rows) -> Option<f64> {
-    let over = total(quantity.over, rows)?;
+    let mut over = total(quantity.over, rows)?;
+    if !quantity.less.is_empty() {
+        for (over, less) in over.iter_mut().zip(total(quantity.less, rows)?) {
+            *over = if over.is_nan() || less.is_nan() { f64::NAN } else { (*over - less).max(0.0) };
+        }
+    }
     if quantity.per.is_empty() {
         let known: Vec<f64> = over.into_iter().filter(|value| value.is_finite()).collect();
         return (!known.is_empty()).then(|| average(known, quantity.bursts));
@@ -138,4 +151,14 @@ pub fn deviation(values: &[f64]) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
     let free = (values.len() - 1) as f64;
     (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / free).sqrt()
+}
+
+/// The value below which a share of the known values lies; `None` if none is known.
+#[must_use]
+pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
+    let mut known: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    known.sort_by(f64::total_cmp);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "counts of rows")]
+    let place = (share * known.len() as f64) as usize;
+    known.get(place.min(known.len().saturating_sub(1))).copied()
 }

@@ -77,9 +77,17 @@ impl Frame {
     }
 
     /// Blanks what a stumbling collector leaves: a row in which all rates are 0 although the row before and the row after
-    /// have work was not read, and the counters of the next row hold the work of both.
+    /// have work was not read, and the counters of the next row hold the work of both. A rate below 0 is a counter that
+    /// began anew.
     #[must_use]
     pub fn blanked(mut self) -> Self {
+        for value in
+            self.series.iter_mut().filter(|(signal, _)| signal.kind() == Kind::Rate).flat_map(|(_, values)| values)
+        {
+            if *value < 0.0 {
+                *value = f64::NAN;
+            }
+        }
         let rates: Vec<Signal> =
             self.signals().filter(|signal| signal.kind() == Kind::Rate && signal.family() != Family::Host).collect();
         if rates.len() < 3 {

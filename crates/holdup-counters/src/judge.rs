@@ -10,6 +10,10 @@ use crate::view::{Normal, Reading, View};
 /// From which score on a cause is named. Half of the weight of everything the mechanism must do.
 pub const NAMED: f64 = 0.5;
 
+/// What goes with a mechanism carries a cause to at most so many times what was seen of the mechanism itself: a cause
+/// whose mechanism was not seen is not named, whatever else fits.
+pub const CARRIED: f64 = 2.0;
+
 /// What a vote does to a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
@@ -84,20 +88,24 @@ impl Account {
     pub fn score(&self, jitter: Jitter, slug: &str) -> Option<f64> {
         let weight = |vote: &Vote| jitter.of(&format!("{slug}/{}", vote.what), vote.weight);
         let (mut found, mut looked_for, mut refuted, mut gate) = (0.0, 0.0, 0.0, 1.0);
-        let mut defined = false;
+        let mut defined: Option<f64> = None;
         for vote in &self.votes {
             let Some(reading) = &vote.reading else { continue };
             match vote.part {
                 Part::Gates => gate *= reading.strength,
                 Part::Refutes => refuted += weight(vote) * reading.strength,
                 Part::Defines | Part::Supports => {
-                    defined |= vote.part == Part::Defines;
+                    if vote.part == Part::Defines {
+                        defined = Some(defined.unwrap_or(0.0).max(reading.strength));
+                    }
                     found += weight(vote) * reading.strength;
                     looked_for += weight(vote);
                 }
             }
         }
-        (defined && looked_for > 0.0).then(|| (gate * found / looked_for - refuted / looked_for).clamp(-1.0, 1.0))
+        let defined = defined.filter(|_| looked_for > 0.0)?;
+        let found = (found / looked_for).min(CARRIED * defined);
+        Some((gate * found - refuted / looked_for).clamp(-1.0, 1.0))
     }
 }
 

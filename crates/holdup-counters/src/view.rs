@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, plain_mean};
+use crate::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, percentile, plain_mean};
 use crate::frame::Rows;
 use crate::jitter::Jitter;
 
@@ -28,7 +28,8 @@ impl<'a> Peers<'a> {
         self.runs.len()
     }
 
-    /// Center and spread (one standard deviation between runs) of a quantity's log2, one run left out.
+    /// Center and spread of a quantity's log2, one run left out: the median, and half the distance between the 16th and the
+    /// 84th percentile, which is one standard deviation of normal values and does not mind one odd run.
     fn normal(&self, quantity: &Quantity, left_out: Option<usize>) -> Option<(f64, f64)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let logs = known.entry(quantity.name).or_insert_with(|| {
@@ -36,7 +37,8 @@ impl<'a> Peers<'a> {
         });
         let logs: Vec<f64> =
             logs.iter().enumerate().filter(|(run, _)| Some(*run) != left_out).filter_map(|(_, log)| *log).collect();
-        (logs.len() >= 2).then(|| (plain_mean(&logs), deviation(&logs)))
+        let (low, middle, high) = (percentile(&logs, 0.16)?, percentile(&logs, 0.5)?, percentile(&logs, 0.84)?);
+        (logs.len() >= 2).then_some((middle, (high - low) / 2.0))
     }
 }
 
@@ -140,12 +142,29 @@ impl<'a> View<'a> {
 
     fn against_own(&self, quantity: &Quantity) -> Option<Change> {
         let own = self.normal.own.as_ref().filter(|rows| !rows.is_empty())?;
-        let (episode, normal) = (mean(quantity, self.episode)?, mean(quantity, own)?);
-        let logs = block_logs(quantity, own);
+        let (episode, own) =
+            if quantity.bursts { self.with_what_is_booked_late(own) } else { (self.episode.clone(), own.clone()) };
+        let (observed, normal) = (mean(quantity, &episode)?, mean(quantity, &own)?);
+        let logs = block_logs(quantity, &own);
         let blocks = |rows: &Rows| (rows.numbers().len().div_ceil(block_rows(rows))).max(1);
         #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
-        let share = (1.0 / blocks(self.episode) as f64 + 1.0 / blocks(own) as f64).sqrt();
-        Some(self.changed(quantity, (normal + nothing(quantity)).log2(), episode, deviation(&logs) * share))
+        let share = (1.0 / blocks(&episode) as f64 + 1.0 / blocks(&own) as f64).sqrt();
+        Some(self.changed(quantity, (normal + nothing(quantity)).log2(), observed, deviation(&logs) * share))
+    }
+
+    /// The episode and the rows right after it, and normal time without those: what a statement read is counted when it
+    /// ends, be it by its own or because the episode's end cut it short. Normal is the time before, if there is enough.
+    fn with_what_is_booked_late(&self, own: &Rows<'a>) -> (Rows<'a>, Rows<'a>) {
+        let frame = self.episode.frame();
+        let numbers = self.episode.numbers();
+        let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
+            return (self.episode.clone(), own.clone());
+        };
+        let late = last + 1..last + 1 + block_rows(self.episode);
+        let rest: Vec<usize> = own.numbers().iter().copied().filter(|row| !late.contains(row)).collect();
+        let before: Vec<usize> = rest.iter().copied().filter(|row| row < first).collect();
+        let enough = before.len() >= 2 * block_rows(own);
+        (frame.pick(numbers.iter().copied().chain(late)), own.frame().pick(if enough { before } else { rest }))
     }
 
     fn against_peers(&self, quantity: &Quantity) -> Option<Change> {
@@ -168,6 +187,36 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn up(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         self.moved(quantity, octaves, Against::Nearest, 1.0)
+    }
+
+    /// How far a quantity rose: not at all at `from` octaves, fully at `to`.
+    #[must_use]
+    pub fn up_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let change = self.change(quantity, Against::Nearest)?;
+        Some(self.between(quantity, change, from, to))
+    }
+
+    /// How far a quantity rose with the episode, over the run's own healthy time only: an event, not a state. Not at all at
+    /// `from` octaves, fully at `to`.
+    #[must_use]
+    pub fn began(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let change = self.against_own(quantity)?;
+        Some(self.between(quantity, change, from, to))
+    }
+
+    /// How far a quantity lies over healthy runs of the same system: not at all at `from` octaves, fully at `to`.
+    #[must_use]
+    pub fn higher_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let change = self.change(quantity, Against::Peers)?;
+        Some(self.between(quantity, change, from, to))
+    }
+
+    fn between(&self, quantity: &Quantity, change: Change, from: f64, to: f64) -> Reading {
+        let (from, to) = (self.constant(&format!("{} from", quantity.name), from), self.constant(quantity.name, to));
+        Reading {
+            strength: ((change.effect - from) / (to - from).max(f64::EPSILON)).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, change.normal, change.episode)],
+        }
     }
 
     /// How far a quantity fell, fully at so many octaves.
@@ -211,17 +260,23 @@ impl<'a> View<'a> {
         })
     }
 
-    /// How far a quantity lies over normal right after the episode, fully at so many octaves.
+    /// How far a quantity lies over what it was before the episode, in the episode or right after it, fully at so many
+    /// octaves. What an episode kept out or left behind makes the time after it no measure.
     #[must_use]
-    pub fn up_after(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+    pub fn up_since_before(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
         let own = self.normal.own.as_ref()?;
-        let last = *self.episode.numbers().last()?;
-        let after = self.episode.frame().range(last + 1..last + 1 + block_rows(self.episode));
-        if after.is_empty() {
+        let (first, last) = (*self.episode.numbers().first()?, *self.episode.numbers().last()?);
+        let frame = self.episode.frame();
+        let before = frame.pick(own.numbers().iter().copied().filter(|row| *row < first));
+        if before.numbers().len() < 2 * block_rows(&before) {
             return None;
         }
-        let own = Normal::own(own.clone());
-        View { episode: &after, normal: &own, jitter: self.jitter, place: self.place }.up(quantity, octaves)
+        let before = Normal::own(before);
+        let over = |rows: &Rows| {
+            View { episode: rows, normal: &before, jitter: self.jitter, place: self.place }.up(quantity, octaves)
+        };
+        let after = frame.range(last + 1..last + 1 + block_rows(self.episode));
+        any([over(self.episode), over(&after)])
     }
 
     fn moved(&self, quantity: &Quantity, octaves: f64, against: Against, sign: f64) -> Option<Reading> {
@@ -252,9 +307,12 @@ pub fn any<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
     joined(readings, |strengths| strengths.iter().copied().fold(0.0, f64::max))
 }
 
-/// The weakest of those that are known: things that must hold together.
+/// The weakest of all: things that must hold together; unknown if one of them is.
 #[must_use]
 pub fn all<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+    if readings.iter().any(Option::is_none) {
+        return None;
+    }
     joined(readings, |strengths| strengths.iter().copied().fold(1.0, f64::min))
 }
 

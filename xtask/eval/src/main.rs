@@ -2,6 +2,7 @@
 //! it. Labels only score; nothing is trained on them but the baselines that are printed beside.
 
 mod dbot;
+mod dbpa;
 mod dbsherlock;
 mod frozen;
 mod neighbor;
@@ -28,6 +29,13 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Exam {
+    /// MySQL with one of eight anomalies or none, five-second rows, beside normal runs of the same hardware.
+    Dbpa {
+        /// A folder with labels.csv and a Parquet file for each class and hardware.
+        dir: PathBuf,
+        #[command(flatten)]
+        options: Options,
+    },
     /// PostgreSQL anomalies that a script brought about: judged with the SQL hidden and shown.
     Dbot {
         /// A folder with cases_with_metrics.jsonl.
@@ -56,6 +64,7 @@ fn main() -> ExitCode {
 
 fn run() -> Result<()> {
     match Cli::parse().exam {
+        Exam::Dbpa { dir, options } => dbpa::run(folder(&dir)?, &options),
         Exam::Dbot { dir, options } => dbot::run(folder(&dir)?, &options),
         Exam::Dbsherlock { dir, options } => dbsherlock::run(folder(&dir)?, &options),
     }

@@ -23,5 +23,6 @@ fn account(seen: &View) -> Account {
             any([seen.up(&READ_AHEAD, 1.0), seen.up(&SERVER_READS, 1.0)]),
         )
         .supports(1.0, "changes and log don't rise", group([seen.steady(&CHANGED, 1.0), seen.steady(&LOG, 1.0)]))
+        .refutes(3.0, "less is read from files", seen.down(&SERVER_READS, 1.0))
         .refutes(3.0, "more rows are changed", seen.up(&CHANGED, 1.0))
 }

@@ -1,23 +1,34 @@
-//! A restore, an import, a batch of inserts: many rows a transaction.
+//! A restore, an import, clients that insert many rows a transaction.
 //!
-//! Rows inserted and changed rise with the log, rows a transaction rise, and the log *a changed row* does not: a row costs
-//! what it always cost.
+//! Rows inserted and changed rise with the log, or clients send more for what they get back. A transaction weighs more, and the
+//! log *a changed row* does not grow: a row costs what it always cost.
 
 use super::Cause;
-use super::quantities::{CHANGED, CHANGED_PER_COMMIT, INSERTED, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT};
+use super::quantities::{
+    CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
+    RECEIVED, RECEIVED_PER_COMMIT, WAITING_OF_RUNNING,
+};
 use crate::judge::Account;
-use crate::view::{View, any, group};
+use crate::view::{View, all, any, group};
 
-pub const CAUSE: Cause = Cause { slug: "bulk_load", title: "a restore or an import writes many rows", account };
+pub const CAUSE: Cause = Cause { slug: "bulk_load", title: "many rows a transaction are written", account };
 
 fn account(seen: &View) -> Account {
+    let rows = group([seen.up(&INSERTED, 1.0), seen.up(&CHANGED, 1.0)]);
+    let sent = all([seen.up(&PER_SENT, 0.5), seen.not_down(&RECEIVED, 0.5)]);
     Account::new()
-        .defines(3.0, "rows inserted and changed rise", group([seen.up(&INSERTED, 1.0), seen.up(&CHANGED, 1.0)]))
+        .defines(3.0, "rows inserted and changed rise, or clients send more for what they get", any([rows, sent]))
         .supports(2.0, "the log rises with them", seen.up(&LOG, 1.0))
-        .supports(
-            2.0,
-            "rows and log a transaction rise",
-            any([seen.up(&CHANGED_PER_COMMIT, 1.0), seen.up(&LOG_PER_COMMIT, 1.0)]),
+        .gates(
+            "a transaction weighs more",
+            any([
+                seen.up(&CHANGED_PER_COMMIT, 0.5),
+                seen.up(&LOG_PER_COMMIT, 0.5),
+                seen.up(&INSERTED_PER_COMMIT, 0.5),
+                seen.up(&RECEIVED_PER_COMMIT, 0.5),
+            ]),
         )
+        .supports(1.0, "transactions are not more", seen.steady(&COMMITS, 1.0))
         .refutes(1.0, "a changed row costs more log", seen.up(&LOG_PER_CHANGE, 1.0))
+        .refutes(3.0, "sessions wait for row locks, as they did not before", seen.up(&WAITING_OF_RUNNING, 1.0))
 }

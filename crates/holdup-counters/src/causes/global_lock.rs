@@ -19,5 +19,5 @@ fn account(seen: &View) -> Account {
         )
         .supports(2.0, "file handles step up", seen.up(&FILES, 0.05))
         .supports(1.0, "waiters don't wait for row locks", seen.down(&WAITING_OF_RUNNING, 1.0))
-        .refutes(1.0, "page writes fall as well", seen.down(&PAGES, 2.0))
+        .gates("page writes go on", seen.not_down(&PAGES, 3.0))
 }

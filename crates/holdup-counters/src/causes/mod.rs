@@ -6,6 +6,7 @@ mod cpu_taken_by_others;
 mod global_lock;
 mod io_taken_by_others;
 mod lock_contention;
+mod many_small_commits;
 mod missing_index;
 mod network_delay;
 pub mod quantities;
@@ -37,6 +38,7 @@ pub const ALL: &[Cause] = &[
     lock_contention::CAUSE,
     backup_read::CAUSE,
     bulk_load::CAUSE,
+    many_small_commits::CAUSE,
     too_many_indexes::CAUSE,
     small_buffer_pool::CAUSE,
     io_taken_by_others::CAUSE,

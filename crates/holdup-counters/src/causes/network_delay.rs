@@ -26,4 +26,5 @@ fn account(seen: &View) -> Account {
             "something goes on inside",
             any([seen.up(&SCANNED, 2.0), seen.up(&LOG, 1.0), seen.up(&SENT, 1.0), seen.up(&PAGES, 1.0)]),
         )
+        .refutes(1.0, "the CPU has less idle time", seen.down(&IDLE, 1.0))
 }

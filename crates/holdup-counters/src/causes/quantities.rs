@@ -41,6 +41,9 @@ pub const FILES: Quantity = Quantity::of("open file handles", &[FileHandles]);
 pub const CONNECTED: Quantity = Quantity::of("sessions connected", &[SessionsConnected]);
 /// Sessions in which something is executed.
 pub const RUNNING: Quantity = Quantity::of("sessions running", &[SessionsRunning]);
+/// Sessions that run and wait for no row lock.
+pub const WORKING: Quantity =
+    Quantity::less("sessions running that don't wait for row locks", &[SessionsRunning], &[LockWaiting]);
 /// Waiters for row locks.
 pub const WAITING: Quantity = Quantity::of("sessions waiting for row locks", &[LockWaiting]);
 /// Of the sessions that run, those that wait for row locks.
@@ -96,3 +99,26 @@ pub const READ_AHEAD: Quantity =
     Quantity::per("bytes that the server read for a page the pool missed", &[ServerReadBytes], &[PoolMisses]);
 /// The setting.
 pub const POOL: Quantity = Quantity::of("size of the buffer pool", &[PoolBytes]);
+
+/// Context switches a transaction.
+pub const SWITCHES_PER_COMMIT: Quantity =
+    Quantity::per("context switches a commit", &[ContextSwitches], &[Commits]);
+/// What comes from clients, a transaction.
+pub const RECEIVED_PER_COMMIT: Quantity =
+    Quantity::per("bytes from clients a commit", &[NetReceivedBytes], &[Commits]);
+/// What comes from clients for what goes to them: rows sent in bulk get a short answer.
+pub const PER_SENT: Quantity =
+    Quantity::per("bytes from clients for a byte to them", &[NetReceivedBytes], &[NetSentBytes]);
+/// Rows inserted a transaction.
+pub const INSERTED_PER_COMMIT: Quantity =
+    Quantity::per("rows inserted a commit", &[RowsInserted], &[Commits]);
+/// CPU time in the kernel.
+pub const KERNEL: Quantity = Quantity::of("share of the CPU in the kernel", &[CpuSystem]);
+/// Writes that disks completed for each page the server wrote.
+pub const DISK_OPERATIONS_BEYOND_SERVER: Quantity =
+    Quantity::per("disk writes for a page that the server wrote", &[DiskWrites], &[PagesWritten]);
+/// Writes that disks completed.
+pub const DISK_OPERATIONS: Quantity = Quantity::of("disk writes", &[DiskWrites]);
+/// CPU time of the machine a transaction: stands for the server's where that is not known.
+pub const BUSY_PER_COMMIT: Quantity =
+    Quantity::per("CPU time in use a commit", &[CpuUser, CpuSystem], &[Commits]);

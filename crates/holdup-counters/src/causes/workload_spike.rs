@@ -5,10 +5,10 @@
 
 use super::Cause;
 use super::quantities::{
-    COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING,
+    COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU, WAITING_OF_RUNNING,
 };
 use crate::judge::Account;
-use crate::view::{View, any, group};
+use crate::view::{View, all, any, group};
 
 pub const CAUSE: Cause = Cause { slug: "workload_spike", title: "more clients ask for more of the same", account };
 
@@ -17,7 +17,7 @@ fn account(seen: &View) -> Account {
         .defines(
             3.0,
             "more sessions are there",
-            any([seen.up(&CONNECTED, 1.0), seen.up(&RUNNING, 1.0), seen.up_after(&RUNNING, 1.0)]),
+            any([seen.up(&CONNECTED, 1.0), seen.up(&RUNNING, 1.0), seen.up_since_before(&RUNNING, 1.0)]),
         )
         .supports(1.0, "more is done", seen.up(&COMMITS, 1.0))
         .supports(
@@ -30,4 +30,6 @@ fn account(seen: &View) -> Account {
                 seen.flat(&REQUESTS_PER_COMMIT, 1.0),
             ]),
         )
+        .refutes(2.0, "the server uses more CPU, and more a transaction", all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]))
+        .refutes(2.0, "they wait for row locks, as they did not before", seen.up(&WAITING_OF_RUNNING, 1.0))
 }

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
+use holdup_counters::detect::{detect, healthy};
 use holdup_counters::jitter::Jitter;
 use holdup_counters::judge::{Ranking, judge_by};
 use holdup_counters::{Family, Frame, Normal, causes};
@@ -51,6 +52,8 @@ pub struct Scores {
     pub confusion: Confusion,
     /// The same, episode found.
     pub detected_confusion: Confusion,
+    /// Culprits that were named in normal time, a line each.
+    pub false_culprits: Vec<String>,
     /// What was missed, a line each.
     pub missed: Vec<String>,
 }
@@ -102,6 +105,7 @@ pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
         confusion: Confusion::default(),
         detected_confusion: Confusion::default(),
         missed: Vec::new(),
+        false_culprits: Vec::new(),
     };
     let (mut ious, mut on_normal) = (Vec::new(), Vec::new());
     let (mut ranks, mut found_ranks, mut named) = (Vec::new(), Vec::new(), Vec::new());
@@ -109,8 +113,9 @@ pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
     for case in cases {
         let frame = without.iter().fold(case.frame.clone(), |frame, family| frame.without(*family));
         let ranking = ranked(&frame, &case.abnormal, &case.normal, jitter);
-        let found: BTreeSet<usize> = holdup_counters::detect(&frame, jitter).into_iter().flatten().collect();
-        let rest: BTreeSet<usize> = (0..frame.rows()).filter(|row| !found.contains(row)).collect();
+        let episodes = detect(&frame, jitter);
+        let rest = healthy(&frame, &episodes).into_iter().collect();
+        let found: BTreeSet<usize> = episodes.into_iter().flatten().collect();
         let found_ranking = ranked(&frame, &found, &rest, jitter);
         ious.push(iou(&found, &case.abnormal));
         if let [cause] = case.causes[..] {
@@ -125,10 +130,15 @@ pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
         }
         scores.missed.extend(missed(case, "episode given", &ranking));
         scores.missed.extend(missed(case, &format!("found, IoU {:.2}", iou(&found, &case.abnormal)), &found_ranking));
-        on_normal.extend(windows(case).iter().map(|window| {
-            let rest = case.normal.difference(window).copied().collect();
-            ranked(&frame, window, &rest, jitter).named().next().is_some()
-        }));
+        for window in windows(case) {
+            let rest = case.normal.difference(&window).copied().collect();
+            let ranking = ranked(&frame, &window, &rest, jitter);
+            let named = ranking.named().next();
+            if let Some(culprit) = named {
+                scores.false_culprits.push(format!("{} rows {:?}: {}", case.name, bounds(&window), culprit.slug));
+            }
+            on_normal.push(named.is_some());
+        }
     }
     let within = |ranks: &[usize], places: usize| share(ranks.iter().map(|rank| *rank < places));
     scores.top1 = within(&ranks, 1);
@@ -166,15 +176,16 @@ fn missed(case: &Case, how: &str, ranking: &Ranking) -> Option<String> {
     (!right).then(|| format!("{} ({how}): {}", case.name, report::top(ranking, 4)))
 }
 
-/// Whole windows of neighboring normal rows.
+/// Windows of neighboring normal rows, a few unlabelled ones skipped; none spans an episode.
 fn windows(case: &Case) -> Vec<BTreeSet<usize>> {
     let rows: Vec<usize> = case.normal.iter().copied().collect();
-    rows.chunks_exact(WINDOW_ROWS).map(|chunk| chunk.iter().copied().collect()).collect()
+    let stretches = rows.chunk_by(|row, next| next - row <= 3);
+    stretches.flat_map(|rows| rows.chunks_exact(WINDOW_ROWS)).map(|chunk| chunk.iter().copied().collect()).collect()
 }
 
 fn show(case: &Case, options: &Options) {
     let frame = options.without.iter().fold(case.frame.clone(), |frame, family| frame.without(*family));
-    let found = holdup_counters::detect(&frame, Jitter::NONE);
+    let found = detect(&frame, Jitter::NONE);
     println!("{}: {} in rows {:?}; found {found:?}", case.name, case.label, bounds(&case.abnormal));
     print!("{}", report::accounts(&ranked(&frame, &case.abnormal, &case.normal, Jitter::NONE), 4, &case.causes));
 }
@@ -214,6 +225,8 @@ fn summary(cases: &[Case], scores: &Scores) -> Vec<String> {
     lines.extend(scores.detected_confusion.lines());
     lines.push(format!("missed: {}", scores.missed.len()));
     lines.extend(scores.missed.iter().cloned());
+    lines.push(format!("named on normal time: {}", scores.false_culprits.len()));
+    lines.extend(scores.false_culprits.iter().cloned());
     lines
 }
 
