@@ -35,7 +35,7 @@ pub fn judge(test: &str, limits: &Limits, mut body: impl FnMut()) {
     let patience = Patience { limits: *limits, ..ORDINARY };
     patience.end(
         test,
-        patience.tries(|_| {
+        patience.tries(until(), |_| {
             body();
             Ok(())
         }),
@@ -68,7 +68,7 @@ impl Patience {
     /// If attempts missed on a quiet machine.
     pub fn judge(&self, attempt: impl FnMut(usize) -> Result<(), String>) {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        self.end(&test, self.tries(attempt));
+        self.end(&test, self.tries(until(), attempt));
     }
 
     fn end(&self, test: &str, came: Came) {
@@ -79,12 +79,14 @@ impl Patience {
         }
     }
 
-    fn tries(&self, mut attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
+    /// Attempts, but the first none that would not end before `until`, if that is given.
+    fn tries(&self, until: Option<SystemTime>, mut attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
         let (begun, mut longest, mut said) = (Instant::now(), Duration::ZERO, Vec::new());
         let mut quiet = 0;
         for number in 0..self.attempts.max(1) {
             let is_long = number > 1 && begun.elapsed() + longest > self.within;
-            if is_long || number > 0 && is_late(longest) {
+            let is_late = until.is_some_and(|until| SystemTime::now() + longest > until);
+            if is_long || number > 0 && is_late {
                 break;
             }
             let (from, witness) = (Instant::now(), Witness::start());
@@ -117,11 +119,10 @@ impl Patience {
     }
 }
 
-/// Whether something that takes so long would end after [`UNTIL`].
-fn is_late(takes: Duration) -> bool {
-    let until = std::env::var(UNTIL).ok().and_then(|text| text.parse().ok()).map(Duration::from_secs);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    until.is_some_and(|until| now + takes > until)
+/// What [`UNTIL`] says.
+fn until() -> Option<SystemTime> {
+    let seconds = std::env::var(UNTIL).ok()?.parse().ok()?;
+    Some(UNIX_EPOCH + Duration::from_secs(seconds))
 }
 
 /// Says why a test could judge nothing on this machine now: that is nobody's failure, nor a pass that should look like one. Goes
@@ -154,7 +155,7 @@ mod tests {
     fn a_miss_on_a_quiet_machine_is_a_failure_and_another_is_none() {
         let judged = |limit: f64, misses: usize| {
             let mut made = 0;
-            let came = patience(limit, misses).tries(|_| {
+            let came = patience(limit, misses).tries(None, |_| {
                 made += 1;
                 std::thread::sleep(Duration::from_millis(20));
                 Err("missed".to_owned())
@@ -168,26 +169,37 @@ mod tests {
     #[test]
     fn what_is_certain_is_a_failure_on_any_machine() {
         let mut made = 0;
-        let came = patience(STALLED, 3).tries(|_| {
+        let came = patience(STALLED, 3).tries(None, |_| {
             made += 1;
             certain("no such column")
         });
         assert!(matches!(came, Came::Failed(_)) && made == 1);
-        let Came::Undecided(why) = patience(STALLED, 1).tries(|_| panic!("five is\nnot {}", 4)) else { panic!() };
+        let Came::Undecided(why) = patience(STALLED, 1).tries(None, |_| panic!("five is\nnot {}", 4)) else { panic!() };
         assert!(why.contains("five is not 4"), "{why}");
     }
 
     #[test]
     fn so_is_a_panic_and_its_words_are_kept() {
-        let came = patience(QUIET, 3).tries(|_| std::panic::panic_any("five is not four"));
+        let came = patience(QUIET, 3).tries(None, |_| std::panic::panic_any("five is not four"));
         let Came::Failed(why) = came else { unreachable!("it was quiet") };
         assert_eq!(why.downcast_ref(), Some(&"five is not four"));
         let mut made = 0;
-        let came = patience(STALLED, 1).tries(|number| {
+        let came = patience(STALLED, 1).tries(None, |number| {
             made += 1;
             if number < 2 { std::panic::panic_any("once more") } else { Ok(()) }
         });
         assert!(matches!(came, Came::Held) && made == 3, "{made}");
+    }
+
+    #[test]
+    fn with_its_time_over_it_is_tried_once() {
+        let mut made = 0;
+        let came = patience(STALLED, 1).tries(Some(UNIX_EPOCH), |_| {
+            made += 1;
+            std::thread::sleep(Duration::from_millis(20));
+            Err("missed".to_owned())
+        });
+        assert!(matches!(came, Came::Undecided(_)) && made == 1, "{made}");
     }
 
     #[test]
