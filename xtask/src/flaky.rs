@@ -6,6 +6,7 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail};
 
@@ -18,6 +19,9 @@ const AGAIN: usize = 2;
 /// So many failures are no bad luck: nothing is run again.
 const MOST: usize = 10;
 
+/// So many of the tests that took longest are named at the end.
+const LONGEST: usize = 20;
+
 /// Runs all tests. What is to be said at the end of the pass, though they passed.
 ///
 /// # Errors
@@ -28,7 +32,8 @@ pub fn tests(root: &Path, clock: &Clock) -> Result<Vec<String>> {
         clock.told(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--no-fail-fast"]))),
         &mut seen,
     )?;
-    let mut said: Vec<String> = seen.undecided;
+    let mut said: Vec<String> = seen.pace.longest();
+    said.append(&mut seen.undecided);
     if is_well {
         return Ok(said);
     }
@@ -85,11 +90,13 @@ fn watched(mut command: Command, seen: &mut Seen) -> Result<bool> {
     let mut child = command.spawn().with_context(|| format!("could not start {command:?}"))?;
     // It holds the ends to write to.
     drop(command);
-    let (mut reader, mut line) = (BufReader::new(reader), Vec::new());
+    let (mut reader, mut line, begun) = (BufReader::new(reader), Vec::new(), Instant::now());
     while reader.read_until(b'\n', &mut line).context("could not read what the tests say")? > 0 {
         // Who reads along may have gone: the tests are to end all the same.
         let _ = std::io::stdout().write_all(&line);
-        seen.take(String::from_utf8_lossy(&line).trim_end());
+        let text = String::from_utf8_lossy(&line);
+        seen.pace.take(text.trim_end(), begun.elapsed());
+        seen.take(text.trim_end());
         line.clear();
     }
     Ok(child.wait().context("could not wait for the tests")?.success())
@@ -127,6 +134,35 @@ struct Seen {
     is_in_list: bool,
     /// The list was closed by a count that agrees with it.
     is_sure: bool,
+    pace: Pace,
+}
+
+/// Which tests the pass waited for: from when the one before ended to when they did. Of tests that run side by side that is less than they took.
+#[derive(Default)]
+struct Pace {
+    /// When the test before ended, since the pass began.
+    last: Duration,
+    waited: Vec<(Duration, String)>,
+}
+
+impl Pace {
+    fn take(&mut self, line: &str, now: Duration) {
+        let name = line.strip_prefix("test ").and_then(|rest| rest.split_once(" ... ")).map(|(name, _)| name);
+        if let Some(name) = name {
+            self.waited.push((now.saturating_sub(self.last), name.to_owned()));
+        }
+        // Between the targets is compiling and starting.
+        if name.is_some() || line.starts_with("running ") {
+            self.last = now;
+        }
+    }
+
+    /// The tests that were waited for longest.
+    fn longest(mut self) -> Vec<String> {
+        self.waited.sort_by(|a, b| b.cmp(a));
+        self.waited.truncate(LONGEST);
+        self.waited.iter().map(|(waited, name)| format!("waited for {:4} s: {name}", waited.as_secs())).collect()
+    }
 }
 
 impl Seen {
@@ -249,6 +285,17 @@ error: 3 targets failed:
         );
         assert_eq!((seen.passed, seen.failed[1].kind()), (42, vec!["--test", "e2e"]));
         assert_eq!(seen.undecided, ["undecided: fine::ok: the machine stalled in too many attempts:"]);
+    }
+
+    #[test]
+    fn what_the_pass_waited_for() {
+        let mut pace = Pace::default();
+        for (line, s) in
+            [("running 2 tests", 100), ("test a::b ... ok", 103), ("test c ... FAILED", 110), ("test result: ok.", 200)]
+        {
+            pace.take(line, Duration::from_secs(s));
+        }
+        assert_eq!(pace.longest(), ["waited for    7 s: c", "waited for    3 s: a::b"]);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, five app servers, Prometheus, Python with readers of Parquet and JSON
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, five app servers, Prometheus, tcpdump, Python with readers of Parquet and JSON
 //! Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
@@ -62,6 +62,7 @@ pub fn run(root: &Path) -> Result<Tools> {
     server(root, "ruby-async-http")?;
     server(root, "ruby-pg")?;
     server(root, "prometheus")?;
+    server(root, "tcpdump")?;
     let python = python(root)?;
     let tools = node(root, &python)?;
     for version in OTHER_POSTGRESQL {
