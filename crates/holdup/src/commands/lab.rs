@@ -159,8 +159,9 @@ fn list(args: &Args) -> Result<(), Failure> {
         let all: Vec<_> = labs.iter().map(|l| serde_json::json!({"name": l.name, "title": l.title})).collect();
         return print_json(&all);
     }
+    let widest = labs.iter().map(|lab| lab.name.len()).max().unwrap_or(0);
     for lab in labs {
-        outln!("{:<20}{}", lab.name, lab.title);
+        outln!("{:<widest$}  {}", lab.name, lab.title);
     }
     Ok(())
 }
