@@ -1,6 +1,6 @@
 //! The exam on D-Bot's cases (Zhou et al., VLDB 2024): PostgreSQL anomalies that a script brought about, judged from the host's
 //! series alone, with the alerts beside them, and with the statements. A case may have several labels; it is right if the first
-//! cause is one of them, as the set's authors count a named cause. Labels only score.
+//! cause is one of them. Labels only score.
 
 mod cases;
 mod labels;
@@ -56,8 +56,7 @@ pub struct Scores {
     pub recall: f64,
     /// Share of the cases in which a cause carries enough to be named.
     pub named: f64,
-    /// The authors' own measure: labels that are among the named causes less 0.1 of each wrong name, over the labels; not
-    /// below 0; the mean over cases.
+    /// Labels that are among the named causes less 0.1 of each wrong name, over the labels; not below 0; the mean over cases.
     pub accuracy: f64,
     /// First answers.
     pub confusion: Confusion,
@@ -65,7 +64,8 @@ pub struct Scores {
     pub missed: Vec<String>,
 }
 
-/// What a wrong name costs in the authors' measure, as a share of a right one.
+/// What a wrong name costs, as a share of a right one: naming everything must not pay, and a wrong suspect beside the right one
+/// costs its reader less than a cause that is missed.
 const WRONG: f64 = 0.1;
 
 /// Runs the exam and prints it.
@@ -210,7 +210,7 @@ fn summary(cases: &[Case], without: &[Family]) -> (Vec<String>, Value) {
     for (seen, name) in Seen::ALL {
         let scores = score(cases, seen, without, Jitter::NONE);
         lines.push(format!(
-            "{name}: top-1 {:.1} %, top-2 {:.1} %, top-3 {:.1} %, labels in the top 3 {:.1} %, {:.1} % of cases are named, the authors' accuracy {:.3}",
+            "{name}: top-1 {:.1} %, top-2 {:.1} %, top-3 {:.1} %, labels in the top 3 {:.1} %, {:.1} % of cases are named, accuracy less wrong names {:.3}",
             100.0 * scores.top1,
             100.0 * scores.top2,
             100.0 * scores.top3,
