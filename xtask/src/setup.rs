@@ -1,5 +1,5 @@
-//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, five app servers, Prometheus, tcpdump, Python with readers of Parquet and JSON
-//! Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
+//! Sees to what the tests need: MariaDB, PostgreSQL of three versions, nginx, five app servers, Prometheus, tcpdump, Python with readers of
+//! Parquet and JSON Schema, Node; and for `cargo xtask fuzz` to cargo-fuzz. What it may install it installs (apt as root, PyPI into
 //! target/py, crates.io into target/tools); otherwise it says what to install and fails.
 
 use std::ffi::OsString;

@@ -161,13 +161,14 @@ impl Select {
 
     /// Whether an execution is asked for.
     pub fn takes(&self, event: &Event, attributes: &Attributes) -> bool {
-        let in_time = match (self.since_us, self.until_us) {
-            (None, None) => true,
-            (since, until) => event
-                .at_us
-                .is_some_and(|at| since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until)),
-        };
-        in_time && self.filters.iter().all(|filter| filter.takes(event, attributes))
+        self.takes_time(event.at_us) && self.filters.iter().all(|filter| filter.takes(event, attributes))
+    }
+
+    /// Whether what happened at `at_us` is asked for; without a time only if all times are.
+    pub fn takes_time(&self, at_us: Option<i64>) -> bool {
+        let (since, until) = (self.since_us, self.until_us);
+        let is_any = since.is_none() && until.is_none();
+        is_any || at_us.is_some_and(|at| since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until))
     }
 
     /// The key of a statement with what else groups it.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use holdup_collect::Collector;
 use holdup_collect::run as collectors;
 use holdup_collect::slow::SlowRequests;
 use holdup_collect::watch::{self, Options};
@@ -19,7 +20,7 @@ use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
+use holdup_recording::{Batch, Coverage, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
 
 use crate::around;
 use crate::failure::Failure;
@@ -92,6 +93,41 @@ pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
     Ok(stop)
 }
 
+/// What is needed to record, and was found to answer.
+struct Ready<'a> {
+    sources: Vec<Box<dyn Collector>>,
+    coverage: Vec<Vec<Coverage>>,
+    engine: Option<Engine<'a>>,
+}
+
+impl<'a> Ready<'a> {
+    fn of(session: &Session<'a>, slow: Option<SlowRequests>) -> Result<Self, Failure> {
+        let options = Options { partial: session.partial, slow };
+        let probes = session.scenario.map_or(&[][..], |scenario| &scenario.probes);
+        let mut sources = session
+            .watch
+            .iter()
+            .chain(probes)
+            .map(|a| watch::collector(a, &options))
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(Failure::unusable)?;
+        if let Some(scenario) = session.scenario {
+            allow_descriptors(scenario.lanes().div_ceil(scenario.http.streams))?;
+        }
+        let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
+        let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
+        Ok(Self { sources, coverage, engine })
+    }
+}
+
+/// Looks whether it could be recorded, and records nothing: for what is to be recorded later, after something else.
+///
+/// # Errors
+/// If a source or the target can't be used.
+pub fn check(session: &Session<'_>) -> Result<(), Failure> {
+    Ready::of(session, None).map(drop)
+}
+
 /// Records.
 ///
 /// # Errors
@@ -111,20 +147,7 @@ pub fn record_to(
     stop: &AtomicBool,
 ) -> Result<Recorded, Failure> {
     let slow = session.slow.map(SlowRequests::new);
-    let options = Options { partial: session.partial, slow: slow.clone() };
-    let probes = session.scenario.map_or(&[][..], |scenario| &scenario.probes);
-    let mut sources = session
-        .watch
-        .iter()
-        .chain(probes)
-        .map(|a| watch::collector(a, &options))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(Failure::unusable)?;
-    if let Some(scenario) = session.scenario {
-        allow_descriptors(scenario.lanes().div_ceil(scenario.http.streams))?;
-    }
-    let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
-    let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
+    let Ready { sources, coverage, engine } = Ready::of(session, slow.clone())?;
 
     ways.open(&outputs::run_name(session.dir), session.scenario.and_then(shard).as_deref())?;
     if let Some((scenario, engine)) = session.scenario.zip(engine.as_ref()) {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use holdup_recording::Recording;
 use serde::Serialize;
 
 use super::pairs::{Answer, Digest, Pair};
@@ -50,14 +49,4 @@ pub(super) fn of(digest: &Digest) -> Option<Differs> {
         warnings: count(&|pair| both(pair) && pair.new.warnings > pair.old.warnings),
     };
     (differs != Differs::default()).then_some(differs)
-}
-
-/// Whether the plans of a digest have no shape in common, where both recordings have plans of it.
-pub(super) fn has_other_plan(digest: &str, old: &[Recording], new: &[Recording]) -> Option<bool> {
-    let shapes = |recordings: &[Recording]| -> BTreeSet<String> {
-        let rows = recordings.iter().flat_map(|recording| &recording.tables.plans.rows);
-        rows.filter(|plan| plan.digest == digest).map(|plan| plan.shape.clone()).collect()
-    };
-    let (was, is) = (shapes(old), shapes(new));
-    (!was.is_empty() && !is.is_empty()).then(|| was.is_disjoint(&is))
 }

@@ -9,6 +9,7 @@ mod answers;
 mod change;
 mod load;
 mod pairs;
+mod plans;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -23,6 +24,7 @@ use serde::Serialize;
 pub use self::answers::Differs;
 pub use self::change::{Change, Common, Verdict};
 pub use self::load::{Answer, Prediction, Runs};
+pub use self::plans::Plans;
 use crate::statements::pairs::Pairs;
 
 /// A digest on both servers.
@@ -48,8 +50,8 @@ pub struct Statement {
     pub added_load: f64,
     /// What the servers answered that was not the same; none if all was.
     pub differs: Option<Differs>,
-    /// Whether its plan has another shape, where plans of both were recorded.
-    pub has_other_plan: Option<bool>,
+    /// Its plans, where plans of both were recorded.
+    pub plans: Option<Plans>,
 }
 
 /// All of it.
@@ -113,7 +115,7 @@ pub fn compare(
                 added_load: load::added(of, &change, &common, pairs.length_s),
                 change,
                 differs: answers::of(of),
-                has_other_plan: answers::has_other_plan(&of.digest, old, new),
+                plans: plans::of(&of.digest, old, new),
             }
         })
         .collect();

@@ -138,8 +138,9 @@ impl Entries {
         if entry.cut {
             tally.problems.add(Problem::TooLong, entry.position);
         }
+        let is_asked_for = tally.select.takes_time(entry.fields.at_us);
         if entry.severity != b"LOG" {
-            if matches!(entry.severity, b"ERROR" | b"FATAL" | b"PANIC" | b"WARNING") {
+            if is_asked_for && matches!(entry.severity, b"ERROR" | b"FATAL" | b"PANIC" | b"WARNING") {
                 error(entry, tally);
             }
             return;
@@ -177,7 +178,7 @@ impl Entries {
             if let Some((_, sql)) = execution(message) {
                 self.bare_statement(entry, statement(sql), tally);
             }
-        } else {
+        } else if is_asked_for {
             fact::take(message, tally);
         }
     }

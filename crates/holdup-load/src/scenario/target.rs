@@ -28,11 +28,22 @@ impl Target {
     /// # Errors
     /// A message that says what is wrong with it and never repeats credentials.
     pub fn database(address: &str) -> Result<Self, String> {
+        Self::database_called("", address)
+    }
+
+    /// The same of one of several databases, called `name`: a variable of its own (`HOLDUP_MYSQL_PASSWORD_NEW` of one called `new`) goes first.
+    ///
+    /// # Errors
+    /// As [`Self::database`].
+    pub fn database_called(name: &str, address: &str) -> Result<Self, String> {
         let mut address = Address::parse(address).map_err(|why| why.to_string())?;
-        if address.password.reveal().is_empty()
-            && let Ok(password) = std::env::var(password_variable(address.dialect))
-        {
-            address.password = Secret::new(password);
+        if address.password.reveal().is_empty() {
+            let variable = password_variable(address.dialect);
+            let own = (!name.is_empty()).then(|| format!("{variable}_{}", as_variable(name)));
+            if let Some(password) = own.and_then(|own| std::env::var(own).ok()).or_else(|| std::env::var(variable).ok())
+            {
+                address.password = Secret::new(password);
+            }
         }
         let tls = address.tls == TlsWish::On;
         Ok(Self { tls, host: address.host.clone(), port: address.port, sql: Some(Arc::new(address)) })
@@ -105,6 +116,11 @@ impl Target {
 
 fn default_port(tls: bool) -> u16 {
     if tls { 443 } else { 80 }
+}
+
+/// A name as a part of that of an environment variable.
+fn as_variable(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' }).collect()
 }
 
 /// The environment variable that holds a database's password, so that it need not be in a file.

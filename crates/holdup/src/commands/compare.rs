@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use holdup_diagnose::compare::{Comparison, Group, Options, Run, groups};
-use holdup_diagnose::statements::{self, Known, Verdict};
+use holdup_diagnose::statements::{self, Known, Report as Statements, Verdict};
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::Recording;
 
@@ -26,6 +26,7 @@ Examples:
   holdup compare recordings/ab                       what holdup run --interleave left there
   holdup compare before after --markdown > pull-request.md
   holdup compare main branch --fail-on worse --quiet
+  holdup compare --statements recordings/upgrade     what holdup replay to two servers left there
   holdup compare --statements old=rec/old-1,rec/old-2 new=rec/new-1,rec/new-2   of one log that both replayed
 
 The first is the baseline. One recording of each shows large differences only: by how much runs of the same thing differ from each
@@ -81,22 +82,21 @@ enum FailOn {
     Worse,
 }
 
-fn carries(text: &str) -> Result<f64, String> {
+/// Reads a number of statements at once.
+pub(super) fn carries(text: &str) -> Result<f64, String> {
     let number = text.parse().ok().filter(|number: &f64| number.is_finite() && *number > 0.0);
     number.ok_or_else(|| "a number above 0, e.g. 12 or 2.5".to_owned())
 }
 
-/// Statement by statement: two servers, each with its rounds in order.
-fn by_statements(args: &Args) -> Result<(), Failure> {
-    let named = read(&args.recordings)?;
-    let [old, new] = named.as_slice() else {
-        return Err(Failure::Unusable(format!(
-            "statements are compared of two servers, the old one and the new one; {} were named",
-            named.len()
-        )));
-    };
+/// Statement by statement: what two servers did with one log. Rounds that only one of them has played are left out.
+///
+/// # Errors
+/// If a recording can't be read, or there is nothing that both have played.
+pub(super) fn by_statements(old: &Named, new: &Named, carries: Option<f64>) -> Result<Statements, Failure> {
+    let played = |of: &Named, round: Option<u32>| of.recordings.iter().any(|(_, other)| *other == round);
+    let both = |round: Option<u32>| round.is_none() || played(old, round) && played(new, round);
     let open = |of: &Named| {
-        let mut paths: Vec<_> = of.recordings.iter().collect();
+        let mut paths: Vec<_> = of.recordings.iter().filter(|(_, round)| both(*round)).collect();
         // Without rounds they are in the order they were given.
         paths.sort_by_key(|(_, round)| *round);
         paths
@@ -111,8 +111,19 @@ fn by_statements(args: &Args) -> Result<(), Failure> {
         serde_json::from_value(facts.get("texts")?.clone()).ok()
     };
     let texts = old.recordings.first().and_then(texts).unwrap_or_default();
-    let known = Known { texts, carries: args.carries };
-    let report = statements::compare((&old.name, &olds), (&new.name, &news), &known).map_err(Failure::Unusable)?;
+    let known = Known { texts, carries };
+    statements::compare((&old.name, &olds), (&new.name, &news), &known).map_err(Failure::Unusable)
+}
+
+fn print_statements(args: &Args) -> Result<(), Failure> {
+    let named = read(&args.recordings)?;
+    let [old, new] = named.as_slice() else {
+        return Err(Failure::Unusable(format!(
+            "statements are compared of two servers, the old one and the new one; {} were named",
+            named.len()
+        )));
+    };
+    let report = by_statements(old, new, args.carries)?;
     match () {
         () if args.json => print_json(&report)?,
         () if args.quiet => {}
@@ -127,7 +138,7 @@ fn by_statements(args: &Args) -> Result<(), Failure> {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     if args.statements {
-        return by_statements(&args);
+        return print_statements(&args);
     }
     let named = read(&args.recordings)?;
     let mut shown: Vec<(String, Recording, Diagnosis)> = Vec::new();

@@ -1,18 +1,16 @@
 //! What is compared, as it is named on the command line: recordings, several recordings of one thing, folders of either.
 //!
 //! `NAME=PATH[,PATH…]`. A path is a recording; a folder of recordings, which are repeats of one thing; or, without a name, what
-//! `holdup run --interleave` left (`interleave.json` says what belongs together), or a folder whose recordings are set side by side.
+//! `holdup run --interleave` or `holdup replay` to two servers left (`interleave.json` says what belongs together), or a folder whose
+//! recordings are set side by side.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use holdup_recording::manifest::MANIFEST;
-use serde::Deserialize;
 
 use crate::failure::Failure;
-
-/// File that says which recordings of a folder are repeats of what.
-pub const INTERLEAVE: &str = "interleave.json";
+use crate::repeat::interleave::{INTERLEAVE, Interleave};
 
 /// Recordings of one thing, not yet read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,21 +19,6 @@ pub struct Named {
     pub name: String,
     /// Where its recordings are, each with its round if they were interleaved.
     pub recordings: Vec<(PathBuf, Option<u32>)>,
-}
-
-#[derive(Deserialize)]
-struct Interleave {
-    order: Vec<Turn>,
-    /// As they were named, the baseline first; the order of the runs is drawn.
-    #[serde(default)]
-    versions: Vec<String>,
-}
-
-#[derive(Deserialize)]
-struct Turn {
-    name: String,
-    round: u32,
-    path: PathBuf,
 }
 
 /// Reads what was named.
@@ -123,12 +106,9 @@ fn inside(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
     Ok(found)
 }
 
-/// What `holdup run --interleave` left in `folder`.
+/// What `holdup run --interleave`, or `holdup replay` to two servers, left in `folder`.
 fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
-    let file = folder.join(INTERLEAVE);
-    let bad = |why: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {why}", file.display()));
-    let text = std::fs::read_to_string(&file).map_err(|error| bad(&error))?;
-    let interleave: Interleave = serde_json::from_str(&text).map_err(|error| bad(&error))?;
+    let interleave = Interleave::read(folder)?;
     let mut groups: Vec<Named> = Vec::new();
     for turn in interleave.order {
         let path = if turn.path.is_absolute() { turn.path } else { folder.join(turn.path) };
@@ -148,7 +128,11 @@ fn interleaved(folder: &Path) -> Result<Vec<Named>, Failure> {
         one.name = file_name(folder);
         one.recordings.iter_mut().for_each(|(_, round)| *round = None);
     }
-    if groups.is_empty() { Err(bad(&"none of the recordings that it names is there")) } else { Ok(groups) }
+    if groups.is_empty() {
+        let file = folder.join(INTERLEAVE);
+        return Err(Failure::Unusable(format!("{}: none of the recordings that it names is there", file.display())));
+    }
+    Ok(groups)
 }
 
 fn file_name(path: &Path) -> String {

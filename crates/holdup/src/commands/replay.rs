@@ -1,25 +1,31 @@
-//! `holdup replay`: what logs say was executed, on another server, as it was.
+//! `holdup replay`: what logs say was executed, on another server, as it was; or on two, in rounds.
 
-use std::path::PathBuf;
+mod rounds;
+mod servers;
+
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use holdup_digest::Dialect;
 use holdup_digest::format::Format;
 use holdup_digest::run::Options;
 use holdup_digest::select::{Filter, Select};
-use holdup_load::scenario::{self, Target};
+use holdup_load::scenario::{self, Scenario};
 use holdup_load::schedule::played::Rows;
 use holdup_replay::mix::Rules;
 use holdup_replay::source::Logs;
 use holdup_replay::survey::Survey;
 
+use self::servers::Server;
+use super::compare::carries;
 use super::digest::{sql_mode, time};
 use super::{Output, Sampling, conclude, duration, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::replay::{Facts, Plan, REPLAY, plan};
-use crate::session::{self, Session};
+use crate::session::{self, Recorded, Session};
 
 /// Fastest and slowest, as times of the log's speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
@@ -27,7 +33,8 @@ const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
 /// Execute what database logs say was executed on another server: when it was, by as many sessions, in their order
 ///
 /// Slow query logs and general logs of MySQL and MariaDB, logs of PostgreSQL, captured packets, plain or packed, whatever their size. Only what
-/// reads is sent unless --writes is given, and the server is told so, too.
+/// reads is sent unless --writes is given, and the server is told so, too. With two servers, an old one and a new one, both play it in turns, and are
+/// compared statement by statement.
 #[derive(clap::Args)]
 #[command(arg_required_else_help = true)]
 #[command(after_help = "\
@@ -37,18 +44,34 @@ Examples:
   holdup replay general.log --to mysql://app@127.0.0.1:3306 --writes --database shop_copy
   holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop --hash --watch mysql://holdup@127.0.0.1:3306 -o recordings/new
   holdup replay slow.log --to mysql://app@127.0.0.1:3306/shop --check         say what would be sent, and stop
+  holdup replay slow.log --to mysql://app@10.0.0.5/shop --to mysql://app@10.0.0.6/shop --hash -o recordings/upgrade
+  holdup replay slow.log --to 10.11=mysql://app@10.0.0.5/shop --to 11.8=mysql://app@10.0.0.6/shop --rounds 5 --carries 12
 
 A server logs all it executes with long_query_time=0 and slow_query_log=ON (MySQL, MariaDB), or with
 log_min_duration_statement=0 (PostgreSQL). The log and what is recorded of it may hold what users typed.
-A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD.")]
+A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD; of two servers with
+different ones in HOLDUP_MYSQL_PASSWORD_OLD and HOLDUP_MYSQL_PASSWORD_NEW (or as they are called).")]
 pub struct Args {
     /// Log, plain or packed; of a rotated set all, in any order
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
 
-    /// Where to: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…
-    #[arg(long, value_name = "DSN")]
-    to: String,
+    /// Where to: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…; given twice, the old server and the new one, which play it in turns and are compared
+    // Taken as text, and read later: clap would repeat an address with its password in an error.
+    #[arg(long, value_name = "[NAME=]DSN", required = true)]
+    to: Vec<String>,
+
+    /// How often each of two servers plays it [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=rounds::MOST))]
+    rounds: Option<u32>,
+
+    /// Statements at once that the new one of two servers carries, e.g. at the knee of a search: whether the mix passes it is then told
+    #[arg(long, value_name = "N", value_parser = carries)]
+    carries: Option<f64>,
+
+    /// Which of two servers is first is drawn; the same number draws it again
+    #[arg(long, value_name = "N")]
+    order_seed: Option<u64>,
 
     /// So many times as fast as it was
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
@@ -130,99 +153,142 @@ fn rows(text: &str) -> Result<Rows, String> {
     }
 }
 
-pub fn run(args: Args) -> Result<(), Failure> {
-    let bad = |why: String| Failure::Unusable(format!("--to: {why}"));
-    if !Target::is_database(&args.to) {
-        return Err(bad("statements go to a database: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…".to_owned()));
-    }
-    let target = Target::database(&args.to).map_err(bad)?;
-    let options = Options {
-        format: args.format,
-        dialect: args.sql_mode,
-        prefix: args.prefix.clone(),
-        select: Select {
-            filters: args.filter.clone(),
-            since_us: args.since,
-            until_us: args.until,
-            ..Select::default()
-        },
-        ..Options::default()
-    };
-    let logs = Logs::open(&args.logs, options).map_err(Failure::unusable)?;
-    let is_postgres = target.url().starts_with("postgres");
-    let dialect = args.sql_mode.filter(|_| logs.format.dialect() == Dialect::MySql).unwrap_or(logs.format.dialect());
-    // Packets may be of either, and say which.
-    let dialect = if logs.format == Format::Packets && is_postgres { Dialect::PostgreSql } else { dialect };
-    if is_postgres != (dialect == Dialect::PostgreSql) {
-        let of = if dialect == Dialect::PostgreSql { "PostgreSQL" } else { "MySQL or MariaDB" };
-        return Err(bad(format!(
-            "the log is of {of}, and {} is none: what it says would be wrong there",
-            target.url()
-        )));
-    }
-    let rules = Rules {
-        dialect,
-        writes: args.writes,
-        database: args.database.as_deref().map(Arc::from),
-        limit: args.limit,
-        length_us: args.length.map(|length| (length.as_secs_f64() * args.speed * 1e6) as i64),
-    };
-    let survey = Survey::of(&logs, &rules, args.speed);
-    let names = logs.paths().iter().map(|path| path.display().to_string()).collect();
-    let mut facts = Facts::new(&survey, names, logs.format.name(), args.speed, args.writes);
-    if survey.sent == 0 {
-        facts.lines().iter().for_each(|line| errln!("{line}"));
-        return Err(Failure::Unusable("there is nothing to send".to_owned()));
-    }
-    let hash = args.hash.unwrap_or_default();
-    let of = Plan {
-        logs: &logs,
-        rules: &rules,
-        survey: &survey,
-        target,
-        speed: args.speed,
-        sessions: args.sessions,
-        rows: hash,
-    };
-    let mut scenario = plan(of);
-    facts.connections = scenario.connections;
-    if args.check {
-        if args.output.json {
-            return print_json(&facts);
+/// What is played, whichever server it goes to.
+struct Mix {
+    logs: Logs,
+    rules: Rules,
+    survey: Survey,
+    facts: Facts,
+}
+
+impl Args {
+    /// Reads the logs for the first time.
+    fn mix(&self, servers: &[Server]) -> Result<Mix, Failure> {
+        let options = Options {
+            format: self.format,
+            dialect: self.sql_mode,
+            prefix: self.prefix.clone(),
+            select: Select {
+                filters: self.filter.clone(),
+                since_us: self.since,
+                until_us: self.until,
+                ..Select::default()
+            },
+            ..Options::default()
+        };
+        let logs = Logs::open(&self.logs, options).map_err(Failure::unusable)?;
+        let dialect =
+            self.sql_mode.filter(|_| logs.format.dialect() == Dialect::MySql).unwrap_or(logs.format.dialect());
+        // Packets may be of either, and say which.
+        let is_any = logs.format == Format::Packets;
+        let dialect = if is_any && servers.iter().any(Server::is_postgres) { Dialect::PostgreSql } else { dialect };
+        let is_other = |server: &&Server| server.is_postgres() != (dialect == Dialect::PostgreSql);
+        if let Some(server) = servers.iter().find(is_other) {
+            let of = if dialect == Dialect::PostgreSql { "PostgreSQL" } else { "MySQL or MariaDB" };
+            return Err(Failure::Unusable(format!(
+                "--to: the log is of {of}, and {} is none: what it says would be wrong there",
+                server.target.url()
+            )));
         }
-        facts.lines().iter().for_each(|line| outln!("{line}"));
-        return Ok(());
+        let rules = Rules {
+            dialect,
+            writes: self.writes,
+            database: self.database.as_deref().map(Arc::from),
+            limit: self.limit,
+            length_us: self.length.map(|length| (length.as_secs_f64() * self.speed * 1e6) as i64),
+        };
+        let survey = Survey::of(&logs, &rules, self.speed);
+        let names = logs.paths().iter().map(|path| path.display().to_string()).collect();
+        let facts = Facts::new(&survey, names, logs.format.name(), self.speed, self.writes);
+        if survey.sent == 0 {
+            facts.lines().iter().for_each(|line| errln!("{line}"));
+            return Err(Failure::Unusable("there is nothing to send".to_owned()));
+        }
+        Ok(Mix { logs, rules, survey, facts })
     }
-    scenario.timeout = args.timeout;
-    scenario.watch.clone_from(&args.sampling.watch);
-    if scenario.watch.is_empty() && scenario.target.is_local() {
-        scenario.watch.push("host".to_owned());
+
+    /// The load that plays it on `server`, one of `all`. It can be played once.
+    fn scenario(&self, mix: &mut Mix, server: &Server, all: &[Server]) -> Result<Scenario, Failure> {
+        let Mix { logs, rules, survey, facts } = mix;
+        let mut scenario = plan(Plan {
+            logs,
+            rules,
+            survey,
+            target: server.target.clone(),
+            speed: self.speed,
+            sessions: self.sessions,
+            rows: self.hash.unwrap_or_default(),
+        });
+        facts.connections = scenario.connections;
+        scenario.timeout = self.timeout;
+        scenario.watch = server.watched(&self.sampling.watch, all)?;
+        if self.sampling.watch.is_empty() && scenario.target.is_local() {
+            scenario.watch.push("host".to_owned());
+        }
+        Ok(scenario)
+    }
+
+    fn session<'a>(&self, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
+        Session {
+            name: "replay",
+            scenario: Some(scenario),
+            watch_for: None,
+            watch: &scenario.watch,
+            interval: self.sampling.interval,
+            dir,
+            partial: self.sampling.partial,
+            slow: self.sampling.slow.0,
+        }
+    }
+
+    /// Plays it into `dir`, and says what came of it.
+    fn play(
+        &self,
+        facts: &Facts,
+        scenario: &Scenario,
+        dir: &Path,
+        progress: &mut Progress,
+        stop: &AtomicBool,
+    ) -> Result<Recorded, Failure> {
+        let recorded = session::record(&self.session(scenario, dir), progress, stop)?;
+        let mut facts = facts.clone();
+        facts.played = recorded.played;
+        let path = dir.join(REPLAY);
+        let text = serde_json::to_string_pretty(&facts).map_err(Failure::unusable)?;
+        std::fs::write(&path, text).map_err(|why| Failure::Unusable(format!("{}: {why}", path.display())))?;
+        for line in facts.played.iter().flat_map(crate::replay::PlayedFacts::lines) {
+            progress.say(&line);
+        }
+        Ok(recorded)
+    }
+}
+
+pub fn run(args: Args) -> Result<(), Failure> {
+    let servers = servers::read(&args.to)?;
+    let mut mix = args.mix(&servers)?;
+    let [server] = servers.as_slice() else { return rounds::run(&args, &mut mix, &servers) };
+    rounds::refuse(&args)?;
+    let scenario = args.scenario(&mut mix, server, &servers)?;
+    if args.check {
+        return check(&args, &mix.facts);
     }
     let stop = session::stop_flag()?;
     let mut progress = Progress::of(&scenario, args.output.quiet);
-    facts.lines().iter().for_each(|line| progress.say(line));
+    mix.facts.lines().iter().for_each(|line| progress.say(line));
     let dir = args.output.dir("replay");
-    let session = Session {
-        name: "replay",
-        scenario: Some(&scenario),
-        watch_for: None,
-        watch: &scenario.watch,
-        interval: args.sampling.interval,
-        dir: &dir,
-        partial: args.sampling.partial,
-        slow: args.sampling.slow.0,
-    };
-    let recorded = session::record(&session, &mut progress, &stop)?;
-    facts.played = recorded.played;
-    let text = serde_json::to_string_pretty(&facts).map_err(Failure::unusable)?;
-    std::fs::write(dir.join(REPLAY), text)
-        .map_err(|why| Failure::Unusable(format!("{}: {why}", dir.join(REPLAY).display())))?;
-    for line in facts.played.iter().flat_map(crate::replay::PlayedFacts::lines) {
-        progress.say(&line);
-    }
+    let recorded = args.play(&mix.facts, &scenario, &dir, &mut progress, &stop)?;
     conclude(&recorded, args.output.json)?;
     if recorded.interrupted {
         return Err(Failure::Interrupted);
     }
+    Ok(())
+}
+
+/// Says what would be sent.
+fn check(args: &Args, facts: &Facts) -> Result<(), Failure> {
+    if args.output.json {
+        return print_json(facts);
+    }
+    facts.lines().iter().for_each(|line| outln!("{line}"));
     Ok(())
 }

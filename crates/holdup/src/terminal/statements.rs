@@ -80,6 +80,11 @@ fn change(ratio: f64) -> f64 {
     (ratio - 1.0) * 100.0
 }
 
+/// The beginning of it, without what acts on a terminal.
+fn clean(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
+}
+
 fn row(out: &mut String, s: &Statement) {
     let (word, color) = match s.change.verdict {
         Verdict::Slower => ("slower", AnsiColor::Red),
@@ -93,14 +98,7 @@ fn row(out: &mut String, s: &Statement) {
     } else {
         format!("{:+.0} % ({:+.0} to {:+.0})", change(s.change.ratio), change(s.change.low), change(s.change.high))
     };
-    let text: String = s
-        .text
-        .as_deref()
-        .unwrap_or(&s.digest)
-        .chars()
-        .map(|c| if c.is_control() { ' ' } else { c })
-        .take(TEXT)
-        .collect();
+    let text = clean(s.text.as_deref().unwrap_or(&s.digest));
     let _ = writeln!(
         out,
         "{:>9} {:>9} {:>9} {interval:>22} {style}{word:>9}{style:#}  {} {text}",
@@ -114,8 +112,8 @@ fn row(out: &mut String, s: &Statement) {
         let by = if runs.by_trace { "a request" } else { "a session in a row" };
         about.push(format!("in a loop: {:.0} times {by}", runs.per_request));
     }
-    if s.has_other_plan == Some(true) {
-        about.push("its plan has another shape".to_owned());
+    if let Some(plans) = s.plans.as_ref().filter(|plans| plans.is_other) {
+        about.push(format!("another plan: {}, it was {}", clean(&plans.new), clean(&plans.old)));
     }
     if let Some(d) = &s.differs {
         let parts = [

@@ -7,6 +7,7 @@ mod advise;
 mod answers;
 mod aws;
 mod capacity;
+mod captured;
 mod compare;
 mod cut;
 mod demo;

@@ -11,11 +11,11 @@ use crate::postgresql::Postgres;
 use crate::program::{Finished, Running, beside, finish, holdup};
 
 /// Requests a second that are captured, of which eleven are fourteen statements: where they are counted, and where they are timed.
-const RATE: u32 = 400;
+pub const RATE: u32 = 400;
 const FAST: u32 = 1_572;
 
-/// How long.
-const SECONDS: u32 = 3;
+/// How long, seconds.
+pub const SECONDS: u32 = 3;
 
 /// How late statements may go out, milliseconds, of 99 in 100.
 const LAG_P99_MS: f64 = 1.0;
@@ -34,7 +34,7 @@ operations:
 ";
 
 /// Puts the load on a server.
-fn load(address: &str, rate: u32, dir: &Path) {
+pub fn load(address: &str, rate: u32, dir: &Path) {
     let scenario = dir.join("load.yaml");
     let head = format!("name: mix\ntarget: {address}\nload: {{rate: {rate}, duration: {SECONDS}s, connections: 16}}");
     std::fs::write(&scenario, format!("{head}{LOAD}")).unwrap();
@@ -44,7 +44,7 @@ fn load(address: &str, rate: u32, dir: &Path) {
 }
 
 /// How often a log says that each statement was executed by the load's account.
-fn calls(log: &Path) -> BTreeMap<String, u64> {
+pub fn calls(log: &Path) -> BTreeMap<String, u64> {
     let done = finish(holdup(["digest", "--json", "--limit", "0", "--filter", "user=app"]).arg(log), 120);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     let queries = done.json()["queries"].as_array().unwrap().clone();
@@ -53,12 +53,12 @@ fn calls(log: &Path) -> BTreeMap<String, u64> {
 }
 
 /// Those that are the mix's own: what holdup says for itself when it connects is none, nor are the protocol's commands.
-fn own(mut calls: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+pub fn own(mut calls: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     calls.retain(|text, _| !text.starts_with("administrator command") && !text.starts_with("set session transaction"));
     calls
 }
 
-fn replay(log: &Path, address: &str, more: &[&str], out: &Path) -> Finished {
+pub fn replay(log: &Path, address: &str, more: &[&str], out: &Path) -> Finished {
     let mut command = holdup(["replay", "--to", address, "--filter", "user=app", "--json"]);
     let run = Running::start(command.args(more).arg(log).arg("-o").arg(out));
     let done = run.finish(Duration::from_secs(180));
@@ -67,7 +67,7 @@ fn replay(log: &Path, address: &str, more: &[&str], out: &Path) -> Finished {
 }
 
 /// What holdup says of the replay.
-fn facts(out: &Path) -> Value {
+pub fn facts(out: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(out.join("replay.json")).unwrap()).unwrap()
 }
 
@@ -79,7 +79,7 @@ fn is_in_time(out: &Path) {
 }
 
 /// A server with a shop in it that logs all that is executed from now on.
-fn shop() -> MariaDb {
+pub fn shop() -> MariaDb {
     let server = MariaDb::start();
     let log = |name: &str| server.file(name).display().to_string();
     server.set_up_with(&format!(
@@ -138,7 +138,7 @@ fn what_one_mariadb_logged_another_executes_as_often() {
 }
 
 /// The same of PostgreSQL.
-fn items() -> Option<Postgres> {
+pub fn items() -> Option<Postgres> {
     let settings = [("log_min_duration_statement", "0"), ("log_line_prefix", "%m [%p] user=%u,db=%d ")];
     let server = Postgres::start(&settings)?;
     server.run("CREATE ROLE app LOGIN");
@@ -240,6 +240,13 @@ fn what_the_words_hide_the_server_refuses() {
         (vec!["-", "--to", address.as_str()], "standard input"),
         (vec!["absent.log", "--to", address.as_str()], "absent.log"),
         (vec!["slow.log", "--to", address.as_str(), "--speed", "0"], "0.001"),
+        (vec!["slow.log", "--to", address.as_str(), "--rounds", "2"], "--to twice"),
+        (vec!["slow.log", "--to", address.as_str(), "--to", wrong.as_str()], "new: "),
+        (vec!["slow.log", "--to", address.as_str(), "--to", postgres.as_str()], "MySQL or MariaDB"),
+        (
+            vec!["slow.log", "--to", address.as_str(), "--to", wrong.as_str(), "--watch", wrong.as_str()],
+            "old=… or new=…",
+        ),
     ] {
         let done = finish(holdup(["replay"]).args(&arguments).current_dir(dir.path()), 60);
         assert_eq!(done.code(), Some(2), "{arguments:?}: {}", done.stderr);

@@ -1,17 +1,16 @@
 //! `holdup run --repeat` and `--interleave`: the same load several times, on one version or on several that a command switches
 //! between, in a fair order. What the runs say together is `compare`'s.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use holdup_diagnose::compare::{Group, Options, Run, groups};
 use holdup_load::scenario::Scenario;
 use holdup_recording::clock;
-use serde::{Deserialize, Serialize};
 
-use super::super::compare_groups::INTERLEAVE;
 use super::super::print_json;
 use super::{Args, outcome, say_notes};
 use crate::failure::Failure;
+use crate::repeat::interleave::{Interleave, Turn, checked_name, named};
 use crate::repeat::order::balanced;
 use crate::repeat::switch::SwitchArgs;
 use crate::{session, terminal};
@@ -51,11 +50,7 @@ pub struct Version {
 
 fn version(text: &str) -> Result<Version, String> {
     let (name, command) = text.split_once('=').ok_or("say NAME=COMMAND, e.g. 'after=./deploy.sh v2'")?;
-    // It becomes a folder's name.
-    let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
-    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_fine) {
-        return Err("a version's name is of letters, digits, `-`, `_` and `.`, e.g. 'v1.2=./deploy.sh v1.2'".to_owned());
-    }
+    let name = checked_name(name).map_err(|why| format!("{why}, e.g. 'v1.2=./deploy.sh v1.2'"))?;
     if command.trim().is_empty() {
         return Err(format!("say by which command {name} is switched to, or `true` if there is nothing to do"));
     }
@@ -79,30 +74,6 @@ impl RepeatArgs {
             (several, rounds) => Ok(Some((several.to_vec(), rounds.unwrap_or(REPEATS)))),
         }
     }
-}
-
-/// What [`INTERLEAVE`] says.
-#[derive(Serialize, Deserialize)]
-pub struct Interleave {
-    /// The recordings that are whole, in the order in which they were made.
-    pub order: Vec<Turn>,
-    /// What is compared, in the order in which it was named: the first is the baseline.
-    pub versions: Vec<String>,
-    /// What drew the order.
-    pub seed: u64,
-    /// Name of the scenario.
-    pub scenario: String,
-}
-
-/// One run.
-#[derive(Serialize, Deserialize)]
-pub struct Turn {
-    /// The version; of plain repeats, the scenario.
-    pub name: String,
-    /// From 1 on.
-    pub round: u32,
-    /// Its recording, from where the file is.
-    pub path: String,
 }
 
 /// Plays all of it. `first` is the scenario, as it was checked.
@@ -144,8 +115,8 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
             if !recorded.interrupted && recorded.trouble.is_none() {
                 let run = Run::of(path.clone(), &recorded.recording, &diagnosis, Some(*round));
                 measured[*which].runs.push(run);
-                done.order.push(Turn { name: version.name.clone(), round: *round, path });
-                write(&dir, &done)?;
+                done.order.push(Turn { name: version.name.clone(), round: *round, path: PathBuf::from(path) });
+                done.write(&dir)?;
             }
             reported.and_then(|()| outcome(args, &recorded, &diagnosis))
         });
@@ -171,20 +142,6 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
         outln!("\nrecordings  {}", dir.display());
     }
     ended
-}
-
-fn write(dir: &Path, done: &Interleave) -> Result<(), Failure> {
-    let path = dir.join(INTERLEAVE);
-    let text = serde_json::to_string_pretty(done).map_err(Failure::unusable)?;
-    std::fs::write(&path, text + "\n").map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
-}
-
-/// The failure with what it is of.
-fn named(what: &str, failure: Failure) -> Failure {
-    match failure {
-        Failure::Unusable(why) => Failure::Unusable(format!("{what}: {why}")),
-        other => other,
-    }
 }
 
 /// A "no" of one run beside those before: none of them ends the others.

@@ -1,0 +1,132 @@
+//! The same mix on two servers, in rounds: each plays it once a round, the first of a round is the last of the next, and what came of
+//! it is compared statement by statement. Each turn is a recording of its own; which is which stands beside them.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+
+use holdup_recording::clock;
+
+use super::super::compare::by_statements;
+use super::super::compare_groups::Named;
+use super::super::{judge, print_json};
+use super::servers::Server;
+use super::{Args, Mix, check};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::repeat::interleave::{Interleave, Turn, named};
+use crate::repeat::order::balanced;
+use crate::{session, terminal};
+
+/// Rounds where nobody says how many: what a machine does to one server for a whole round stands out among three.
+const ROUNDS: u32 = 3;
+
+/// Most rounds.
+pub const MOST: i64 = 1_000;
+
+/// What only two servers can be asked for.
+///
+/// # Errors
+/// If `args` ask for it.
+pub fn refuse(args: &Args) -> Result<(), Failure> {
+    let asked = [
+        ("--rounds", args.rounds.is_some()),
+        ("--carries", args.carries.is_some()),
+        ("--order-seed", args.order_seed.is_some()),
+    ];
+    match asked.iter().find(|(_, is_asked)| *is_asked) {
+        Some((flag, _)) => {
+            Err(Failure::Unusable(format!("{flag} is of two servers: give --to twice, the old one and the new one")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// Plays all rounds on both of `servers`, the old one first, and compares.
+pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure> {
+    let dir = args.output.empty_dir("upgrade")?;
+    // What is wrong with the second is told before the first has played for an hour.
+    for server in servers {
+        let scenario = args.scenario(mix, server, servers)?;
+        if !args.check {
+            session::check(&args.session(&scenario, &dir)).map_err(|failure| named(&server.name, failure))?;
+        }
+    }
+    if args.check {
+        return check(args, &mix.facts);
+    }
+    let stop = session::stop_flag()?;
+    std::fs::create_dir_all(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    let say = |text: &str| {
+        if !args.output.quiet {
+            errln!("{text}");
+        }
+    };
+    mix.facts.lines().iter().for_each(|line| say(line));
+    let seed = args.order_seed.unwrap_or_else(|| clock::now_ns().unsigned_abs() % 1_000_000);
+    let order = balanced(servers.len(), args.rounds.unwrap_or(ROUNDS), seed);
+    let turns: Vec<&str> = order.iter().map(|(_, which)| servers[*which].name.as_str()).collect();
+    say(&format!("{} replays: {} (order drawn by --order-seed {seed})", order.len(), turns.join(" ")));
+    let versions = servers.iter().map(|server| server.name.clone()).collect();
+    let mut done = Interleave { order: Vec::new(), versions, seed, scenario: "replay".to_owned() };
+    let mut ended = Ok(());
+    for (at, (round, which)) in order.iter().enumerate() {
+        let server = &servers[*which];
+        say(&format!("replay {} of {}: {}, round {round}", at + 1, order.len(), server.name));
+        let turn =
+            Turn { name: server.name.clone(), round: *round, path: PathBuf::from(format!("{}-{round}", server.name)) };
+        let scenario = args.scenario(mix, server, servers)?;
+        let mut progress = Progress::of(&scenario, args.output.quiet);
+        let mut play = || {
+            if stop.load(Ordering::Relaxed) {
+                return Err(Failure::Interrupted);
+            }
+            let recorded = args.play(&mix.facts, &scenario, &dir.join(&turn.path), &mut progress, &stop)?;
+            let (diagnosis, reported) = judge(&recorded);
+            say(&format!("  {}", diagnosis.headline));
+            recorded.whole()?;
+            // One that is cut off can't stand beside whole ones.
+            if recorded.interrupted {
+                return Err(Failure::Interrupted);
+            }
+            reported
+        };
+        match play() {
+            Ok(()) => {
+                done.order.push(turn);
+                done.write(&dir)?;
+            }
+            Err(failure) => {
+                ended = Err(named(&format!("{} of round {round}", server.name), failure));
+                break;
+            }
+        }
+    }
+    compare(args, &done, &dir)?;
+    ended
+}
+
+/// Compares the rounds that both have played.
+fn compare(args: &Args, done: &Interleave, dir: &Path) -> Result<(), Failure> {
+    let group = |name: &String| Named {
+        name: name.clone(),
+        recordings: done
+            .order
+            .iter()
+            .filter(|turn| turn.name == *name)
+            .map(|turn| (dir.join(&turn.path), Some(turn.round)))
+            .collect(),
+    };
+    let groups: Vec<Named> = done.versions.iter().map(group).collect();
+    let [old, new] = groups.as_slice() else { return Ok(()) };
+    if !old.recordings.iter().any(|(_, round)| new.recordings.iter().any(|(_, other)| other == round)) {
+        errln!("nothing to compare: no round was played on both; what was played is kept in {}", dir.display());
+        return Ok(());
+    }
+    let report = by_statements(old, new, args.carries)?;
+    if args.output.json {
+        return print_json(&report);
+    }
+    terminal::print(&terminal::statements(&report, false));
+    outln!("\nrecordings  {}", dir.display());
+    Ok(())
+}
