@@ -158,7 +158,18 @@ pub fn deviation(values: &[f64]) -> f64 {
 pub fn percentile(values: &[f64], share: f64) -> Option<f64> {
     let mut known: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
     known.sort_by(f64::total_cmp);
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, clippy::cast_precision_loss, reason = "counts of rows")]
-    let place = (share * known.len() as f64) as usize;
-    known.get(place.min(known.len().saturating_sub(1))).copied()
+    of_sorted(&known, share)
+}
+
+/// The same of values that are known and in their order.
+#[must_use]
+pub fn of_sorted(values: &[f64], share: f64) -> Option<f64> {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "counts of rows"
+    )]
+    let place = (share * values.len() as f64) as usize;
+    values.get(place.min(values.len().saturating_sub(1))).copied()
 }

@@ -93,13 +93,13 @@ macro_rules! signals {
 // The last number is what is nothing: the noise of a machine that does nothing, or of the collector itself.
 signals! {
     /// Share of the machine's CPU time in user mode.
-    CpuUser = "cpu_user_ratio", Host, Ratio, 0.02;
+    CpuUser = "cpu_user_ratio", Host, Ratio, 0.001;
     /// Share of the machine's CPU time in the kernel, interrupts included.
-    CpuSystem = "cpu_system_ratio", Host, Ratio, 0.02;
+    CpuSystem = "cpu_system_ratio", Host, Ratio, 0.001;
     /// Share of the machine's CPU time without anything to do, waits for disks not included.
-    CpuIdle = "cpu_idle_ratio", Host, Ratio, 0.02;
+    CpuIdle = "cpu_idle_ratio", Host, Ratio, 0.001;
     /// Share of the machine's CPU time that was idle while a disk was waited for.
-    CpuIowait = "cpu_iowait_ratio", Host, Ratio, 0.02;
+    CpuIowait = "cpu_iowait_ratio", Host, Ratio, 0.001;
     /// Threads that want a CPU.
     RunQueue = "run_queue_threads", Host, Level, 1.0;
     /// Threads in uninterruptible sleep.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use crate::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, percentile, plain_mean};
+use crate::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, of_sorted, percentile, plain_mean};
 use crate::frame::Rows;
 use crate::jitter::Jitter;
 
@@ -12,14 +12,22 @@ use crate::jitter::Jitter;
 #[derive(Debug, Default)]
 pub struct Peers<'a> {
     runs: Vec<Rows<'a>>,
-    known: Mutex<BTreeMap<&'static str, Vec<Option<f64>>>>,
+    known: Mutex<BTreeMap<&'static str, Logs>>,
+    noise: Mutex<BTreeMap<&'static str, f64>>,
+}
+
+/// log2 of a quantity's mean in each run, and the known ones in their order.
+#[derive(Debug)]
+struct Logs {
+    of_runs: Vec<Option<f64>>,
+    sorted: Vec<f64>,
 }
 
 impl<'a> Peers<'a> {
     /// Healthy runs, a set of rows each.
     #[must_use]
     pub fn new(runs: Vec<Rows<'a>>) -> Self {
-        Self { runs, known: Mutex::default() }
+        Self { runs, ..Self::default() }
     }
 
     /// Their number.
@@ -28,17 +36,36 @@ impl<'a> Peers<'a> {
         self.runs.len()
     }
 
+    /// How much a quantity's log2 moves within a healthy run, from block to block: the median run's standard deviation.
+    fn noise(&self, quantity: &Quantity) -> f64 {
+        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        *noise.entry(quantity.name).or_insert_with(|| {
+            let runs: Vec<f64> = self.runs.iter().map(|run| deviation(&block_logs(quantity, run))).collect();
+            percentile(&runs, 0.5).unwrap_or_default()
+        })
+    }
+
     /// Center and spread of a quantity's log2, one run left out: the median, and half the distance between the 16th and the
     /// 84th percentile, which is one standard deviation of normal values and does not mind one odd run.
     fn normal(&self, quantity: &Quantity, left_out: Option<usize>) -> Option<(f64, f64)> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let logs = known.entry(quantity.name).or_insert_with(|| {
-            self.runs.iter().map(|run| Some((mean(quantity, run)? + nothing(quantity)).log2())).collect()
+            let logs: Vec<Option<f64>> =
+                self.runs.iter().map(|run| Some((mean(quantity, run)? + nothing(quantity)).log2())).collect();
+            let mut sorted: Vec<f64> = logs.iter().copied().flatten().filter(|log| log.is_finite()).collect();
+            sorted.sort_by(f64::total_cmp);
+            Logs { of_runs: logs, sorted }
         });
-        let logs: Vec<f64> =
-            logs.iter().enumerate().filter(|(run, _)| Some(*run) != left_out).filter_map(|(_, log)| *log).collect();
-        let (low, middle, high) = (percentile(&logs, 0.16)?, percentile(&logs, 0.5)?, percentile(&logs, 0.84)?);
-        (logs.len() >= 2).then_some((middle, (high - low) / 2.0))
+        let without = left_out.and_then(|run| logs.of_runs.get(run).copied().flatten()).map(|log| {
+            let mut others = logs.sorted.clone();
+            if let Some(place) = others.iter().position(|other| *other >= log) {
+                others.remove(place);
+            }
+            others
+        });
+        let sorted = without.as_ref().unwrap_or(&logs.sorted);
+        let (low, middle, high) = (of_sorted(sorted, 0.16)?, of_sorted(sorted, 0.5)?, of_sorted(sorted, 0.84)?);
+        (sorted.len() >= 2).then_some((middle, (high - low) / 2.0))
     }
 }
 
@@ -145,11 +172,13 @@ impl<'a> View<'a> {
         let (episode, own) =
             if quantity.bursts { self.with_what_is_booked_late(own) } else { (self.episode.clone(), own.clone()) };
         let (observed, normal) = (mean(quantity, &episode)?, mean(quantity, &own)?);
-        let logs = block_logs(quantity, &own);
+        // A few rows know little of their own noise: it is at least what is usual within healthy runs.
+        let usual = self.normal.peers.map_or(0.0, |peers| peers.noise(quantity));
+        let noise = deviation(&block_logs(quantity, &own)).max(usual);
         let blocks = |rows: &Rows| (rows.numbers().len().div_ceil(block_rows(rows))).max(1);
         #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
         let share = (1.0 / blocks(&episode) as f64 + 1.0 / blocks(&own) as f64).sqrt();
-        Some(self.changed(quantity, (normal + nothing(quantity)).log2(), observed, deviation(&logs) * share))
+        Some(self.changed(quantity, (normal + nothing(quantity)).log2(), observed, noise * share))
     }
 
     /// The episode and the rows right after it, and normal time without those: what a statement read is counted when it

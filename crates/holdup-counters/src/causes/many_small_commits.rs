@@ -3,12 +3,12 @@
 //! A few more sessions are there, each transaction weighs what it did or less, and neither the CPU nor the run queue say that
 //! more work is asked for. What clients send grows no faster than what they get: that would be rows in bulk.
 
-use super::Cause;
+use super::{Cause, piled_up_at_rows};
 use super::quantities::{
-    BUSY, CONNECTED, PER_SENT, RECEIVED_PER_COMMIT, RUNNING, RUN_QUEUE, SWITCHES_PER_COMMIT, WAITING_OF_RUNNING,
+    BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUNNING, RUN_QUEUE, SWITCHES_PER_COMMIT,
 };
 use crate::judge::Account;
-use crate::view::{Reading, View, any, group};
+use crate::view::{Reading, View, all, any};
 
 pub const CAUSE: Cause =
     Cause { slug: "many_small_commits", title: "many clients commit a row at a time", account };
@@ -16,20 +16,21 @@ pub const CAUSE: Cause =
 fn account(seen: &View) -> Account {
     let sessions = |from, to| any([seen.up_from_to(&CONNECTED, from, to), seen.up_from_to(&RUNNING, from, to)]);
     Account::new()
-        // A tenth to a fifth more: fewer are what slower work keeps waiting.
-        .defines(3.0, "some more sessions are there", sessions(0.1, 0.25))
+        // A twelfth to a sixth more: fewer are what slower work keeps waiting.
+        .defines(3.0, "some more sessions are there", sessions(0.1, 0.2))
         .supports(
             2.0,
             "a transaction weighs what it did",
-            group([
+            all([
                 seen.steady(&RECEIVED_PER_COMMIT, 1.0),
                 seen.steady(&SWITCHES_PER_COMMIT, 1.0),
                 seen.steady(&PER_SENT, 0.5),
             ]),
         )
+        .refutes(3.0, "some of them do nothing", seen.up(&IDLE_SESSIONS, 0.5))
         // Half again as many are a spike.
         .gates("they are not as many as in a spike", sessions(0.5, 0.75).map(Reading::inverse))
         .refutes(3.0, "clients send more for what they get", seen.up(&PER_SENT, 1.0))
         .refutes(3.0, "the machine has more to do", any([seen.up(&BUSY, 2.0), seen.up(&RUN_QUEUE, 2.0)]))
-        .refutes(3.0, "sessions wait for row locks, as they did not before", seen.up(&WAITING_OF_RUNNING, 1.0))
+        .refutes(3.0, "sessions wait for row locks, as they did not before", piled_up_at_rows(seen))
 }

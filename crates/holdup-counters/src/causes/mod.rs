@@ -15,7 +15,7 @@ mod too_many_indexes;
 mod workload_spike;
 
 use crate::judge::Account;
-use crate::view::View;
+use crate::view::{Reading, View, all};
 
 /// A cause: its name, and what it must and can't do to counters.
 #[derive(Debug, Clone, Copy)]
@@ -43,3 +43,10 @@ pub const ALL: &[Cause] = &[
     small_buffer_pool::CAUSE,
     io_taken_by_others::CAUSE,
 ];
+
+/// Sessions wait for row locks as they did not before: their share of those that run has doubled and is not small. What
+/// they do then is not what they ask for.
+fn piled_up_at_rows(seen: &View) -> Option<Reading> {
+    let share = &quantities::WAITING_OF_RUNNING;
+    all([seen.up(share, 1.0), seen.level_from_to(share, 0.25, 0.75)])
+}

@@ -44,6 +44,9 @@ pub const RUNNING: Quantity = Quantity::of("sessions running", &[SessionsRunning
 /// Sessions that run and wait for no row lock.
 pub const WORKING: Quantity =
     Quantity::less("sessions running that don't wait for row locks", &[SessionsRunning], &[LockWaiting]);
+/// Sessions that are connected and do nothing.
+pub const IDLE_SESSIONS: Quantity =
+    Quantity::less("sessions that do nothing", &[SessionsConnected], &[SessionsRunning]);
 /// Waiters for row locks.
 pub const WAITING: Quantity = Quantity::of("sessions waiting for row locks", &[LockWaiting]);
 /// Of the sessions that run, those that wait for row locks.

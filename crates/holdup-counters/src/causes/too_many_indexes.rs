@@ -13,10 +13,10 @@ use crate::view::{Reading, View, all, any, group};
 pub const CAUSE: Cause = Cause { slug: "too_many_indexes", title: "changes keep too many indexes", account };
 
 fn account(seen: &View) -> Account {
-    // Writes that take longer keep up to a fifth more sessions busy, all the time; clients that came are more, or came.
+    // Writes that take longer keep up to a sixth more sessions busy, all the time; clients that came are more, or came.
     let state = all([
         seen.higher_from_to(&CONNECTED, 0.02, 0.05),
-        seen.began(&CONNECTED, 0.02, 0.1).or_else(|| seen.higher_from_to(&CONNECTED, 0.15, 0.25)).map(Reading::inverse),
+        seen.began(&CONNECTED, 0.02, 0.1).or_else(|| seen.higher_from_to(&CONNECTED, 0.2, 0.3)).map(Reading::inverse),
     ]);
     Account::new()
         .defines(3.0, "a changed row costs more log, or a few more sessions are there all the time", any([seen.up(&LOG_PER_CHANGE, 0.5), state]))
