@@ -24,6 +24,7 @@ cargo xtask tidy                  only the look at the code itself; lowers what 
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
 cargo xtask new collector NAME    the same for a collector
+cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are
 cargo xtask bench [peers] [FLAGS] runs holdup beside its peers; --help says which flags there are";
 
 fn main() -> ExitCode {
@@ -49,6 +50,9 @@ fn run(words: &[&str]) -> Result<()> {
         ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages"])),
         ["docs", "--check"] => {
             steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages", "--", "--check"]))
+        }
+        ["eval", flags @ ..] => {
+            steps::run(steps::cargo(&root, &[&["run", "--quiet", "-p", "xtask-eval", "--"], flags].concat()))
         }
         ["new", "rule", name] => new::rule(&root, name),
         ["bench", flags @ ..] => bench::run(&root, flags),

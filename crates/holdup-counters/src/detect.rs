@@ -48,7 +48,48 @@ pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
         return Vec::new();
     }
     let rows = active.start + found.start * block..(active.start + found.end * block).min(active.end);
-    vec![oriented(frame, &active, rows)]
+    let first = oriented(frame, &active, rows);
+    let inner = |rows: &Range<usize>| {
+        (rows.start - active.start) / block..((rows.end - active.start).div_ceil(block)).min(count)
+    };
+    let within = inner(&first);
+    let after = first.end..active.end;
+    let later = within.end..count;
+    let told_apart = differ(&columns, &(0..within.start), &later) >= jitter.of("detect/differs", DIFFERS);
+    let long = |blocks: &Range<usize>| blocks.len() >= 2 * shortest;
+    if long(&(0..within.start)) && long(&later) && told_apart && slower(frame, &(active.start..first.start), &after) {
+        return vec![first, after];
+    }
+    vec![first]
+}
+
+/// By how many standard errors the means of two stretches differ (root mean square over signals).
+fn differ(columns: &[Vec<f64>], one: &Range<usize>, other: &Range<usize>) -> f64 {
+    if one.is_empty() || other.is_empty() {
+        return 0.0;
+    }
+    #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+    let (rows, others, signals) = (one.len() as f64, other.len() as f64, columns.len() as f64);
+    let squares: f64 = columns
+        .iter()
+        .map(|column| (plain_mean(&column[one.clone()]) - plain_mean(&column[other.clone()])).powi(2))
+        .sum();
+    (squares / signals * rows * others / (rows + others)).sqrt()
+}
+
+/// Whether requests take longer after an episode than before it, with no more sessions there: then it is not over, and what
+/// follows is a phase of its own. More sessions are a backlog that is being worked off.
+fn slower(frame: &Frame, before: &Range<usize>, after: &Range<usize>) -> bool {
+    let time = Quantity::per("time in the system", &[Signal::SessionsRunning], &[Signal::Commits]);
+    let sessions = Quantity::of("sessions", &[Signal::SessionsRunning]);
+    let ratio = |quantity: &Quantity| {
+        Some(
+            mean(quantity, &frame.range(after.clone()))?
+                / mean(quantity, &frame.range(before.clone()))?.max(f64::EPSILON),
+        )
+    };
+    // A fifth longer, and not a tenth more sessions.
+    matches!((ratio(&time), ratio(&sessions)), (Some(time), Some(sessions)) if time > 1.2 && sessions < 1.1)
 }
 
 /// The rows that are normal beside some episodes: those between warm-up and wind-down that are in none of them.

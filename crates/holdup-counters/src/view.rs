@@ -2,8 +2,9 @@
 //! figures it comes from, or not at all where the telemetry is missing. What an answer means is said by the causes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::causes::quantities::SENT_PER_COMMIT;
 use crate::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, of_sorted, percentile, plain_mean};
 use crate::frame::Rows;
 use crate::jitter::Jitter;
@@ -12,16 +13,13 @@ use crate::jitter::Jitter;
 #[derive(Debug, Default)]
 pub struct Peers<'a> {
     runs: Vec<Rows<'a>>,
-    known: Mutex<BTreeMap<&'static str, Logs>>,
+    known: Mutex<BTreeMap<&'static str, Arc<[Option<f64>]>>>,
     noise: Mutex<BTreeMap<&'static str, f64>>,
 }
 
-/// log2 of a quantity's mean in each run, and the known ones in their order.
-#[derive(Debug)]
-struct Logs {
-    of_runs: Vec<Option<f64>>,
-    sorted: Vec<f64>,
-}
+/// One of so many healthy runs is alike, but at least so many.
+const ALIKE: usize = 8;
+const ALIKE_MIN: usize = 20;
 
 impl<'a> Peers<'a> {
     /// Healthy runs, a set of rows each.
@@ -45,26 +43,38 @@ impl<'a> Peers<'a> {
         })
     }
 
-    /// Center and spread of a quantity's log2, one run left out: the median, and half the distance between the 16th and the
-    /// 84th percentile, which is one standard deviation of normal values and does not mind one odd run.
-    fn normal(&self, quantity: &Quantity, left_out: Option<usize>) -> Option<(f64, f64)> {
+    /// The healthy runs whose transactions are most like those of some rows, by what a transaction sends to its client: the one
+    /// thing that few faults touch. A mix of workloads is no measure for one of them.
+    #[must_use]
+    pub fn alike(&self, rows: &Rows, left_out: Option<usize>) -> Vec<usize> {
+        let log = |rows: &Rows| mean(&SENT_PER_COMMIT, rows).map(f64::log2).filter(|log| log.is_finite());
+        let mut runs: Vec<usize> = (0..self.runs.len()).filter(|run| Some(*run) != left_out).collect();
+        if let Some(wanted) = log(rows) {
+            let known = self.logs(&SENT_PER_COMMIT);
+            let far = |run: &usize| known[*run].map_or(f64::INFINITY, |log| (log - wanted).abs());
+            runs.sort_by(|a, b| far(a).total_cmp(&far(b)));
+            runs.truncate((self.runs.len() / ALIKE).max(ALIKE_MIN));
+        }
+        runs
+    }
+
+    /// log2 of a quantity's mean in each run.
+    fn logs(&self, quantity: &Quantity) -> Arc<[Option<f64>]> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let logs = known.entry(quantity.name).or_insert_with(|| {
-            let logs: Vec<Option<f64>> =
-                self.runs.iter().map(|run| Some((mean(quantity, run)? + nothing(quantity)).log2())).collect();
-            let mut sorted: Vec<f64> = logs.iter().copied().flatten().filter(|log| log.is_finite()).collect();
-            sorted.sort_by(f64::total_cmp);
-            Logs { of_runs: logs, sorted }
+            let log = |run| Some((mean(quantity, run)? + nothing(quantity)).log2()).filter(|log| log.is_finite());
+            self.runs.iter().map(log).collect()
         });
-        let without = left_out.and_then(|run| logs.of_runs.get(run).copied().flatten()).map(|log| {
-            let mut others = logs.sorted.clone();
-            if let Some(place) = others.iter().position(|other| *other >= log) {
-                others.remove(place);
-            }
-            others
-        });
-        let sorted = without.as_ref().unwrap_or(&logs.sorted);
-        let (low, middle, high) = (of_sorted(sorted, 0.16)?, of_sorted(sorted, 0.5)?, of_sorted(sorted, 0.84)?);
+        Arc::clone(logs)
+    }
+
+    /// Center and spread of a quantity's log2 in some runs: the median, and half the distance between the 16th and the
+    /// 84th percentile, which is one standard deviation of normal values and does not mind one odd run.
+    fn normal(&self, quantity: &Quantity, runs: &[usize]) -> Option<(f64, f64)> {
+        let logs = self.logs(quantity);
+        let mut sorted: Vec<f64> = runs.iter().filter_map(|run| *logs.get(*run)?).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (low, middle, high) = (of_sorted(&sorted, 0.16)?, of_sorted(&sorted, 0.5)?, of_sorted(&sorted, 0.84)?);
         (sorted.len() >= 2).then_some((middle, (high - low) / 2.0))
     }
 }
@@ -76,8 +86,8 @@ pub struct Normal<'a> {
     pub own: Option<Rows<'a>>,
     /// Healthy runs of the same system. States that no run begins or ends are judged against them.
     pub peers: Option<&'a Peers<'a>>,
-    /// Which of the peers is the run itself.
-    pub left_out: Option<usize>,
+    /// Which of the peers count, by their places: [`Peers::alike`], without the run itself.
+    pub alike: Vec<usize>,
 }
 
 impl<'a> Normal<'a> {
@@ -197,7 +207,7 @@ impl<'a> View<'a> {
     }
 
     fn against_peers(&self, quantity: &Quantity) -> Option<Change> {
-        let (center, spread) = self.normal.peers?.normal(quantity, self.normal.left_out)?;
+        let (center, spread) = self.normal.peers?.normal(quantity, &self.normal.alike)?;
         Some(self.changed(quantity, center, mean(quantity, self.episode)?, spread))
     }
 

@@ -76,11 +76,6 @@ impl Table {
         self.rows
     }
 
-    /// The names of its columns.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.keys().map(String::as_str)
-    }
-
     /// A column that must be there.
     pub fn text(&self, name: &str) -> Result<&[String]> {
         let Some(column) = self.columns.get(name) else {
@@ -91,8 +86,13 @@ impl Table {
 
     /// A column as numbers, NaN where it is empty; `None` if there is no such column.
     pub fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>> {
+        self.numbers_of(name, 0..self.rows)
+    }
+
+    /// The same of some rows.
+    pub fn numbers_of(&self, name: &str, rows: std::ops::Range<usize>) -> Result<Option<Vec<f64>>> {
         let Some(column) = self.columns.get(name) else { return Ok(None) };
-        column.iter().enumerate().map(|(row, value)| self.number(name, row, value)).collect::<Result<_>>().map(Some)
+        rows.map(|row| self.number(name, row, &column[row])).collect::<Result<_>>().map(Some)
     }
 
     fn number(&self, name: &str, row: usize, value: &str) -> Result<f64> {
@@ -134,9 +134,9 @@ pub fn frame(
         let mut sum = vec![0.0; rows.len()];
         let mut known = true;
         for name in *names {
-            match table.numbers(name)? {
+            match table.numbers_of(name, rows.clone())? {
                 Some(values) => {
-                    for (sum, value) in sum.iter_mut().zip(&values[rows.clone()]) {
+                    for (sum, value) in sum.iter_mut().zip(&values) {
                         *sum += value * factor;
                     }
                 }

@@ -3,11 +3,11 @@
 //! Rows inserted and changed rise with the log, or clients send more for what they get back. A transaction weighs more, and the
 //! log *a changed row* does not grow: a row costs what it always cost.
 
-use super::{Cause, piled_up_at_rows};
 use super::quantities::{
     CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
     RECEIVED, RECEIVED_PER_COMMIT,
 };
+use super::{Cause, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{View, all, any, group};
 
@@ -19,7 +19,11 @@ fn account(seen: &View) -> Account {
     let sent = all([seen.up(&PER_SENT, 0.5), talks.clone()]);
     let heavier = all([seen.up(&RECEIVED_PER_COMMIT, 1.0), seen.up(&INSERTED_PER_COMMIT, 1.0), talks]);
     Account::new()
-        .defines(3.0, "rows inserted and changed rise, or clients send more for what they get", any([rows, sent, heavier]))
+        .defines(
+            3.0,
+            "rows inserted and changed rise, or clients send more for what they get",
+            any([rows, sent, heavier]),
+        )
         .supports(2.0, "the log rises with them", seen.up(&LOG, 1.0))
         .gates(
             "a transaction weighs more",

@@ -5,7 +5,8 @@
 
 use super::Cause;
 use super::quantities::{
-    DISK_BEYOND_SERVER, DISK_OPERATIONS, DISK_OPERATIONS_BEYOND_SERVER, DISK_WRITES, IOWAIT, IOWAIT_OF_UNUSED, KERNEL, PAGES, RUNNING, SERVER_WRITES,
+    DISK_BEYOND_SERVER, DISK_OPERATIONS, DISK_OPERATIONS_BEYOND_SERVER, DISK_WRITES, IOWAIT, IOWAIT_OF_UNUSED, KERNEL,
+    PAGES, RUNNING, SERVER_WRITES,
 };
 use crate::judge::Account;
 use crate::view::{View, all, any};
@@ -18,7 +19,11 @@ fn account(seen: &View) -> Account {
     let operations = all([seen.up(&DISK_OPERATIONS_BEYOND_SERVER, 0.5), seen.up(&DISK_OPERATIONS, 0.5)]);
     let kernel = all([seen.up(&KERNEL, 1.0), seen.not_down(&IOWAIT, 0.5), seen.steady(&RUNNING, 0.25)]);
     Account::new()
-        .defines(3.0, "disks write more than the server can account for, or the kernel works for nobody who is connected", any([bytes, operations, kernel]))
+        .defines(
+            3.0,
+            "disks write more than the server can account for, or the kernel works for nobody who is connected",
+            any([bytes, operations, kernel]),
+        )
         .supports(3.0, "unused CPU time turns into waits for disks", seen.up(&IOWAIT_OF_UNUSED, 0.5))
         .refutes(2.0, "the server itself writes more", any([seen.up(&SERVER_WRITES, 1.0), seen.up(&PAGES, 1.0)]))
 }

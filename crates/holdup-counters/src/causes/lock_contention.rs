@@ -23,6 +23,10 @@ fn account(seen: &View) -> Account {
         .gates("most of the running sessions wait for row locks", seen.level_from_to(&WAITING_OF_RUNNING, 0.25, 0.75))
         .supports(1.0, "the server does not use more CPU", seen.steady(&SERVER_CPU, 1.0))
         .supports(1.0, "the machine has idle time", seen.level_from_to(&IDLE, 0.1, 0.5))
-        .refutes(2.0, "clients say less, and waiters don't explain it", all([seen.down(&RECEIVED, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0).map(Reading::inverse)]))
+        .refutes(
+            2.0,
+            "clients say less, and waiters don't explain it",
+            all([seen.down(&RECEIVED, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0).map(Reading::inverse)]),
+        )
         .refutes(2.0, "more sessions do something else, too", seen.up(&WORKING, 1.0))
 }

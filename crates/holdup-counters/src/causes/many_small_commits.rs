@@ -3,15 +3,14 @@
 //! A few more sessions are there, each transaction weighs what it did or less, and neither the CPU nor the run queue say that
 //! more work is asked for. What clients send grows no faster than what they get: that would be rows in bulk.
 
-use super::{Cause, piled_up_at_rows};
 use super::quantities::{
-    BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUNNING, RUN_QUEUE, SWITCHES_PER_COMMIT,
+    BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
+use super::{Cause, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{Reading, View, all, any};
 
-pub const CAUSE: Cause =
-    Cause { slug: "many_small_commits", title: "many clients commit a row at a time", account };
+pub const CAUSE: Cause = Cause { slug: "many_small_commits", title: "many clients commit a row at a time", account };
 
 fn account(seen: &View) -> Account {
     let sessions = |from, to| any([seen.up_from_to(&CONNECTED, from, to), seen.up_from_to(&RUNNING, from, to)]);

@@ -104,17 +104,14 @@ pub const READ_AHEAD: Quantity =
 pub const POOL: Quantity = Quantity::of("size of the buffer pool", &[PoolBytes]);
 
 /// Context switches a transaction.
-pub const SWITCHES_PER_COMMIT: Quantity =
-    Quantity::per("context switches a commit", &[ContextSwitches], &[Commits]);
+pub const SWITCHES_PER_COMMIT: Quantity = Quantity::per("context switches a commit", &[ContextSwitches], &[Commits]);
 /// What comes from clients, a transaction.
-pub const RECEIVED_PER_COMMIT: Quantity =
-    Quantity::per("bytes from clients a commit", &[NetReceivedBytes], &[Commits]);
+pub const RECEIVED_PER_COMMIT: Quantity = Quantity::per("bytes from clients a commit", &[NetReceivedBytes], &[Commits]);
 /// What comes from clients for what goes to them: rows sent in bulk get a short answer.
 pub const PER_SENT: Quantity =
     Quantity::per("bytes from clients for a byte to them", &[NetReceivedBytes], &[NetSentBytes]);
 /// Rows inserted a transaction.
-pub const INSERTED_PER_COMMIT: Quantity =
-    Quantity::per("rows inserted a commit", &[RowsInserted], &[Commits]);
+pub const INSERTED_PER_COMMIT: Quantity = Quantity::per("rows inserted a commit", &[RowsInserted], &[Commits]);
 /// CPU time in the kernel.
 pub const KERNEL: Quantity = Quantity::of("share of the CPU in the kernel", &[CpuSystem]);
 /// Writes that disks completed for each page the server wrote.
@@ -123,5 +120,4 @@ pub const DISK_OPERATIONS_BEYOND_SERVER: Quantity =
 /// Writes that disks completed.
 pub const DISK_OPERATIONS: Quantity = Quantity::of("disk writes", &[DiskWrites]);
 /// CPU time of the machine a transaction: stands for the server's where that is not known.
-pub const BUSY_PER_COMMIT: Quantity =
-    Quantity::per("CPU time in use a commit", &[CpuUser, CpuSystem], &[Commits]);
+pub const BUSY_PER_COMMIT: Quantity = Quantity::per("CPU time in use a commit", &[CpuUser, CpuSystem], &[Commits]);

@@ -3,10 +3,10 @@
 //! Sessions rise while what one transaction costs stays as it was. Demand that something else keeps out is seen when it
 //! is let in: as a backlog right after the episode.
 
-use super::{Cause, piled_up_at_rows};
 use super::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
 };
+use super::{Cause, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{View, all, any, group};
 
@@ -30,6 +30,10 @@ fn account(seen: &View) -> Account {
                 seen.flat(&REQUESTS_PER_COMMIT, 1.0),
             ]),
         )
-        .refutes(2.0, "the server uses more CPU, and more a transaction", all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]))
+        .refutes(
+            2.0,
+            "the server uses more CPU, and more a transaction",
+            all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]),
+        )
         .refutes(2.0, "they wait for row locks, as they did not before", piled_up_at_rows(seen))
 }

@@ -170,12 +170,12 @@ fn judged(
             if head {
                 episode.start = episode.start.max(HEAD.end);
             }
-            let normal = Normal {
-                own: head.then(|| frames[case].range(HEAD)),
-                peers: Some(peers),
-                left_out: members.iter().position(|member| *member == case),
-            };
-            Some((case, judge_by(causes::ALL, &frames[case].range(episode), &normal, jitter)))
+            let left_out = members.iter().position(|member| *member == case);
+            let episode = frames[case].range(episode);
+            let own = head.then(|| frames[case].range(HEAD));
+            let alike = peers.alike(own.as_ref().unwrap_or(&episode), left_out);
+            let normal = Normal { own, peers: Some(peers), alike };
+            Some((case, judge_by(causes::ALL, &episode, &normal, jitter)))
         })
         .collect()
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::Result;
 use holdup_counters::detect::{detect, healthy};
 use holdup_counters::jitter::Jitter;
-use holdup_counters::judge::{Ranking, judge_by};
+use holdup_counters::judge::{Ranking, Suspect, judge_by};
 use holdup_counters::{Family, Frame, Normal, causes};
 use serde_json::{Value, json};
 
@@ -115,8 +115,9 @@ pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
         let ranking = ranked(&frame, &case.abnormal, &case.normal, jitter);
         let episodes = detect(&frame, jitter);
         let rest = healthy(&frame, &episodes).into_iter().collect();
-        let found: BTreeSet<usize> = episodes.into_iter().flatten().collect();
-        let found_ranking = ranked(&frame, &found, &rest, jitter);
+        let found: BTreeSet<usize> = episodes.iter().cloned().flatten().collect();
+        let found_ranking =
+            joined(episodes.iter().map(|phase| ranked(&frame, &phase.clone().collect(), &rest, jitter)).collect());
         ious.push(iou(&found, &case.abnormal));
         if let [cause] = case.causes[..] {
             ranks.push(rank(&ranking, cause));
@@ -159,6 +160,20 @@ fn ranked(frame: &Frame, episode: &BTreeSet<usize>, normal: &BTreeSet<usize>, ji
     let episode = frame.pick(episode.iter().copied());
     let normal = Normal::own(frame.pick(normal.iter().copied()));
     judge_by(causes::ALL, &episode, &normal, jitter)
+}
+
+/// Each cause with its highest score in any phase of an episode.
+fn joined(phases: Vec<Ranking>) -> Ranking {
+    let mut suspects: Vec<Suspect> = Vec::new();
+    for suspect in phases.into_iter().flat_map(|ranking| ranking.suspects) {
+        match suspects.iter_mut().find(|known| known.slug == suspect.slug) {
+            Some(known) if suspect.score > known.score => *known = suspect,
+            Some(_) => {}
+            None => suspects.push(suspect),
+        }
+    }
+    suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
+    Ranking { suspects }
 }
 
 /// The place of a cause, from 0; behind all others where it was not judged.
