@@ -13,7 +13,7 @@ use holdup_replay::order::{HELD_BACK_BYTES, Order};
 use holdup_replay::source::Logs;
 use holdup_replay::survey::Survey;
 
-/// Statements that are operations of their own; all others are one. Each has histograms in every second, some 600 KB of them, which a
+/// Statements that are operations of their own; all others are one. Each has histograms in every second, hundreds of kilobytes, which a
 /// thread that gives way has to write: with 400 a busy machine fell behind by 10 GB. What each statement took is in the executions.
 const MOST_OPERATIONS: usize = 50;
 
