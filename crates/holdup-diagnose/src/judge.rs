@@ -109,7 +109,8 @@ impl Judged {
     /// The findings, linked: root first, symptoms last.
     fn rank(&mut self, case: &Case<'_>) -> Vec<Finding> {
         let mut found = std::mem::take(&mut self.found);
-        let links = rules::link(&mut found, case);
+        let not_judged: Vec<&str> = self.not_judged.iter().map(|n| n.cause.as_str()).collect();
+        let links = rules::link(&mut found, &not_judged, case);
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // Where requests fail, of what is to be explained as much is explained as of the failed ones.
         let ratio = |rule: &Rule, ms: f64| case.share(ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));

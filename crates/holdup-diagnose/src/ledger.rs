@@ -2,7 +2,7 @@
 //! into the parts that somebody measured, and the rest that nobody owns.
 //!
 //! What the generator measures is exact per request. What the app and the database measure is known as a
-//! total per sampling interval, booked when a wait ends; a request is taken to be made up like the requests
+//! total per sampling interval, booked when a wait ends ([`by_metrics`]); a request is taken to be made up like the requests
 //! of the interval in which it ended: a part that is 90 % of that interval's service time is 90 % of its own.
 //! So the parts of all requests of an interval add up to what was measured. `error_ms` is how far the part
 //! moves if requests that ended near an interval's edge belong beyond it. `residual = response - sum of parts`.
@@ -10,20 +10,21 @@
 //! Where both accounts of most requests of a band are joined by trace id ([`crate::accounts`]) its row is made of those instead,
 //! each exact.
 
+mod by_metrics;
 mod by_outside;
 mod by_sessions;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use holdup_recording::rows::Request;
 use serde::{Deserialize, Serialize};
 
 use crate::accounts::Joined;
 use crate::case::Case;
-use crate::rules::timing;
-use crate::signals::client::{client_queue_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms};
+use crate::signals::client::{
+    client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
+};
 use crate::signals::distribution::mean_of;
-use crate::signals::{View, Window};
 use crate::verdict::round;
 
 /// One operation and band.
@@ -64,20 +65,20 @@ const NEAREST_NS: i64 = 3_000_000_000;
 /// the app's metrics takes about as long.
 const EDGE_NS: i64 = 50_000_000;
 
-/// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.
-const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
+/// What lies between client and app; what stands in front of the app is in it.
+const NETWORK: &str = "network";
 
 /// The ledger of the degraded stretch, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
-    let mut parts = measured(case);
+    let mut parts = by_metrics::parts(case);
     if parts.is_empty() {
         parts = by_sessions::parts(case);
     }
     // What stands in front of the app comes before what the app tells of.
     let in_front = by_outside::parts(case, !parts.is_empty());
     parts.splice(0..0, in_front);
-    let cpu_ms = app_cpu_ms(case);
+    let cpu_ms = by_metrics::app_cpu_ms(case);
     let joined = Joined::of(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();
     let mut rows = Vec::new();
@@ -115,14 +116,20 @@ fn row(
     let exact = |f: fn(&Request) -> f64| mean_over(requests.iter().copied(), |r| Some(f(r))).unwrap_or(0.0);
     let mut parts = vec![
         ("client_queue", exact(client_queue_ms), 0.0),
-        ("connect", exact(|r| r.connect_ns as f64 / 1e6), 0.0),
+        ("connect", exact(connect_ms), 0.0),
         ("send_lag", exact(|r| send_lag_ms(r).unwrap_or(0.0)), 0.0),
     ];
+    let mut in_front_ms = 0.0;
     for (name, intervals) in measured {
         // A request that never reached the service has no part in what the service measured.
         let of = |r: &Request| service_ms(r).map_or((0.0, 0.0), |ms| intervals.part_of(r.done_at, ms));
         let found: Vec<((f64, f64), u64)> = requests.iter().map(|r| (of(r), r.count())).collect();
-        let value = mean_of(found.iter().map(|((value, _), n)| (*value, *n))).unwrap_or(0.0);
+        let mut value = mean_of(found.iter().map(|((value, _), n)| (*value, *n))).unwrap_or(0.0);
+        match *name {
+            NETWORK => value = (value - in_front_ms).max(0.0),
+            name if by_outside::is_in_front(name) => in_front_ms += value,
+            _ => {}
+        }
         parts.push((name, value, mean_of(found.iter().map(|((_, error), n)| (*error, *n))).unwrap_or(0.0)));
     }
     if let Some(cpu_ms) = cpu_ms {
@@ -165,107 +172,4 @@ impl Intervals {
             _ => (0.0, 0.0),
         }
     }
-}
-
-/// Growth of a counter, summed over its series, by sampling interval of its source.
-fn growth(view: &View<'_>, metric: &str) -> BTreeMap<(i64, i64), f64> {
-    // What requests of the window waited for may be booked beyond it.
-    let all = View { window: Window { from: i64::MIN, to: i64::MAX }, ..*view };
-    all.growths(|_| true, metric, &[]).into_iter().map(|g| ((g.window.from, g.window.to), g.delta)).collect()
-}
-
-/// A sampling interval of the app's metrics with what its requests came to.
-struct Served {
-    from: i64,
-    to: i64,
-    /// Requests that ended in it, by the app's count.
-    requests: f64,
-    /// Their mean service time, milliseconds, as the client saw it.
-    service_ms: f64,
-}
-
-/// Every part that the app or the database measured.
-fn measured(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
-    let view = case.slow();
-    let Ok(requests) = case.requests_in(case.whole()) else { return Vec::new() };
-    let mut ended: Vec<(i64, f64, u64)> =
-        requests.iter().filter_map(|r| Some((r.done_at, service_ms(r)?, r.count()))).collect();
-    ended.sort_by_key(|(at, ..)| *at);
-    let served: Vec<Served> = growth(&view, &format!("{}_count", timing::HTTP_SERVER))
-        .into_iter()
-        .filter_map(|((from, to), requests)| {
-            let mine = &ended[ended.partition_point(|(at, ..)| *at < from)..ended.partition_point(|(at, ..)| *at < to)];
-            let service_ms = mean_of(mine.iter().map(|(_, ms, n)| (*ms, *n))).filter(|_| requests > 0.0)?;
-            Some(Served { from, to, requests, service_ms })
-        })
-        .collect();
-    // Milliseconds of a metric's growth per request, by interval.
-    let per_request = |metric: String| -> Vec<f64> {
-        let grown = growth(&view, &metric);
-        served.iter().map(|s| grown.get(&(s.from, s.to)).map_or(0.0, |seconds| seconds / s.requests * 1e3)).collect()
-    };
-    let mut parts = Vec::new();
-    let mut add = |name, ms: Vec<f64>| {
-        if ms.iter().any(|v| *v > 0.0) {
-            let shares = served.iter().zip(ms).map(|(s, ms)| (s.from, s.to, ms / s.service_ms.max(1e-6)));
-            parts.push((name, Intervals(shares.collect())));
-        }
-    };
-    add("connection_pool_wait", per_request(format!("{}_sum", timing::POOL_WAIT)));
-    add("downstream", per_request(format!("{}_sum", timing::HTTP_CLIENT)));
-    let calls = per_request(format!("{}_sum", timing::OPERATION));
-    match database(&view, case, &served, &calls) {
-        // Without the server's account the time in the database is one part.
-        None => add("database", calls),
-        Some(split) => {
-            add("database_admission_queue", split.admission_ms);
-            add("database_lock_wait", split.lock_ms);
-            add("database_execution", split.execution_ms);
-        }
-    }
-    parts
-}
-
-/// CPU time of the app per request, milliseconds. It is used all along, not booked when a request ends: the
-/// mean over the whole stretch holds for each.
-fn app_cpu_ms(case: &Case<'_>) -> Option<f64> {
-    let view = case.slow();
-    let cpu = view.counter("process_cpu_seconds_total", &[], timing::APP_METRICS).ok()?;
-    let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS).ok()?;
-    (served.delta > 0.0).then(|| cpu.delta / served.delta * 1e3)
-}
-
-/// Milliseconds per request in the database, by interval.
-struct DatabaseSplit {
-    admission_ms: Vec<f64>,
-    lock_ms: Vec<f64>,
-    execution_ms: Vec<f64>,
-}
-
-/// Splits the app's time in database calls by the server's own account: lock wait, execution, and what is
-/// left of the call while the thread pool's queue was not empty. Where the queue was empty the rest is
-/// nobody's, and stays in the residual.
-fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Option<DatabaseSplit> {
-    let completed = case.completed_in(view.window).ok()?.max(1.0);
-    let executions = timing::executions_of_requests(view, completed).ok()?;
-    // InnoDB books lock waits in milliseconds, on other ticks than the app's: which share of execution they
-    // are is known for the whole stretch, not for an interval.
-    let executed_ms: f64 = executions.iter().map(|(_, ms)| ms).sum();
-    let locked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
-    let lock_ratio = (locked_ms / executed_ms.max(1e-9)).clamp(0.0, 1.0);
-    let queue: Vec<(i64, f64)> =
-        view.index.series("mysql_thread_pool_queue_length", &[]).flat_map(|(_, s)| s.iter().copied()).collect();
-    let mut split = DatabaseSplit { admission_ms: Vec::new(), lock_ms: Vec::new(), execution_ms: Vec::new() };
-    for (interval, &call_ms) in served.iter().zip(calls_ms) {
-        let executed: f64 =
-            executions.iter().filter(|(at, _)| interval.from <= *at && *at < interval.to).map(|(_, ms)| *ms).sum();
-        // No statement takes longer than the call it was run for; more is a matter of which interval it fell into.
-        let executed_ms = (executed / interval.requests).min(call_ms);
-        let near = interval.from - SAMPLING_SLACK_NS..interval.to + SAMPLING_SLACK_NS;
-        let queued = queue.iter().any(|(at, length)| near.contains(at) && *length > 0.0);
-        split.lock_ms.push(executed_ms * lock_ratio);
-        split.execution_ms.push(executed_ms * (1.0 - lock_ratio));
-        split.admission_ms.push(if queued { (call_ms - executed_ms).max(0.0) } else { 0.0 });
-    }
-    Some(split)
 }

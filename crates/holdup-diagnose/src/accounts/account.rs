@@ -11,7 +11,7 @@ use super::calls::Call;
 use super::owner::{Amounts, Owner};
 use super::split::{self, Asked};
 use super::waits::{AppAccount, Resource};
-use crate::signals::client::{client_queue_ms, response_ms, send_lag_ms, service_ms};
+use crate::signals::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
 
 /// A span's ends are read from a clock of nanoseconds at a cost of some microseconds.
 const SPAN_MS: f64 = 0.02;
@@ -79,7 +79,7 @@ pub(crate) fn account<'a>(
 ) -> Account<'a> {
     let mut amounts = Amounts::default();
     amounts.add(Owner::ClientQueue, client_queue_ms(request), 0.0);
-    amounts.add(Owner::Connect, request.connect_ns as f64 / 1e6, 0.0);
+    amounts.add(Owner::Connect, connect_ms(request), 0.0);
     amounts.add(Owner::SendLag, send_lag_ms(request).unwrap_or(0.0), 0.0);
     let has_server = calls.iter().any(|c| c.execution.is_some());
     let has_wire = calls.iter().any(|c| c.server.is_some() || c.client.is_some());

@@ -14,6 +14,11 @@ const PARTS: [&str; 5] = ["accept_queue", "app_queue", "downstream", "database",
 /// Parts in front of the app, which no account of the app's has.
 const IN_FRONT: usize = 2;
 
+/// Whether a part of that name stands in front of the app.
+pub(super) fn is_in_front(part: &str) -> bool {
+    PARTS[..IN_FRONT].contains(&part)
+}
+
 struct Instant {
     at: i64,
     counts: [f64; PARTS.len()],

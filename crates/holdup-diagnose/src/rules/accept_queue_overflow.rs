@@ -21,7 +21,7 @@ pub const RULE: Rule = Rule {
         needs: "The accept queue's length and limit and the overflows of its network namespace (--watch server:PORT of the app, or --watch host); of requests when they connected.",
         predicts: "The queue stands at its limit, ListenOverflows grows, connecting takes 1, 3 or 7 seconds, and requests time out or are reset meanwhile.",
         clears: "The queue stayed below its limit and nothing overflowed; or what was dropped, at a second each, amounts to a small share of the delay and of the failures.",
-        looks_like: "Lost packets make connecting take 1 s as well, with the queue empty. File descriptors that ran out leave connections in the queue too: accept fails then. A limit of connections refuses with an answer.",
+        looks_like: "By itself it says that nobody accepts, and not why: it is the root only where workers were seen to be free, so that the queue is too short for a burst. Lost packets make connecting take 1 s as well, with the queue empty. File descriptors that ran out leave connections in the queue too: accept fails then. A limit of connections refuses with an answer.",
         fix: "Find why nobody accepts: busy workers as a rule. A longer queue only makes requests wait longer before they fail; a shorter one lets clients know earlier.",
         prove: "The same load again: tcp_listen_overflows_total stands still.",
         references: "listen(2); tcp(7) (tcp_abort_on_overflow, somaxconn); Linux: Documentation/networking/snmp_counter.rst (TcpExtListenOverflows, TcpExtListenDrops); RFC 6298.",
@@ -86,7 +86,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ],
         fixes: fixes(&outside, limit),
         prove: "Run the same scenario again: tcp_listen_overflows_total does not grow.".to_owned(),
-        role: Role::Root,
+        // Nobody accepts: where it was not seen whether workers are busy, what keeps them is what there is to find.
+        role: if (worker_pool_exhausted::RULE.judge)(case).is_ok() { Role::Root } else { Role::Symptom },
     };
     Ok(Outcome::Fails(found, failed))
 }
@@ -221,6 +222,23 @@ mod tests {
         // A second's worth each, and no more.
         let few = made(64.0, 5.0).explains(&RULE).unwrap();
         assert!((few - 100.0).abs() < 10.0, "{few}");
+    }
+
+    #[test]
+    fn a_queue_that_overflows_with_nobody_seeing_who_accepts_is_no_root() {
+        let role = |made: &Made| match made.judge(&RULE) {
+            Ok(Outcome::Fails(found, _)) => found.role,
+            _ => panic!("not found"),
+        };
+        assert_eq!(role(&made(64.0, 25.0)), Role::Symptom);
+        assert_eq!(made(64.0, 25.0).diagnose().culprit, None);
+        // Workers are free: it is too short for what comes at once.
+        let known = made(64.0, 25.0)
+            .gauge("puma:app", "puma_max_threads", &[], 5.0)
+            .gauge("puma:app", "puma_pool_capacity", &[], 4.0)
+            .gauge(SERVER, "server_accepted_connections", &[("pid", "7")], 1.0)
+            .gauge(SERVER, "server_answering_connections", &[("pid", "7")], 1.0);
+        assert_eq!(role(&known), Role::Root);
     }
 
     #[test]

@@ -17,6 +17,8 @@
 //! - *More is asked of a disk that is at its limit*: rewritten values and vacuum raise a demand that is the service's own. They
 //!   contribute: the limit is what binds, and is the root; without one of them less would be asked for, which may or may not be
 //!   enough.
+//! - *What could not be judged may have brought it about*: where a finding and its cause are the same time seen at two places, a finding
+//!   whose causes nobody could judge is less sure to be where it begins.
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
@@ -30,6 +32,10 @@ use crate::verdict::Role;
 
 /// A cause brings about another if it makes up at least this share of it: then most of it would go with the cause.
 const BRINGS_ABOUT: f64 = 0.5;
+
+/// What the evidence for a finding as the root is worth (0-1) for each cause that may have brought it about and could not be judged: the
+/// same time would then be that cause's. One of ten is what [`super::MATTERS`] takes for little.
+const UNSEEN: f64 = 0.9;
 
 /// Causes that lie outside of the service: nothing in it brings them about, and they are no fault of it.
 const OUTSIDE: &[&str] = &["load_generator_limit", "workload_spike"];
@@ -222,8 +228,9 @@ pub(crate) fn is_outside(cause: &str) -> bool {
     OUTSIDE.contains(&cause)
 }
 
-/// Makes symptoms of the findings that follow from others and contributors of those that add to others, and gives for each which.
-pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec<Link> {
+/// Makes symptoms of the findings that follow from others and contributors of those that add to others, and gives for each which. What
+/// may follow from a cause of those that were `not_judged` becomes less sure.
+pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
     let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && volume_demand::came_down(case);
     for mechanism in MECHANISMS {
@@ -233,7 +240,10 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec
         }
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
-        let Some(cause) = mechanism.causes.iter().find_map(|tier| strongest(found, of, tier, least)) else { continue };
+        let Some(cause) = mechanism.causes.iter().find_map(|tier| strongest(found, of, tier, least)) else {
+            doubt(&mut found[of].1, mechanism, not_judged);
+            continue;
+        };
         follows[of] = Some(found[cause].0.cause);
         found[of].1.role = Role::Symptom;
         if mechanism.is_added {
@@ -274,6 +284,14 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], case: &Case<'_>) -> Vec
         found[of].1.role = Role::Contributor;
     }
     links
+}
+
+/// Takes from the evidence for a finding that nothing found brings about what its causes that were not judged may be worth. Where a
+/// cause's time comes before the finding's own, that time was measured, and says by itself how much there is to look for.
+fn doubt(found: &mut Found, mechanism: &Mechanism, not_judged: &[&str]) {
+    let causes = mechanism.causes.iter().copied().flatten();
+    let unseen = if mechanism.is_added { 0 } else { causes.filter(|cause| not_judged.contains(cause)).count() };
+    found.weights.iter_mut().for_each(|weight| *weight *= UNSEEN.powi(unseen as i32));
 }
 
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.

@@ -5,8 +5,8 @@ use holdup_recording::Labels;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::signals::Missing;
 use crate::signals::latency::Origin;
+use crate::signals::{Mean, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
@@ -19,13 +19,20 @@ pub const RULE: Rule = Rule {
         needs: "The app's pool metrics: connections used and allowed, requests pending, time waited and held. OpenTelemetry's db.client.connection.* over Prometheus, or HikariCP's (hikaricp_connections_*). Or its spans of waits for a connection.",
         predicts: "Connections in use stand at their maximum, requests are pending, and the wait for a connection is most of the time that requests are too slow by.",
         clears: "No request is pending, or the wait for a connection is a small share of the delay.",
-        looks_like: "A slow database: connections are held longer, so the pool runs dry as a consequence. Then most of the time for which a connection is held is spent in the database, and the pool is a symptom.",
+        looks_like: "A slow database, saturated CPUs: connections are held longer, so the pool runs dry as a consequence. Then most of the time for which a connection is held is spent in what is slow, and the pool is a symptom. So it is where that shows nowhere, if connections held for as long as in the calm stretch would have been enough.",
         fix: "Hold connections for less time (no calls of neighbours while holding one), then more connections, up to what the database's budget allows.",
         prove: "The same load again: nothing pending, wait for a connection near zero, throughput beyond the old N / H.",
         references: "OpenTelemetry semantic conventions, database client metrics; B. Schwartz, Queueing Theory; HikariCP wiki, About Pool Sizing.",
     },
     judge,
 };
+
+/// Up to this share (0-1) of what its connections carry a pool hardly makes anybody wait: from there on the queue of a pool of some tens
+/// grows without bound (Erlang's C formula).
+const ENOUGH: f64 = 0.8;
+
+/// A connection is held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
+const GREW: f64 = 0.25;
 
 /// How the state of a connection is labelled: OpenTelemetry's attribute, and what it was before it was stable.
 const STATE_LABELS: [&str; 2] = ["db_client_connection_state", "state"];
@@ -172,14 +179,51 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
             risk: Some("Each instance of the app then opens that many; hold the sum against the database's max_connections.".to_owned()),
         });
     }
+    let longer = held.as_ref().and_then(|held| held_longer(case, names, held, max.mean));
+    let longer = longer.or_else(|| idle_in_use(case, held.as_ref()?, completed, used.mean, max.mean));
+    let role = if longer.is_some() { Role::Symptom } else { Role::Root };
+    evidence.extend(longer);
     Ok(Outcome::Found(Found {
         explains_ms: per_request,
         evidence,
         weights,
         fixes,
         prove: format!("Run the same scenario again: {} stays 0 and the pool wait leaves the ledger.", names.pending),
-        role: Role::Root,
+        role,
     }))
+}
+
+/// That connections are in use and not used: nearly all of `most` are, and for as long as each is held a few would be enough for all that
+/// were due. Whatever keeps those that have one from going on is why.
+fn idle_in_use(case: &Case<'_>, held: &Mean, completed: f64, used: f64, most: f64) -> Option<Evidence> {
+    let each_ms = held.ms * held.count / completed;
+    let needed = case.peak_offered_per_second() * each_ms / 1e3;
+    (case.origin == Origin::Client && used >= ENOUGH * most && needed <= ENOUGH * most).then(|| {
+        let text = format!(
+            "a request held one for {}, at which {needed:.0} would be enough for all that were due: those that have one do not go on",
+            ms(each_ms)
+        );
+        held.evidence(ms(each_ms), "", text)
+    })
+}
+
+/// That the pool ran dry because each connection is held for longer than in the calm stretch: held for as long as then, `most` of them
+/// would have been enough for what was asked for. Whatever makes it longer is why, also where nobody saw what that is.
+fn held_longer(case: &Case<'_>, names: &Names, held: &Mean, most: f64) -> Option<Evidence> {
+    let calm = case.calm()?;
+    let before = calm.mean(names.held, &[], timing::APP_METRICS).ok().filter(|before| before.count > 0.0)?;
+    let each = |held: &Mean, view: &View<'_>| {
+        Some(held.ms * held.count / case.completed_in(view.window).ok().filter(|n| *n > 0.0)?)
+    };
+    let (now_ms, before_ms) = (each(held, &case.slow())?, each(&before, &calm)?);
+    let needed = case.peak_offered_per_second() * before_ms / 1e3;
+    (now_ms >= (1.0 + GREW) * before_ms && needed <= ENOUGH * most).then(|| {
+        let text = format!(
+            "in the calm stretch a request held one for {}, at which {needed:.0} would be enough for all that were due: they run out because each is held for longer",
+            ms(before_ms)
+        );
+        before.evidence(ms(before_ms), ms(now_ms), text)
+    })
 }
 
 /// The app's connections to the database as the kernel counts them, where they are as many as the pool may have. It supports what the
@@ -234,6 +278,37 @@ mod tests {
             "{:?}",
             found.evidence
         );
+    }
+
+    #[test]
+    fn a_pool_that_was_enough_until_connections_were_held_for_longer_is_no_root() {
+        // From the sixth of twelve seconds on requests take 1.5 s, and wait for a second of it for one of 20 connections.
+        let app = "prometheus:http://app";
+        let made = |calm_s: f64, slow_s: f64| {
+            let grows = move |calm: f64, slow: f64| move |s: i64| calm * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
+            crate::signals::testing::Made::new(12)
+                .requests(50, 400)
+                .each_request(|_, r| {
+                    let ms = if r.intended_at < 6_000_000_000 { 20 } else { 1_500 };
+                    r.done_at = r.intended_at + ms * 1_000_000;
+                })
+                .gauge(app, "hikaricp_connections_active", &[], 20.0)
+                .gauge(app, "hikaricp_connections_max", &[], 20.0)
+                .gauge(app, "hikaricp_connections_pending", &[], 30.0)
+                .counted(app, "hikaricp_connections_acquire_seconds_sum", &[], grows(0.0, 50.0))
+                .counted(app, "hikaricp_connections_acquire_seconds_count", &[], grows(50.0, 50.0))
+                .counted(app, "hikaricp_connections_usage_seconds_sum", &[], grows(50.0 * calm_s, 50.0 * slow_s))
+                .counted(app, "hikaricp_connections_usage_seconds_count", &[], grows(50.0, 50.0))
+        };
+        let role = |made: &crate::signals::testing::Made| match made.judge(&RULE) {
+            Ok(Outcome::Found(found)) => found.role,
+            _ => panic!("not found"),
+        };
+        assert_eq!(role(&made(0.02, 0.4)), Role::Symptom);
+        assert_eq!(made(0.02, 0.4).diagnose().culprit, None, "why they are held for longer nobody saw");
+        assert_eq!(role(&made(0.4, 0.4)), Role::Root);
+        // All in use, each for next to nothing: those that have one do not go on.
+        assert_eq!(role(&made(0.02, 0.02)), Role::Symptom);
     }
 
     #[test]

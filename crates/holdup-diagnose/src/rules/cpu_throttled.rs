@@ -13,7 +13,7 @@ pub const RULE: Rule = Rule {
         title: "The service is throttled by its CPU limit",
         what: "A cgroup with a CPU quota has used it up before the period (100 ms as a rule) is over; none of its threads runs until the next one begins.",
         hurts: "Every request under way stands still for tens of milliseconds again and again; when the work that comes in needs more than the quota, requests queue without end, on a host whose CPUs are idle.",
-        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N, server:PORT or cgroup:PATH).",
+        needs: "The quota and the throttling counters of the service's cgroup, and the CPU time it used (--watch pid:N, server:PORT or cgroup:PATH). Of a group that is throttled in most periods the counters tell without the quota: one without a quota never is.",
         predicts: "Most periods are throttled; the service's CPU time stands at the quota; what a queue at that utilization of the quota makes of the CPU time of a request is a large part of the delay.",
         clears: "There is no quota, or what its stops and the queue behind them amount to is a small share of the delay. Throttled periods alone are no sign: with 77 of 83 of them throttled a service was still fast.",
         looks_like: "Saturated CPUs make threads wait as well, with no idle time on the host. A pool or a lock makes requests wait while the quota is not used up.",
@@ -36,10 +36,18 @@ const MOSTLY: f64 = 0.5;
 /// Share (0-1) of a quota that is well used: the rest is room for what comes in bursts.
 const WELL_USED: f64 = 0.7;
 
+/// Length of a period in which a quota may be used unless it is set, microseconds (Linux: Documentation/scheduler/sched-bwc.rst).
+const PERIOD_MICROS: f64 = 100_000.0;
+
+/// What a quota that nobody read, but that shows in what it does, is worth as evidence against one that was (0-1).
+const BY_USE: f64 = 0.8;
+
 /// What a quota did to one source.
 struct Throttled<'a> {
     process: Process<'a>,
     quota: Quota,
+    /// Whether the quota was read, and not concluded from what the group could use.
+    is_told: bool,
     periods: Counter,
     stopped: Counter,
     stopped_seconds: Counter,
@@ -62,6 +70,14 @@ impl Quota {
         let (micros, period_micros) = text.split_once(' ')?;
         let (micros, period_micros) = (micros.parse().ok()?, period_micros.trim().parse().ok()?);
         (micros > 0.0 && period_micros > 0.0).then_some(Self { micros, period_micros })
+    }
+
+    /// Of a group whose quota nobody read, by its being stopped in most of its `periods`: in those it used all that it may, so that is no
+    /// more than what it used altogether over their share. None of a group that is seldom stopped.
+    fn by_use(used: f64, periods: &Counter, stopped: &Counter) -> Option<Self> {
+        let share = stopped.delta / periods.delta.max(1.0);
+        let cpus = used / periods.seconds.max(1e-9) / share;
+        (share >= MOSTLY && cpus > 0.0).then_some(Self { micros: cpus * PERIOD_MICROS, period_micros: PERIOD_MICROS })
     }
 
     fn cpus(self) -> f64 {
@@ -114,7 +130,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.85 * share, 0.8 * one.busy().unwrap_or(0.5)],
+        weights: [0.85 * share, 0.8 * one.busy().unwrap_or(0.5)]
+            .map(|weight| if one.is_told { weight } else { BY_USE * weight })
+            .to_vec(),
         fixes: fixes(case, &view, &one, completed),
         prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),
         role: Role::Root,
@@ -137,16 +155,13 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
     }
     let (mut throttled, mut unlimited) = (Vec::new(), Vec::new());
     for process in &processes {
-        let Some(text) = view.setting_of(process.source, QUOTA) else { continue };
-        let Some(quota) = Quota::parse(text) else {
-            unlimited.push(view.setting_evidence(
-                process.source,
-                QUOTA,
-                "a quota",
-                format!("{} has no CPU limit", process.name),
-            ));
+        let told = view.setting_of(process.source, QUOTA);
+        let read = told.and_then(Quota::parse);
+        if told.is_some() && read.is_none() {
+            let text = format!("{} has no CPU limit", process.name);
+            unlimited.push(view.setting_evidence(process.source, QUOTA, "a quota", text));
             continue;
-        };
+        }
         let of = |metric| view.counter_where(|s| s == process.source, metric, &[], ENABLE);
         // All watched processes of one cgroup share its quota.
         let path = view.setting_of(process.source, "cgroup.path");
@@ -156,15 +171,29 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             |metric| view.counter_where(shares, metric, &[], ENABLE).ok().map(|c| c.delta).filter(|_| watched);
         // The cgroup's own count has all in it that the quota is for; else that of those who are watched.
         let own = |metric| of(metric).ok().map(|c| c.delta).filter(|_| watched);
+        let used = own("cgroup_cpu_usage_seconds_total")
+            .or_else(|| seconds("process_cpu_time_seconds_total"))
+            .or_else(|| own("server_thread_cpu_time_seconds_total"));
+        let counters = || -> Result<_, Missing> {
+            let (stopped, seconds) =
+                (of("cgroup_cpu_throttled_periods_total")?, of("cgroup_cpu_throttled_time_seconds_total")?);
+            Ok((of(PERIODS)?, stopped, seconds))
+        };
+        let (periods, stopped, stopped_seconds) = match counters() {
+            Ok(counters) => counters,
+            Err(missing) if read.is_some() => return Err(missing),
+            Err(_) => continue,
+        };
+        let by_use = || Quota::by_use(used?, &periods, &stopped);
+        let Some(quota) = read.or_else(by_use) else { continue };
         throttled.push(Throttled {
             process: process.clone(),
             quota,
-            periods: of(PERIODS)?,
-            stopped: of("cgroup_cpu_throttled_periods_total")?,
-            stopped_seconds: of("cgroup_cpu_throttled_time_seconds_total")?,
-            used: own("cgroup_cpu_usage_seconds_total")
-                .or_else(|| seconds("process_cpu_time_seconds_total"))
-                .or_else(|| own("server_thread_cpu_time_seconds_total")),
+            is_told: read.is_some(),
+            periods,
+            stopped,
+            stopped_seconds,
+            used,
             waited: seconds("process_run_queue_seconds_total").or_else(|| own("server_run_queue_wait_seconds_total")),
         });
     }
@@ -231,13 +260,19 @@ impl Throttled<'_> {
     fn evidence(&self, view: &View<'_>, completed: f64, explains_ms: f64) -> Vec<Evidence> {
         let name = self.process.name;
         let (stopped, periods) = (self.stopped.delta, self.periods.delta);
+        let expected = "max, or more than it needs";
+        let quota = if self.is_told {
+            let text = format!("{name} may use {:.2} CPUs", self.quota.cpus());
+            view.setting_evidence(self.process.source, "cgroup.cpu_quota_us_per_period_us", expected, text)
+        } else {
+            let text = format!(
+                "{name} may use about {:.2} CPUs, by what it used in the periods in which it was stopped: its limit was not recorded",
+                self.quota.cpus()
+            );
+            self.periods.evidence(format!("about {:.2} CPUs", self.quota.cpus()), expected, text)
+        };
         let mut evidence = vec![
-            view.setting_evidence(
-                self.process.source,
-                "cgroup.cpu_quota_us_per_period_us",
-                "max, or more than it needs",
-                format!("{name} may use {:.2} CPUs", self.quota.cpus()),
-            ),
+            quota,
             self.stopped.evidence(
                 format!("{stopped:.0} of {periods:.0}"),
                 "hardly any",
@@ -336,6 +371,28 @@ mod tests {
                 made.without("cgroup_cpu_usage_seconds_total").without("cgroup_cpu_throttled_time_seconds_total");
             assert_eq!(idle.explains(&RULE), None, "{source}");
         }
+    }
+
+    #[test]
+    fn a_group_that_is_stopped_in_most_periods_has_a_quota_whether_it_was_read_or_not() {
+        let made = |stopped: f64| {
+            Made::new(12)
+                .requests(50, 900)
+                .counter("pid:7", "cgroup_cpu_periods_total", &[], 10.0)
+                .counter("pid:7", "cgroup_cpu_throttled_periods_total", &[], stopped)
+                .counter("pid:7", "cgroup_cpu_throttled_time_seconds_total", &[], 0.07 * stopped)
+                .counter("pid:7", "cgroup_cpu_usage_seconds_total", &[], 0.198)
+        };
+        let read = made(9.9).setting("pid:7", "cgroup.cpu_quota_us_per_period_us", "20000 100000");
+        let (Ok(Outcome::Found(less)), Ok(Outcome::Found(more))) = (made(9.9).judge(&RULE), read.judge(&RULE)) else {
+            panic!("not found")
+        };
+        assert!((less.explains_ms / more.explains_ms - 1.0).abs() < 0.1, "{} {}", less.explains_ms, more.explains_ms);
+        assert!(less.evidence[0].text.contains("about 0.20 CPUs"), "{:?}", less.evidence[0]);
+        assert!(less.weights.iter().zip(&more.weights).all(|(less, more)| less < more), "surer with less");
+        // Seldom stopped, it may use more than it did: how much is not known.
+        assert_eq!(made(3.0).explains(&RULE), None);
+        assert_eq!(made(9.9).without("cgroup_cpu_usage_seconds_total").explains(&RULE), None);
     }
 
     #[test]

@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
         needs: "How many workers are busy and how many there are (--watch puma:…, uwsgi:…, php-fpm:…, a JVM's prometheus:…), and what waits in front of them (--watch server:PORT). From outside alone both show once requests wait in the accept queue. The app's spans, or its http.server.request.duration, tell the wait as what the client waited beyond them.",
         predicts: "All workers are busy at most instants; connections stand in the accept queue, or more are in the server's hands than it has workers; by Little's law that wait is a large part of what requests are too slow by.",
         clears: "Workers were free at most instants, or what waited for one amounts to a small share of the delay.",
-        looks_like: "A slow neighbour or database, a CPU quota, saturated CPUs: each holds workers for longer, and the pool is a symptom of whatever makes up most of the time for which one is held. A server of fibres takes any number of requests at once: what waits then waits inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
+        looks_like: "A slow neighbour or database, a CPU quota, saturated CPUs: each holds workers for longer, and the pool is a symptom of whatever makes up most of the time for which one is held; also where nobody saw that, if workers held for as long as in the calm stretch would have been enough. A server of fibres takes any number of requests at once: what waits then waits inside, for a pooled connection, a lock or the CPU, and neither its own figures nor the accept queue shows it; spans do. Puma's backlog stays 0 and its `running` counts threads that exist.",
         fix: "More workers, as many as rate times hold time asks for, within memory and the database's budget of connections; where they mostly wait, fibres or another server that takes further requests meanwhile; deadlines for calls.",
         prove: "The same load again: workers are free at most instants, and the accept queue is empty.",
         references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; M. Nygard, Release It!, Blocked Threads.",
@@ -40,6 +40,9 @@ const NOW_AND_THEN: f64 = 0.1;
 
 /// Or this share (0-1) of them on average: figures that are seconds old miss a second of it.
 const BUSY: f64 = 0.9;
+
+/// What the evidence is worth (0-1) where only the kernel tells of a server's workers, and nobody of what holds them.
+const UNTOLD: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pool = Pool::of(case)?;
@@ -104,11 +107,23 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{} of the failed requests got no answer while others waited for a worker", percent(failed)),
         ));
     }
-    let weights = vec![
+    let enough_at_ms = held.as_ref().zip(pool.most).and_then(|(held, most)| held.was_enough_at_ms(case, most));
+    if let (Some(before), Some(held), Some(piece)) = (enough_at_ms, &held, evidence.first().cloned()) {
+        let text = format!(
+            "in the calm stretch a worker was held for {} a request, at which they would be enough for all that were due: they are busy because each is held for longer",
+            ms(before)
+        );
+        evidence.push(Evidence { observed: ms(held.ms), ..piece.saying(ms(before), text) });
+    }
+    // A server that says nothing of its workers, held by what nobody tells: something inside may be what all of them wait for.
+    let is_told = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
+    let weights = [
         0.8 * pool.full_ratio.unwrap_or(0.5),
         if pool.accept_ms.is_some() { 0.7 * pool.standing_ratio() } else { 0.0 },
         if before_app.is_some_and(|(ms, _)| case.share(ms) >= MATTERS) { 0.6 } else { 0.0 },
-    ];
+    ]
+    .map(|weight| if is_told { weight } else { UNTOLD * weight })
+    .to_vec();
     let found = Found {
         explains_ms,
         evidence,
@@ -116,7 +131,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         fixes: advice::fixes(case, &pool, held.as_ref()),
         prove: "Run the same scenario again: workers are free at most instants, and tcp_accept_queue_length stays 0."
             .to_owned(),
-        role: Role::Root,
+        role: if enough_at_ms.is_some() { Role::Symptom } else { Role::Root },
     };
     Ok(Outcome::Fails(found, failed))
 }

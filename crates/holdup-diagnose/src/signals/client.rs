@@ -60,6 +60,14 @@ pub fn send_lag_ms(request: &Request) -> Option<f64> {
     Some((request.sent_at? - request.ready_at? - request.connect_ns) as f64 / 1e6)
 }
 
+/// Milliseconds of connecting that it waited for; of one that could be and never was sent all of its time: what it was given up in.
+pub fn connect_ms(request: &Request) -> f64 {
+    match (request.sent_at, request.ready_at) {
+        (None, Some(ready_at)) => (request.done_at - ready_at) as f64 / 1e6,
+        _ => request.connect_ns as f64 / 1e6,
+    }
+}
+
 /// Milliseconds it was due while every connection of the generator was busy.
 pub fn client_queue_ms(request: &Request) -> f64 {
     (request.ready_at.unwrap_or(request.done_at) - request.intended_at).max(0) as f64 / 1e6

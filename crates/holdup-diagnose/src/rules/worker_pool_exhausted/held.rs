@@ -13,6 +13,10 @@ use crate::verdict::Evidence;
 /// Workers are held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
 const GREW: f64 = 0.25;
 
+/// Up to this share (0-1) of what its workers carry a pool hardly makes anybody wait: from there on the queue of a pool of some tens grows
+/// without bound (Erlang's C formula).
+const ENOUGH: f64 = 0.8;
+
 /// A worker's time a request.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
@@ -62,6 +66,15 @@ impl Held {
         calm.map(|calm| (self.ms - calm, calm))
             .filter(|(grown, calm)| *grown >= GREW * calm)
             .map_or(self.ms, |(grown, _)| grown)
+    }
+
+    /// Where all of `most` workers are busy only because each is held for longer than in the calm stretch, what one was held for then,
+    /// milliseconds: held for as long, they would have been enough for what was asked for. Whatever makes it longer is why, also where
+    /// nobody saw what that is.
+    pub fn was_enough_at_ms(&self, case: &Case<'_>, most: f64) -> Option<f64> {
+        let before = pool::held_in(case, &case.calm()?)?;
+        let needed = case.peak_offered_per_second() * before / 1e3;
+        (self.ms >= (1.0 + GREW) * before && needed <= ENOUGH * most).then_some(before)
     }
 
     /// Its own time, milliseconds: neither waiting for others, as far as that is known, nor on a CPU. None if either is not known.

@@ -147,14 +147,17 @@ impl View<'_> {
     }
 }
 
-/// Who leaves connections in the accept queue has all the requests in hand that it takes.
+/// Who leaves connections in the accept queue has all the requests in hand that it takes; unless it ever had more: then it was kept from
+/// accepting by something else.
 fn takes_at_once(waiting: &Levels, in_hand: &Levels) -> Option<f64> {
     let held = waiting.iter().filter(|(_, n)| **n > 0.0).filter_map(|(at, _)| in_hand.get(at).copied());
     let mut held: Vec<f64> = held.collect();
     held.sort_by(f64::total_cmp);
     let middle = held.get(held.len() / 2).copied().filter(|middle| *middle > 0.0)?;
+    let most = in_hand.values().copied().fold(0.0, f64::max);
     let near = held.iter().filter(|n| (**n - middle).abs() <= NEAR * middle).count();
-    (held.len() >= INSTANTS && near as f64 >= STEADY * held.len() as f64).then_some(middle)
+    let is_steady = held.len() >= INSTANTS && near as f64 >= STEADY * held.len() as f64;
+    (is_steady && most - middle <= NEAR.max(1.0 / middle) * middle).then_some(middle)
 }
 
 #[cfg(test)]
@@ -188,6 +191,15 @@ mod tests {
         assert_eq!(see(20.0), (20.0, Some(10.0), 0, Some(10.0)));
         assert_eq!(see(60.0), (60.0, Some(10.0), 10, Some(10.0)));
         assert_eq!(see(0.0), (0.0, None, 0, Some(10.0)), "it may take more");
+        // Once it had 40 in hand: ten are not all that it takes.
+        let more =
+            Made::new(10)
+                .counted(SERVER, "tcp_accept_queue_length", &PORT, |second| if second == 5 { 0.0 } else { 20.0 })
+                .gauge(SERVER, "server_accepted_connections", &[("pid", "7")], 10.0)
+                .counted(SERVER, "server_answering_connections", &[("pid", "7")], |second| {
+                    if second == 5 { 40.0 } else { 10.0 }
+                });
+        assert_eq!(more.with(|case| case.slow().outside().unwrap().takes_at_once), None);
     }
 
     #[test]

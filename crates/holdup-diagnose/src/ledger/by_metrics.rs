@@ -1,0 +1,175 @@
+//! The parts that the app's metrics and the database's own account measure, as totals of sampling intervals.
+//!
+//! Sums are booked when what they time ends: a wait for a connection as soon as one is had, a request when it is answered. Where
+//! requests take longer than an interval they end in another than their waits did. Where each request waits once, the nth wait is the
+//! nth request's (queues are first come, first served), and its time is that request's, whenever it was booked.
+
+use std::collections::BTreeMap;
+
+use super::{Intervals, NETWORK};
+use crate::case::Case;
+use crate::rules::timing;
+use crate::signals::client::service_ms;
+use crate::signals::distribution::mean_of;
+use crate::signals::{View, Window};
+
+/// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.
+const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
+
+/// Waits are taken to be one a request if they differ in number by no more than this share (0-1): some are under way at the end.
+const ONE_EACH: f64 = 0.02;
+
+/// Growth by sampling interval of a source.
+type Growths = BTreeMap<(i64, i64), f64>;
+
+/// Growth of a counter, summed over its series, by sampling interval of its source.
+fn growth(view: &View<'_>, metric: &str) -> Growths {
+    // What requests of the window waited for may be booked beyond it.
+    let all = View { window: Window { from: i64::MIN, to: i64::MAX }, ..*view };
+    all.growths(|_| true, metric, &[]).into_iter().map(|g| ((g.window.from, g.window.to), g.delta)).collect()
+}
+
+/// A sampling interval of the app's metrics with what its requests came to.
+struct Served {
+    from: i64,
+    to: i64,
+    /// Requests that ended before it, by the app's count.
+    before: f64,
+    /// Requests that ended in it, by the app's count.
+    requests: f64,
+    /// Their mean service time, milliseconds, as the client saw it.
+    service_ms: f64,
+}
+
+fn served(case: &Case<'_>, counts: &Growths) -> Option<Vec<Served>> {
+    let requests = case.requests_in(case.whole()).ok()?;
+    let mut ended: Vec<(i64, f64, u64)> =
+        requests.iter().filter_map(|r| Some((r.done_at, service_ms(r)?, r.count()))).collect();
+    ended.sort_by_key(|(at, ..)| *at);
+    let mut before = 0.0;
+    let of = counts.iter().filter_map(|(&(from, to), &requests)| {
+        let mine = &ended[ended.partition_point(|(at, ..)| *at < from)..ended.partition_point(|(at, ..)| *at < to)];
+        let service_ms = mean_of(mine.iter().map(|(_, ms, n)| (*ms, *n))).filter(|_| requests > 0.0);
+        let interval = service_ms.map(|service_ms| Served { from, to, before, requests, service_ms });
+        before += requests;
+        interval
+    });
+    Some(of.collect())
+}
+
+/// Every part that the app or the database measured.
+pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
+    let view = case.slow();
+    let counts = growth(&view, &format!("{}_count", timing::HTTP_SERVER));
+    let Some(served) = served(case, &counts) else { return Vec::new() };
+    let all: f64 = counts.values().sum();
+    let per_request = |metric: &str| {
+        let sums = growth(&view, &format!("{metric}_sum"));
+        by_number(&served, all, &sums, &growth(&view, &format!("{metric}_count"))).unwrap_or_else(|| {
+            served.iter().map(|s| sums.get(&(s.from, s.to)).map_or(0.0, |seconds| seconds / s.requests * 1e3)).collect()
+        })
+    };
+    let calls = per_request(timing::OPERATION);
+    let mut waits = vec![
+        ("connection_pool_wait", per_request(timing::POOL_WAIT)),
+        ("downstream", per_request(timing::HTTP_CLIENT)),
+    ];
+    match database(&view, case, &served, &calls) {
+        // Without the server's account the time in the database is one part.
+        None => waits.push(("database", calls.clone())),
+        Some(split) => {
+            waits.push(("database_admission_queue", split.admission_ms));
+            waits.push(("database_lock_wait", split.lock_ms));
+            waits.push(("database_execution", split.execution_ms));
+        }
+    }
+    let cpu_ms = app_cpu_ms(case).unwrap_or(0.0);
+    let app = per_request(timing::HTTP_SERVER);
+    let has_app = app.iter().any(|ms| *ms > 0.0);
+    // An app that does not time its calls of a database may have waited for it all the while.
+    let is_timed = calls.iter().any(|ms| *ms > 0.0);
+    let (mut network, mut other) = (Vec::new(), Vec::new());
+    for (i, interval) in served.iter().enumerate() {
+        // What clients gave up on goes on in the app, and is no time of theirs.
+        let app_ms = if has_app { app[i].min(interval.service_ms) } else { interval.service_ms };
+        let waited_ms = calls[i] + waits[0].1[i] + waits[1].1[i];
+        let fit = if waited_ms > app_ms { app_ms / waited_ms } else { 1.0 };
+        waits.iter_mut().for_each(|(_, ms)| ms[i] *= fit);
+        network.push(if has_app { interval.service_ms - app_ms } else { 0.0 });
+        let is_told = has_app && is_timed;
+        other.push(if is_told { (app_ms - waited_ms * fit - cpu_ms).max(0.0) } else { 0.0 });
+    }
+    let named = std::iter::once((NETWORK, network)).chain(waits.drain(..2)).chain([("app_other", other)]);
+    let named: Vec<(&'static str, Vec<f64>)> = named.collect();
+    let parts = named.into_iter().chain(waits).filter(|(_, ms)| ms.iter().any(|v| *v > 0.0));
+    let shares = |ms: Vec<f64>| {
+        let share = |(s, ms): (&Served, f64)| (s.from, s.to, ms / s.service_ms.max(1e-6));
+        Intervals(served.iter().zip(ms).map(share).collect())
+    };
+    parts.map(|(name, ms)| (name, shares(ms))).collect()
+}
+
+/// Milliseconds of each request of `served`, of a histogram with an observation each; none if there are more or fewer than the `all`
+/// requests.
+fn by_number(served: &[Served], all: f64, sums: &Growths, counts: &Growths) -> Option<Vec<f64>> {
+    let observed: f64 = counts.values().sum();
+    if (observed - all).abs() > ONE_EACH * all {
+        return None;
+    }
+    // Up to each interval's end, how many there were, and what they came to.
+    let mut until = vec![(0.0, 0.0)];
+    for (interval, count) in counts {
+        let (n, ms) = until[until.len() - 1];
+        until.push((n + count, ms + sums.get(interval).copied().unwrap_or(0.0) * 1e3));
+    }
+    let ms_of = |n: f64| {
+        let i = until.partition_point(|(number, _)| *number < n).min(until.len() - 1);
+        let ((n0, ms0), (n1, ms1)) = (until[i.saturating_sub(1)], until[i]);
+        if n1 > n0 { ms0 + (ms1 - ms0) * ((n - n0) / (n1 - n0)).clamp(0.0, 1.0) } else { ms1 }
+    };
+    Some(served.iter().map(|s| (ms_of(s.before + s.requests) - ms_of(s.before)) / s.requests).collect())
+}
+
+/// CPU time of the app per request, milliseconds. It is used all along, not booked when a request ends: the
+/// mean over the whole stretch holds for each.
+pub(super) fn app_cpu_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let cpu = view.counter("process_cpu_seconds_total", &[], timing::APP_METRICS).ok()?;
+    let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS).ok()?;
+    (served.delta > 0.0).then(|| cpu.delta / served.delta * 1e3)
+}
+
+/// Milliseconds per request in the database, by interval.
+struct DatabaseSplit {
+    admission_ms: Vec<f64>,
+    lock_ms: Vec<f64>,
+    execution_ms: Vec<f64>,
+}
+
+/// Splits the app's time in database calls by the server's own account: lock wait, execution, and what is
+/// left of the call while the thread pool's queue was not empty. Where the queue was empty the rest is
+/// nobody's, and stays in the residual.
+fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Option<DatabaseSplit> {
+    let completed = case.completed_in(view.window).ok()?.max(1.0);
+    let executions = timing::executions_of_requests(view, completed).ok()?;
+    // InnoDB books lock waits in milliseconds, on other ticks than the app's: which share of execution they
+    // are is known for the whole stretch, not for an interval.
+    let executed_ms: f64 = executions.iter().map(|(_, ms)| ms).sum();
+    let locked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
+    let lock_ratio = (locked_ms / executed_ms.max(1e-9)).clamp(0.0, 1.0);
+    let queue: Vec<(i64, f64)> =
+        view.index.series("mysql_thread_pool_queue_length", &[]).flat_map(|(_, s)| s.iter().copied()).collect();
+    let mut split = DatabaseSplit { admission_ms: Vec::new(), lock_ms: Vec::new(), execution_ms: Vec::new() };
+    for (interval, &call_ms) in served.iter().zip(calls_ms) {
+        let executed: f64 =
+            executions.iter().filter(|(at, _)| interval.from <= *at && *at < interval.to).map(|(_, ms)| *ms).sum();
+        // No statement takes longer than the call it was run for; more is a matter of which interval it fell into.
+        let executed_ms = (executed / interval.requests).min(call_ms);
+        let near = interval.from - SAMPLING_SLACK_NS..interval.to + SAMPLING_SLACK_NS;
+        let queued = queue.iter().any(|(at, length)| near.contains(at) && *length > 0.0);
+        split.lock_ms.push(executed_ms * lock_ratio);
+        split.execution_ms.push(executed_ms * (1.0 - lock_ratio));
+        split.admission_ms.push(if queued { (call_ms - executed_ms).max(0.0) } else { 0.0 });
+    }
+    Some(split)
+}
