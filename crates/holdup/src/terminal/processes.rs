@@ -327,13 +327,13 @@ mod tests {
         let queued = state == "queued";
         let session = Session {
             session_id: id,
-            user: Some("app".to_owned()),
-            command: if queued || state == "idle" { "Sleep" } else { "Query" }.to_owned(),
-            true_state: state.to_owned(),
+            user: Some("app".into()),
+            command: if queued || state == "idle" { "Sleep" } else { "Query" }.into(),
+            true_state: state.into(),
             queued_ns: queued.then_some(age_s * 1_000_000_000),
             age_ns: Some(age_s * 1_000_000_000),
             blocked_by,
-            digest_text: Some("SELECT ?".to_owned()),
+            digest_text: Some("SELECT ?".into()),
             ..Session::default()
         };
         Process { session, statement: Some("SELECT 'literal\n\x1b[2J-canary'".to_owned()) }
