@@ -60,6 +60,7 @@ pub struct Case<'a> {
     sources: OnceLock<Sources<'a>>,
     accounts: OnceLock<Accounts<'a>>,
     calm_accounts: OnceLock<Option<Accounts<'a>>>,
+    slow_ended: OnceLock<Option<i64>>,
     inside_ms: OnceLock<f64>,
     worker_ms: OnceLock<Option<f64>>,
 }
@@ -72,7 +73,7 @@ impl<'a> Case<'a> {
         let rows = recording.tables.requests.with_columns(COLUMNS).unwrap_or_default();
         let requests: Vec<&Request> =
             rows.iter().filter(|r| window.is_none_or(|w| w.contains(r.intended_at))).collect();
-        let index = Index::of(&recording.tables.samples.rows);
+        let index = Index::of(&recording.tables);
         let (mut client, measured_by) = latency::best(&requests, &index, whole);
         // Who asks for a part of the run wants to see just that.
         let warm_up = WarmUp::of(manifest, &requests, window.is_none());
@@ -133,6 +134,7 @@ impl<'a> Case<'a> {
             sources: OnceLock::new(),
             accounts: OnceLock::new(),
             calm_accounts: OnceLock::new(),
+            slow_ended: OnceLock::new(),
             inside_ms: OnceLock::new(),
             worker_ms: OnceLock::new(),
         }
@@ -168,7 +170,8 @@ impl<'a> Case<'a> {
     /// degraded: a wait is booked when it ends, so the metrics of slow requests come after their start.
     pub fn slow(&self) -> View<'_> {
         let Some(complaint) = &self.complaint else { return self.view(self.whole) };
-        let ended = self.slow_requests().ok().and_then(|rows| rows.iter().map(|r| r.done_at).max());
+        let ended = || self.slow_requests().ok().and_then(|rows| rows.iter().map(|r| r.done_at).max());
+        let ended = *self.slow_ended.get_or_init(ended);
         self.view(Window { to: ended.unwrap_or(complaint.slow.to).max(complaint.slow.to), ..complaint.slow })
     }
 
@@ -223,7 +226,7 @@ impl<'a> Case<'a> {
             slow_p99_ms: times.quantile(0.99)?,
         });
         (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
-        (self.inside_ms, self.worker_ms) = (OnceLock::new(), OnceLock::new());
+        (self.slow_ended, self.inside_ms, self.worker_ms) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
         Some(self)
     }
 
@@ -253,7 +256,7 @@ impl<'a> Case<'a> {
         if rows.is_empty() {
             return Err(Missing::new("requests", enable));
         }
-        Ok(rows.iter().filter(|r| window.contains(r.intended_at)).collect())
+        Ok(self.index.requests_in(rows, window))
     }
 
     /// Requests that ended within `window` after they had been with the service, by when they ended: well, or given up, which

@@ -1,9 +1,8 @@
 //! What can be said where nothing measured response time, but Amazon's figures of a database were imported: how its disk
 //! answered, as sentences. No cause is named by them.
 
-use holdup_recording::rows::Sample;
-
 use crate::case::Case;
+use crate::signals::stretches::within;
 
 /// What a delay of the disk is called, its metric, and what one of it is shown as.
 const SHOWN: [(&str, &str, f64, &str); 4] = [
@@ -15,12 +14,10 @@ const SHOWN: [(&str, &str, f64, &str); 4] = [
 
 /// The headline of a recording in which nothing measured response time.
 pub(crate) fn headline(case: &Case<'_>) -> String {
-    let window = case.whole();
-    let rows = || {
-        let rows = case.recording.tables.samples.rows.iter();
-        rows.filter(|row| row.metric.starts_with("aws_") && window.contains(row.observed_at))
-    };
-    let mut instances: Vec<&str> = rows().filter_map(|row| row.labels.get("db_instance")).collect();
+    let view = case.view(case.whole());
+    let amazons = view.index.condensed.series.by_metric.iter().filter(|(metric, _)| metric.starts_with("aws_"));
+    let heard = amazons.flat_map(|(_, series)| series).filter(|(_, series)| !within(series, view.window).is_empty());
+    let mut instances: Vec<&str> = heard.filter_map(|((_, labels), _)| labels.get("db_instance")).collect();
     instances.sort_unstable();
     instances.dedup();
     let Some(first) = instances.first() else {
@@ -31,12 +28,12 @@ pub(crate) fn headline(case: &Case<'_>) -> String {
     let facts: Vec<String> = SHOWN
         .iter()
         .filter_map(|(what, metric, factor, unit)| {
-            let is_it = |row: &&Sample| {
-                row.metric == *metric
-                    && row.labels.get("db_instance") == Some(first)
-                    && row.labels.get("stat").is_none()
-            };
-            let mut values: Vec<f64> = rows().filter(is_it).map(|row| row.value * factor).collect();
+            let of = view
+                .index
+                .series(metric, &[])
+                .filter(|((_, labels), _)| labels.get("db_instance") == Some(first) && labels.get("stat").is_none());
+            let mut values: Vec<f64> =
+                of.flat_map(|(_, series)| within(series, view.window)).map(|(_, value)| value * factor).collect();
             values.sort_by(f64::total_cmp);
             let (median, most) = (values.get(values.len() / 2)?, values.last()?);
             Some(format!("{what} {}{unit} in the median and {}{unit} at most", brief(*median), brief(*most)))

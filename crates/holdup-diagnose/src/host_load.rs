@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 
 use crate::case::Case;
 use crate::rules::percent;
-use crate::signals::View;
+use crate::signals::stretches::within;
+use crate::signals::{View, Window};
 use crate::verdict::{HostLoad, HostLoadPart, round};
 
 /// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in `include/linux/sched/loadavg.h`: 5 s and one tick).
@@ -113,9 +114,9 @@ fn replay(kernel: &[(i64, f64)], active: &[(i64, f64)]) -> Option<f64> {
     let mut load = start.1;
     active.first()?;
     while tick <= end.0 {
-        let near: Vec<f64> = active.iter().filter(|(at, _)| (at - tick).abs() <= step / 2).map(|(_, n)| *n).collect();
+        let near = within(active, Window { from: tick - step / 2, to: tick + step / 2 + 1 });
         // Where nothing was read around an update the figure itself is the best guess.
-        let threads = if near.is_empty() { load } else { near.iter().sum::<f64>() / near.len() as f64 };
+        let threads = if near.is_empty() { load } else { near.iter().map(|(_, n)| n).sum::<f64>() / near.len() as f64 };
         load = load * KEPT_1M + threads * (1.0 - KEPT_1M);
         tick += step;
     }

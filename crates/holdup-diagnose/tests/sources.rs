@@ -42,7 +42,7 @@ fn no_pool_tables(recording: &mut Recording) {
         !s.metric.starts_with("mysql_thread_pool_") && !is_queued
     });
     for session in recording.tables.sessions.rows.iter_mut().filter(|s| s.true_state == "queued") {
-        session.true_state = "idle".to_owned();
+        session.true_state = "idle".into();
     }
 }
 

@@ -6,6 +6,8 @@
 //!
 //! What is read stays encoded until it is asked for: a decoded histogram takes a hundred times the room of its line.
 
+mod sparse;
+
 use std::fs::File;
 use std::io::{LineWriter, Write};
 use std::path::Path;
@@ -16,6 +18,8 @@ use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
+
+use self::sparse::Reader;
 
 /// File name in a recording.
 pub const HLOG: &str = "latency.hlog";
@@ -100,7 +104,42 @@ pub fn read(dir: &Path) -> Vec<Slice> {
 }
 
 /// The sum of `slices`; none if there are none, or one of them can't be decoded: part of a distribution is another one.
-pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogram<u64>> {
+pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice, IntoIter: Clone>) -> Option<Histogram<u64>> {
+    let slices = slices.into_iter();
+    merged_values(slices.clone()).or_else(|| merged_histograms(slices))
+}
+
+/// The values of one slice with how often each occurred, in ascending order; none if it can't be decoded.
+pub fn values(slice: &Slice) -> Option<Vec<(u64, u64)>> {
+    match Reader::new().read(&slice.encoded) {
+        Some(sparse) => Some(sparse.counts.into_iter().map(|(_, value, count)| (value, count)).collect()),
+        None => Some(crate::objective::times(&merged_histograms([slice])?)),
+    }
+}
+
+/// The sum by the values that occurred; none where they are not known.
+fn merged_values<'s>(slices: impl Iterator<Item = &'s Slice>) -> Option<Histogram<u64>> {
+    let mut reader = Reader::new();
+    let mut sum: Option<(Histogram<u64>, (u64, u8))> = None;
+    for slice in slices {
+        let sparse = reader.read(&slice.encoded)?;
+        let (least, greatest, digits) = sparse.bounds;
+        if sum.is_none() {
+            let mut first = Histogram::new_with_bounds(least, greatest, digits).ok()?;
+            // A wider one may follow: it grows with what is added.
+            first.auto(true);
+            sum = Some((first, (least, digits)));
+        }
+        let (sum, _) = sum.as_mut().filter(|(_, bounds)| *bounds == (least, digits))?;
+        for (value, _, count) in sparse.counts {
+            sum.record_n(value, count).ok()?;
+        }
+    }
+    sum.map(|(sum, _)| sum)
+}
+
+/// The sum by HdrHistogram's own reader.
+fn merged_histograms<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogram<u64>> {
     let mut deserializer = Deserializer::new();
     let mut sum: Option<Histogram<u64>> = None;
     for slice in slices {
@@ -108,7 +147,6 @@ pub fn merged<'s>(slices: impl IntoIterator<Item = &'s Slice>) -> Option<Histogr
         match &mut sum {
             None => {
                 let mut first = next;
-                // A wider one may follow: it grows with what is added.
                 first.auto(true);
                 sum = Some(first);
             }
@@ -135,6 +173,11 @@ mod tests {
         write(dir.path(), SystemTime::UNIX_EPOCH, [slice(0, 1_000), slice(1, 9_000_000_000)]).unwrap();
         let sum = merged(&read(dir.path())).unwrap();
         assert_eq!((sum.len(), sum.max() / 1_000_000_000), (2, 9));
+        let slices = read(dir.path());
+        let of_histograms = merged_histograms(&slices).unwrap();
+        assert_eq!((&sum, sum.max(), sum.min()), (&of_histograms, of_histograms.max(), of_histograms.min()));
+        let own = crate::objective::times(&merged_histograms([&slices[1]]).unwrap());
+        assert_eq!(values(&slices[1]), Some(own));
     }
 
     fn interval(tag: &str, second: u64, values: &[u64]) -> Interval {

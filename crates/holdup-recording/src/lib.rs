@@ -7,12 +7,14 @@
 //!
 //! - [`rows`]: the tables, a struct a row. All times are integer nanoseconds since the Unix epoch.
 //! - [`manifest`]: what was recorded, when, on what, and what could not be seen.
+//! - [`condensed`]: samples and statements without what they repeat, as they are judged.
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`objective`]: what was asked of the service, read, and held against seconds of load.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` but for the last seconds.
 //! - [`Recording`]: opens a finished, a running or a broken one.
 
 pub mod clock;
+pub mod condensed;
 pub mod duration;
 pub mod hlog;
 pub mod labels;
@@ -24,6 +26,7 @@ pub mod reader;
 pub mod rows;
 mod segment;
 mod table;
+mod text;
 mod threshold;
 pub mod writer;
 
@@ -32,4 +35,5 @@ pub use manifest::{Coverage, CoverageState, Manifest, Phase, RunState};
 pub use reader::{OpenError, Recording, Table};
 pub use rows::Batch;
 pub use table::{Column, ColumnType, Row};
+pub use text::Text;
 pub use writer::{RecordError, Recorder};

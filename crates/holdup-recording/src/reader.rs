@@ -2,10 +2,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use parquet::errors::ParquetError;
+use parquet::file::reader::RowGroupReader;
+
+use crate::condensed::{Condensed, read_samples, read_statements};
 use crate::hlog;
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
-use crate::rows::Tables;
+use crate::rows::{Sample, Statement, Tables};
 use crate::segment::{self, SegmentError};
 use crate::table::Row;
 
@@ -95,13 +100,41 @@ impl Recording {
     /// # Errors
     /// See [`OpenError`]. A running or cut-off recording is no error: what its closed segments hold is read.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
+        Self::opened(dir, |dir| Ok((Tables::read(dir)?, hlog::read(dir))))
+    }
+
+    /// The same to be judged: samples have no rows, and of statements only single executions that are looked at one by one have;
+    /// what they say is in [`Tables::condensed`]. So long recordings take little time and memory.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn open_condensed(dir: &Path) -> Result<Self, OpenError> {
+        Self::opened(dir, |dir| {
+            std::thread::scope(|scope| {
+                let samples = scope.spawn(|| read_samples(dir));
+                let mut tables = Tables::read_without(dir, &[Sample::TABLE, Statement::TABLE])?;
+                let (statements, executions, totals) = read_statements(dir, !tables.exchanges.rows.is_empty())?;
+                let latencies = hlog::read(dir);
+                let samples = samples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                let (samples, series) = samples?;
+                (tables.samples, tables.statements) = (samples, statements);
+                tables.condensed = Some(Arc::new(Condensed { series, executions, totals }));
+                Ok((tables, latencies))
+            })
+        })
+    }
+
+    fn opened(
+        dir: &Path,
+        read: impl FnOnce(&Path) -> Result<(Tables, Vec<hlog::Slice>), OpenError>,
+    ) -> Result<Self, OpenError> {
         if !dir.exists() {
             return Err(OpenError::NotThere(dir.to_owned()));
         }
         let manifest = read_manifest(dir)?;
-        let tables = Tables::read(dir)?;
+        let (tables, latencies) = read(dir)?;
         let search = fs::read_to_string(dir.join(SEARCH)).ok();
-        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies: hlog::read(dir), search })
+        Ok(Self { dir: dir.to_owned(), manifest, tables, latencies, search })
     }
 }
 
@@ -133,14 +166,26 @@ fn recordings_in(dir: &Path) -> String {
     if names.is_empty() { String::new() } else { format!("; it holds recordings, name one: {}", names.join(", ")) }
 }
 
+/// Reads a table, all of it.
 pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
+    let mut rows = Vec::new();
+    let table = read_groups::<R>(dir, |group, positions| {
+        rows.extend(R::read_group(group, positions)?);
+        Ok(())
+    })?;
+    Ok(Table { rows, ..table })
+}
+
+/// Hands each row group of a table to `read`, in the order they were written. Returns the table without rows.
+pub(crate) fn read_groups<R: Row>(
+    dir: &Path,
+    mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
+) -> Result<Table<R>, OpenError> {
     let whole = segment::table_path(dir, R::TABLE);
     let parts = if whole.exists() { vec![whole] } else { segment::not_replaced(segment::segments(dir, R::TABLE)) };
     let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
     for part in parts {
-        let file = segment::read_file::<R>(&part)?;
-        table.rows.extend(file.rows);
-        table.missing.extend(file.missing);
+        table.missing.extend(segment::each_group::<R>(&part, &mut read)?);
     }
     table.missing.sort_unstable();
     table.missing.dedup();

@@ -3,6 +3,7 @@
 
 use crate::labels::Labels;
 use crate::table::table;
+use crate::text::Text;
 
 table! {
     /// One client request. One that was due and never sent is a row too, with `sent_at` empty.
@@ -114,22 +115,22 @@ table! {
         /// When it was read.
         observed_at: i64,
         /// The server.
-        source: String,
+        source: Text,
         /// The server's connection id.
         session_id: i64,
         /// The server's account name.
-        user: Option<String>,
+        user: Option<Text>,
         /// The client's address and port as the server sees them, e.g. `127.0.0.1:50412`; empty over a Unix socket. Since format 1.4.
-        client: Option<String>,
+        client: Option<Text>,
         /// Current database.
-        database: Option<String>,
+        database: Option<Text>,
         /// The server's own word for what it does, verbatim, e.g. `Sleep`, `Query`.
-        command: String,
+        command: Text,
         /// The server's own state text, verbatim.
-        state: Option<String>,
+        state: Option<Text>,
         /// What it really does: `queued`, `lock_wait`, `executing`, `idle`. `queued` is a session in the
         /// admission queue, which the server itself reports as `Sleep`.
-        true_state: String,
+        true_state: Text,
         /// Nanoseconds it has waited in the admission queue, where the server tells.
         queued_ns: Option<i64>,
         /// Nanoseconds in the present state, where the server tells.
@@ -137,11 +138,11 @@ table! {
         /// Session that holds what this one waits for, where known.
         blocked_by: Option<i64>,
         /// Digest of the present statement.
-        digest: Option<String>,
+        digest: Option<Text>,
         /// Its text with every literal replaced by `?`.
-        digest_text: Option<String>,
+        digest_text: Option<Text>,
         /// Trace id found in the statement's comment.
-        trace_id: Option<String>,
+        trace_id: Option<Text>,
     }
 }
 
@@ -439,11 +440,25 @@ macro_rules! tables {
                 #[doc = concat!("Table `", stringify!($field), "`.")]
                 pub $field: crate::reader::Table<$row>,
             )*
+            /// What samples and statements say, if they were read without their rows.
+            pub condensed: Option<std::sync::Arc<crate::condensed::Condensed>>,
         }
 
         impl Tables {
             pub(crate) fn read(dir: &std::path::Path) -> Result<Self, crate::reader::OpenError> {
-                Ok(Self { $($field: crate::reader::read_table(dir)?,)* })
+                Self::read_without(dir, &[])
+            }
+
+            /// All tables but those that are named.
+            pub(crate) fn read_without(dir: &std::path::Path, left_out: &[&str]) -> Result<Self, crate::reader::OpenError> {
+                Ok(Self {
+                    $($field: if left_out.contains(&stringify!($field)) {
+                        crate::reader::Table::default()
+                    } else {
+                        crate::reader::read_table(dir)?
+                    },)*
+                    condensed: None,
+                })
             }
         }
 

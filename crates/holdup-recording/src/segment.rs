@@ -10,7 +10,7 @@ use std::sync::Arc;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
 use crate::table::{Row, parquet_schema};
@@ -100,26 +100,33 @@ fn write_partial<R: Row>(
     io(path, file.sync_all())
 }
 
-/// What reading one file gave: its rows, and the columns it does not have.
-pub(crate) struct FileRows<R> {
-    pub rows: Vec<R>,
-    pub missing: Vec<&'static str>,
+/// Reads the rows of one Parquet file of table `R`.
+fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, SegmentError> {
+    let mut rows = Vec::new();
+    each_group::<R>(path, |group, positions| {
+        rows.extend(R::read_group(group, positions)?);
+        Ok(())
+    })?;
+    Ok(rows)
 }
 
-/// Reads one Parquet file of table `R`.
-pub(crate) fn read_file<R: Row>(path: &Path) -> Result<FileRows<R>, SegmentError> {
+/// Hands each row group of one Parquet file of table `R` to `read`, with where the file has its columns. Returns the columns it does
+/// not have.
+pub(crate) fn each_group<R: Row>(
+    path: &Path,
+    mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
+) -> Result<Vec<&'static str>, SegmentError> {
     let file = io(path, File::open(path))?;
     let reader = parquet(path, SerializedFileReader::new(file))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let positions: Vec<Option<usize>> =
         R::COLUMNS.iter().map(|c| schema.columns().iter().position(|p| p.name() == c.name)).collect();
     let missing = R::COLUMNS.iter().zip(&positions).filter(|(_, p)| p.is_none()).map(|(c, _)| c.name).collect();
-    let mut rows = Vec::new();
     for i in 0..reader.num_row_groups() {
         let group = parquet(path, reader.get_row_group(i))?;
-        rows.extend(parquet(path, R::read_group(group.as_ref(), &positions))?);
+        parquet(path, read(group.as_ref(), &positions))?;
     }
-    Ok(FileRows { rows, missing })
+    Ok(missing)
 }
 
 /// Segments of `table` in the order they were written.
@@ -186,22 +193,26 @@ pub(crate) fn not_replaced(parts: Vec<PathBuf>) -> Vec<PathBuf> {
         .collect()
 }
 
-fn merge<R: Row>(parts: &[PathBuf], into: &Path) -> Result<u64, SegmentError> {
+/// Writes `<table>.parquet` of rows as they come. Returns how many there were.
+pub(crate) fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -> Result<u64, SegmentError> {
+    write_gathered(&table_path(dir, R::TABLE), rows.into_iter().map(Ok))
+}
+
+/// Writes rows of many small parts in full row groups; never more than one group and a part are in memory.
+fn write_gathered<R: Row>(
+    into: &Path,
+    mut parts: impl Iterator<Item = Result<Vec<R>, SegmentError>>,
+) -> Result<u64, SegmentError> {
     let mut count = 0;
-    let keep = not_replaced(parts.to_vec());
-    // Rows of many small files are gathered into full row groups; never more than one group and a part in memory.
     let mut pending: Vec<R> = Vec::new();
-    let mut files = keep.iter();
     let batches = std::iter::from_fn(|| {
         while pending.len() < ROW_GROUP_ROWS {
-            match files.next() {
-                Some(path) => match read_file::<R>(path) {
-                    Ok(file) => {
-                        count += file.rows.len() as u64;
-                        pending.extend(file.rows);
-                    }
-                    Err(error) => return Some(Err(error)),
-                },
+            match parts.next() {
+                Some(Ok(rows)) => {
+                    count += rows.len() as u64;
+                    pending.extend(rows);
+                }
+                Some(Err(error)) => return Some(Err(error)),
                 None => break,
             }
         }
@@ -209,6 +220,12 @@ fn merge<R: Row>(parts: &[PathBuf], into: &Path) -> Result<u64, SegmentError> {
         (take > 0).then(|| Ok(pending.drain(..take).collect()))
     });
     write_file::<R>(into, batches)?;
+    Ok(count)
+}
+
+fn merge<R: Row>(parts: &[PathBuf], into: &Path) -> Result<u64, SegmentError> {
+    let keep = not_replaced(parts.to_vec());
+    let count = write_gathered(into, keep.iter().map(|path| read_file::<R>(path)))?;
     for part in parts {
         io(part, fs::remove_file(part))?;
     }

@@ -14,6 +14,7 @@ use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::{Type, TypePtr};
 
 use crate::labels::Labels;
+use crate::text::{Names, Text};
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,26 +88,29 @@ pub(crate) fn parquet_schema<R: Row>() -> Result<TypePtr> {
 /// A Rust type that can be a column.
 pub(crate) trait Field: Sized {
     type Parquet: DataType;
+    /// What values of one column of one row group share.
+    type Shared: Default;
     const KIND: ColumnType;
     const OPTIONAL: bool;
 
     /// The stored value, or none where there is none.
     fn store(&self) -> Option<<Self::Parquet as DataType>::T>;
     /// The value from what was stored.
-    fn load(stored: Option<<Self::Parquet as DataType>::T>) -> Self;
+    fn load(stored: Option<&<Self::Parquet as DataType>::T>, shared: &mut Self::Shared) -> Self;
 }
 
 macro_rules! plain_field {
     ($rust:ty, $parquet:ty, $kind:ident) => {
         impl Field for $rust {
             type Parquet = $parquet;
+            type Shared = ();
             const KIND: ColumnType = ColumnType::$kind;
             const OPTIONAL: bool = false;
             fn store(&self) -> Option<<$parquet as DataType>::T> {
                 Some(*self)
             }
-            fn load(stored: Option<<$parquet as DataType>::T>) -> Self {
-                stored.unwrap_or_default()
+            fn load(stored: Option<&<$parquet as DataType>::T>, (): &mut ()) -> Self {
+                stored.copied().unwrap_or_default()
             }
         }
     };
@@ -119,37 +123,54 @@ plain_field!(bool, BoolType, Bool);
 
 impl Field for String {
     type Parquet = ByteArrayType;
+    type Shared = ();
     const KIND: ColumnType = ColumnType::Text;
     const OPTIONAL: bool = false;
     fn store(&self) -> Option<ByteArray> {
         Some(ByteArray::from(self.as_str()))
     }
-    fn load(stored: Option<ByteArray>) -> Self {
+    fn load(stored: Option<&ByteArray>, (): &mut ()) -> Self {
         stored.map(|b| String::from_utf8_lossy(b.data()).into_owned()).unwrap_or_default()
+    }
+}
+
+impl Field for Text {
+    type Parquet = ByteArrayType;
+    type Shared = Names;
+    const KIND: ColumnType = ColumnType::Text;
+    const OPTIONAL: bool = false;
+    fn store(&self) -> Option<ByteArray> {
+        Some(ByteArray::from(self.as_str()))
+    }
+    fn load(stored: Option<&ByteArray>, shared: &mut Names) -> Self {
+        let number = shared.number(stored.map_or(&[], ByteArray::data));
+        shared.text(number).clone()
     }
 }
 
 impl Field for Labels {
     type Parquet = ByteArrayType;
+    type Shared = ();
     const KIND: ColumnType = ColumnType::Json;
     const OPTIONAL: bool = false;
     fn store(&self) -> Option<ByteArray> {
         Some(ByteArray::from(self.to_string().into_bytes()))
     }
-    fn load(stored: Option<ByteArray>) -> Self {
+    fn load(stored: Option<&ByteArray>, (): &mut ()) -> Self {
         stored.map(|b| Labels::from(String::from_utf8_lossy(b.data()).as_ref())).unwrap_or_default()
     }
 }
 
 impl<F: Field> Field for Option<F> {
     type Parquet = F::Parquet;
+    type Shared = F::Shared;
     const KIND: ColumnType = F::KIND;
     const OPTIONAL: bool = true;
     fn store(&self) -> Option<<F::Parquet as DataType>::T> {
         self.as_ref().and_then(F::store)
     }
-    fn load(stored: Option<<F::Parquet as DataType>::T>) -> Self {
-        stored.map(|value| F::load(Some(value)))
+    fn load(stored: Option<&<F::Parquet as DataType>::T>, shared: &mut F::Shared) -> Self {
+        stored.map(|value| F::load(Some(value), shared))
     }
 }
 
@@ -179,39 +200,68 @@ pub(crate) fn write_field<F: Field>(
     writer.close()
 }
 
-pub(crate) fn read_field<F: Field>(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Vec<F>> {
-    let count = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
-    let Some(position) = position else {
-        return Ok((0..count).map(|_| F::load(None)).collect());
-    };
-    let descriptor = group.metadata().column(position).column_descr_ptr();
-    if descriptor.physical_type() != F::Parquet::get_physical_type() {
-        return Err(ParquetError::General(format!(
-            "column {} holds {}, not {}",
-            descriptor.name(),
-            descriptor.physical_type(),
-            F::Parquet::get_physical_type()
-        )));
-    }
-    let optional = descriptor.max_def_level() > 0;
-    let mut reader: ColumnReaderImpl<F::Parquet> = get_typed_column_reader(group.get_column_reader(position)?);
-    let mut stored = Vec::with_capacity(count);
-    let mut levels = Vec::with_capacity(if optional { count } else { 0 });
-    let mut read = 0;
-    while read < count {
-        let (records, _, _) =
-            reader.read_records(count - read, if optional { Some(&mut levels) } else { None }, None, &mut stored)?;
-        if records == 0 {
-            return Err(ParquetError::EOF(format!("column {} ends after {read} of {count} rows", descriptor.name())));
+/// A column of a row group as it is stored.
+pub(crate) struct Stored<D: DataType> {
+    values: Vec<D::T>,
+    /// Whether each row has a value; none where all have one.
+    levels: Option<Vec<i16>>,
+    /// Rows of a column that the file lacks.
+    lacking: usize,
+}
+
+impl<D: DataType> Stored<D> {
+    /// Reads the column at `position` of `group`, if there is one.
+    pub fn read(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Self> {
+        let count = usize::try_from(group.metadata().num_rows()).map_err(|e| ParquetError::General(e.to_string()))?;
+        let Some(position) = position else {
+            return Ok(Self { values: Vec::new(), levels: None, lacking: count });
+        };
+        let descriptor = group.metadata().column(position).column_descr_ptr();
+        if descriptor.physical_type() != D::get_physical_type() {
+            return Err(ParquetError::General(format!(
+                "column {} holds {}, not {}",
+                descriptor.name(),
+                descriptor.physical_type(),
+                D::get_physical_type()
+            )));
         }
-        read += records;
+        let optional = descriptor.max_def_level() > 0;
+        let mut reader: ColumnReaderImpl<D> = get_typed_column_reader(group.get_column_reader(position)?);
+        let mut values = Vec::with_capacity(count);
+        let mut levels = Vec::with_capacity(if optional { count } else { 0 });
+        let mut read = 0;
+        while read < count {
+            let (records, _, _) = reader.read_records(
+                count - read,
+                if optional { Some(&mut levels) } else { None },
+                None,
+                &mut values,
+            )?;
+            if records == 0 {
+                let why = format!("column {} ends after {read} of {count} rows", descriptor.name());
+                return Err(ParquetError::EOF(why));
+            }
+            read += records;
+        }
+        Ok(Self { values, levels: optional.then_some(levels), lacking: 0 })
     }
-    let mut stored = stored.into_iter();
-    Ok(if optional {
-        levels.iter().map(|&level| F::load(if level > 0 { stored.next() } else { None })).collect()
-    } else {
-        stored.map(|value| F::load(Some(value))).collect()
-    })
+
+    /// The values of all rows, in order.
+    pub fn iter(&self) -> impl Iterator<Item = Option<&D::T>> {
+        let mut values = self.values.iter();
+        let rows = self.levels.as_ref().map_or(self.values.len(), Vec::len);
+        let own = (0..rows).map(move |row| {
+            let is_there = self.levels.as_ref().is_none_or(|levels| levels[row] > 0);
+            if is_there { values.next() } else { None }
+        });
+        own.chain(std::iter::repeat_n(None, self.lacking))
+    }
+}
+
+pub(crate) fn read_field<F: Field>(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Vec<F>> {
+    let stored = Stored::<F::Parquet>::read(group, position)?;
+    let mut shared = F::Shared::default();
+    Ok(stored.iter().map(|value| F::load(value, &mut shared)).collect())
 }
 
 /// Declares a row struct and its table: `table! { /// doc pub struct Name in "table" { /// doc column: Type, … } }`.

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use crate::manifest::{Manifest, RunState};
 use crate::priority::give_way;
 use crate::rows::{Batch, merge_all};
-use crate::segment::{SEGMENTS, SegmentError};
+use crate::segment::{self, SEGMENTS, SegmentError};
+use crate::table::Row;
 
 /// What a crash may cost.
 pub const FLUSH_EVERY: Duration = Duration::from_secs(2);
@@ -33,6 +34,15 @@ pub enum RecordError {
     /// A table can't be written.
     #[error("failed to write a table: {0}")]
     Table(#[from] SegmentError),
+}
+
+/// Writes a table of a recording that nobody records, in row groups of full size however many rows come at once. Returns how many
+/// there were. A table of none is a file all the same.
+///
+/// # Errors
+/// Those of the file system.
+pub fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -> Result<u64, RecordError> {
+    Ok(segment::write_table(dir, rows)?)
 }
 
 enum Message {

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, Text};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use mysql::Row;
 
@@ -119,20 +119,20 @@ pub(super) fn sample(
         let text = info.as_ref().map(|text| digest_text(text, Dialect::MySql));
         batch.sessions.push(Session {
             observed_at: read.at(),
-            source: source.to_owned(),
+            source: source.into(),
             session_id: id,
-            user: Some(user),
-            client: row.text(2).filter(|host| host.contains(':')),
-            database: row.text(3),
-            command,
-            state,
-            true_state: true_state.to_owned(),
+            user: Some(user.into()),
+            client: row.text(2).filter(|host| host.contains(':')).map(Text::from),
+            database: row.text(3).map(Text::from),
+            command: command.into(),
+            state: state.map(Text::from),
+            true_state: true_state.into(),
             queued_ns: queued.get(&id).copied().filter(|_| true_state == "queued"),
             age_ns: row.float(5).map(|seconds| (seconds * 1e9) as i64),
             blocked_by: blocked.get(&id).copied().filter(|_| true_state == "lock_wait"),
-            digest: text.as_deref().map(digest_of_text),
-            digest_text: text,
-            trace_id: info.as_deref().and_then(|info| trace_id(info, Dialect::MySql)),
+            digest: text.as_deref().map(|text| digest_of_text(text).into()),
+            digest_text: text.map(Text::from),
+            trace_id: info.as_deref().and_then(|info| trace_id(info, Dialect::MySql)).map(Text::from),
         });
         texts.extend(info.map(|info| (id, info)));
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, Text};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::Read;
@@ -75,20 +75,20 @@ pub(super) fn sample(
         let wait = row.text(6).zip(row.text(7)).map(|(kind, event)| format!("{kind}:{event}"));
         batch.sessions.push(Session {
             observed_at: read.at(),
-            source: source.to_owned(),
+            source: source.into(),
             session_id: id,
-            user: row.text(1).map(str::to_owned),
-            client: client(row.text(2), row.int(3)),
-            database: row.text(4).map(str::to_owned),
-            command,
-            state: wait,
-            true_state: true_state.to_owned(),
+            user: row.text(1).map(Text::from),
+            client: client(row.text(2), row.int(3)).map(Text::from),
+            database: row.text(4).map(Text::from),
+            command: command.into(),
+            state: wait.map(Text::from),
+            true_state: true_state.into(),
             queued_ns: None,
             age_ns: row.int(8),
             blocked_by,
-            digest: text.as_deref().map(digest_of_text),
-            digest_text: text,
-            trace_id: query.and_then(|text| trace_id(text, Dialect::PostgreSql)),
+            digest: text.as_deref().map(|text| digest_of_text(text).into()),
+            digest_text: text.map(Text::from),
+            trace_id: query.and_then(|text| trace_id(text, Dialect::PostgreSql)).map(Text::from),
         });
     }
     // So that a server without a session to show is told from one whose sessions were not read.

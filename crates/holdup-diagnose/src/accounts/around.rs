@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdup_recording::condensed::Execution;
 use holdup_recording::rows::Statement;
 
 use crate::signals::{Distribution, View, Window};
@@ -132,15 +133,15 @@ impl Locks {
         let waiting: Vec<_> = sessions.iter().filter(|s| s.true_state == "lock_wait").collect();
         let instants = view.session_instants().max(1) as f64;
         // A wait is booked when it ends; of those that last longer than the window the samples tell (Little's law).
-        let sampled_ms = waiting.len() as f64 / instants * bounded_seconds(view.window, &executions) * 1e3;
+        let sampled_ms = waiting.len() as f64 / instants * bounded_seconds(view.window, executions.clone()) * 1e3;
         let locked_ms = booked_ms.max(sampled_ms);
         if locked_ms <= 0.0 {
             return none;
         }
         let seen: BTreeSet<&str> = waiting.iter().filter_map(|s| s.digest.as_deref()).collect();
         let mut by_digest: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-        for execution in &executions {
-            by_digest.entry(&execution.digest).or_default().push(execution.duration_ns as f64 / 1e6);
+        for execution in executions {
+            by_digest.entry(execution.digest).or_default().push(execution.duration_ns as f64 / 1e6);
         }
         // Where those that wait are known by name, nobody else does.
         if by_digest.keys().any(|digest| seen.contains(digest)) {
@@ -148,8 +149,8 @@ impl Locks {
         }
         let always = View { window: Window { from: i64::MIN, to: i64::MAX }, ..*view };
         let mut at_any_time: BTreeMap<&str, Vec<(f64, u64)>> = BTreeMap::new();
-        for execution in always.executions(&[]).unwrap_or_default() {
-            at_any_time.entry(&execution.digest).or_default().push((execution.duration_ns as f64 / 1e6, 1));
+        for execution in always.executions(&[]).into_iter().flatten() {
+            at_any_time.entry(execution.digest).or_default().push((execution.duration_ns as f64 / 1e6, 1));
         }
         let mut unhindered_ms = BTreeMap::new();
         let mut above_ms = 0.0;
@@ -172,8 +173,8 @@ impl Locks {
 }
 
 /// The window's length, or of one without an end that of its executions.
-fn bounded_seconds(window: Window, executions: &[&Statement]) -> f64 {
-    let times = || executions.iter().map(|s| s.observed_at);
+fn bounded_seconds<'e>(window: Window, executions: impl Iterator<Item = Execution<'e>> + Clone) -> f64 {
+    let times = || executions.clone().map(|s| s.observed_at);
     let (first, last) = (times().min().unwrap_or(0), times().max().unwrap_or(0));
     Window { from: window.from.max(first), to: window.to.min(last) }.seconds().max(0.0)
 }

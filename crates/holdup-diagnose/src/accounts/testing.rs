@@ -190,7 +190,7 @@ pub(crate) fn made(injected: Injected, told: Told) -> Made {
                 observed_at: second * S,
                 source: "mysql://db:3306".into(),
                 session_id: n,
-                client: Some(format!("10.0.0.1:{}", 40_000 + n)),
+                client: Some(format!("10.0.0.1:{}", 40_000 + n).into()),
                 command: command.into(),
                 true_state: true_state.into(),
                 ..Session::default()

@@ -157,19 +157,33 @@ fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64
     let executed_ms: f64 = executions.iter().map(|(_, ms)| ms).sum();
     let locked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
     let lock_ratio = (locked_ms / executed_ms.max(1e-9)).clamp(0.0, 1.0);
-    let queue: Vec<(i64, f64)> =
-        view.index.series("mysql_thread_pool_queue_length", &[]).flat_map(|(_, s)| s.iter().copied()).collect();
+    let lengths = view.index.series("mysql_thread_pool_queue_length", &[]).flat_map(|(_, series)| series);
+    let mut queued: Vec<i64> = lengths.filter(|(_, length)| *length > 0.0).map(|(at, _)| *at).collect();
+    queued.sort_unstable();
+    let executed = executed_in(served, &executions);
     let mut split = DatabaseSplit { admission_ms: Vec::new(), lock_ms: Vec::new(), execution_ms: Vec::new() };
-    for (interval, &call_ms) in served.iter().zip(calls_ms) {
-        let executed: f64 =
-            executions.iter().filter(|(at, _)| interval.from <= *at && *at < interval.to).map(|(_, ms)| *ms).sum();
+    for ((interval, &call_ms), executed) in served.iter().zip(calls_ms).zip(executed) {
         // No statement takes longer than the call it was run for; more is a matter of which interval it fell into.
         let executed_ms = (executed / interval.requests).min(call_ms);
-        let near = interval.from - SAMPLING_SLACK_NS..interval.to + SAMPLING_SLACK_NS;
-        let queued = queue.iter().any(|(at, length)| near.contains(at) && *length > 0.0);
+        let near = queued.partition_point(|at| *at < interval.from - SAMPLING_SLACK_NS);
+        let queued = queued.get(near).is_some_and(|at| *at < interval.to + SAMPLING_SLACK_NS);
         split.lock_ms.push(executed_ms * lock_ratio);
         split.execution_ms.push(executed_ms * (1.0 - lock_ratio));
         split.admission_ms.push(if queued { (call_ms - executed_ms).max(0.0) } else { 0.0 });
     }
     Some(split)
+}
+
+/// Milliseconds of the executions that ended in each interval. Those of one source follow one another, those of several overlap.
+fn executed_in(served: &[Served], executions: &[(i64, f64)]) -> Vec<f64> {
+    let longest = served.iter().map(|s| s.to - s.from).max().unwrap_or_default();
+    let mut executed = vec![0.0; served.len()];
+    for (at, ms) in executions {
+        let (first, last) = (at.saturating_sub(longest), *at);
+        let begun = served.partition_point(|s| s.from <= first)..served.partition_point(|s| s.from <= last);
+        for i in begun.filter(|i| *at < served[*i].to) {
+            executed[i] += ms;
+        }
+    }
+    executed
 }

@@ -4,7 +4,7 @@
 //! Little's law on both sides (L = λW, with one λ).
 
 use super::Intervals;
-use super::by_sessions::{AROUND_NS, disjoint};
+use super::by_sessions::{AROUND_NS, around, disjoint};
 use crate::case::Case;
 
 /// Connections that nobody accepted; those in hand beyond what is worked on at once; answers awaited of neighbours and of databases;
@@ -31,7 +31,7 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
     let Some(instants) = instants(case).filter(|_| !case.asks_statements()) else { return Vec::new() };
     let of = |i: usize| -> Vec<(i64, i64, f64)> {
         let share = |here: &Instant| {
-            let near = instants.iter().filter(|other| (other.at - here.at).abs() <= AROUND_NS);
+            let near = around(&instants, here.at, |instant| instant.at).iter();
             let (part, flying, all) = near.fold((0.0, 0.0, 0.0), |(part, flying, all), instant| {
                 (part + instant.counts[i], flying + instant.in_flight, all + instant.counts.iter().sum::<f64>())
             });

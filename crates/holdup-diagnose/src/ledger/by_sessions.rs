@@ -39,7 +39,7 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
         instants
             .iter()
             .map(|here| {
-                let near = instants.iter().filter(|other| (other.at - here.at).abs() <= AROUND_NS);
+                let near = around(&instants, here.at, |instant| instant.at).iter();
                 let (sessions, in_flight, all) = near.fold((0.0, 0.0, 0.0), |(part, flying, all), instant| {
                     (part + instant.sessions[i], flying + instant.in_flight, all + instant.sessions.iter().sum::<f64>())
                 });
@@ -53,6 +53,13 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
         .filter(|(_, shares)| shares.iter().any(|(.., share)| *share > 0.0))
         .map(|(part, s)| (part, Intervals(s)))
         .collect()
+}
+
+/// Those of `instants`, which are in order of time, within [`AROUND_NS`] of `at`.
+pub(super) fn around<I>(instants: &[I], at: i64, time: impl Fn(&I) -> i64) -> &[I] {
+    let from = instants.partition_point(|instant| time(instant) < at - AROUND_NS);
+    let to = instants.partition_point(|instant| time(instant) <= at + AROUND_NS);
+    &instants[from..to]
 }
 
 /// The same intervals, each until the middle between it and the next.
@@ -122,7 +129,7 @@ mod tests {
                     source: "postgresql://db".into(),
                     session_id: id,
                     command: "active".into(),
-                    state: Some(event.to_owned()).filter(|event| !event.is_empty()),
+                    state: Some(event).filter(|event| !event.is_empty()).map(Into::into),
                     true_state: if event.starts_with("Lock") { "lock_wait" } else { "executing" }.into(),
                     ..Session::default()
                 })

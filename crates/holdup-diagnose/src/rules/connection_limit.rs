@@ -416,7 +416,7 @@ mod tests {
                 observed_at: i / 5 * 1_000_000_000,
                 source: DB.into(),
                 session_id: i % 5,
-                user: Some(user.clone()),
+                user: Some(user.as_str().into()),
                 true_state: "executing".into(),
                 ..Default::default()
             })

@@ -165,7 +165,7 @@ mod tests {
             source: "postgresql://db".into(),
             session_id: id,
             command: "active".into(),
-            state: (id >= running).then(|| "IO:DataFileRead".to_owned()),
+            state: (id >= running).then(|| "IO:DataFileRead".into()),
             true_state: "executing".into(),
             ..Session::default()
         };

@@ -136,10 +136,8 @@ fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<ByDigest<'a>, Missin
     let executions = view.executions(&["observed_at", "kind", "digest", "duration_ns"])?;
     let mut by_digest = ByDigest::new();
     for execution in executions {
-        by_digest
-            .entry(&execution.digest)
-            .or_default()
-            .push((execution.observed_at, execution.duration_ns as f64 / 1e6));
+        let took_ms = execution.duration_ns as f64 / 1e6;
+        by_digest.entry(execution.digest).or_default().push((execution.observed_at, took_ms));
     }
     by_digest.retain(|_, executions| executions.len() as f64 >= PER_REQUEST * completed);
     if by_digest.is_empty() {

@@ -113,19 +113,19 @@ fn holder(source: &str, session_id: i64, of: &Seen<'_>, instants: &[i64], all: f
     for row in &of.rows {
         let words = match row.state.as_deref().filter(|s| !s.is_empty()) {
             Some(state) => format!("{} (\"{state}\")", row.true_state),
-            None => row.true_state.clone(),
+            None => row.true_state.to_string(),
         };
         *did.entry(words).or_default() += 1.0 / of.rows.len() as f64;
     }
     let mut did: Vec<(String, f64)> = did.into_iter().collect();
     did.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let statement = of.rows.iter().rev().find_map(|r| r.digest_text.clone()).unwrap_or_default();
+    let statement = of.rows.iter().rev().find_map(|r| r.digest_text.as_deref()).unwrap_or_default().to_owned();
     let last = of.rows.last();
     Holder {
         source: source.to_owned(),
         session_id,
-        user: last.and_then(|r| r.user.clone()),
-        client: last.and_then(|r| r.client.clone()),
+        user: last.and_then(|r| r.user.as_deref()).map(str::to_owned),
+        client: last.and_then(|r| r.client.as_deref()).map(str::to_owned),
         statement,
         did,
         held_seconds: longest_run(&of.instants, instants),
@@ -156,7 +156,7 @@ mod tests {
             source: "mysql://db".into(),
             session_id: id,
             true_state: true_state.into(),
-            digest_text: (id == 1).then(|| "UPDATE stock SET n = n - ? WHERE id = ?".to_owned()),
+            digest_text: (id == 1).then(|| "UPDATE stock SET n = n - ? WHERE id = ?".into()),
             blocked_by,
             ..Session::default()
         }

@@ -1,8 +1,6 @@
 //! What a MySQL or MariaDB server counts and has set, by its own names; and what became of each statement in a window, from
 //! the server's counters by digest. What any of it means is for the rules.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::Labels;
 
 use super::{Counter, Gauge, Missing, View};
@@ -88,22 +86,18 @@ impl View<'_> {
         let all = ["observed_at", "source", "kind", "digest", "calls", "duration_ns"];
         let wanted: Vec<&'static str> = all.into_iter().chain(columns.iter().copied()).collect();
         let missing = |what: String| Missing::new(what, DIGESTS);
-        let rows = self.recording.tables.statements.with_columns(&wanted).map_err(missing)?;
-        let mut by_digest: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for row in rows.iter().filter(|r| r.kind == "digest_total") {
-            by_digest.entry((&row.source, &row.database, &row.digest)).or_default().push(row);
-        }
-        if by_digest.is_empty() {
+        self.recording.tables.statements.with_columns(&wanted).map_err(missing)?;
+        let totals = &self.index.condensed.totals;
+        if totals.is_empty() {
             return Err(missing("the server's counters by statement (statements, kind digest_total)".to_owned()));
         }
         let mut executed = Vec::new();
-        for rows in by_digest.values_mut() {
-            rows.sort_by_key(|r| r.observed_at);
+        for total in totals {
             let mut of = Executed {
-                source: rows[0].source.clone(),
-                digest: rows[0].digest.clone(),
-                text: rows[0].digest_text.clone(),
-                database: rows[0].database.clone(),
+                source: total.source.clone(),
+                digest: total.digest.clone(),
+                text: total.text.clone(),
+                database: total.database.clone(),
                 calls: 0.0,
                 seconds: 0.0,
                 lock_seconds: 0.0,
@@ -111,7 +105,11 @@ impl View<'_> {
                 rows_used: 0.0,
                 no_index: 0.0,
             };
-            for pair in rows.windows(2) {
+            // Beside the window there may be one more on either side.
+            let readings = &total.readings;
+            let from = readings.partition_point(|r| r.observed_at < self.window.from).saturating_sub(1);
+            let to = readings.partition_point(|r| r.observed_at < self.window.to).saturating_add(1).min(readings.len());
+            for pair in readings.get(from..to).unwrap_or_default().windows(2) {
                 let (a, b) = (pair[0], pair[1]);
                 // A fall is a restart, or the digest was pushed out of the server's table and came back.
                 let is_in = self.window.contains(a.observed_at + (b.observed_at - a.observed_at) / 2);

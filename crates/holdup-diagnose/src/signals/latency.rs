@@ -246,7 +246,7 @@ mod tests {
             rows.push(sample(at, metric, &[("le", "1")], slow));
             rows.push(sample(at, metric, &[("le", "+Inf")], slow));
         }
-        let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 100, Origin::AppMetrics));
         let (p50, p99) = (view.seconds[1].quantile(0.5).unwrap(), view.seconds[1].quantile(0.99).unwrap());
         assert!(p50 < 100.0 && p99 > 300.0 && p99 <= 1_000.0, "{p50} {p99}");
@@ -260,7 +260,7 @@ mod tests {
             rows.push(sample(at, "mysql_sessions", &[("true_state", "queued")], 50.0));
             rows.push(sample(at, "mysql_sessions", &[("true_state", "executing")], 900.0));
         }
-        let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
         assert_eq!(view.seconds[0].response_ms, Distribution::of([(500.0, 100)]));
     }
@@ -276,7 +276,7 @@ mod tests {
             rows.push(sample(at, "postgresql_activity_sessions", &labels("IO"), if slow(at) { 20.0 } else { 0.2 }));
             rows.push(sample(at, "postgresql_activity_sessions", &labels("Client"), 900.0));
         }
-        let (view, origin) = best(&[], &Index::of(&rows), Window { from: 0, to: i64::MAX });
+        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
         assert_eq!((view.seconds.len(), origin), (199, Origin::DatabaseSessions));
         assert_eq!(view.seconds[60].response_ms, Distribution::of([(200.0, 100)]));
         let found = super::super::episodes::find(&view.seconds);

@@ -99,11 +99,11 @@ impl Mix {
     }
 }
 
-/// Digest, text, calls, seconds.
-type Counted = (String, String, f64, f64);
+/// Takes digest, text, calls and seconds.
+type Add<'a> = &'a mut dyn FnMut(&str, &str, f64, f64);
 
 /// A way to count what is seen through a view.
-type Count = fn(&View<'_>) -> Vec<Counted>;
+type Count = fn(&View<'_>, Add<'_>);
 
 /// Table and kind of row, and how calls are counted there; the most complete first.
 const SOURCES: [((&str, &str), Count); 3] = [
@@ -120,10 +120,11 @@ impl View<'_> {
     pub fn mix(&self, inside: &[Window], outside: &[Window]) -> Result<Mix, Missing> {
         let mut few = None;
         for (table, counted) in SOURCES {
-            let of = |windows: &[Window]| -> Vec<Counted> {
-                windows.iter().flat_map(|window| counted(&View { window: *window, ..*self })).collect()
+            let of = |windows: &[Window], add: Add<'_>| {
+                windows.iter().for_each(|window| counted(&View { window: *window, ..*self }, add));
             };
-            let mix = Mix::of(of(inside), of(outside), (seconds(inside), seconds(outside)), table);
+            let recorded = (seconds(inside), seconds(outside));
+            let mix = Mix::of(|add| of(inside, add), |add| of(outside, add), recorded, table);
             if mix.calls.0 >= LEAST_CALLS && mix.calls.1 >= LEAST_CALLS {
                 return Ok(mix);
             }
@@ -146,47 +147,49 @@ fn seconds(windows: &[Window]) -> f64 {
     windows.iter().map(Window::seconds).sum()
 }
 
-fn by_counters(view: &View<'_>) -> Vec<Counted> {
-    let executed = view.executed(&["digest_text"]).unwrap_or_default();
-    executed.into_iter().map(|of| (of.digest, of.text, of.calls, of.seconds)).collect()
+fn by_counters(view: &View<'_>, add: Add<'_>) {
+    for of in view.executed(&["digest_text"]).unwrap_or_default() {
+        add(&of.digest, &of.text, of.calls, of.seconds);
+    }
 }
 
-fn by_executions(view: &View<'_>) -> Vec<Counted> {
-    let rows = view.executions(&["digest", "digest_text", "duration_ns"]).unwrap_or_default();
-    rows.into_iter().map(|r| (r.digest.clone(), r.digest_text.clone(), 1.0, r.duration_ns as f64 / 1e9)).collect()
+fn by_executions(view: &View<'_>, add: Add<'_>) {
+    for row in view.executions(&["digest", "digest_text", "duration_ns"]).into_iter().flatten() {
+        add(row.digest, row.digest_text, 1.0, row.duration_ns as f64 / 1e9);
+    }
 }
 
-fn by_exchanges(view: &View<'_>) -> Vec<Counted> {
+fn by_exchanges(view: &View<'_>, add: Add<'_>) {
     let columns = &["request_at", "done_at", "digest", "digest_text"];
     let rows = view.recording.tables.exchanges.with_columns(columns).unwrap_or_default();
-    let here = rows.iter().filter(|r| view.window.contains(r.request_at));
-    here.filter_map(|r| {
-        let text = r.digest_text.clone().unwrap_or_default();
-        Some((r.digest.clone()?, text, 1.0, (r.done_at - r.request_at) as f64 / 1e9))
-    })
-    .collect()
+    for row in rows.iter().filter(|r| view.window.contains(r.request_at)) {
+        let Some(digest) = &row.digest else { continue };
+        add(digest, row.digest_text.as_deref().unwrap_or_default(), 1.0, (row.done_at - row.request_at) as f64 / 1e9);
+    }
 }
 
 impl Mix {
     fn of(
-        inside: Vec<Counted>,
-        outside: Vec<Counted>,
+        inside: impl Fn(Add<'_>),
+        outside: impl Fn(Add<'_>),
         recorded: (f64, f64),
         table: (&'static str, &'static str),
     ) -> Self {
         let mut by_digest: BTreeMap<String, Statement> = BTreeMap::new();
-        let mut add = |counted: Vec<Counted>, is_inside: bool| {
-            for (digest, text, calls, seconds) in counted {
-                let new = || Statement { digest: digest.clone(), text, calls: (0.0, 0.0), seconds: (0.0, 0.0) };
-                let of = by_digest.entry(digest.clone()).or_insert_with(new);
-                let (to_calls, to_seconds) =
-                    if is_inside { (&mut of.calls.0, &mut of.seconds.0) } else { (&mut of.calls.1, &mut of.seconds.1) };
-                *to_calls += calls;
-                *to_seconds += seconds;
+        let mut add = |digest: &str, text: &str, calls: f64, seconds: f64, is_inside: bool| {
+            if !by_digest.contains_key(digest) {
+                let (digest, text) = (digest.to_owned(), text.to_owned());
+                let new = Statement { digest: digest.clone(), text, calls: (0.0, 0.0), seconds: (0.0, 0.0) };
+                by_digest.insert(digest, new);
             }
+            let Some(of) = by_digest.get_mut(digest) else { return };
+            let (to_calls, to_seconds) =
+                if is_inside { (&mut of.calls.0, &mut of.seconds.0) } else { (&mut of.calls.1, &mut of.seconds.1) };
+            *to_calls += calls;
+            *to_seconds += seconds;
         };
-        add(inside, true);
-        add(outside, false);
+        inside(&mut |digest, text, calls, seconds| add(digest, text, calls, seconds, true));
+        outside(&mut |digest, text, calls, seconds| add(digest, text, calls, seconds, false));
         let mut statements: Vec<Statement> = by_digest.into_values().collect();
         statements.sort_by(|a, b| (b.calls.0 + b.calls.1).total_cmp(&(a.calls.0 + a.calls.1)));
         let calls = statements.iter().fold((0.0, 0.0), |sum, s| (sum.0 + s.calls.0, sum.1 + s.calls.1));

@@ -26,6 +26,7 @@ pub mod processes;
 pub mod server_waits;
 pub mod sessions;
 pub mod spans;
+pub(crate) mod stretches;
 pub mod tables;
 #[cfg(test)]
 pub(crate) mod testing;

@@ -4,37 +4,47 @@
 //! fall is a restart of its source and that pair says nothing. Means of gauges are over samples, sums over
 //! the series of one instant.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use holdup_recording::rows::{Sample, Session, Statement};
+use holdup_recording::condensed::{Condensed, Execution, Points};
+#[cfg(test)]
+use holdup_recording::rows::Sample;
+use holdup_recording::rows::{Request, Session, Tables};
 use holdup_recording::{Labels, Recording};
+
+use super::stretches::{Stretches, added, pairs, within};
 
 use super::{Missing, Window};
 use crate::verdict::Evidence;
 
-/// Series of one metric: samples in time order by source and labels.
-type SeriesOfMetric = BTreeMap<(String, Labels), Vec<(i64, f64)>>;
-
-/// Samples by metric, then by source and labels, each in time order.
+/// Samples by metric, then by source and labels, each in time order; statements; and where in the tables times are.
 #[derive(Default)]
 pub(crate) struct Index {
-    by_metric: BTreeMap<String, SeriesOfMetric>,
+    pub condensed: Arc<Condensed>,
+    sessions: Stretches,
+    requests: Stretches,
 }
 
 impl Index {
-    pub fn of(samples: &[Sample]) -> Self {
-        let mut index = Self::default();
-        for sample in samples {
-            let series = index.by_metric.entry(sample.metric.clone()).or_default();
-            series
-                .entry((sample.source.clone(), sample.labels.clone()))
-                .or_default()
-                .push((sample.observed_at, sample.value));
+    pub fn of(tables: &Tables) -> Self {
+        Self {
+            condensed: tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::of(tables))),
+            sessions: Stretches::of(&tables.sessions.rows, |r| r.observed_at),
+            requests: Stretches::of(&tables.requests.rows, |r| r.intended_at),
         }
-        for series in index.by_metric.values_mut().flat_map(BTreeMap::values_mut) {
-            series.sort_by_key(|(at, _)| *at);
-        }
-        index
+    }
+
+    #[cfg(test)]
+    pub fn of_samples(samples: &[Sample]) -> Self {
+        let mut tables = Tables::default();
+        tables.samples.rows = samples.to_vec();
+        Self::of(&tables)
+    }
+
+    /// Requests that were due in `window`, of `rows`, which are all.
+    pub fn requests_in<'r>(&self, rows: &'r [Request], window: Window) -> Vec<&'r Request> {
+        self.requests.near(rows, window).filter(|r| window.contains(r.intended_at)).collect()
     }
 
     /// Series of `metric` that have all of `labels`.
@@ -42,8 +52,8 @@ impl Index {
         &'i self,
         metric: &str,
         labels: &'i [(&'i str, &'i str)],
-    ) -> impl Iterator<Item = (&'i (String, Labels), &'i Vec<(i64, f64)>)> {
-        self.by_metric.get(metric).into_iter().flatten().filter(move |((_, l), _)| l.contains(labels))
+    ) -> impl Iterator<Item = (&'i (String, Labels), &'i Points)> {
+        self.condensed.series.by_metric.get(metric).into_iter().flatten().filter(move |((_, l), _)| l.contains(labels))
     }
 }
 
@@ -187,20 +197,19 @@ impl<'a> View<'a> {
         self.samples_readable()?;
         let mut delta = 0.0;
         let mut seconds: f64 = 0.0;
-        let mut pairs = 0;
+        let mut is_told = false;
         for (_, series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
             let mut covered = 0.0;
-            for pair in series.windows(2) {
-                let ((a_at, a), (b_at, b)) = (pair[0], pair[1]);
-                if self.window.contains(a_at + (b_at - a_at) / 2) && b >= a {
+            for ((a_at, a), (b_at, b)) in pairs(series, self.window) {
+                if b >= a {
                     delta += b - a;
                     covered += (b_at - a_at) as f64 / 1e9;
-                    pairs += 1;
+                    is_told = true;
                 }
             }
             seconds = seconds.max(covered);
         }
-        if pairs == 0 {
+        if !is_told {
             return Err(Missing::new(format!("samples of {metric}"), enable));
         }
         Ok(Counter { delta, seconds, origin: self.origin(metric, labels) })
@@ -228,20 +237,22 @@ impl<'a> View<'a> {
         self.samples_readable()?;
         // Series of one source are read at the same instant, give or take the read itself; of several
         // sources at different ones. So: a mean per source, then the sum over sources.
-        let mut by_source: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
+        let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
         for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
-            for &(at, value) in series.iter().filter(|(at, _)| self.window.contains(*at)) {
-                *by_source.entry(source).or_default().entry(at).or_default() += value;
-            }
+            by_source.entry(source).or_default().push(within(series, self.window));
         }
         let mut gauge =
             Gauge { mean: 0.0, max: 0.0, min: 0.0, positive_ratio: 0.0, count: 0, origin: self.origin(metric, labels) };
-        for instants in by_source.values() {
-            let n = instants.len();
-            gauge.mean += instants.values().sum::<f64>() / n as f64;
-            gauge.max += instants.values().copied().fold(f64::MIN, f64::max);
-            gauge.min += instants.values().copied().fold(f64::MAX, f64::min);
-            let positive = instants.values().filter(|v| **v > 0.0).count() as f64 / n as f64;
+        for series in by_source.into_values() {
+            let instants = added(series);
+            let (n, values) = (instants.len(), || instants.iter().map(|(_, value)| *value));
+            if n == 0 {
+                continue;
+            }
+            gauge.mean += values().sum::<f64>() / n as f64;
+            gauge.max += values().fold(f64::MIN, f64::max);
+            gauge.min += values().fold(f64::MAX, f64::min);
+            let positive = values().filter(|v| *v > 0.0).count() as f64 / n as f64;
             gauge.positive_ratio = gauge.positive_ratio.max(positive);
             gauge.count += n;
         }
@@ -254,18 +265,14 @@ impl<'a> View<'a> {
     /// What the counters `metric` with `labels` together grew by from sample to sample within the window, in time order.
     /// Series of one source are read at the same instant; only those of sources that `is_source` takes count. A fall is left out.
     pub fn growths(&self, is_source: impl Fn(&str) -> bool, metric: &str, labels: &[(&str, &str)]) -> Vec<Growth> {
-        let mut by_source: BTreeMap<&str, BTreeMap<i64, f64>> = BTreeMap::new();
+        let mut by_source: BTreeMap<&str, Vec<&[(i64, f64)]>> = BTreeMap::new();
         for ((source, _), series) in self.index.series(metric, labels).filter(|((source, _), _)| is_source(source)) {
-            for &(at, value) in series {
-                *by_source.entry(source).or_default().entry(at).or_default() += value;
-            }
+            by_source.entry(source).or_default().push(series);
         }
         let mut growths = Vec::new();
-        for instants in by_source.values() {
-            let instants: Vec<(i64, f64)> = instants.iter().map(|(at, value)| (*at, *value)).collect();
-            for pair in instants.windows(2) {
-                let ((from, before), (to, after)) = (pair[0], pair[1]);
-                if self.window.contains(from + (to - from) / 2) && after >= before && to > from {
+        for series in by_source.into_values() {
+            for ((from, before), (to, after)) in pairs(&added(series), self.window) {
+                if after >= before && to > from {
                     growths.push(Growth { window: Window { from, to }, delta: after - before });
                 }
             }
@@ -317,24 +324,30 @@ impl<'a> View<'a> {
         if self.session_instants() == 0 {
             return Err(Missing::new("samples of all database sessions", enable));
         }
-        Ok(rows.iter().filter(|s| self.window.contains(s.observed_at)).collect())
+        let near = self.index.sessions.near(rows, self.window);
+        Ok(near.filter(|s| self.window.contains(s.observed_at)).collect())
     }
 
     /// Executions of statements that ended in the window, by the server's own timing.
     ///
     /// # Errors
     /// If executions were not recorded or lack one of `columns`.
-    pub fn executions(&self, columns: &[&'static str]) -> Result<Vec<&'a Statement>, Missing> {
+    pub fn executions(
+        &self,
+        columns: &[&'static str],
+    ) -> Result<impl Iterator<Item = Execution<'a>> + Clone + use<'a>, Missing> {
         let enable =
             "performance_schema with consumers events_statements_current and events_statements_history_long ON";
-        let rows = self.recording.tables.statements.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
-        if !rows.iter().any(|s| s.kind == "execution") {
+        self.recording.tables.statements.with_columns(columns).map_err(|what| Missing::new(what, enable))?;
+        let index: &'a Index = self.index;
+        let all = &index.condensed.executions;
+        if all.is_empty() {
             return Err(Missing::new(
                 "the server's own timing of single statements (statements, kind execution)",
                 enable,
             ));
         }
-        Ok(rows.iter().filter(|s| s.kind == "execution" && self.window.contains(s.observed_at)).collect())
+        Ok(all.within(self.window.from, self.window.to))
     }
 
     /// Sampling instants of sessions of any database in the window, so that an instant without a session counts.
@@ -344,9 +357,12 @@ impl<'a> View<'a> {
 
     /// The instants at which sessions were sampled, in order, nanoseconds since 1970.
     pub fn session_times(&self) -> Vec<i64> {
-        let of = |metric| self.index.series(metric, &[]).flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
-        let instants: BTreeSet<i64> = ["mysql_sessions", "postgresql_sessions"].into_iter().flat_map(of).collect();
-        instants.into_iter().filter(|at| self.window.contains(*at)).collect()
+        let of = |metric| self.index.series(metric, &[]).flat_map(|(_, series)| within(series, self.window));
+        let times = ["mysql_sessions", "postgresql_sessions"].into_iter().flat_map(of).map(|(at, _)| *at);
+        let mut instants: Vec<i64> = times.collect();
+        instants.sort_unstable();
+        instants.dedup();
+        instants
     }
 
     /// The last value of setting `name` of any source that has it.

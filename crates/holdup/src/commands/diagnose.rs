@@ -57,7 +57,10 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let mut recording = Recording::open(&args.recording).map_err(Failure::unusable)?;
+    let is_drawn = !args.json && (args.chart || terminal::is_seen());
+    // A chart is of rows, and so is a single request.
+    let open = if is_drawn || args.request.is_some() { Recording::open } else { Recording::open_condensed };
+    let mut recording = open(&args.recording).map_err(Failure::unusable)?;
     for address in &args.on {
         let mut told = Batch::default();
         let wrong = |error: String| Failure::Unusable(error.replace("--watch", "--on"));
@@ -82,7 +85,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         print_json(&diagnosis)?;
     } else {
         terminal::print(&terminal::verdict(&diagnosis));
-        if args.chart || terminal::is_seen() {
+        if is_drawn {
             terminal::print(&terminal::timeline(&recording));
         }
     }

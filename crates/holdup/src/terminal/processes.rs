@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use anstyle::{AnsiColor, Style};
 use holdup_collect::mysql::processes::{Look, Process};
+use holdup_recording::Text;
 use holdup_recording::clock;
 use holdup_recording::rows::Sample;
 use serde_json::{Value, json};
@@ -247,7 +248,7 @@ fn line(process: &Process, blocks: usize, digits: usize, literals: bool) -> Stri
     };
     let says = match &session.state {
         Some(state) => format!("{}: {state}", session.command),
-        None => session.command.clone(),
+        None => session.command.to_string(),
     };
     let does = if blocks > 0 {
         format!("{}, blocks {blocks}", word(&session.true_state))
@@ -256,16 +257,17 @@ fn line(process: &Process, blocks: usize, digits: usize, literals: bool) -> Stri
     };
     let text = if literals { process.statement.as_deref() } else { session.digest_text.as_deref() };
     let blocked_by = session.blocked_by.map_or_else(String::new, |id| id.to_string());
+    let told = |text: &Option<Text>| text.as_deref().unwrap_or_default().to_owned();
     let cells = [
         session.session_id.to_string(),
-        session.user.clone().unwrap_or_default(),
-        session.database.clone().unwrap_or_default(),
-        session.client.clone().unwrap_or_default(),
+        told(&session.user),
+        told(&session.database),
+        told(&session.client),
         does,
         duration,
         says,
         blocked_by,
-        session.trace_id.clone().unwrap_or_default(),
+        told(&session.trace_id),
     ];
     let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
     let out = row(&cells, digits, text.unwrap_or_default());
@@ -327,13 +329,13 @@ mod tests {
         let queued = state == "queued";
         let session = Session {
             session_id: id,
-            user: Some("app".to_owned()),
-            command: if queued || state == "idle" { "Sleep" } else { "Query" }.to_owned(),
-            true_state: state.to_owned(),
+            user: Some("app".into()),
+            command: if queued || state == "idle" { "Sleep" } else { "Query" }.into(),
+            true_state: state.into(),
             queued_ns: queued.then_some(age_s * 1_000_000_000),
             age_ns: Some(age_s * 1_000_000_000),
             blocked_by,
-            digest_text: Some("SELECT ?".to_owned()),
+            digest_text: Some("SELECT ?".into()),
             ..Session::default()
         };
         Process { session, statement: Some("SELECT 'literal\n\x1b[2J-canary'".to_owned()) }

@@ -230,11 +230,14 @@ fn event_evidence(view: &View<'_>, kind: &str, text: &str) -> Evidence {
 
 /// Sources that said nothing while the server was gone, though they did before and after: they died with it. Not a gap of holdup's.
 pub(super) fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
-    let mut instants: BTreeMap<&str, (BTreeSet<i64>, &str)> = BTreeMap::new();
-    let samples = &view.recording.tables.samples.rows;
-    for sample in samples.iter().filter(|s| OWN_ACCOUNTS.iter().any(|scheme| s.source.starts_with(scheme))) {
-        let of_source = instants.entry(&sample.source).or_insert_with(|| (BTreeSet::new(), &sample.metric));
-        of_source.0.insert(sample.observed_at);
+    let samples = &view.index.condensed.series;
+    let own = samples.sources.iter().filter(|(source, _)| OWN_ACCOUNTS.iter().any(|scheme| source.starts_with(scheme)));
+    let mut instants: BTreeMap<&str, (BTreeSet<i64>, &str)> =
+        own.map(|(source, metric)| (source.as_str(), (BTreeSet::new(), metric.as_str()))).collect();
+    for ((source, _), series) in samples.by_metric.values().flatten() {
+        if let Some((times, _)) = instants.get_mut(source.as_str()) {
+            times.extend(series.iter().map(|(at, _)| *at));
+        }
     }
     let mut evidence = Vec::new();
     for (source, (instants, metric)) in instants {

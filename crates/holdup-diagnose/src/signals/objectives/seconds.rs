@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use holdup_recording::manifest::{LoadFacts, Threshold};
-use holdup_recording::objective::{self, Ended, Evaluation, Extent, Judgement, Metric, State};
+use holdup_recording::objective::{Ended, Evaluation, Extent, Judgement, Metric, State};
 use holdup_recording::{RunState, hlog};
 
 use super::{Run, load_start};
@@ -102,7 +102,7 @@ fn feed_histograms(run: &Run<'_>, load: &LoadFacts, evaluations: &mut [Evaluatio
         let mut of_each = Vec::new();
         for slice in slices {
             let Some((_, name)) = names.iter().find(|(tag, _)| *tag == slice.tag) else { continue };
-            of_each.push((*name, objective::times(&hlog::merged([slice])?)));
+            of_each.push((*name, hlog::values(slice)?));
         }
         let ended: Vec<Ended<'_>> =
             of_each.iter().map(|(operation, times)| Ended { operation, completed: 0, failed: 0, times }).collect();

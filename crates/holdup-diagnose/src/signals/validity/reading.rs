@@ -1,6 +1,7 @@
 //! The generator's own samples, a loop at a time: what its counters grew by in a slice. Recordings from before there were several loops have samples without the label of one.
 
 use crate::signals::Window;
+use crate::signals::stretches::{pairs, within};
 use crate::signals::view::Index;
 
 /// A slice ends at the first sample that is this long (nanoseconds) after the one before.
@@ -32,8 +33,7 @@ impl Reading {
     }
 
     fn pairs(&self, window: Window) -> impl Iterator<Item = ((i64, f64), (i64, f64))> {
-        let pairs = self.0.windows(2).map(|pair| (pair[0], pair[1]));
-        pairs.filter(move |(a, b)| window.contains(a.0 + (b.0 - a.0) / 2))
+        pairs(&self.0, window)
     }
 
     /// What a counter grew by in `window`; none if no two samples tell.
@@ -48,7 +48,8 @@ impl Reading {
 
     /// Greatest value of a gauge whose samples are of what was before them; 0 if it had nothing to say.
     pub fn greatest(&self, window: Window) -> f64 {
-        self.0.iter().filter(|(at, _)| window.from < *at && *at <= window.to).map(|(_, v)| *v).fold(0.0, f64::max)
+        let until = Window { from: window.from.saturating_add(1), to: window.to.saturating_add(1) };
+        within(&self.0, until).iter().map(|(_, v)| *v).fold(0.0, f64::max)
     }
 }
 

@@ -1,0 +1,64 @@
+//! Samples and statements as they are judged: what a million rows say over and over is kept once, and of the rest what no rule
+//! looks at is not read. An hour of a busy server is some 4 million samples and as many executions: as rows they are gigabytes,
+//! so they are some hundred megabytes. It is made of rows, or of files without their rows; both are the same.
+
+mod executions;
+mod files;
+mod grouped;
+mod series;
+mod totals;
+
+use crate::rows::Tables;
+pub use executions::{Execution, Executions};
+pub(crate) use files::{read_samples, read_statements};
+use series::SeriesMaker;
+pub use series::{Points, Series, SeriesOfMetric};
+use totals::TotalsMaker;
+pub use totals::{Reading, Totals};
+
+/// Samples and statements of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Condensed {
+    /// Samples.
+    pub series: Series,
+    /// Single executions of statements.
+    pub executions: Executions,
+    /// Counters by statement, in order of source, database and digest.
+    pub totals: Vec<Totals>,
+}
+
+impl Condensed {
+    /// Of the rows of `tables`.
+    pub fn of(tables: &Tables) -> Self {
+        let mut series = SeriesMaker::default();
+        for row in &tables.samples.rows {
+            let key = (row.source.as_str(), row.metric.as_str(), &row.labels);
+            series.push(key, row.observed_at, row.value);
+        }
+        let mut executions = executions::Maker::default();
+        let mut totals = TotalsMaker::default();
+        for row in &tables.statements.rows {
+            match row.kind.as_str() {
+                "execution" => {
+                    executions.push((row.digest.as_str(), row.digest_text.as_str()), row.observed_at, row.duration_ns);
+                }
+                "digest_total" => {
+                    let key = (row.source.as_str(), row.database.as_deref(), row.digest.as_str());
+                    totals.push(key, row.digest_text.as_str(), Reading::of(row));
+                }
+                _ => {}
+            }
+        }
+        Self {
+            series: series.finish(|(source, metric, labels)| (source.to_owned(), metric.to_owned(), labels.clone())),
+            executions: executions.finish(str::to_owned),
+            totals: totals.finish(|(source, database, digest), text| Totals {
+                source: source.to_owned(),
+                database: database.map(str::to_owned),
+                digest: digest.to_owned(),
+                text: text.to_owned(),
+                readings: Vec::new(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Single executions of statements: when each ended, how long it took, and which statement it was.
+
+use std::hash::Hash;
+
+use super::grouped::Grouped;
+
+/// Executions whose times are looked at together.
+const CHUNK: usize = 1_024;
+
+/// One execution of a statement, by the server's own timing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution<'a> {
+    /// When it ended, nanoseconds since the Unix epoch.
+    pub observed_at: i64,
+    /// How long it took, nanoseconds.
+    pub duration_ns: i64,
+    /// Identity of the statement.
+    pub digest: &'a str,
+    /// Its text, every literal replaced by `?`.
+    pub digest_text: &'a str,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    observed_at: i64,
+    duration_ns: i64,
+    statement: u32,
+}
+
+/// All of them, in the order of their rows.
+#[derive(Clone, Debug, Default)]
+pub struct Executions {
+    timings: Vec<Timing>,
+    /// Digest and text by number.
+    statements: Vec<(String, String)>,
+    /// First and last time of each [`CHUNK`] of them, so that of a long recording only what is asked for is gone through.
+    spans: Vec<(i64, i64)>,
+}
+
+impl Executions {
+    /// Whether there are none at any time.
+    pub fn is_empty(&self) -> bool {
+        self.timings.is_empty()
+    }
+
+    /// Those that ended from `from` on and before `to`, in the order of their rows.
+    pub fn within(&self, from: i64, to: i64) -> impl Iterator<Item = Execution<'_>> + Clone {
+        let chunks = self.timings.chunks(CHUNK).zip(&self.spans);
+        let near = chunks.filter(move |(_, (first, last))| *last >= from && *first < to);
+        let within = near.flat_map(|(chunk, _)| chunk).filter(move |t| from <= t.observed_at && t.observed_at < to);
+        within.map(|t| {
+            let (digest, digest_text) = &self.statements[t.statement as usize];
+            Execution { observed_at: t.observed_at, duration_ns: t.duration_ns, digest, digest_text }
+        })
+    }
+}
+
+/// Makes them of rows as they come; `K` says digest and text.
+pub(super) struct Maker<K> {
+    statements: Grouped<(K, K)>,
+    timings: Vec<Timing>,
+}
+
+impl<K> Default for Maker<K> {
+    fn default() -> Self {
+        Self { statements: Grouped::default(), timings: Vec::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash> Maker<K> {
+    pub fn push(&mut self, statement: (K, K), observed_at: i64, duration_ns: i64) {
+        let statement = self.statements.number(statement) as u32;
+        self.timings.push(Timing { observed_at, duration_ns, statement });
+    }
+
+    pub fn finish(mut self, name: impl Fn(K) -> String) -> Executions {
+        self.timings.shrink_to_fit();
+        let span = |chunk: &[Timing]| {
+            let times = || chunk.iter().map(|t| t.observed_at);
+            (times().min().unwrap_or_default(), times().max().unwrap_or_default())
+        };
+        Executions {
+            spans: self.timings.chunks(CHUNK).map(span).collect(),
+            timings: self.timings,
+            statements: self.statements.keys.into_iter().map(|(digest, text)| (name(digest), name(text))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn those_of_a_window_are_found_in_the_order_of_rows() {
+        let mut maker = Maker::default();
+        let time = |i: i64| i ^ 1;
+        for i in 0..10_000 {
+            maker.push(if i % 3 == 0 { ("a", "SELECT ?") } else { ("b", "COMMIT") }, time(i), i);
+        }
+        let all = maker.finish(str::to_owned);
+        let found: Vec<i64> = all.within(1_500, 4_501).map(|e| e.duration_ns).collect();
+        let expected: Vec<i64> = (0..10_000).filter(|i| (1_500..4_501).contains(&time(*i))).collect();
+        assert_eq!(found, expected);
+        assert_eq!(all.within(0, 2).map(|e| e.digest_text).collect::<Vec<_>>(), ["SELECT ?", "COMMIT"]);
+        assert_eq!(all.within(i64::MIN, i64::MAX).count(), 10_000);
+    }
+}

@@ -1,0 +1,139 @@
+//! The same out of the tables' files, a row group at a time and in the columns that are judged.
+
+use std::path::Path;
+
+use parquet::data_type::{ByteArray, ByteArrayType, DoubleType, Int64Type};
+use parquet::errors::Result;
+use parquet::file::reader::RowGroupReader;
+
+use super::executions::{self, Executions};
+use super::series::{Series, SeriesMaker};
+use super::totals::{Reading, Totals, TotalsMaker};
+use crate::labels::Labels;
+use crate::reader::{OpenError, Table, read_groups};
+use crate::rows::{Sample, Statement};
+use crate::table::{Row, Stored};
+use crate::text::Names;
+
+/// One row group and where the file has the columns of `R`.
+struct Group<'g> {
+    group: &'g dyn RowGroupReader,
+    positions: &'g [Option<usize>],
+}
+
+impl Group<'_> {
+    fn position<R: Row>(&self, column: &str) -> Option<usize> {
+        let at = R::COLUMNS.iter().position(|c| c.name == column)?;
+        self.positions.get(at).copied().flatten()
+    }
+
+    /// The numbers of a column's texts; none where there is none.
+    fn names<R: Row>(&self, column: &str, names: &mut Names) -> Result<Vec<Option<u32>>> {
+        let stored = Stored::<ByteArrayType>::read(self.group, self.position::<R>(column))?;
+        names.forget_places();
+        Ok(stored.iter().map(|text| text.map(|text| names.number(text.data()))).collect())
+    }
+
+    fn integers<R: Row>(&self, column: &str) -> Result<Vec<i64>> {
+        let stored = Stored::<Int64Type>::read(self.group, self.position::<R>(column))?;
+        Ok(stored.iter().map(|value| value.copied().unwrap_or_default()).collect())
+    }
+
+    /// Whether the file says that no row has a value in `column`.
+    fn is_empty<R: Row>(&self, column: &str) -> bool {
+        let Some(position) = self.position::<R>(column) else { return true };
+        let metadata = self.group.metadata();
+        let empty = metadata.column(position).statistics().and_then(|s| s.null_count_opt());
+        empty.is_some_and(|n| i64::try_from(n) == Ok(metadata.num_rows()))
+    }
+}
+
+/// The table `samples` of the recording in `dir` without its rows, and what they say.
+pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Series), OpenError> {
+    let (mut sources, mut metrics, mut labels) = (Names::default(), Names::default(), Names::default());
+    let mut series = SeriesMaker::default();
+    let nothing = ByteArray::from("");
+    let table = read_groups(dir, |group, positions| {
+        let group = Group { group, positions };
+        let texts = |column| Stored::<ByteArrayType>::read(group.group, group.position::<Sample>(column));
+        let (source, metric, label) = (texts("source")?, texts("metric")?, texts("labels")?);
+        let times = Stored::<Int64Type>::read(group.group, group.position::<Sample>("observed_at"))?;
+        let values = Stored::<DoubleType>::read(group.group, group.position::<Sample>("value"))?;
+        [&mut sources, &mut metrics, &mut labels].into_iter().for_each(Names::forget_places);
+        let rows = source.iter().zip(metric.iter()).zip(label.iter()).zip(times.iter()).zip(values.iter());
+        for ((((source, metric), label), at), value) in rows {
+            let key = (
+                sources.number(source.unwrap_or(&nothing).data()),
+                metrics.number(metric.unwrap_or(&nothing).data()),
+                labels.number(label.unwrap_or(&nothing).data()),
+            );
+            series.push(key, at.copied().unwrap_or_default(), value.copied().unwrap_or_default());
+        }
+        Ok(())
+    })?;
+    let text = |names: &Names, number| names.text(number).as_str().to_owned();
+    let series = series.finish(|(source, metric, label)| {
+        (text(&sources, source), text(&metrics, metric), Labels::from(labels.text(label).as_str()))
+    });
+    Ok((table, series))
+}
+
+/// What [`read_statements`] gives: the table, and what its rows say.
+pub(crate) type ReadStatements = (Table<Statement>, Executions, Vec<Totals>);
+
+/// The table `statements` of the recording in `dir`, and what its rows say. Rows are read of executions with a trace id, or of all
+/// `with_rows`: those are looked at one by one.
+pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Result<ReadStatements, OpenError> {
+    let mut names = Names::default();
+    let mut executions = executions::Maker::default();
+    let mut totals = TotalsMaker::default();
+    let mut rows = Vec::new();
+    let mut table: Table<Statement> = read_groups(dir, |group, positions| {
+        let of = Group { group, positions };
+        let mut texts = |column| of.names::<Statement>(column, &mut names);
+        let [source, kind, digest, text, database] =
+            [texts("source")?, texts("kind")?, texts("digest")?, texts("digest_text")?, texts("database")?];
+        let integers = |column| of.integers::<Statement>(column);
+        let (times, durations) = (integers("observed_at")?, integers("duration_ns")?);
+        let [execution, total] = ["execution", "digest_total"].map(|word| Some(names.number_of(word)));
+        let empty = names.number_of("");
+        let name = |number: Option<u32>| number.unwrap_or(empty);
+        // Only counters have these, and many a group has none.
+        let has_totals = kind.contains(&total);
+        let counts = |column| if has_totals { integers(column) } else { Ok(Vec::new()) };
+        let [calls, locked, examined] = [counts("calls")?, counts("lock_ns")?, counts("rows_examined")?];
+        let [sent, affected, no_index] = [counts("rows_sent")?, counts("rows_affected")?, counts("no_index")?];
+        for i in 0..times.len() {
+            if kind[i] == execution {
+                executions.push((name(digest[i]), name(text[i])), times[i], durations[i]);
+            } else if kind[i] == total {
+                let reading = Reading {
+                    observed_at: times[i],
+                    calls: calls[i],
+                    duration_ns: durations[i],
+                    lock_ns: locked[i],
+                    rows_examined: examined[i],
+                    rows_sent: sent[i],
+                    rows_affected: affected[i],
+                    no_index: no_index[i],
+                };
+                totals.push((name(source[i]), database[i], name(digest[i])), name(text[i]), reading);
+            }
+        }
+        if with_rows || !of.is_empty::<Statement>("trace_id") {
+            let all = Statement::read_group(group, positions)?.into_iter();
+            rows.extend(all.filter(|r| r.kind == "execution" && (with_rows || r.trace_id.is_some())));
+        }
+        Ok(())
+    })?;
+    table.rows = rows;
+    let text = |number: u32| names.text(number).as_str().to_owned();
+    let totals = totals.finish(|(source, database, digest), of| Totals {
+        source: text(source),
+        database: database.map(text),
+        digest: text(digest),
+        text: text(of),
+        readings: Vec::new(),
+    });
+    Ok((table, executions.finish(text), totals))
+}

@@ -1,0 +1,67 @@
+//! Samples by metric, source and labels.
+
+use std::collections::BTreeMap;
+use std::hash::Hash;
+
+use super::grouped::Grouped;
+use crate::labels::Labels;
+
+/// Times, nanoseconds since the Unix epoch, and values, in order of time.
+pub type Points = Vec<(i64, f64)>;
+
+/// Series of one metric by source and labels.
+pub type SeriesOfMetric = BTreeMap<(String, Labels), Points>;
+
+/// All samples.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// Series by metric.
+    pub by_metric: BTreeMap<String, SeriesOfMetric>,
+    /// Sources in the order in which they were first heard of, each with the metric that came first.
+    pub sources: Vec<(String, String)>,
+}
+
+/// Makes them of rows as they come; `K` is what says source, metric and labels.
+pub(super) struct SeriesMaker<K> {
+    groups: Grouped<K>,
+    points: Vec<Points>,
+}
+
+impl<K> Default for SeriesMaker<K> {
+    fn default() -> Self {
+        Self { groups: Grouped::default(), points: Vec::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash> SeriesMaker<K> {
+    pub fn push(&mut self, key: K, at: i64, value: f64) {
+        let number = self.groups.number(key);
+        if number == self.points.len() {
+            self.points.push(Points::new());
+        }
+        self.points[number].push((at, value));
+    }
+
+    /// All of them; `name` says source, metric and labels of a key.
+    pub fn finish(self, name: impl Fn(K) -> (String, String, Labels)) -> Series {
+        let mut series = Series::default();
+        for (key, mut points) in self.groups.keys.into_iter().zip(self.points) {
+            let (source, metric, labels) = name(key);
+            if !series.sources.iter().any(|(known, _)| *known == source) {
+                series.sources.push((source.clone(), metric.clone()));
+            }
+            // Two ways to write the same labels are one series.
+            let all = series.by_metric.entry(metric).or_default().entry((source, labels)).or_default();
+            if all.is_empty() {
+                points.shrink_to_fit();
+                *all = points;
+            } else {
+                all.append(&mut points);
+            }
+            if !all.is_sorted_by_key(|(at, _)| *at) {
+                all.sort_by_key(|(at, _)| *at);
+            }
+        }
+        series
+    }
+}
