@@ -12,9 +12,11 @@ use holdup_recording::manifest::Model;
 mod accounts;
 pub mod capacity;
 mod comparison;
+mod counters;
 mod kernel;
 mod objectives;
 pub mod processes;
+mod rivals;
 mod search;
 mod statements;
 mod timeline;
@@ -77,6 +79,11 @@ pub use timeline::timeline;
 
 /// The verdict as text with colours (which the caller strips where there is no terminal).
 pub fn verdict(d: &Diagnosis) -> String {
+    verdict_with(d, false)
+}
+
+/// The same, with what counters alone say of it if that is asked for.
+pub fn verdict_with(d: &Diagnosis, with_counters: bool) -> String {
     let mut out = String::new();
     let (word, color) = match d.verdict {
         Answer::Found => ("FOUND", AnsiColor::Red),
@@ -92,6 +99,9 @@ pub fn verdict(d: &Diagnosis) -> String {
     kernel::chain(&mut out, d);
     if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
         wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
+    }
+    if let Some(against) = &d.against {
+        wrap(&mut out, "", &format!("It was {}.", against.text));
     }
     kernel::episodes(&mut out, d);
     if let Some(debt) = &d.debt {
@@ -113,6 +123,8 @@ pub fn verdict(d: &Diagnosis) -> String {
     for finding in d.findings.iter().chain(&d.next) {
         describe(&mut out, finding);
     }
+    rivals::split(&mut out, d);
+    counters::counters(&mut out, d, with_counters);
     ledger(&mut out, d);
     accounts::accounts(&mut out, d);
     // With nothing to complain about there is nothing to be cleared of.
