@@ -1,0 +1,161 @@
+//! Where something was wrong, found without being told: the stretch of rows that differs most from the rest in all
+//! counters together (an epidemic change point), and in which requests take longer. Warm-up and wind-down, in which
+//! fewer sessions are there than otherwise, are left out first.
+
+use std::ops::Range;
+
+use crate::effect::{Quantity, mean, plain_mean};
+use crate::frame::Frame;
+use crate::jitter::Jitter;
+use crate::signal::{Kind, Signal};
+
+/// Robust deviations from the middle at which a value is clipped: one wild row counts as three.
+const CLIP: f64 = 3.0;
+
+/// A signal's scale is at least this, octaves: what moves by a tenth is no news.
+const SCALE_MIN: f64 = 0.15;
+
+/// The shortest episode, s.
+const SHORTEST_S: f64 = 10.0;
+
+/// Standard errors by which the mean signal must differ (root mean square over signals) for an episode to be one.
+const DIFFERS: f64 = 3.0;
+
+/// Blocks into which a long recording is divided before it is searched: the search is quadratic in them.
+const BLOCKS_MAX: usize = 600;
+
+/// Finds the rows in which something was wrong, in the order of time; none if all rows are alike.
+#[must_use]
+pub fn detect(frame: &Frame, jitter: Jitter) -> Vec<Range<usize>> {
+    let active = active(frame);
+    let block = active.len().div_ceil(BLOCKS_MAX).max(1);
+    let columns: Vec<Vec<f64>> = Signal::ALL
+        .iter()
+        .filter(|signal| signal.kind() != Kind::Setting)
+        .filter_map(|signal| column(frame, *signal, active.clone(), block, jitter))
+        .collect();
+    let Some(count) = columns.first().map(Vec::len) else { return Vec::new() };
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "counts of rows"
+    )]
+    let shortest =
+        (jitter.of("detect/shortest", SHORTEST_S) / (frame.period_s() * block as f64)).ceil().max(2.0) as usize;
+    let Some((found, differs)) = epidemic(&columns, count, shortest) else { return Vec::new() };
+    if differs < jitter.of("detect/differs", DIFFERS) {
+        return Vec::new();
+    }
+    let rows = active.start + found.start * block..(active.start + found.end * block).min(active.end);
+    vec![oriented(frame, &active, rows)]
+}
+
+/// The rows between warm-up and wind-down: from the first to the last with at least half of the usual sessions, or
+/// commits where sessions are not counted.
+fn active(frame: &Frame) -> Range<usize> {
+    let presence = [Signal::SessionsRunning, Signal::SessionsConnected, Signal::Commits]
+        .into_iter()
+        .find_map(|signal| frame.get(signal));
+    let Some(presence) = presence else { return 0..frame.rows() };
+    let mut known: Vec<f64> = presence.iter().copied().filter(|value| value.is_finite()).collect();
+    known.sort_by(f64::total_cmp);
+    let usual = known.get(known.len() / 2).copied().unwrap_or_default();
+    let there = |value: &f64| *value >= usual / 2.0;
+    let first = presence.iter().position(there).unwrap_or(0);
+    let last = presence.iter().rposition(there).unwrap_or(frame.rows().saturating_sub(1));
+    first..last + 1
+}
+
+/// A signal as blocks of clipped octaves from its middle in units of its own short-term noise; `None` if it never moves.
+fn column(frame: &Frame, signal: Signal, rows: Range<usize>, block: usize, jitter: Jitter) -> Option<Vec<f64>> {
+    let series = &frame.get(signal)?[rows];
+    let mut logs: Vec<f64> = series
+        .chunks(block)
+        .map(|chunk| {
+            let known: Vec<f64> = chunk.iter().copied().filter(|value| value.is_finite()).collect();
+            if known.is_empty() { f64::NAN } else { (plain_mean(&known).max(0.0) + signal.nothing()).log2() }
+        })
+        .collect();
+    let middle = median(&logs)?;
+    let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    // The median of |difference of two normal values| is 0.954 standard deviations.
+    let scale = (median(&steps)? / 0.954).max(jitter.of("detect/scale", SCALE_MIN));
+    let clip = jitter.of("detect/clip", CLIP);
+    let mut moves = false;
+    for log in &mut logs {
+        *log = if log.is_finite() { ((*log - middle) / scale).clamp(-clip, clip) } else { 0.0 };
+        moves |= log.abs() > 1.0;
+    }
+    moves.then_some(logs)
+}
+
+fn median(values: &[f64]) -> Option<f64> {
+    let mut known: Vec<f64> = values.iter().copied().filter(|value| value.is_finite()).collect();
+    known.sort_by(f64::total_cmp);
+    known.get(known.len() / 2).copied()
+}
+
+/// The blocks whose means differ most from those of the rest, and by how many standard errors (root mean square).
+fn epidemic(columns: &[Vec<f64>], count: usize, shortest: usize) -> Option<(Range<usize>, f64)> {
+    let sums: Vec<Vec<f64>> = columns
+        .iter()
+        .map(|column| {
+            let mut sum = 0.0;
+            std::iter::once(0.0)
+                .chain(column.iter().map(|value| {
+                    sum += value;
+                    sum
+                }))
+                .collect()
+        })
+        .collect();
+    let mut best: Option<(Range<usize>, f64)> = None;
+    for first in 0..count {
+        for end in first + shortest..=count {
+            let inside = end - first;
+            if count - inside < shortest {
+                continue;
+            }
+            #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+            let (inside, outside) = (inside as f64, (count - inside) as f64);
+            let gain: f64 = sums
+                .iter()
+                .map(|sum| {
+                    let within = sum[end] - sum[first];
+                    let difference = within / inside - (sum[count] - within) / outside;
+                    difference * difference
+                })
+                .sum::<f64>()
+                * inside
+                * outside
+                / (inside + outside);
+            if best.as_ref().is_none_or(|(_, most)| gain > *most) {
+                best = Some((first..end, gain));
+            }
+        }
+    }
+    #[expect(clippy::cast_precision_loss, reason = "a count of signals")]
+    best.map(|(range, gain)| (range, (gain / columns.len() as f64).sqrt()))
+}
+
+/// Of the found rows and the rest, which is the bad time: where they reach the edge, a change has two sides.
+fn oriented(frame: &Frame, active: &Range<usize>, rows: Range<usize>) -> Range<usize> {
+    let other = if rows.start == active.start {
+        rows.end..active.end
+    } else if rows.end == active.end {
+        active.start..rows.start
+    } else {
+        return rows;
+    };
+    let time = Quantity::per("time in the system", &[Signal::SessionsRunning], &[Signal::Commits]);
+    let latency = Quantity::of("latency", &[Signal::Latency]);
+    let slow = |rows: &Range<usize>| {
+        let rows = frame.range(rows.clone());
+        mean(&time, &rows).or_else(|| mean(&latency, &rows))
+    };
+    match (slow(&rows), slow(&other)) {
+        (Some(found), Some(rest)) if rest > found => other,
+        _ => rows,
+    }
+}

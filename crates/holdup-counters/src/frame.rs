@@ -1,0 +1,137 @@
+//! A table of counters: a row an interval, a column a [`Signal`], NaN where nothing was read. It also says which rows
+//! can't be believed. What a change in it means is said elsewhere.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::signal::{Family, Kind, Signal};
+
+/// Series of equal length; the rows are intervals of equal length, in the order of time.
+#[derive(Debug, Clone, Default)]
+pub struct Frame {
+    period_s: f64,
+    rows: usize,
+    series: BTreeMap<Signal, Vec<f64>>,
+}
+
+impl Frame {
+    /// A table of so many rows without a column; an interval is `period_s` seconds long.
+    #[must_use]
+    pub fn new(rows: usize, period_s: f64) -> Self {
+        Self { period_s, rows, series: BTreeMap::new() }
+    }
+
+    /// Adds a column, or replaces it. What is shorter than the table is filled with gaps, what is longer is cut.
+    pub fn set(&mut self, signal: Signal, mut values: Vec<f64>) {
+        values.resize(self.rows, f64::NAN);
+        self.series.insert(signal, values);
+    }
+
+    /// The values of a signal, if it was recorded.
+    #[must_use]
+    pub fn get(&self, signal: Signal) -> Option<&[f64]> {
+        self.series.get(&signal).map(Vec::as_slice)
+    }
+
+    /// The columns there are.
+    pub fn signals(&self) -> impl Iterator<Item = Signal> + '_ {
+        self.series.keys().copied()
+    }
+
+    /// Number of intervals.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Length of an interval, s.
+    #[must_use]
+    pub const fn period_s(&self) -> f64 {
+        self.period_s
+    }
+
+    /// The same table without what comes from one family of telemetry.
+    #[must_use]
+    pub fn without(mut self, family: Family) -> Self {
+        self.series.retain(|signal, _| signal.family() != family);
+        self
+    }
+
+    /// The same table without one signal.
+    #[must_use]
+    pub fn without_signal(mut self, signal: Signal) -> Self {
+        self.series.remove(&signal);
+        self
+    }
+
+    /// The rows of a range.
+    #[must_use]
+    pub fn range(&self, rows: Range<usize>) -> Rows<'_> {
+        Rows { frame: self, rows: rows.filter(|row| *row < self.rows).collect() }
+    }
+
+    /// These rows, in this order; what lies outside of the table is left out.
+    #[must_use]
+    pub fn pick(&self, rows: impl IntoIterator<Item = usize>) -> Rows<'_> {
+        Rows { frame: self, rows: rows.into_iter().filter(|row| *row < self.rows).collect() }
+    }
+
+    /// Blanks what a stumbling collector leaves: a row in which all rates are 0 although the row before and the row after
+    /// have work was not read, and the counters of the next row hold the work of both.
+    #[must_use]
+    pub fn blanked(mut self) -> Self {
+        let rates: Vec<Signal> =
+            self.signals().filter(|signal| signal.kind() == Kind::Rate && signal.family() != Family::Host).collect();
+        if rates.len() < 3 {
+            return self;
+        }
+        let silent: Vec<bool> =
+            (0..self.rows).map(|row| rates.iter().all(|rate| self.series[rate][row].abs() < f64::EPSILON)).collect();
+        let broken: Vec<usize> = (1..self.rows.saturating_sub(1))
+            .filter(|row| silent[*row] && !silent[row - 1] && !silent[row + 1])
+            .flat_map(|row| [row, row + 1])
+            .collect();
+        for (signal, values) in &mut self.series {
+            if signal.kind() == Kind::Rate && signal.family() != Family::Host {
+                for row in &broken {
+                    values[*row] = f64::NAN;
+                }
+            }
+        }
+        self
+    }
+}
+
+/// Some rows of a frame: an episode, or a time in which all was well.
+#[derive(Debug, Clone)]
+pub struct Rows<'a> {
+    frame: &'a Frame,
+    rows: Vec<usize>,
+}
+
+impl<'a> Rows<'a> {
+    /// The table they are of.
+    #[must_use]
+    pub const fn frame(&self) -> &'a Frame {
+        self.frame
+    }
+
+    /// Their numbers, from 0.
+    #[must_use]
+    pub fn numbers(&self) -> &[usize] {
+        &self.rows
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The values of a signal in them, gaps included.
+    #[must_use]
+    pub fn values(&self, signal: Signal) -> Option<Vec<f64>> {
+        let series = self.frame.get(signal)?;
+        Some(self.rows.iter().map(|row| series[*row]).collect())
+    }
+}
