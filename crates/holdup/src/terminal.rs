@@ -210,14 +210,15 @@ fn describe(out: &mut String, finding: &Finding) {
         Role::Next => "Will bind next",
     };
     let name = if finding.role == Role::Root { String::new() } else { format!(": {}", finding.cause) };
-    let _ = writeln!(out, "\n{BOLD}{role}{BOLD:#}{name}");
+    let _ = writeln!(out, "\n{BOLD}{role}{BOLD:#}{name}{}", size(finding));
     for evidence in &finding.evidence {
         wrap(out, "  - ", &evidence.text);
     }
     if finding.role == Role::Symptom {
         return;
     }
-    let _ = writeln!(out, "{BOLD}What to do{BOLD:#}");
+    let safest = if finding.fixes.len() > 1 { format!(" {DIM}(safest first){DIM:#}") } else { String::new() };
+    let _ = writeln!(out, "{BOLD}What to do{BOLD:#}{safest}");
     for (i, fix) in finding.fixes.iter().enumerate() {
         wrap(out, &format!("  {}. ", i + 1), &fix.text);
         if let Some(command) = &fix.command {
@@ -230,6 +231,18 @@ fn describe(out: &mut String, finding: &Finding) {
             }
         }
     }
+    if finding.role == Role::Root && !finding.prove.is_empty() {
+        let _ = writeln!(out, "{BOLD}How to prove it{BOLD:#}");
+        wrap(out, "  ", &finding.prove);
+    }
+}
+
+/// How much of the delay it is and how sure that is, of what stands beside the root; its own is said at the top.
+fn size(of: &Finding) -> String {
+    if of.role == Role::Root || of.explains_ms <= 0.0 {
+        return String::new();
+    }
+    format!("  {DIM}{:.0} ms of a request, confidence {:.2}{DIM:#}", of.explains_ms, of.confidence)
 }
 
 fn ledger(out: &mut String, d: &Diagnosis) {

@@ -7,6 +7,8 @@
 mod frame;
 mod names;
 mod report;
+#[cfg(test)]
+mod tests;
 
 use std::ops::Range;
 

@@ -93,6 +93,7 @@ pub(super) const SIGNALS: &[Made] = &[
     Made { signal: Signal::MinorFaults, of: &[rate(Whose::Server, "process_minor_faults_total")] },
     Made { signal: Signal::FileHandles, of: &[level(Whose::Host, "system_file_handles")] },
     // MySQL and MariaDB.
+    Made { signal: Signal::ConnectionsOpened, of: &[rate(Whose::Mysql, "mysql_global_status_connections")] },
     Made { signal: Signal::SessionsConnected, of: &[level(Whose::Mysql, "mysql_global_status_threads_connected")] },
     Made { signal: Signal::SessionsRunning, of: &[level(Whose::Mysql, "mysql_global_status_threads_running")] },
     Made {
@@ -163,6 +164,10 @@ pub(super) const SIGNALS: &[Made] = &[
             rate(Whose::Postgres, "postgresql_stat_database_tup_deleted"),
         ],
     },
+    Made { signal: Signal::RowsUpdated, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_updated")] },
+    Made { signal: Signal::RowsDeleted, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_deleted")] },
+    Made { signal: Signal::TempBytes, of: &[rate(Whose::Postgres, "postgresql_stat_database_temp_bytes")] },
+    Made { signal: Signal::DeadRows, of: &[level(Whose::Postgres, "postgresql_stat_tables_n_dead_tup")] },
     Made { signal: Signal::RowsScanned, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_returned")] },
     Made { signal: Signal::RowsKeyed, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_fetched")] },
     Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, "postgresql_stat_wal_wal_bytes")] },

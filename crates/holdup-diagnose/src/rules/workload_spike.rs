@@ -132,3 +132,74 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
         role: Role::Contributor,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::signals::testing::Made;
+    use crate::verdict::{Answer, Role};
+
+    /// Second from which on the schedule is four times as high.
+    const ROSE: i64 = 20;
+
+    /// 40 s of a schedule that rises from 25 to 100 requests a second, which the service, at `each_ms` of CPU time a request, then
+    /// carries no more; `others` CPUs are used by somebody else all along. Two CPUs.
+    fn rising(each_ms: (f64, f64), others: f64) -> Made {
+        let grown = |before: f64, after: f64| {
+            move |second: i64| before * second.min(ROSE) as f64 + after * (second - ROSE).max(0) as f64
+        };
+        let own = (25.0 * each_ms.0 / 1e3, 100.0 * each_ms.1 / 1e3);
+        let idle = |own: f64| (2.0 - own - others).max(0.0);
+        let used = (own.0 + others, own.1 + others);
+        let mode = |mode| [("cpu_mode", mode)];
+        let s = 1_000_000_000;
+        Made::new(40)
+            .requests(100, 900)
+            .each_request(move |n, r| {
+                if r.intended_at < ROSE * s {
+                    r.done_at = r.intended_at + 30_000_000;
+                    // Of the calm stretch a quarter is left below.
+                    r.phase = if n % 4 == 0 { "load".into() } else { "none".into() };
+                }
+            })
+            .tables(|t| t.requests.rows.retain(|r| r.phase == "load"))
+            .counted("holdup", "holdup_load_requests_offered_total", &[], grown(25.0, 100.0))
+            .counted("host", "system_cpu_time_seconds_total", &mode("user"), grown(used.0, used.1))
+            .counted("host", "system_cpu_time_seconds_total", &mode("idle"), grown(idle(own.0), idle(own.1)))
+            .gauge("host", "system_cpu_logical_count", &[], 2.0)
+            .counted("pid:7", "process_cpu_time_seconds_total", &mode("user"), grown(own.0, own.1))
+            .counted("pid:7", "process_run_queue_seconds_total", &[], grown(0.1, 60.0))
+    }
+
+    #[test]
+    fn more_of_the_same_breaks_nothing() {
+        let diagnosis = rising((19.5, 19.5), 0.0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{}", diagnosis.headline);
+        assert_eq!(diagnosis.verdict, Answer::Found);
+        assert!(diagnosis.headline.contains("nothing is broken"), "{}", diagnosis.headline);
+        let cpu = diagnosis.findings.iter().find(|f| f.cause == "cpu_saturated").unwrap();
+        assert_eq!((cpu.role, cpu.follows_from.as_deref()), (Role::Symptom, Some(RULE.cause)));
+    }
+
+    #[test]
+    fn dearer_requests_and_others_are_no_load() {
+        // Each takes twice the CPU time: something became dearer, as the rate rose.
+        let diagnosis = rising((9.0, 19.5), 0.0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+        // Somebody else has most of the CPUs.
+        let diagnosis = rising((4.0, 4.0), 1.59).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+    }
+
+    #[test]
+    fn a_schedule_that_stays_is_a_question() {
+        let steady = Made::new(20)
+            .requests(100, 900)
+            .counter("holdup", "holdup_load_requests_offered_total", &[], 100.0)
+            .explains(&RULE);
+        assert_eq!(steady, Some(0.0));
+        // It rose, and no resource of the machine ran out.
+        let idle = rising((5.0, 5.0), 0.0).tables(|t| t.samples.rows.retain(|r| !r.metric.contains("run_queue")));
+        assert_eq!(idle.explains(&RULE), Some(0.0));
+    }
+}
