@@ -235,7 +235,7 @@ impl<'a> Case<'a> {
 
     /// What `window` is of: this, or the recording that stands for the healthy time.
     pub(crate) fn at(&self, window: Window) -> &Self {
-        self.against.as_ref().filter(|a| a.has(window)).map_or(self, |a| &a.healthy)
+        self.against.as_ref().filter(|a| a.has(window)).map_or(self, |a| a.healthy.as_ref())
     }
 
     /// Whether `window` is of the recording that stands for the healthy time.

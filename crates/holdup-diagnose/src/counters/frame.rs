@@ -8,7 +8,7 @@ use holdup_recording::Labels;
 
 use super::names::{SIGNALS, Take, Term, Whose};
 use crate::case::Case;
-use crate::signals::{View, Window, memory_setting};
+use crate::signals::{Growth, View, Window, memory_setting};
 
 /// A step is at least this long, seconds: counters are judged in seconds, whatever they were sampled at.
 const LEAST_STEP_S: f64 = 1.0;
@@ -148,7 +148,7 @@ fn steps(view: &View<'_>, sources: &Sources<'_>) -> Option<Vec<Window>> {
     let from = all.iter().flatten().map(|w| w.from).min()?;
     let to = all.iter().flatten().map(|w| w.to).max()?;
     let usual = all.iter().map(|windows| usual_s(windows)).fold(LEAST_STEP_S, f64::max);
-    let step_s = usual.max((to - from) as f64 / 1e9 / MOST_STEPS).ceil();
+    let step_s = usual.round().max(((to - from) as f64 / 1e9 / MOST_STEPS).ceil());
     let step = (step_s * 1e9) as i64;
     let count = (to - from) / step;
     (count > 1).then(|| (0..count).map(|i| Window { from: from + i * step, to: from + (i + 1) * step }).collect())
@@ -164,22 +164,22 @@ fn usual_s(windows: &[Window]) -> f64 {
 /// The values of a term, step by step; none if it was not recorded.
 fn series(view: &View<'_>, sources: &Sources<'_>, term: &Term, steps: &[Window]) -> Option<Vec<f64>> {
     let of = sources.of_whom(term.whose);
-    let is_source = |source: &str| of.contains(&source);
     let (label, values) = term.only;
     let upon = |device: &str| UPON_OTHERS.iter().any(|kind| device.starts_with(kind));
     let devices: Vec<String> =
         view.label_values(term.metric, "device").into_iter().filter(|d| !d.is_empty() && !upon(d)).collect();
-    let growths = |labels: &[(&str, &str)]| -> Vec<Piece> {
-        let grown = view.growths(is_source, term.metric, labels).into_iter();
-        grown.map(|g| Piece { window: g.window, value: g.rate() }).collect()
+    let growths = |labels: &[(&str, &str)]| -> Vec<Vec<Piece>> {
+        let piece = |g: &Growth| Piece { window: g.window, value: g.rate() };
+        let grown = of.iter().map(|source| view.growths(|s| s == *source, term.metric, labels));
+        grown.map(|all| all.iter().map(piece).collect()).collect()
     };
     // Every combination of the values that are asked for, and of the devices that count.
     let each = |labels: &[(&str, &str)]| -> Vec<Vec<Piece>> {
         if devices.is_empty() {
-            return vec![growths(labels)];
+            return growths(labels);
         }
         let with = |device: &String| growths(&[labels, &[("device", device.as_str())]].concat());
-        devices.iter().map(with).collect()
+        devices.iter().flat_map(with).collect()
     };
     let selected = || -> Vec<Vec<Piece>> {
         if values.is_empty() { each(&[]) } else { values.iter().flat_map(|value| each(&[(label, *value)])).collect() }
@@ -191,26 +191,22 @@ fn series(view: &View<'_>, sources: &Sources<'_>, term: &Term, steps: &[Window])
         Take::Rate(factor) => added(&placed(selected())).map(|all| all.iter().map(|v| v * factor).collect()),
         Take::Busiest => greatest(&placed(selected())).map(|all| all.iter().map(|v| v.min(1.0)).collect()),
         Take::Share => {
-            let (part, all) = (added(&placed(selected()))?, added(&placed(vec![growths(&[])]))?);
+            let (part, all) = (added(&placed(selected()))?, added(&placed(growths(&[])))?);
             Some(part.iter().zip(&all).map(|(part, all)| if *all > 0.0 { part / all } else { f64::NAN }).collect())
         }
         Take::Level => {
             let is_it = |l: &Labels| values.is_empty() || l.get(label).is_some_and(|v| values.contains(&v));
-            let pieces = held(&levels(view, is_source, term.metric, is_it));
+            let pieces = held(&levels(view, of, term.metric, is_it));
             (!pieces.is_empty()).then(|| on_steps(&pieces, steps))
         }
     }
 }
 
 /// Levels in time order, those of one instant added up that `is_it` takes: nothing where only others were read.
-fn levels(
-    view: &View<'_>,
-    is_source: impl Fn(&str) -> bool,
-    metric: &str,
-    is_it: impl Fn(&Labels) -> bool,
-) -> Vec<(i64, f64)> {
+fn levels(view: &View<'_>, of: &[&str], metric: &str, is_it: impl Fn(&Labels) -> bool) -> Vec<(i64, f64)> {
     let mut instants: BTreeMap<i64, f64> = BTreeMap::new();
-    for ((_, labels), series) in view.index.series(metric, &[]).filter(|((source, _), _)| is_source(source)) {
+    for ((_, labels), series) in view.index.series(metric, &[]).filter(|((source, _), _)| of.contains(&source.as_str()))
+    {
         for (at, value) in series.iter().filter(|(at, _)| view.window.contains(*at)) {
             *instants.entry(*at).or_default() += if is_it(labels) { *value } else { 0.0 };
         }

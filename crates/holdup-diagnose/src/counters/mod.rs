@@ -2,15 +2,13 @@
 //! which they stand out, and the causes that change counters in that way, ranked by `holdup-counters`.
 //!
 //! Where somebody measured response time, this stands beside: milliseconds decide. Where nobody did, it is all there is, and gives the
-//! answer ([`Answered`]) if it is strong enough.
+//! answer if it is strong enough.
 
 mod frame;
 mod names;
 mod report;
 #[cfg(test)]
 mod tests;
-
-use std::ops::Range;
 
 use holdup_counters::jitter::Jitter;
 use holdup_counters::judge::Suspect;
@@ -63,7 +61,7 @@ impl Counted {
             (Some(_), _) => (vec![table.rows(case.slow().window)], FoundBy::ResponseTime),
             (None, Some(_)) => (vec![all.clone().collect()], FoundBy::Recording),
             (None, None) => {
-                (detect(&table.frame, Jitter::NONE).into_iter().map(Range::collect).collect(), FoundBy::Counters)
+                (detect(&table.frame, Jitter::NONE).into_iter().map(Iterator::collect).collect(), FoundBy::Counters)
             }
         };
         let inside: Vec<usize> = ranges.iter().flatten().copied().collect();
@@ -96,7 +94,8 @@ impl Counted {
     pub fn rivals(&self) -> Option<Vec<String>> {
         let likely =
             self.episodes.first()?.ranking.suspects.iter().filter(|s| s.score.is_some_and(|score| score > 0.0));
-        Some(likely.take(2).map(|s| s.slug.to_owned()).collect())
+        let likely: Vec<String> = likely.take(2).map(|s| s.slug.to_owned()).collect();
+        (!likely.is_empty()).then_some(likely)
     }
 
     /// The stretch that stands out most, where nobody measured response time.

@@ -183,9 +183,9 @@ impl Counted {
         let labels = metric.map_or_else(Labels::none, |metric| Labels::of([("metric", metric)]));
         let told: Vec<String> = figures
             .iter()
-            .map(|(name, normal, now)| match normal.is_finite() {
-                true => format!("{name} {} instead of {}", brief(*now), brief(*normal)),
-                false => format!("{name} {}", brief(*now)),
+            .map(|(name, normal, now)| {
+                let usual = if normal.is_finite() { format!(" instead of {}", brief(*normal)) } else { String::new() };
+                format!("{name} {}{usual}", brief(*now))
             })
             .collect();
         let text = format!("{}: {}", vote.what, told.join(", "));

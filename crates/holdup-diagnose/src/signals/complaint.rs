@@ -166,7 +166,7 @@ fn levels(seconds: &[Second], calm: Option<&Calm>) -> Vec<Episode> {
 
 /// Whether any second of `view` is degraded.
 pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Calm>) -> bool {
-    let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds));
+    let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds[..]));
     view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
 }
 

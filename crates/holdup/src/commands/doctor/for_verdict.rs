@@ -109,8 +109,10 @@ fn sources(
         if scheme == "host" {
             watch.push("host".to_owned());
         } else {
-            let of = servers.iter().map(|s| s.watch.as_str()).filter(|w| is_same(self::scheme(w), scheme));
-            let (needs, open): (Vec<&str>, Vec<&str>) = of.partition(|w| w.contains("USER"));
+            let packets = servers.iter().filter_map(|s| super::wire_address(s.kind, s.port));
+            let own = servers.iter().map(|s| s.watch.clone());
+            let of = own.chain(packets).filter(|w| is_same(self::scheme(w), scheme));
+            let (needs, open): (Vec<String>, Vec<String>) = of.partition(|w| w.contains("USER"));
             if let Some(address) = needs.first() {
                 return Err(format!("it needs an account: name it with --watch '{address}'"));
             }
@@ -119,7 +121,7 @@ fn sources(
                     "no source of that kind ({wanted}) was found on this machine: name it with --watch"
                 ));
             }
-            watch.extend(open.into_iter().map(str::to_owned));
+            watch.extend(open);
         }
         // Whoever measured response time in the recording is needed again.
         let before = manifest.coverage.iter().filter(|c| c.state != CoverageState::Absent && !c.source.contains(' '));
@@ -275,7 +277,8 @@ mod tests {
         assert!(refused(Some("tracepoints"), &[], Some(&here)).contains("switches"));
         assert!(refused(Some("otlp"), &[], Some(&here)).contains("exporter"));
         assert!(refused(Some("host"), &[], None).contains("another machine"));
-        assert!(refused(Some("wire:PORT"), &[], Some(&here)).contains("was found"));
+        assert_eq!(of(Some("wire:PORT"), &[], Some(&here)).unwrap(), ["wire:1=mysql"]);
+        assert!(refused(Some("puma:URL"), &[], Some(&here)).contains("was found"));
         let why = refused(Some("mysql://USER@HOST:PORT"), &[], Some(&here));
         assert!(why.contains("account") && why.contains("mysql://USER@127.0.0.1:3306"), "{why}");
         // An account that was given may be used, and another machine's too; another database's is as good.
