@@ -125,8 +125,7 @@ fn score(of: Option<&Suspect>) -> f64 {
 fn latencies(case: &Case<'_>, table: &Table) -> Vec<f64> {
     let mean = |step: &Window| {
         let within = case.client.seconds.iter().filter(|s| s.window.from < step.to && step.from < s.window.to);
-        let (ms, n) =
-            within.filter_map(|s| Some(s.response_ms.mean()?)).fold((0.0, 0.0), |(ms, n), m| (ms + m, n + 1.0));
+        let (ms, n) = within.filter_map(|s| s.response_ms.mean()).fold((0.0, 0.0), |(ms, n), m| (ms + m, n + 1.0));
         if n > 0.0 { ms / n / 1e3 } else { f64::NAN }
     };
     table.steps.iter().map(mean).collect()

@@ -12,7 +12,7 @@ use super::{Counted, Judged};
 use crate::case::Case;
 use crate::rules::{self, percent};
 use crate::signals::Window;
-use crate::verdict::{Evidence, Finding, Fix, Role, Span, round};
+use crate::verdict::{Evidence, Finding, Fix, Role, round};
 
 /// What counters alone say. Where response time was measured it stands beside the verdict, and never overrules it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -58,7 +58,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if factor < SPIKE_FACTOR {
         return Ok(Outcome::Cleared(evidence));
     }
-    Ok(Outcome::Found(found(case, factor, evidence, ran_out(case))))
+    Ok(Outcome::Found(found(case, factor, evidence, ran_out(case).ok().flatten())))
 }
 
 /// A load of holdup's own: its rate is a question, unless it rose and a resource ran out of which a request uses what it always did.
@@ -68,7 +68,8 @@ fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
     let before = case.calm().and_then(|calm| offered(&calm).ok()).map_or(0.0, |before| before.rate());
     let factor = if before > 0.0 { now.rate() / before } else { 1.0 };
     let is_searched = case.recording.search.is_some();
-    if let Some(work) = ran_out(case).filter(|_| factor >= SPIKE_FACTOR && !is_searched) {
+    let rose = factor >= SPIKE_FACTOR && !is_searched;
+    if let Some(work) = if rose { ran_out(case)? } else { None } {
         let text =
             format!("the schedule rose to {:.0} requests a second, from {before:.0} in the calm stretch", now.rate());
         let rose = now.evidence(format!("{:.0}/s", now.rate()), format!("{before:.0}/s"), text);
@@ -80,25 +81,33 @@ fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// A resource that has run out and of which a request uses no more than in the calm stretch, in evidence.
-fn ran_out(case: &Case<'_>) -> Option<Evidence> {
-    let (slow, calm) = (case.slow(), case.calm()?);
-    RESOURCES.iter().find_map(|(rule, metric, what)| {
-        let each = |view: &View<'_>| {
-            let used = view.counter(metric, &[], "").ok()?;
-            Some((used.delta / case.completed_in(view.window).ok().filter(|n| *n > 0.0)?, used))
+///
+/// # Errors
+/// If it can't be told whether CPUs or disks ran out, or what a request uses of what did.
+fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
+    let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
+    for (rule, metric, what) in RESOURCES {
+        match (rule.judge)(case) {
+            Ok(Outcome::Found(_)) => {}
+            // Few watch the network; it is seldom what runs out.
+            Err(missing) if rule.cause != network_bandwidth::RULE.cause => return Err(missing),
+            _ => continue,
+        }
+        let each = |view: &View<'_>| -> Result<(f64, Counter), Missing> {
+            let used = view.counter(metric, &[], "--watch host, and pid:N for the app and the database")?;
+            Ok((used.delta / case.completed_in(view.window)?.max(1.0), used))
         };
         let ((now, used), (before, _)) = (each(&slow)?, each(&calm)?);
         if now > SAME_WORK * before || !is_services_own(rule, &slow, used.delta) {
-            return None;
+            continue;
         }
-        matches!((rule.judge)(case), Ok(Outcome::Found(_))).then(|| {
-            let ratio = now / before.max(f64::MIN_POSITIVE);
-            let text = format!(
-                "a request used {ratio:.2} times the {what} that it used in the calm stretch: no part became dearer"
-            );
-            used.evidence(format!("{ratio:.2} times"), "more", text)
-        })
-    })
+        let ratio = now / before.max(f64::MIN_POSITIVE);
+        let text = format!(
+            "a request used {ratio:.2} times the {what} that it used in the calm stretch: no part became dearer"
+        );
+        return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
+    }
+    Ok(None)
 }
 
 /// Whether most of the CPU time in use is the watched processes'. Of disks and network nobody knows.
