@@ -62,7 +62,13 @@ pub(crate) fn upstream_penalty(cause: &str, not_judged: &[NotJudged]) -> f64 {
 
 /// Causes that may have brought about `cause` and could not be judged, nearest first.
 fn upstream<'n>(cause: &str, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
-    rules::may_bring_about(cause).filter_map(|c| not_judged.iter().find(|n| n.cause == c)).collect()
+    let mut open: Vec<&NotJudged> = Vec::new();
+    for of in rules::may_bring_about(cause) {
+        // A cause may be near in one way and far in another.
+        let known = open.iter().any(|n| n.cause == of);
+        open.extend(not_judged.iter().find(|n| n.cause == of && !known));
+    }
+    open
 }
 
 /// The measurement that tells two findings apart: of what may have brought about either, or else the fix of one alone.

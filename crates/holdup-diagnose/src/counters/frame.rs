@@ -45,10 +45,12 @@ struct Piece {
 }
 
 impl Table {
-    /// Of all that `case` is about; none if it has no counters to speak of.
+    /// Of all that `case` is about; none without the counters of a database.
     pub fn of(case: &Case<'_>) -> Option<Self> {
         let view = case.view(case.whole());
         let sources = Sources::of(&view);
+        // What the causes are about is a database: a host alone tells of none.
+        sources.database()?;
         let steps = steps(&view, &sources)?;
         let period_s = steps.first()?.seconds();
         let mut frame = Frame::new(steps.len(), period_s);

@@ -50,6 +50,11 @@ const fn rate(whose: Whose, metric: &'static str) -> Term {
     Term { whose, metric, only: ALL, take: Take::Rate(1.0) }
 }
 
+/// Pages of PostgreSQL's usual size, as bytes.
+const fn pages(metric: &'static str) -> Term {
+    Term { whose: Whose::Postgres, metric, only: ALL, take: Take::Rate(8_192.0) }
+}
+
 const fn level(whose: Whose, metric: &'static str) -> Term {
     Term { whose, metric, only: ALL, take: Take::Level }
 }
@@ -180,6 +185,16 @@ pub(super) const SIGNALS: &[Made] = &[
             rate(Whose::Postgres, "postgresql_stat_bgwriter_buffers_checkpoint"),
             rate(Whose::Postgres, "postgresql_stat_bgwriter_buffers_clean"),
             rate(Whose::Postgres, "postgresql_stat_bgwriter_buffers_backend"),
+        ],
+    },
+    // Pages of 8 KB, and the log: what went through the kernel's cache by other ways is not counted.
+    Made {
+        signal: Signal::ServerWriteBytes,
+        of: &[
+            pages("postgresql_stat_bgwriter_buffers_checkpoint"),
+            pages("postgresql_stat_bgwriter_buffers_clean"),
+            pages("postgresql_stat_bgwriter_buffers_backend"),
+            rate(Whose::Postgres, "postgresql_stat_wal_wal_bytes"),
         ],
     },
     Made {

@@ -265,7 +265,7 @@ fn against(of: &Suspect) -> String {
 
 /// Three digits.
 fn digits(value: f64) -> f64 {
-    if value == 0.0 { 0.0 } else { round(value, 3 - value.abs().log10().ceil() as i32) }
+    if value.abs() < 1e-9 { 0.0 } else { round(value, 3 - value.abs().log10().ceil() as i32) }
 }
 
 fn brief(value: f64) -> String {

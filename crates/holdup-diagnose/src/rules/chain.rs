@@ -111,6 +111,8 @@ const CONTRIBUTIONS: &[Contribution] = &[
         cause: "toast_rewrite",
         adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
     },
+    // Which statement there is more of and what it waits for are two answers about the same time.
+    Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]] },
     Contribution { cause: "too_many_indexes", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
     Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
 ];

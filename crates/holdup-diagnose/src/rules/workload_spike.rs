@@ -176,6 +176,7 @@ mod tests {
             .counted("host", "system_cpu_time_seconds_total", &mode("user"), grown(used.0, used.1))
             .counted("host", "system_cpu_time_seconds_total", &mode("idle"), grown(idle(own.0), idle(own.1)))
             .gauge("host", "system_cpu_logical_count", &[], 2.0)
+            .disk("vda", (0.0, 0.0, 0.0), (1.0, 4_096.0, 0.5))
             .counted("pid:7", "process_cpu_time_seconds_total", &mode("user"), grown(own.0, own.1))
             .counted("pid:7", "process_run_queue_seconds_total", &[], grown(0.1, 60.0))
     }

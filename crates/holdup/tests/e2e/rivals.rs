@@ -34,10 +34,10 @@ fn a_healthy_recording_is_named_and_a_wrong_one_refused() {
 
 #[test]
 fn counters_are_printed_beside_the_milliseconds() {
-    let done = diagnose("uninterruptible-faulty", &["--counters"]);
-    assert!(done.stdout.contains("FOUND  on_disk_temporary_tables"), "{}", done.stdout);
+    let done = diagnose("worker-capacity-faulty", &["--counters"]);
+    assert!(done.stdout.contains("FOUND  worker_pool_exhausted"), "{}", done.stdout);
     assert!(done.stdout.contains("By counters alone (milliseconds decide)"), "{}", done.stdout);
-    assert!(!diagnose("uninterruptible-faulty", &[]).stdout.contains("By counters alone"));
+    assert!(!diagnose("worker-capacity-faulty", &[]).stdout.contains("By counters alone"));
 }
 
 /// Takes what only reads: this machine, for a second, into a recording of its own.
