@@ -1,11 +1,15 @@
 //! A recording laid out for judging: what the client saw, the complaint, and the views of the degraded and
 //! the calm stretch that rules look through.
 
+mod against;
+
 use std::sync::OnceLock;
 
 use holdup_recording::Recording;
 use holdup_recording::rows::Request;
 
+pub(crate) use self::against::Against;
+pub use self::against::Incomparable;
 use crate::accounts::{Accounts, Sources};
 use crate::rules::{MATTERS, SERVICE_SLOWED, timing, worker_pool_exhausted};
 use crate::search;
@@ -55,6 +59,8 @@ pub struct Case<'a> {
     pub limited_ratio: f64,
     /// Stretches of the complaint's window that are no part of it.
     pub left_out: Vec<Window>,
+    /// The recording that stands for the healthy time, if one was named.
+    pub(crate) against: Option<Against<'a>>,
     index: Index,
     whole: Window,
     sources: OnceLock<Sources<'a>>,
@@ -68,6 +74,24 @@ pub struct Case<'a> {
 impl<'a> Case<'a> {
     /// Lays out `recording`, or the part of it in `window`.
     pub fn new(recording: &'a Recording, window: Option<Window>) -> Self {
+        Self::laid_out(recording, window, None)
+    }
+
+    /// The same, with `healthy` as the calm time that it is held against.
+    ///
+    /// # Errors
+    /// If the two can't be held against each other, why.
+    pub fn against(
+        recording: &'a Recording,
+        window: Option<Window>,
+        healthy: &'a Recording,
+    ) -> Result<Self, Incomparable> {
+        let case = Self::laid_out(recording, window, Some(Against::of(recording, healthy)?));
+        case.against.as_ref().map_or(Ok(()), |against| against.fits(&case))?;
+        Ok(case)
+    }
+
+    fn laid_out(recording: &'a Recording, window: Option<Window>, against: Option<Against<'a>>) -> Self {
         let manifest = &recording.manifest;
         let whole = window.unwrap_or(Window { from: manifest.started_at, to: manifest.ended_at.unwrap_or(i64::MAX) });
         let rows = recording.tables.requests.with_columns(COLUMNS).unwrap_or_default();
@@ -90,8 +114,9 @@ impl<'a> Case<'a> {
         }
         .judge();
 
+        let other = against.as_ref().map(|a| &a.calm);
         let find = |client: &ClientView| {
-            let complaint = Complaint::find(client, &operations, &objectives).or_else(|| {
+            let complaint = Complaint::find(client, &operations, &objectives, other).or_else(|| {
                 let limited = search::limited(recording).filter(|_| window.is_none())?;
                 Complaint::of_generator(client, limited)
             })?;
@@ -112,7 +137,7 @@ impl<'a> Case<'a> {
             let overlaps = |s: Window| limited.iter().any(|l| l.from < s.to && s.from < l.to);
             let mut rest = client.clone();
             rest.seconds.retain(|s| !overlaps(s.window));
-            match find(&rest).filter(|_| complaint::is_any_degraded(&rest, &objectives)) {
+            match find(&rest).filter(|_| complaint::is_any_degraded(&rest, &objectives, other)) {
                 Some(complaint) => (found, left_out) = (Some(complaint), limited),
                 // All that there was to complain about is the generator's.
                 None => limited_ratio = 1.0,
@@ -129,6 +154,7 @@ impl<'a> Case<'a> {
             complaint: found,
             limited_ratio,
             left_out,
+            against,
             index,
             whole,
             sources: OnceLock::new(),
@@ -161,7 +187,7 @@ impl<'a> Case<'a> {
         let make = || {
             let calm = self.calm()?;
             let requests = self.requests_in(calm.window).ok()?;
-            Some(Accounts::of(self.sources(), &requests, &calm))
+            Some(Accounts::of(self.at(calm.window).sources(), &requests, &calm))
         };
         self.calm_accounts.get_or_init(make).as_ref()
     }
@@ -206,7 +232,18 @@ impl<'a> Case<'a> {
 
     /// The recording through any window.
     pub fn view(&self, window: Window) -> View<'_> {
-        View { recording: self.recording, index: &self.index, window }
+        let of = self.at(window);
+        View { recording: of.recording, index: &of.index, window }
+    }
+
+    /// What `window` is of: this, or the recording that stands for the healthy time.
+    pub(crate) fn at(&self, window: Window) -> &Self {
+        self.against.as_ref().filter(|a| a.has(window)).map_or(self, |a| a.healthy.as_ref())
+    }
+
+    /// Whether `window` is of the recording that stands for the healthy time.
+    pub(crate) fn is_of_other(&self, window: Window) -> bool {
+        self.against.as_ref().is_some_and(|a| a.has(window))
     }
 
     /// The same with all of response time up for explanation, as if even the mean were too slow: what shows then is what binds
@@ -252,7 +289,8 @@ impl<'a> Case<'a> {
     /// As [`Self::slow_requests`].
     pub fn requests_in(&self, window: Window) -> Result<Vec<&'a Request>, Missing> {
         let enable = "put the load on with holdup run";
-        let rows = self.recording.tables.requests.with_columns(COLUMNS).map_err(|what| Missing::new(what, enable))?;
+        let rows = &self.at(window).recording.tables.requests;
+        let rows = rows.with_columns(COLUMNS).map_err(|what| Missing::new(what, enable))?;
         if rows.is_empty() {
             return Err(Missing::new("requests", enable));
         }
@@ -266,6 +304,9 @@ impl<'a> Case<'a> {
     /// # Errors
     /// If nothing was recorded that counts any of them.
     pub fn completed_in(&self, window: Window) -> Result<f64, Missing> {
+        if self.is_of_other(window) {
+            return self.at(window).completed_in(window);
+        }
         if self.origin != Origin::Client {
             let view = self.view(window);
             if self.origin == Origin::Volume {
@@ -325,7 +366,10 @@ impl<'a> Case<'a> {
         let (Ok(slow), Ok(all)) = (self.slow_requests(), self.requests_in(self.whole)) else { return excess };
         let over = |of: fn(&Request) -> Option<f64>| mean_over(slow.iter().copied(), of).unwrap_or(0.0);
         let queued = over(|r| Some(client_queue_ms(r)));
-        let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all);
+        // Where all of this is slow, another recording has those that were not.
+        let other = self.calm().filter(|calm| self.is_of_other(calm.window));
+        let calm = other.and_then(|calm| self.requests_in(calm.window).ok()).unwrap_or_default();
+        let is_slowed = over(service_ms) >= SERVICE_SLOWED * unloaded_ms(all.into_iter().chain(calm));
         if is_slowed && queued < excess { excess - queued } else { excess }
     }
 }

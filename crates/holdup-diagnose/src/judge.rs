@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use holdup_recording::Recording;
 use holdup_recording::objective::State;
 
-use crate::case::{Case, SPOILED};
+use crate::case::{Case, Incomparable, SPOILED};
+use crate::counters::Counted;
 use crate::ledger::ledger;
 use crate::load::{self, LoadReport};
 use crate::rules::{self, Outcome, Rule};
@@ -17,7 +18,7 @@ use crate::signals::validity::{self, Label};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{accounts, audit, figures, host_load, indicators, links};
+use crate::{accounts, audit, confidence, figures, host_load, indicators, links, rivals};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -29,9 +30,27 @@ const NO_LATENCY: &str = "holdup run; or --watch prometheus:http://APP/metrics, 
 /// Each rival that could not be judged takes this from the confidence: what was not looked at may hide another cause.
 const UNJUDGED_PENALTY: f64 = 0.01;
 
+/// No finding is less sure than this.
+const LEAST_CONFIDENCE: f64 = 0.05;
+
 /// Judges `recording`, or the part of it in `window`.
 pub fn diagnose(recording: &Recording, window: Option<Window>) -> Diagnosis {
-    let case = Case::new(recording, window);
+    judged(Case::new(recording, window))
+}
+
+/// The same, held against `healthy`: a recording of a time in which all was well.
+///
+/// # Errors
+/// If the two can't be held against each other, why.
+pub fn diagnose_against(
+    recording: &Recording,
+    window: Option<Window>,
+    healthy: &Recording,
+) -> Result<Diagnosis, Incomparable> {
+    Case::against(recording, window, healthy).map(judged)
+}
+
+fn judged(case: Case<'_>) -> Diagnosis {
     let mut diagnosis = Judged::of(&case).answer(&case);
     if diagnosis.verdict != Answer::Undecided {
         diagnosis.next = next(case, &diagnosis.findings);
@@ -49,8 +68,7 @@ fn next(case: Case<'_>, known: &[Finding]) -> Option<Finding> {
         .filter(|f| f.explains_ratio >= rules::MATTERS && !known.iter().any(|k| k.cause == f.cause))
         .max_by(|a, b| a.explains_ms.total_cmp(&b.explains_ms))?;
     next.role = Role::Next;
-    let start = case.recording.manifest.started_at;
-    place(&mut next.evidence, start);
+    place(&mut next.evidence, &case);
     Some(next)
 }
 
@@ -60,10 +78,12 @@ fn span(window: Window, start: i64) -> Span {
     Span { from_s: at(window.from), to_s: at(window.to) }
 }
 
-/// Says of each piece of evidence in seconds when it is of.
-fn place(evidence: &mut [Evidence], start: i64) {
+/// Says of each piece of evidence in seconds when it is of, and of which recording.
+fn place(evidence: &mut [Evidence], case: &Case<'_>) {
     for piece in evidence {
-        piece.window = piece.at.filter(|w| w.to < i64::MAX).map(|w| span(w, start));
+        let at = piece.at.filter(|w| w.to < i64::MAX);
+        piece.against = at.is_some_and(|w| case.is_of_other(w));
+        piece.window = at.map(|w| span(w, case.at(w).recording.manifest.started_at));
     }
 }
 
@@ -74,6 +94,8 @@ struct Judged {
     fails: BTreeMap<&'static str, f64>,
     cleared: Vec<Cleared>,
     not_judged: Vec<NotJudged>,
+    /// Causes that would be roots, were it not for another that explains more.
+    claims: Vec<&'static str>,
 }
 
 impl Judged {
@@ -128,12 +150,15 @@ impl Judged {
         let mut findings: Vec<Finding> = Vec::new();
         for ((rule, found), link) in found {
             let explains_ratio = ratio(rule, found.explains_ms);
-            // Independent pieces of evidence: the chance that all of them mislead. Then how much is left unexplained.
-            let doubt: f64 = found.weights.iter().map(|w| 1.0 - w).product();
-            let confidence =
-                (1.0 - doubt) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0)) - UNJUDGED_PENALTY * unjudged;
+            // The chance that not all of the evidence misleads; then how much is left unexplained.
+            let confidence = confidence::of(&found) * (0.5 + 0.5 * (explains_ratio / 0.8).min(1.0))
+                - UNJUDGED_PENALTY * unjudged
+                - rivals::upstream_penalty(rule.cause, &self.not_judged);
             let role = match found.role {
-                Role::Root if findings.iter().any(|f| f.role == Role::Root) => Role::Contributor,
+                Role::Root if findings.iter().any(|f| f.role == Role::Root) => {
+                    self.claims.push(rule.cause);
+                    Role::Contributor
+                }
                 role => role,
             };
             findings.push(Finding {
@@ -142,7 +167,7 @@ impl Judged {
                 role,
                 follows_from: link.follows_from.map(str::to_owned),
                 adds_to: link.adds_to.map(str::to_owned),
-                confidence: round(confidence.clamp(0.05, 0.99), 2),
+                confidence: round(confidence.clamp(LEAST_CONFIDENCE, 0.99), 2),
                 explains_ms: round(found.explains_ms, 1),
                 explains_ratio: round(explains_ratio, 3),
                 evidence: found.evidence,
@@ -155,19 +180,48 @@ impl Judged {
 
     fn answer(mut self, case: &Case<'_>) -> Diagnosis {
         let mut findings = self.rank(case);
-        let culprit = findings.iter().find(|f| f.role == Role::Root && f.explains_ratio >= CULPRIT_RATIO);
+        let counted = Counted::of(case);
+        let is_measured = !case.client.seconds.is_empty();
+        if !is_measured {
+            findings = counted.as_ref().map_or_else(Vec::new, Counted::findings);
+            self.not_judged.retain(|n| findings.iter().all(|f| f.cause != n.cause));
+        }
+        let carries = |f: &&Finding| f.role == Role::Root && (f.explains_ratio >= CULPRIT_RATIO || !is_measured);
+        let root = findings.iter().position(|f| carries(&f));
+        let rival = root.and_then(|i| rivals::of(&findings[i], &findings, &self.claims)).cloned();
+        // Where as much speaks for another cause of the same time, no name is carried.
+        let tied = root.zip(rival.as_ref()).filter(|(i, rival)| rival.confidence >= findings[*i].confidence);
+        let tied = tied.map(|(i, rival)| rivals::tied(&findings[i], rival));
+        if let (Some(i), Some(rival)) = (root, &rival) {
+            let shared = rivals::shared(findings[i].confidence, rival.confidence);
+            findings[i].confidence = round(shared.max(LEAST_CONFIDENCE), 2);
+        }
+        let culprit = root.map(|i| &findings[i]).filter(|_| tied.is_none());
         let disturbance = Disturbance::find(&case.view(case.whole()));
         let search = search::report(case.recording);
         let (verdict, headline) = match &search {
-            Some(report) if !case.client.seconds.is_empty() => of_search(report, case, culprit, &disturbance),
-            _ => answer(case, culprit, &disturbance),
+            _ if !is_measured => by_counters(case, counted.as_ref(), culprit),
+            Some(report) => of_search(report, case, culprit, &disturbance),
+            None => answer(case, culprit, tied.as_deref(), &disturbance),
         };
         // A search overloads on purpose: with an answer, that is nothing to complain about.
+        let is_fit = case.limited_ratio < SPOILED
+            && case.complaint.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);
+        let split = match (verdict, root.map(|i| &findings[i])) {
+            (Answer::Healthy, _) => None,
+            _ if !is_measured => counted.as_ref().and_then(Counted::rivals).map(rivals::of_counters),
+            _ if !is_fit => None,
+            (_, Some(root)) => match &rival {
+                Some(rival) => Some(rivals::of_two(root, rival, &self.not_judged)),
+                None => rivals::of_root(root, &self.not_judged),
+            },
+            (_, None) => rivals::of_none(accounts::between(case).as_ref(), &findings, &self.not_judged),
+        };
         let complaint = case.complaint.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
         let start = case.recording.manifest.started_at;
-        findings.iter_mut().for_each(|f| place(&mut f.evidence, start));
-        self.cleared.iter_mut().for_each(|c| place(&mut c.evidence, start));
+        findings.iter_mut().for_each(|f| place(&mut f.evidence, case));
+        self.cleared.iter_mut().for_each(|c| place(&mut c.evidence, case));
         let notes = audit::notes(case, &findings);
         let found: Vec<&str> = findings.iter().map(|f| f.cause.as_str()).collect();
         let load = load::report(case, &found);
@@ -176,19 +230,22 @@ impl Judged {
             culprit,
             headline,
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
-            episode: complaint.map(|c| span(c.slow, start)),
+            episode: complaint.map(|c| c.slow).or_else(|| counted.as_ref()?.alone(case)).map(|w| span(w, start)),
+            against: links::against(case),
             episodes: complaint.map_or_else(Vec::new, |c| links::episodes(case, c)),
             debt: links::debt(case),
             chain: links::of(case, &findings),
             findings,
             cleared: self.cleared,
             not_judged: self.not_judged,
+            split,
             next: None,
             notes,
             host_load: host_load::explain(case),
             indicators: indicators::of(case),
             ledger: ledger(case),
             accounts: accounts::report::report(case),
+            by_counters: counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
             search,
             load: LoadReport { disturbed: disturbance.text(), ..load },
@@ -233,11 +290,35 @@ fn of_search(
     }
 }
 
-/// The kind of answer and its sentence.
-fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance) -> (Answer, String) {
-    if case.client.seconds.is_empty() {
-        return (Answer::Undecided, figures::headline(case));
+/// The same where nobody measured response time: counters alone, if they are strong enough.
+fn by_counters(case: &Case<'_>, counted: Option<&Counted>, culprit: Option<&Finding>) -> (Answer, String) {
+    match (counted, culprit) {
+        (Some(counted), Some(f)) => {
+            let headline = format!(
+                "{}: {}. Nobody measured response time, so what it costs is not known.",
+                f.title,
+                counted.text(case)
+            );
+            (Answer::Found, headline)
+        }
+        (Some(counted), None) if !counted.episodes.is_empty() => {
+            let text = capital(&counted.text(case));
+            (Answer::Undecided, format!("{text}. Nothing here measured response time, which would tell what matters."))
+        }
+        (Some(counted), None) => {
+            (Answer::Undecided, format!("{} {}.", figures::headline(case), capital(&counted.text(case))))
+        }
+        (None, _) => (Answer::Undecided, figures::headline(case)),
     }
+}
+
+/// The kind of answer and its sentence.
+fn answer(
+    case: &Case<'_>,
+    culprit: Option<&Finding>,
+    tied: Option<&str>,
+    disturbance: &Disturbance,
+) -> (Answer, String) {
     let disturbed = case.complaint.as_ref().is_some_and(|c| disturbance.share_of(c.slow) > DISTURBED);
     let is_generator = culprit.is_some_and(|f| f.cause == rules::load_generator_limit::RULE.cause);
     match (&case.complaint, culprit) {
@@ -252,6 +333,13 @@ fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance)
             (Answer::Undecided, limited(case))
         }
         (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
+        (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
+            Answer::Found,
+            format!(
+                "There is more load than it carries, and nothing is broken: with the old rate the {:.0} ms by which a mean request was too slow are gone.",
+                c.excess_ms()
+            ),
+        ),
         (Some(_), Some(f)) if case.share(f.explains_ms) < CULPRIT_RATIO => (
             Answer::Found,
             format!("{}: it explains {} of the failed requests.", f.title, rules::percent(f.explains_ratio)),
@@ -265,10 +353,11 @@ fn answer(case: &Case<'_>, culprit: Option<&Finding>, disturbance: &Disturbance)
                 c.excess_ms()
             ),
         ),
+        (Some(_), None) if tied.is_some() => (Answer::Undecided, tied.unwrap_or_default().to_owned()),
         (Some(c), None) => {
             let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
             // Better than nothing: where to look, and with what.
-            let between = accounts::between(case).map_or_else(String::new, |text| format!(" {text}."));
+            let between = accounts::between(case).map_or_else(String::new, |b| format!(" {}.", b.text));
             (Answer::Undecided, format!("{what}, and no cause that was looked at explains it.{between}"))
         }
     }

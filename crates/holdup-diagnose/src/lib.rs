@@ -7,7 +7,9 @@
 //! - [`accounts`]: the app's and the database's account of one and the same request, joined.
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
 //! - [`search`]: what a search for the knee found, in words.
+//! - `confidence`, `rivals`: how sure a finding is, and what would tell it from others.
 //! - `judge`, `links`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
+//! - `counters`: what the host's and the database's counters alone say, where nobody measured response time.
 //! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
 //!   host and servers did, for a comparison.
 //! - `figures`: what is said where only a cloud's figures are there.
@@ -19,6 +21,8 @@ pub mod audit;
 pub mod capacity;
 pub mod case;
 pub mod compare;
+mod confidence;
+mod counters;
 mod figures;
 pub mod host_load;
 pub mod indicators;
@@ -26,14 +30,15 @@ mod judge;
 pub mod ledger;
 mod links;
 mod load;
+mod rivals;
 pub mod rules;
 pub mod search;
 pub mod signals;
 pub mod statements;
 pub mod verdict;
 
-pub use case::Case;
-pub use judge::diagnose;
+pub use case::{Case, Incomparable};
+pub use judge::{diagnose, diagnose_against};
 pub use links::debt;
 pub use signals::ClientView;
 pub use verdict::Diagnosis;

@@ -7,7 +7,9 @@ use crate::rules::{self, ms, thousands};
 use crate::signals::client::Second;
 use crate::signals::debt::TableDebt;
 use crate::signals::{Complaint, Distribution, Window};
-use crate::verdict::{ChainLink, DebtReport, EpisodeReport, Finding, Role, TableDebtReport, round};
+use crate::verdict::{
+    AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
+};
 
 /// Every degraded stretch as data, where there are several.
 pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
@@ -27,6 +29,36 @@ pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {
     };
     let several = complaint.episodes.iter().filter(|_| complaint.episodes.len() > 1);
     several.map(report).collect()
+}
+
+/// The recording that the judged one was held against; none if there was none.
+pub fn against(case: &Case<'_>) -> Option<AgainstReport> {
+    let against = case.against.as_ref()?;
+    let manifest = &against.healthy.recording.manifest;
+    let at = |t: i64| round((t - manifest.started_at) as f64 / 1e9, 3);
+    let Window { from, to } = against.calm.window;
+    let times = Distribution::merged(against.calm.seconds.iter().map(|s| &s.response_ms));
+    let mean = times.mean().unwrap_or(0.0);
+    let lacks = &against.lacks;
+    let missing = if lacks.is_empty() {
+        String::new()
+    } else {
+        format!("; it has no source of the kind {}, whose figures are held against nothing", lacks.join(", "))
+    };
+    let text = format!(
+        "held against {}, from {:.0} s to {:.0} s, in which a mean request took {}{missing}",
+        manifest.name,
+        at(from),
+        at(to),
+        ms(mean)
+    );
+    Some(AgainstReport {
+        recording: manifest.name.clone(),
+        window: Span { from_s: at(from), to_s: at(to) },
+        response_ms: round(mean, 3),
+        lacks: lacks.clone(),
+        text,
+    })
 }
 
 /// What a database still has to work off at the end; none if nothing.

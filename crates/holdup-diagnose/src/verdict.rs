@@ -9,8 +9,9 @@ pub use holdup_recording::objective::{State, Unit};
 use holdup_recording::{Labels, Manifest, Recording};
 use serde::{Deserialize, Serialize};
 
-pub use self::outline::{ChainLink, DebtReport, EpisodeReport, TableDebtReport};
+pub use self::outline::{AgainstReport, ChainLink, DebtReport, EpisodeReport, SplitReport, TableDebtReport};
 pub use crate::accounts::report::{AccountsReport, RequestReport, WaitReport};
+pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
 use crate::ledger::LedgerRow;
 pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
@@ -33,6 +34,9 @@ pub struct Diagnosis {
     pub complaint: Option<String>,
     /// The degraded stretch.
     pub episode: Option<Span>,
+    /// The recording that stands for the healthy time, if one was named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub against: Option<AgainstReport>,
     /// All degraded stretches, where there are several: causes are looked for in the worst, which is `episode`.
     #[serde(default)]
     pub episodes: Vec<EpisodeReport>,
@@ -49,6 +53,9 @@ pub struct Diagnosis {
     pub cleared: Vec<Cleared>,
     /// Causes that could not be judged, with what would change that.
     pub not_judged: Vec<NotJudged>,
+    /// Causes that are not told apart, and the one measurement that would; none if there is nothing to split.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub split: Option<SplitReport>,
     /// What makes up most of the time that is left: it will bind next. None if nothing stands out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<Finding>,
@@ -66,6 +73,9 @@ pub struct Diagnosis {
     /// Both accounts of single requests, joined; none if no request can be followed by a trace id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accounts: Option<AccountsReport>,
+    /// What counters alone say; none without counters, or if nothing was slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_counters: Option<CountersReport>,
     /// What became of each objective, in the scenario's order.
     #[serde(default)]
     pub objectives: Vec<ObjectiveReport>,
@@ -145,6 +155,9 @@ pub struct Evidence {
     /// Chart of the report that shows it.
     #[serde(default)]
     pub chart: Option<String>,
+    /// Whether it points into the recording that stands for the healthy time: `window` is of that one then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub against: bool,
     #[serde(skip)]
     pub(crate) at: Option<Window>,
 }
@@ -169,6 +182,7 @@ impl Evidence {
             expected: expected.into(),
             text: text.into(),
             chart: None,
+            against: false,
             at: Some(window),
         }
     }

@@ -405,7 +405,8 @@ fn shard(scenario: &Scenario) -> Option<String> {
     (scenario.shard != Share::WHOLE).then(|| format!("{}/{of}", index + 1))
 }
 
-fn host() -> Host {
+/// This machine, as a recording of it has it.
+pub fn host() -> Host {
     let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     Host { kernel, cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32) }
 }

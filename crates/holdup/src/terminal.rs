@@ -12,9 +12,11 @@ use holdup_recording::manifest::Model;
 mod accounts;
 pub mod capacity;
 mod comparison;
+mod counters;
 mod kernel;
 mod objectives;
 pub mod processes;
+mod rivals;
 mod search;
 mod statements;
 mod timeline;
@@ -77,6 +79,11 @@ pub use timeline::timeline;
 
 /// The verdict as text with colours (which the caller strips where there is no terminal).
 pub fn verdict(d: &Diagnosis) -> String {
+    verdict_with(d, false)
+}
+
+/// The same, with what counters alone say of it if that is asked for.
+pub fn verdict_with(d: &Diagnosis, with_counters: bool) -> String {
     let mut out = String::new();
     let (word, color) = match d.verdict {
         Answer::Found => ("FOUND", AnsiColor::Red),
@@ -92,6 +99,9 @@ pub fn verdict(d: &Diagnosis) -> String {
     kernel::chain(&mut out, d);
     if let (Some(complaint), Some(episode)) = (&d.complaint, d.episode) {
         wrap(&mut out, "", &format!("From {:.0} s to {:.0} s: {complaint}.", episode.from_s, episode.to_s));
+    }
+    if let Some(against) = &d.against {
+        wrap(&mut out, "", &format!("It was {}.", against.text));
     }
     kernel::episodes(&mut out, d);
     if let Some(debt) = &d.debt {
@@ -113,6 +123,8 @@ pub fn verdict(d: &Diagnosis) -> String {
     for finding in d.findings.iter().chain(&d.next) {
         describe(&mut out, finding);
     }
+    rivals::split(&mut out, d);
+    counters::counters(&mut out, d, with_counters);
     ledger(&mut out, d);
     accounts::accounts(&mut out, d);
     // With nothing to complain about there is nothing to be cleared of.
@@ -198,14 +210,15 @@ fn describe(out: &mut String, finding: &Finding) {
         Role::Next => "Will bind next",
     };
     let name = if finding.role == Role::Root { String::new() } else { format!(": {}", finding.cause) };
-    let _ = writeln!(out, "\n{BOLD}{role}{BOLD:#}{name}");
+    let _ = writeln!(out, "\n{BOLD}{role}{BOLD:#}{name}{}", size(finding));
     for evidence in &finding.evidence {
         wrap(out, "  - ", &evidence.text);
     }
     if finding.role == Role::Symptom {
         return;
     }
-    let _ = writeln!(out, "{BOLD}What to do{BOLD:#}");
+    let safest = if finding.fixes.len() > 1 { format!(" {DIM}(safest first){DIM:#}") } else { String::new() };
+    let _ = writeln!(out, "{BOLD}What to do{BOLD:#}{safest}");
     for (i, fix) in finding.fixes.iter().enumerate() {
         wrap(out, &format!("  {}. ", i + 1), &fix.text);
         if let Some(command) = &fix.command {
@@ -218,6 +231,18 @@ fn describe(out: &mut String, finding: &Finding) {
             }
         }
     }
+    if finding.role == Role::Root && !finding.prove.is_empty() {
+        let _ = writeln!(out, "{BOLD}How to prove it{BOLD:#}");
+        wrap(out, "  ", &finding.prove);
+    }
+}
+
+/// How much of the delay it is and how sure that is, of what stands beside the root; its own is said at the top.
+fn size(of: &Finding) -> String {
+    if of.role == Role::Root || of.explains_ms <= 0.0 {
+        return String::new();
+    }
+    format!("  {DIM}{:.0} ms of a request, confidence {:.2}{DIM:#}", of.explains_ms, of.confidence)
 }
 
 fn ledger(out: &mut String, d: &Diagnosis) {

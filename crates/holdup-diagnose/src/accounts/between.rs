@@ -7,8 +7,32 @@ use crate::rules::{ms, timing};
 /// From this share (0-1) of the excess on it is worth a sentence.
 const MUCH: f64 = 0.5;
 
-/// One sentence, if most of what is to be explained lies between two accounts.
-pub(crate) fn between(case: &Case<'_>) -> Option<String> {
+/// Causes of which a piece of time may be that lies between two accounts.
+pub(crate) struct Between {
+    /// In a sentence: how much it is, whose it may be, what would tell.
+    pub text: String,
+    /// The causes.
+    pub rivals: &'static [&'static str],
+    /// What to measure.
+    pub measure: &'static str,
+    /// The source that tells them apart, as `--watch` has it.
+    pub watch: &'static str,
+}
+
+/// What lies in the database's machine and may be any of its waits.
+const INSIDE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_index"];
+
+/// What lies between app and database.
+const OUTSIDE: &[&str] = &["network_loss", "network_bandwidth", "thread_pool_queue"];
+
+/// The same where the server says nothing of its execution.
+const ANYWHERE: &[&str] = &["thread_pool_queue", "lock_contention", "missing_index", "network_loss"];
+
+/// The server's own account.
+const SERVER: &str = "mysql://USER@HOST:PORT";
+
+/// If most of what is to be explained lies between two accounts, which causes it may be.
+pub(crate) fn between(case: &Case<'_>) -> Option<Between> {
     let accounts = case.accounts();
     let told = accounts.all.iter().filter(|a| a.has_app || a.is_joined || a.has_wire).count();
     if (told as f64) < SPEAKS * accounts.all.len() as f64 || told == 0 {
@@ -17,15 +41,25 @@ pub(crate) fn between(case: &Case<'_>) -> Option<String> {
     let (unsplit, unexplained, executed) = means(accounts);
     let (has_wire, has_server) = (accounts.all.iter().any(|a| a.has_wire), accounts.all.iter().any(|a| a.has_server));
     match () {
-        () if case.share(unsplit) >= MUCH && has_wire => Some(format!(
-            "Of a request {} lie between its arrival on the database's machine and the response: in a queue in front of execution, in locks, or in execution itself. Turn on --watch mysql://USER@HOST:PORT with performance_schema's statement history to tell them apart",
-            ms(unsplit)
-        )),
+        () if case.share(unsplit) >= MUCH && has_wire => Some(Between {
+            text: format!(
+                "Of a request {} lie between its arrival on the database's machine and the response: in a queue in front of execution, in locks, or in execution itself. Turn on --watch mysql://USER@HOST:PORT with performance_schema's statement history to tell them apart",
+                ms(unsplit)
+            ),
+            rivals: INSIDE,
+            measure: "the server's own timing of its statements (performance_schema's statement history)",
+            watch: SERVER,
+        }),
         () if case.share(unsplit) >= MUCH => Some(one_sided(unsplit)),
-        () if case.share(unexplained) >= MUCH && has_server && executed < unexplained => Some(format!(
-            "Of a request {} lie between app and database: in the network or in a queue in front of execution. Turn on --watch wire:PORT on the database's machine to tell them apart",
-            ms(unexplained)
-        )),
+        () if case.share(unexplained) >= MUCH && has_server && executed < unexplained => Some(Between {
+            text: format!(
+                "Of a request {} lie between app and database: in the network or in a queue in front of execution. Turn on --watch wire:PORT on the database's machine to tell them apart",
+                ms(unexplained)
+            ),
+            rivals: OUTSIDE,
+            measure: "when statements arrive on the database's machine, and when they are answered there",
+            watch: "wire:PORT",
+        }),
         () => None,
     }
 }
@@ -37,7 +71,7 @@ fn means(accounts: &Accounts<'_>) -> (f64, f64, f64) {
 }
 
 /// Where no request can be followed: the app's metrics against nothing.
-fn by_metrics(case: &Case<'_>) -> Option<String> {
+fn by_metrics(case: &Case<'_>) -> Option<Between> {
     let view = case.slow();
     let (per_request, ..) = timing::database_of_app(case)?;
     let completed = case.completed_in(view.window).ok()?.max(1.0);
@@ -45,9 +79,14 @@ fn by_metrics(case: &Case<'_>) -> Option<String> {
     (case.share(per_request) >= MUCH && !is_server_known).then(|| one_sided(per_request))
 }
 
-fn one_sided(per_request_ms: f64) -> String {
-    format!(
-        "Of a request {} lie between app and database: in the network, in a queue in front of execution, or in execution. Turn on --watch mysql://USER@HOST:PORT (or postgresql://), or --watch wire:PORT on the database's machine, to tell them apart",
-        ms(per_request_ms)
-    )
+fn one_sided(per_request_ms: f64) -> Between {
+    Between {
+        text: format!(
+            "Of a request {} lie between app and database: in the network, in a queue in front of execution, or in execution. Turn on --watch mysql://USER@HOST:PORT (or postgresql://), or --watch wire:PORT on the database's machine, to tell them apart",
+            ms(per_request_ms)
+        ),
+        rivals: ANYWHERE,
+        measure: "the server's own account of the same statements",
+        watch: SERVER,
+    }
 }

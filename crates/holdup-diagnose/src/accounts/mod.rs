@@ -39,7 +39,7 @@ pub use account::Account;
 use around::Around;
 pub(crate) use around::database_ports;
 pub(crate) use bands::Joined;
-pub(crate) use between::between;
+pub(crate) use between::{Between, between};
 use by_trace::{ByTrace, trace_number};
 pub(crate) use calls::Calls;
 pub use kept::Kept;

@@ -1,6 +1,8 @@
 //! What the rules on ceilings have in common: which flow stands at a level and of what unit, how long requests wait for it, whose
 //! limit the level is, and what to say of it.
 
+use std::borrow::Cow;
+
 use super::{Found, MATTERS, Outcome, ms, percent, thousands};
 use crate::case::Case;
 use crate::signals::flows::{Binding, Counted, Flow};
@@ -99,10 +101,20 @@ pub(super) fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     }
     let each = |window: Window| -> Result<f64, Missing> {
         let completed = case.completed_in(window)?.max(1.0);
-        Ok(flow.queued(window).unwrap_or(0.0) * window.seconds() / completed * 1e3)
+        let queued = in_recording_of(case, flow, window).and_then(|flow| flow.queued(window));
+        Ok(queued.unwrap_or(0.0) * window.seconds() / completed * 1e3)
     };
     let calm = case.calm().map(|view| each(view.window)).transpose()?;
     Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
+}
+
+/// The same place in the recording that `window` is of; none if that does not know it.
+pub(super) fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Option<Cow<'f, Flow>> {
+    if !case.is_of_other(window) {
+        return Some(Cow::Borrowed(flow));
+    }
+    let flows = case.view(case.at(window).whole()).flows().ok()?;
+    flows.into_iter().find(|f| f.counted == flow.counted && f.name == flow.name).map(Cow::Owned)
 }
 
 /// The same by whoever tells of it best: of a cloud's volume by what is in flight there; of a host's disk by the threads and sessions

@@ -8,6 +8,7 @@
 //!   who wait for the lock then wait for that. A holder that does nothing is nobody's consequence.
 //! - *A thread of the pool is held longer, so statements queue for one*: long statements fill the pool.
 //! - *A statement with another plan reads what it did not read before*, without the index that is gone.
+//! - *More is asked for, of which each costs what it always did*: CPUs, a disk or the network run out, and nothing is broken.
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
@@ -39,6 +40,9 @@ const UNSEEN: f64 = 0.9;
 
 /// Causes that lie outside of the service: nothing in it brings them about, and they are no fault of it.
 const OUTSIDE: &[&str] = &["load_generator_limit", "workload_spike"];
+
+/// More of everything: where a resource has run out and nothing nearer asks for more of it, nothing is broken.
+const LOAD: &[&str] = &["workload_spike"];
 
 /// What is asked of memory and disks beyond what the work needs: the roots of waits for a disk.
 const DEMANDS: &[&str] = &[
@@ -113,6 +117,8 @@ const CONTRIBUTIONS: &[Contribution] = &[
         cause: "toast_rewrite",
         adds_to: &[&["autovacuum_pressure"], CEILINGS, &["disk_saturated"], &["commit_log_bound"]],
     },
+    // Which statement there is more of and what it waits for are two answers about the same time.
+    Contribution { cause: "statement_mix_changed", adds_to: &[&["lock_contention"]] },
     Contribution { cause: "too_many_indexes", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
     Contribution { cause: "autovacuum_pressure", adds_to: &[CEILINGS, &["disk_saturated"], &["commit_log_bound"]] },
 ];
@@ -134,7 +140,7 @@ const MECHANISMS: &[Mechanism] = &[
     // is work of the CPU: where statements do mostly that, most of what CPUs are short of goes with it.
     Mechanism {
         consequence: "cpu_saturated",
-        causes: &[&["cpu_throttled"], &["table_cache_small", "plan_changed", "missing_index"]],
+        causes: &[&["cpu_throttled"], &["table_cache_small", "plan_changed", "missing_index"], LOAD],
         magnitude: its_own,
         is_added: false,
     },
@@ -142,7 +148,13 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
     // That a burst ended is how the ceiling came to be reached, not why more is asked for than it lets through.
     Mechanism { consequence: "burst_exhausted", causes: &[CEILINGS], magnitude: its_own, is_added: false },
-    Mechanism { consequence: "disk_saturated", causes: &[CEILINGS, DEMANDS], magnitude: its_own, is_added: false },
+    Mechanism {
+        consequence: "disk_saturated",
+        causes: &[CEILINGS, DEMANDS, LOAD],
+        magnitude: its_own,
+        is_added: false,
+    },
+    Mechanism { consequence: "network_bandwidth", causes: &[LOAD], magnitude: its_own, is_added: false },
     Mechanism {
         consequence: "uninterruptible_pileup",
         causes: &[&["disk_saturated"], CEILINGS, DEMANDS],
@@ -223,6 +235,12 @@ fn executed_ms(case: &Case<'_>) -> Option<f64> {
     Some(seconds / case.completed_in(view.window).ok()?.max(1.0) * 1e3)
 }
 
+/// Causes that may bring about `consequence`, nearest first; none where any cause may.
+pub(crate) fn may_bring_about(consequence: &str) -> impl Iterator<Item = &'static str> {
+    let of = MECHANISMS.iter().filter(move |m| m.consequence == consequence);
+    of.flat_map(|m| m.causes.iter().flat_map(|tier| tier.iter().copied()))
+}
+
 /// Whether `cause` lies outside of the service.
 pub(crate) fn is_outside(cause: &str) -> bool {
     OUTSIDE.contains(&cause)
@@ -254,6 +272,12 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
                 found[i].1.explains_ms += added;
                 at = follows[i].and_then(|cause| found.iter().position(|(rule, _)| rule.cause == cause));
             }
+        }
+    }
+    // What a resource ran out of is where it begins, and not a share beside it.
+    for (rule, finding) in found.iter_mut().filter(|(rule, _)| follows.contains(&Some(rule.cause))) {
+        if LOAD.contains(&rule.cause) {
+            finding.role = Role::Root;
         }
     }
     let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);

@@ -53,7 +53,7 @@ pub mod workload_spike;
 use crate::case::Case;
 use crate::signals::Missing;
 use crate::verdict::{Evidence, Fix, Role};
-pub(crate) use chain::{is_outside, link};
+pub(crate) use chain::{is_outside, link, may_bring_about};
 pub(crate) use vacuum_advice::fires_at as vacuum_fires_at;
 pub(crate) use volume_demand::without;
 
@@ -173,7 +173,8 @@ pub struct Found {
     pub explains_ms: f64,
     /// What says so.
     pub evidence: Vec<Evidence>,
-    /// For each independent piece of evidence the chance (0-1) that it alone would be right.
+    /// For each of the first pieces of evidence, in their order, the chance (0-1) that it alone would be right. Those of one source and
+    /// mechanism count once.
     pub weights: Vec<f64>,
     /// What to do, safest first.
     pub fixes: Vec<Fix>,

@@ -54,12 +54,7 @@ struct Slower<'e> {
 
 fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (slow, calm) = (case.slow(), case.calm());
-    let calm = calm.ok_or_else(|| {
-        Missing::new(
-            "a calm stretch, whose plans those of the slow one are held against",
-            "record from before it is slow on",
-        )
-    })?;
+    let calm = calm.ok_or_else(|| Missing::calm(", whose plans those of the slow one are held against"))?;
     let executed = slow.executed(&["digest_text"])?;
     let before = calm.executed(&["digest_text"])?;
     let completed = case.completed_in(slow.window)?.max(1.0);

@@ -45,16 +45,16 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         let told = executed.first().map(|of| case.slow().digest_evidence(of, "calls", thousands(of.calls), "", text));
         return Ok(Outcome::Cleared(told.into_iter().collect()));
     }
-    if case.calm().is_none() {
-        let what = "a calm stretch to compare with";
-        return Err(Missing::new(what, "a longer recording, with a stretch in which all is well"));
-    }
+    let Some(calm) = case.calm() else {
+        return Err(Missing::calm(" to compare with"));
+    };
     let view = case.slow();
     let mut inside = case.episodes().to_vec();
     if let Some(judged) = inside.iter_mut().find(|w| w.from == view.window.from) {
         *judged = view.window;
     }
-    let mix = view.mix(&inside, &case.outside())?;
+    let outside = if case.is_of_other(calm.window) { vec![calm.window] } else { case.outside() };
+    let mix = view.mix(&inside, &calm, &outside)?;
     let whole = mix.evidence(
         view.window,
         None,

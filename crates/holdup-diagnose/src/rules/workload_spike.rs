@@ -1,10 +1,10 @@
 //! Nothing is broken; there is more of it than before.
 
-use super::{Doc, Found, Outcome, Rule, percent, timing};
+use super::{Doc, Found, Outcome, Rule, cpu_saturated, disk_saturated, network_bandwidth, percent, timing};
 use crate::case::Case;
 use crate::signals::latency::TRANSACTIONS;
 use crate::signals::{Counter, Missing, View};
-use crate::verdict::{Fix, Role};
+use crate::verdict::{Evidence, Fix, Role};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -13,9 +13,9 @@ pub const RULE: Rule = Rule {
         title: "There is more load than before",
         what: "More requests arrive than in the calm stretch and each asks for the same work as ever. No part is broken; a resource that is named beside this has run out.",
         hurts: "Looked at alone, every resource near its limit seems to be the culprit.",
-        needs: "A calm stretch in the same recording, and the rate of requests in both: the app's HTTP server metrics or the database's statement counter. Load that holdup puts on itself is a schedule, not a spike.",
+        needs: "A calm stretch, of the same recording or of one it is held against, and the rate of requests in both: the app's HTTP server metrics or the database's statement counter. Of a load by holdup its schedule, and what requests use of the resource that has run out.",
         predicts: "The rate rises at the start of the degraded stretch; the work per request stays.",
-        clears: "The rate is what it was, or the rate is holdup's own schedule.",
+        clears: "The rate is what it was. A load by holdup is a question and clears it, unless its rate rose, a resource of the machine ran out (CPUs, a disk, the network), and a request used no more of it than in the calm stretch.",
         looks_like: "Retries after a fault raise the rate too, but after the latency rose, not before.",
         fix: "Admit less (rate limits, load shedding), or add what has run out.",
         prove: "With the old rate response time is back.",
@@ -33,18 +33,24 @@ fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
         .or_else(|_| view.counter(TRANSACTIONS, &[], timing::APP_METRICS))
 }
 
+/// More work a request than this factor is not the same work as before: something became dearer.
+const SAME_WORK: f64 = 1.5;
+
+/// The service has this share (0-1) of the CPU time in use at least: else somebody else takes what it lacks.
+const OWN_SHARE: f64 = 0.5;
+
+/// What can run out where nothing is broken, and what a request uses of it: the metric, and whose.
+const RESOURCES: [(&Rule, &str, &str); 3] = [
+    (&cpu_saturated::RULE, "process_cpu_time_seconds_total", "CPU time"),
+    (&disk_saturated::RULE, "system_disk_operations_total", "operations of disks"),
+    (&network_bandwidth::RULE, "system_network_io_bytes_total", "bytes of network"),
+];
+
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.recording.manifest.load.is_some() {
-        let offered = case.slow().counter("holdup_load_requests_offered_total", &[], "holdup run")?;
-        let text = format!(
-            "the rate was holdup's own schedule, {:.0}/s in this stretch: a question, not a spike",
-            offered.rate()
-        );
-        return Ok(Outcome::Cleared(vec![offered.evidence(format!("{:.0}/s", offered.rate()), "as scheduled", text)]));
+        return scheduled(case);
     }
-    let calm = case.calm().ok_or_else(|| {
-        Missing::new("a calm stretch to compare with", "a longer recording, with a stretch in which all is well")
-    })?;
+    let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
     let (before, now) = (arrivals(&calm)?, arrivals(&case.slow())?);
     let factor = now.rate() / before.rate().max(1e-9);
     let text = format!("{:.0} requests a second, against {:.0} in the calm stretch", now.rate(), before.rate());
@@ -52,11 +58,78 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if factor < SPIKE_FACTOR {
         return Ok(Outcome::Cleared(evidence));
     }
-    Ok(Outcome::Found(Found {
-        // More load is a reason for every queue, but which one is for the other rules to say: it takes the share by which demand grew.
-        explains_ms: case.excess_ms() * (1.0 - 1.0 / factor),
+    Ok(Outcome::Found(found(case, factor, evidence, ran_out(case).ok().flatten())))
+}
+
+/// A load of holdup's own: its rate is a question, unless it rose and a resource ran out of which a request uses what it always did.
+fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
+    let offered = |view: &View<'_>| view.counter("holdup_load_requests_offered_total", &[], "holdup run");
+    let now = offered(&case.slow())?;
+    let before = case.calm().and_then(|calm| offered(&calm).ok()).map_or(0.0, |before| before.rate());
+    let factor = if before > 0.0 { now.rate() / before } else { 1.0 };
+    let is_searched = case.recording.search.is_some();
+    let rose = factor >= SPIKE_FACTOR && !is_searched;
+    if let Some(work) = if rose { ran_out(case)? } else { None } {
+        let text =
+            format!("the schedule rose to {:.0} requests a second, from {before:.0} in the calm stretch", now.rate());
+        let rose = now.evidence(format!("{:.0}/s", now.rate()), format!("{before:.0}/s"), text);
+        return Ok(Outcome::Found(found(case, factor, vec![rose], Some(work))));
+    }
+    let text =
+        format!("the rate was holdup's own schedule, {:.0}/s in this stretch: a question, not a spike", now.rate());
+    Ok(Outcome::Cleared(vec![now.evidence(format!("{:.0}/s", now.rate()), "as scheduled", text)]))
+}
+
+/// A resource that has run out and of which a request uses no more than in the calm stretch, in evidence.
+///
+/// # Errors
+/// If it can't be told whether CPUs or disks ran out, or what a request uses of what did.
+fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
+    let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
+    for (rule, metric, what) in RESOURCES {
+        match (rule.judge)(case) {
+            Ok(Outcome::Found(_)) => {}
+            // Few watch the network; it is seldom what runs out.
+            Err(missing) if rule.cause != network_bandwidth::RULE.cause => return Err(missing),
+            _ => continue,
+        }
+        let each = |view: &View<'_>| -> Result<(f64, Counter), Missing> {
+            let used = view.counter(metric, &[], "--watch host, and pid:N for the app and the database")?;
+            Ok((used.delta / case.completed_in(view.window)?.max(1.0), used))
+        };
+        let ((now, used), (before, _)) = (each(&slow)?, each(&calm)?);
+        if now > SAME_WORK * before || !is_services_own(rule, &slow, used.delta) {
+            continue;
+        }
+        let ratio = now / before.max(f64::MIN_POSITIVE);
+        let text = format!(
+            "a request used {ratio:.2} times the {what} that it used in the calm stretch: no part became dearer"
+        );
+        return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
+    }
+    Ok(None)
+}
+
+/// Whether most of the CPU time in use is the watched processes'. Of disks and network nobody knows.
+fn is_services_own(rule: &Rule, view: &View<'_>, own_seconds: f64) -> bool {
+    let all = |modes: &[&str]| -> f64 {
+        let of = |mode: &&str| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", *mode)], "");
+        modes.iter().filter_map(|mode| of(mode).ok()).map(|c| c.delta).sum()
+    };
+    rule.cause != cpu_saturated::RULE.cause || own_seconds >= OWN_SHARE * all(&["user", "nice", "system"])
+}
+
+fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> Found {
+    let excess = case.excess_ms();
+    // At the old rate all was well: where nothing else changed all of it goes with the rate. Else more load is a reason for every queue,
+    // and which one is for the other rules to say: it takes the share by which demand grew.
+    let explains_ms = if work.is_some() { excess } else { excess * (1.0 - 1.0 / factor) };
+    let weights = if work.is_some() { vec![0.7, 0.7] } else { vec![0.6] };
+    evidence.extend(work);
+    Found {
+        explains_ms,
         evidence,
-        weights: vec![0.6],
+        weights,
         fixes: vec![Fix {
             text: format!("Shed or spread {} of the load, or add what has run out.", percent(1.0 - 1.0 / factor)),
             command: None,
@@ -64,6 +137,79 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             risk: None,
         }],
         prove: "With the old rate response time is back.".to_owned(),
+        // A root where the resource that has run out follows from nothing nearer, which its links settle.
         role: Role::Contributor,
-    }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::RULE;
+    use crate::signals::testing::Made;
+    use crate::verdict::{Answer, Role};
+
+    /// Second from which on the schedule is four times as high.
+    const ROSE: i64 = 20;
+
+    /// 40 s of a schedule that rises from 25 to 100 requests a second, which the service, at `each_ms` of CPU time a request, then
+    /// carries no more; `others` CPUs are used by somebody else all along. Two CPUs.
+    fn rising(each_ms: (f64, f64), others: f64) -> Made {
+        let grown = |before: f64, after: f64| {
+            move |second: i64| before * second.min(ROSE) as f64 + after * (second - ROSE).max(0) as f64
+        };
+        let own = (25.0 * each_ms.0 / 1e3, 100.0 * each_ms.1 / 1e3);
+        let idle = |own: f64| (2.0 - own - others).max(0.0);
+        let used = (own.0 + others, own.1 + others);
+        let mode = |mode| [("cpu_mode", mode)];
+        let s = 1_000_000_000;
+        Made::new(40)
+            .requests(100, 900)
+            .each_request(move |n, r| {
+                if r.intended_at < ROSE * s {
+                    r.done_at = r.intended_at + 30_000_000;
+                    // Of the calm stretch a quarter is left below.
+                    r.phase = if n % 4 == 0 { "load".into() } else { "none".into() };
+                }
+            })
+            .tables(|t| t.requests.rows.retain(|r| r.phase == "load"))
+            .counted("holdup", "holdup_load_requests_offered_total", &[], grown(25.0, 100.0))
+            .counted("host", "system_cpu_time_seconds_total", &mode("user"), grown(used.0, used.1))
+            .counted("host", "system_cpu_time_seconds_total", &mode("idle"), grown(idle(own.0), idle(own.1)))
+            .gauge("host", "system_cpu_logical_count", &[], 2.0)
+            .disk("vda", (0.0, 0.0, 0.0), (1.0, 4_096.0, 0.5))
+            .counted("pid:7", "process_cpu_time_seconds_total", &mode("user"), grown(own.0, own.1))
+            .counted("pid:7", "process_run_queue_seconds_total", &[], grown(0.1, 60.0))
+    }
+
+    #[test]
+    fn more_of_the_same_breaks_nothing() {
+        let diagnosis = rising((19.5, 19.5), 0.0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{}", diagnosis.headline);
+        assert_eq!(diagnosis.verdict, Answer::Found);
+        assert!(diagnosis.headline.contains("nothing is broken"), "{}", diagnosis.headline);
+        let cpu = diagnosis.findings.iter().find(|f| f.cause == "cpu_saturated").unwrap();
+        assert_eq!((cpu.role, cpu.follows_from.as_deref()), (Role::Symptom, Some(RULE.cause)));
+    }
+
+    #[test]
+    fn dearer_requests_and_others_are_no_load() {
+        // Each takes twice the CPU time: something became dearer, as the rate rose.
+        let diagnosis = rising((9.0, 19.5), 0.0).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+        // Somebody else has most of the CPUs.
+        let diagnosis = rising((4.0, 4.0), 1.59).diagnose();
+        assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
+    }
+
+    #[test]
+    fn a_schedule_that_stays_is_a_question() {
+        let steady = Made::new(20)
+            .requests(100, 900)
+            .counter("holdup", "holdup_load_requests_offered_total", &[], 100.0)
+            .explains(&RULE);
+        assert_eq!(steady, Some(0.0));
+        // It rose, and no resource of the machine ran out.
+        let idle = rising((5.0, 5.0), 0.0).tables(|t| t.samples.rows.retain(|r| !r.metric.contains("run_queue")));
+        assert_eq!(idle.explains(&RULE), Some(0.0));
+    }
 }

@@ -33,6 +33,15 @@ const FEW: u64 = 10;
 /// A calm stretch shorter than this is no yardstick.
 pub const CALM_SECONDS: usize = 2;
 
+/// The calm time of another recording, to be held against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calm {
+    /// From its first second to its last.
+    pub window: Window,
+    /// Its seconds.
+    pub seconds: Vec<Second>,
+}
+
 /// What there is to complain about: the degraded stretch, the calm one it is held against, and by how much.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Complaint {
@@ -44,7 +53,7 @@ pub struct Complaint {
     pub slow: Window,
     /// All degraded stretches, in time order: several where response time came back to calm in between.
     pub episodes: Vec<Window>,
-    /// The longest calm stretch, if there is one of at least [`CALM_SECONDS`].
+    /// The longest calm stretch, if there is one of at least [`CALM_SECONDS`]; or that of the recording that it is held against.
     pub calm: Option<Window>,
     /// Mean response time in `slow`, milliseconds.
     pub slow_mean_ms: f64,
@@ -61,12 +70,17 @@ impl Complaint {
     }
 
     /// Finds what there is to complain about in `view`, whose requests came to `operations`, or none. With
-    /// objectives it is their word that counts; without, the recording's own.
-    pub fn find(view: &ClientView, operations: &[Operation], objectives: &[Objective]) -> Option<Self> {
+    /// objectives it is their word that counts; without, the recording's own, or that of the `calm` time of another.
+    pub fn find(
+        view: &ClientView,
+        operations: &[Operation],
+        objectives: &[Objective],
+        calm: Option<&Calm>,
+    ) -> Option<Self> {
         let seconds = &view.seconds;
-        let reference = calm_median(seconds);
+        let reference = calm_median(calm.map_or(seconds, |c| &c.seconds));
         let mut degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
-        let levels = episodes::find(seconds);
+        let levels = levels(seconds, calm);
         let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
         let (text, is_slow) = if !missed.is_empty() {
             let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
@@ -94,7 +108,11 @@ impl Complaint {
         };
         let (first, last) = stretches.iter().copied().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
         let slow = times(&seconds[first..=last]);
-        let calm = longest_calm(seconds, &degraded);
+        let own = || {
+            let (a, b) = longest_calm(seconds, &degraded)?;
+            Some((Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }, &seconds[a..b]))
+        };
+        let calm = calm.map_or_else(own, |c| Some((c.window, &c.seconds[..])));
         Some(Self {
             text,
             is_slow,
@@ -103,9 +121,9 @@ impl Complaint {
                 .iter()
                 .map(|(a, b)| Window { from: seconds[*a].window.from, to: seconds[*b].window.to })
                 .collect(),
-            calm: calm.map(|(a, b)| Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }),
+            calm: calm.map(|(window, _)| window),
             slow_mean_ms: slow.mean().unwrap_or(0.0),
-            calm_mean_ms: calm.and_then(|(a, b)| times(&seconds[a..b]).mean()).unwrap_or(0.0),
+            calm_mean_ms: calm.and_then(|(_, seconds)| times(seconds).mean()).unwrap_or(0.0),
             slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
         })
     }
@@ -133,9 +151,22 @@ impl Complaint {
     }
 }
 
+/// Levels of response time that stand out of the recording's own calm seconds, or of those of another.
+fn levels(seconds: &[Second], calm: Option<&Calm>) -> Vec<Episode> {
+    let (Some(calm), Some(first)) = (calm, seconds.first()) else { return episodes::find(seconds) };
+    // As one series: where all is slow, only the other recording shows it.
+    let all: Vec<Second> = calm.seconds.iter().chain(seconds).cloned().collect();
+    let mut levels = episodes::find(&all);
+    for level in &mut levels {
+        level.window.from = level.window.from.max(first.window.from);
+    }
+    levels.retain(|l| l.window.from < l.window.to);
+    levels
+}
+
 /// Whether any second of `view` is degraded.
-pub fn is_any_degraded(view: &ClientView, objectives: &[Objective]) -> bool {
-    let reference = calm_median(&view.seconds);
+pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Calm>) -> bool {
+    let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds[..]));
     view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
 }
 
@@ -316,7 +347,7 @@ mod tests {
             window: None,
             measured_from: i64::MIN,
         };
-        Complaint::find(&ClientView::of(rows), &operations, &run.judge())
+        Complaint::find(&ClientView::of(rows), &operations, &run.judge(), None)
     }
 
     #[test]
@@ -350,7 +381,7 @@ mod tests {
         let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
         let mut view = ClientView::of(&rows);
         view.seconds.remove(2);
-        let complaint = Complaint::find(&view, &[], &[]).unwrap();
+        let complaint = Complaint::find(&view, &[], &[], None).unwrap();
         assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
     }
 

@@ -113,18 +113,18 @@ const SOURCES: [((&str, &str), Count); 3] = [
 ];
 
 impl View<'_> {
-    /// The mix within `inside` beside that within `outside`.
+    /// The mix within `inside` beside that within `outside`, seen through the recording of `calm`.
     ///
     /// # Errors
     /// If nothing tells statements apart, or there are too few on either side.
-    pub fn mix(&self, inside: &[Window], outside: &[Window]) -> Result<Mix, Missing> {
+    pub fn mix(&self, inside: &[Window], calm: &View<'_>, outside: &[Window]) -> Result<Mix, Missing> {
         let mut few = None;
         for (table, counted) in SOURCES {
-            let of = |windows: &[Window], add: Add<'_>| {
-                windows.iter().for_each(|window| counted(&View { window: *window, ..*self }, add));
+            let of = |through: &View<'_>, windows: &[Window], add: Add<'_>| {
+                windows.iter().for_each(|window| counted(&View { window: *window, ..*through }, add));
             };
             let recorded = (seconds(inside), seconds(outside));
-            let mix = Mix::of(|add| of(inside, add), |add| of(outside, add), recorded, table);
+            let mix = Mix::of(|add| of(self, inside, add), |add| of(calm, outside, add), recorded, table);
             if mix.calls.0 >= LEAST_CALLS && mix.calls.1 >= LEAST_CALLS {
                 return Ok(mix);
             }
@@ -235,19 +235,19 @@ mod tests {
 
     #[test]
     fn the_same_mix_is_no_further_apart_than_by_chance() {
-        let mix = made(0).with(|case| case.slow().mix(&IN, &OUT).unwrap());
+        let mix = made(0).with(|case| case.slow().mix(&IN, &case.slow(), &OUT).unwrap());
         assert!(mix.distance < 1e-9 && mix.by_chance.0 > 0.0 && mix.by_chance.1 < 0.03, "{mix:?}");
         assert_eq!(mix.rate(), (250.0, 250.0));
     }
 
     #[test]
     fn a_new_statement_is_its_share_apart() {
-        let mix = made(250).with(|case| case.slow().mix(&IN, &OUT).unwrap());
+        let mix = made(250).with(|case| case.slow().mix(&IN, &case.slow(), &OUT).unwrap());
         assert!((mix.distance - 0.5).abs() < 1e-9, "{mix:?}");
         let new = mix.statements.iter().find(|s| s.text == "SELECT 3").unwrap();
         assert!(mix.more_often(new) > 100.0, "{}", mix.more_often(new));
         assert!(mix.more_often(&mix.statements[0]) < 1.0);
-        assert!(made(0).with(|case| case.slow().mix(&IN, &[]).is_err()), "nothing outside");
-        assert!(Made::new(9).with(|case| case.slow().mix(&IN, &OUT).is_err()));
+        assert!(made(0).with(|case| case.slow().mix(&IN, &case.slow(), &[]).is_err()), "nothing outside");
+        assert!(Made::new(9).with(|case| case.slow().mix(&IN, &case.slow(), &OUT).is_err()));
     }
 }

@@ -68,6 +68,12 @@ impl Missing {
     pub fn new(what: impl Into<String>, enable: impl Into<String>) -> Self {
         Self { what: what.into(), enable: enable.into() }
     }
+
+    /// That there is no calm stretch, and none in another recording.
+    pub fn calm(what_for: &str) -> Self {
+        let enable = "a longer recording, with a stretch in which all is well; or --against a recording of one";
+        Self::new(format!("a calm stretch{what_for}"), enable)
+    }
 }
 
 /// A stretch of time, nanoseconds since the Unix epoch, end excluded.

@@ -2,7 +2,36 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Role;
+use super::{Role, Span};
+
+/// The recording that the judged one was held against.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct AgainstReport {
+    /// What it is called.
+    pub recording: String,
+    /// Its calm time, seconds from its start.
+    pub window: Span,
+    /// Mean response time in it, milliseconds.
+    pub response_ms: f64,
+    /// Kinds of sources that it lacks, e.g. `mysql`: what they say of the judged one is held against nothing.
+    pub lacks: Vec<String>,
+    /// In words.
+    pub text: String,
+}
+
+/// What would tell causes apart that the recording does not tell apart.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SplitReport {
+    /// The causes, the likeliest first.
+    pub rivals: Vec<String>,
+    /// What to measure, in words.
+    pub measure: String,
+    /// The command that would; none if it takes a change and no reading.
+    pub command: Option<String>,
+    /// The source to watch, as `--watch` has it, with `USER`, `HOST`, `PORT`, `N` and `APP` to be filled in; none if watching does
+    /// not tell. `holdup doctor --for-verdict` takes it where that is safe.
+    pub watch: Option<String>,
+}
 
 /// A degraded stretch beside what was calm.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,7 +7,7 @@ use holdup_collect::hardware;
 use holdup_collect::watch::Options;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::verdict::Answer;
-use holdup_diagnose::{Case, diagnose};
+use holdup_diagnose::{Case, diagnose, diagnose_against};
 use holdup_recording::{Batch, Recording};
 
 use super::{duration, print_json};
@@ -20,6 +20,7 @@ use crate::terminal;
 Examples:
   holdup diagnose recordings/first
   holdup diagnose recordings/first --from 30s --to 90s --json
+  holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
 pub struct Args {
@@ -35,8 +36,12 @@ pub struct Args {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     to: Option<Duration>,
 
+    /// Hold it against this recording of a time in which all was well, instead of its own calm stretch
+    #[arg(long, value_name = "RECORDING")]
+    against: Option<PathBuf>,
+
     /// Print where the time of this one request went
-    #[arg(long, value_name = "TRACE_ID", conflicts_with = "fail_on_finding")]
+    #[arg(long, value_name = "TRACE_ID", conflicts_with_all = ["fail_on_finding", "against"])]
     request: Option<String>,
 
     /// What the machine or the disk is, if that was not said while it was recorded: instance:CLASS, volume:TYPE:SIZE; repeatable
@@ -46,6 +51,10 @@ pub struct Args {
     /// Draw the run in time as well where this is no terminal: rates, errors, response time, workers, queues, CPU on one axis
     #[arg(long, conflicts_with_all = ["json", "request"])]
     chart: bool,
+
+    /// Print what the host's and the database's counters alone say as well, vote by vote
+    #[arg(long, conflicts_with_all = ["json", "request"])]
+    counters: bool,
 
     /// Exit with 1 if a culprit is found
     #[arg(long)]
@@ -80,11 +89,17 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if let Some(trace_id) = &args.request {
         return one_request(&recording, window, trace_id, args.json);
     }
-    let diagnosis = diagnose(&recording, window);
+    let healthy = args.against.as_ref().map(|dir| Recording::open(dir).map_err(Failure::unusable)).transpose()?;
+    let diagnosis = match (&healthy, &args.against) {
+        (Some(healthy), Some(dir)) => diagnose_against(&recording, window, healthy).map_err(|why| {
+            Failure::Unusable(format!("can't hold {} against {}: {why}", args.recording.display(), dir.display()))
+        })?,
+        _ => diagnose(&recording, window),
+    };
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        terminal::print(&terminal::verdict(&diagnosis));
+        terminal::print(&terminal::verdict_with(&diagnosis, args.counters));
         if is_drawn {
             terminal::print(&terminal::timeline(&recording));
         }

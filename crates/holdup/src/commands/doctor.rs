@@ -1,6 +1,11 @@
 //! `holdup doctor`: what can be seen from here, what can't, and what would change it; and what is set on this host against
 //! the advice of the vendors of the servers on it. Nothing is measured.
 
+mod for_verdict;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
 use holdup_capture::Protocol;
 use holdup_collect::discover::{self, Kind};
 use holdup_collect::proc::Proc;
@@ -10,7 +15,7 @@ use holdup_diagnose::verdict::Note;
 use holdup_recording::{Batch, CoverageState};
 use serde::Serialize;
 
-use super::print_json;
+use super::{duration, print_json};
 use crate::failure::Failure;
 use crate::secret::redact;
 
@@ -19,11 +24,20 @@ use crate::secret::redact;
 #[command(after_help = "\
 Examples:
   holdup doctor
-  holdup doctor --watch mysql://holdup@127.0.0.1:3306 --json")]
+  holdup doctor --watch mysql://holdup@127.0.0.1:3306 --json
+  holdup doctor --for-verdict recordings/first --watch mysql://holdup@127.0.0.1:3306")]
 pub struct Args {
     /// Source to look at besides this machine and the servers found on it; repeatable
     #[arg(long, value_name = "SOURCE")]
     watch: Vec<String>,
+
+    /// Say what would tell apart the causes that the verdict on this recording does not, and measure it where that only reads
+    #[arg(long, value_name = "RECORDING")]
+    for_verdict: Option<PathBuf>,
+
+    /// How long to measure for that
+    #[arg(long = "for", value_name = "DURATION", default_value = "15s", value_parser = duration, requires = "for_verdict")]
+    length: Duration,
 
     /// Print JSON
     #[arg(long)]
@@ -60,6 +74,9 @@ struct Server {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    if let Some(dir) = &args.for_verdict {
+        return for_verdict::run(dir, &args.watch, args.length, args.json);
+    }
     let mut report =
         Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()], notes: Vec::new() };
     let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;

@@ -33,6 +33,7 @@ mod refusals;
 mod repeats;
 mod replay;
 mod report;
+mod rivals;
 mod schemas;
 mod search;
 mod secrets;

@@ -240,7 +240,7 @@ pub(crate) fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f6
     let is_answered =
         |outcome: &str| matches!(outcome, "ok" | "http_status" | "check_failed" | "capture_missed" | "bad_json");
     let all = Window { from: i64::MIN, to: i64::MAX };
-    let ended = match case.requests_in(all) {
+    let ended = match case.at(view.window).requests_in(all) {
         Ok(rows) => {
             let ended = rows.iter().filter(|r| is_answered(&r.outcome) && view.window.contains(r.done_at));
             Some(ended.map(|r| r.count()).sum::<u64>() as f64)

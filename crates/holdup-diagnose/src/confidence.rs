@@ -1,0 +1,90 @@
+//! How sure a finding is: the chance that not all of its evidence misleads. What comes from one source and is about one mechanism may
+//! mislead together: the wait for a pooled connection, those who wait and those in use are three figures of one pool. So the pieces of one
+//! family count once, as the strongest of them; families are taken to be independent.
+
+use std::collections::BTreeMap;
+
+use crate::rules::Found;
+use crate::verdict::Evidence;
+
+/// Families of names: what is behind one of these, up to the second word, is one mechanism.
+const NAMESPACES: [&str; 6] = [
+    "mysql_global_status_innodb_",
+    "mysql_global_status_",
+    "postgresql_statio_",
+    "postgresql_stat_",
+    "holdup_load_",
+    "aws_",
+];
+
+/// Words of a metric's name, behind its namespace, that tell mechanisms apart: `system_disk`, `db_client`, `row_lock`.
+const WORDS: usize = 2;
+
+/// The chance (0-1) that not all of the evidence of `found` misleads. The weights are of its pieces in their order.
+pub(crate) fn of(found: &Found) -> f64 {
+    let mut strongest: BTreeMap<String, f64> = BTreeMap::new();
+    for (i, weight) in found.weights.iter().enumerate() {
+        // A weight without a piece is of something that no row shows: its own.
+        let family = found.evidence.get(i).map_or_else(|| format!("weight {i}"), family);
+        let of = strongest.entry(family).or_insert(0.0);
+        *of = of.max(*weight);
+    }
+    1.0 - strongest.values().map(|weight| 1.0 - weight).product::<f64>()
+}
+
+/// Source and mechanism of a piece of evidence.
+fn family(piece: &Evidence) -> String {
+    let Some(metric) = piece.labels.get("metric").filter(|_| piece.table == "samples") else {
+        return piece.table.clone();
+    };
+    let (space, name) =
+        NAMESPACES.iter().find_map(|space| Some((*space, metric.strip_prefix(space)?))).unwrap_or(("", metric));
+    let words: Vec<&str> = name.split('_').take(WORDS).collect();
+    format!("{space}{}", words.join("_"))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::Labels;
+
+    use super::*;
+    use crate::signals::Window;
+    use crate::verdict::Role;
+
+    fn found(pieces: &[(&str, &str, f64)]) -> Found {
+        let window = Window { from: 0, to: 1 };
+        let piece = |(table, metric, _): &(&str, &str, f64)| {
+            let labels = if metric.is_empty() { Labels::none() } else { Labels::of([("metric", *metric)]) };
+            Evidence::new(table, "value", labels, window, "", "", "")
+        };
+        Found {
+            explains_ms: 1.0,
+            evidence: pieces.iter().map(piece).collect(),
+            weights: pieces.iter().map(|(.., weight)| *weight).collect(),
+            fixes: Vec::new(),
+            prove: String::new(),
+            role: Role::Root,
+        }
+    }
+
+    fn close(a: f64, b: f64) {
+        assert!((a - b).abs() < 1e-9, "{a}, not {b}");
+    }
+
+    #[test]
+    fn what_one_source_says_of_one_mechanism_counts_once() {
+        let wait = ("samples", "db_client_connection_wait_time_seconds_sum", 0.8);
+        let used = ("samples", "db_client_connection_count", 0.7);
+        close(of(&found(&[wait, used])), 0.8);
+        // Another's account of it, or another mechanism, is more.
+        close(of(&found(&[wait, used, ("sessions", "", 0.5)])), 0.9);
+        close(
+            of(&found(&[("samples", "system_disk_in_flight", 0.5), ("samples", "system_cpu_time_seconds_total", 0.5)])),
+            0.75,
+        );
+        let of_locks = ("samples", "mysql_global_status_innodb_row_lock_time", 0.5);
+        close(of(&found(&[of_locks, ("samples", "mysql_global_status_innodb_row_lock_waits", 0.4)])), 0.5);
+        close(of(&found(&[of_locks, ("samples", "mysql_global_status_threads_running", 0.4)])), 0.7);
+        close(of(&found(&[])), 0.0);
+    }
+}

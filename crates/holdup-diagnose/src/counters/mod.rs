@@ -1,0 +1,132 @@
+//! What counters alone say of a recording: the host's and the database's samples as a table (`names`, `frame`), the stretches in
+//! which they stand out, and the causes that change counters in that way, ranked by `holdup-counters`.
+//!
+//! Where somebody measured response time, this stands beside: milliseconds decide. Where nobody did, it is all there is, and gives the
+//! answer if it is strong enough.
+
+mod frame;
+mod names;
+mod report;
+#[cfg(test)]
+mod tests;
+
+use holdup_counters::jitter::Jitter;
+use holdup_counters::judge::Suspect;
+use holdup_counters::{Normal, Ranking, Rows, Signal, detect, judge};
+
+use self::frame::Table;
+pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
+use crate::case::Case;
+use crate::signals::Window;
+
+/// Steps beside an episode that are neither of it nor normal: what queued in it ends in them.
+const APART: usize = 1;
+
+/// A normal of fewer steps is none.
+const LEAST_NORMAL: usize = 5;
+
+/// What counters say of a case.
+pub(crate) struct Counted {
+    /// The table that was looked at.
+    pub table: Table,
+    /// Stretches that were judged, the one that stands out most first.
+    pub episodes: Vec<Judged>,
+    /// How they were found.
+    pub found_by: FoundBy,
+}
+
+/// One stretch.
+pub(crate) struct Judged {
+    /// When.
+    pub window: Window,
+    /// The causes, the likeliest first.
+    pub ranking: Ranking,
+}
+
+impl Counted {
+    /// Of `case`; none if it has no counters, or nothing to complain about by the word of those who measured response time.
+    pub fn of(case: &Case<'_>) -> Option<Self> {
+        let is_measured = !case.client.seconds.is_empty();
+        if is_measured && case.complaint.is_none() {
+            return None;
+        }
+        let mut table = Table::of(case)?;
+        if is_measured {
+            table.frame.set(Signal::Latency, latencies(case, &table));
+        }
+        let other = case.against.as_ref().and_then(|against| Some((Table::of(&against.healthy)?, against.calm.window)));
+        let other = other.as_ref().map(|(of, calm)| of.frame.pick(of.rows(*calm)));
+        let all = 0..table.frame.rows();
+        let (ranges, found_by): (Vec<Vec<usize>>, FoundBy) = match (&case.complaint, &other) {
+            (Some(_), _) => (vec![table.rows(case.slow().window)], FoundBy::ResponseTime),
+            (None, Some(_)) => (vec![all.clone().collect()], FoundBy::Recording),
+            (None, None) => {
+                (detect(&table.frame, Jitter::NONE).into_iter().map(Iterator::collect).collect(), FoundBy::Counters)
+            }
+        };
+        let inside: Vec<usize> = ranges.iter().flatten().copied().collect();
+        let is_apart = |row: &usize| inside.iter().all(|i| i.abs_diff(*row) > APART);
+        let own = || -> Rows<'_> {
+            let calm = case.calm().map(|calm| table.rows(calm.window));
+            let rows = calm.unwrap_or_else(|| all.clone().filter(is_apart).collect());
+            table.frame.pick(rows)
+        };
+        let normal = other.unwrap_or_else(own);
+        if normal.numbers().len() < LEAST_NORMAL {
+            return None;
+        }
+        let normal = Normal::own(normal);
+        let mut episodes: Vec<Judged> = ranges
+            .into_iter()
+            .filter(|rows| !rows.is_empty())
+            .map(|rows| {
+                let window = Window { from: table.steps[rows[0]].from, to: table.steps[rows[rows.len() - 1]].to };
+                Judged { window, ranking: judge(&table.frame.pick(rows), &normal) }
+            })
+            .collect();
+        episodes.sort_by(|a, b| score(b.first()).total_cmp(&score(a.first())));
+        Some(Self { table, episodes, found_by })
+    }
+}
+
+impl Counted {
+    /// The causes that are likeliest in it; none if nothing stands out.
+    pub fn rivals(&self) -> Option<Vec<String>> {
+        let likely =
+            self.episodes.first()?.ranking.suspects.iter().filter(|s| s.score.is_some_and(|score| score > 0.0));
+        let likely: Vec<String> = likely.take(2).map(|s| s.slug.to_owned()).collect();
+        (!likely.is_empty()).then_some(likely)
+    }
+
+    /// The stretch that stands out most, where nobody measured response time.
+    pub fn alone(&self, case: &Case<'_>) -> Option<Window> {
+        self.episodes.first().filter(|_| case.client.seconds.is_empty()).map(|e| e.window)
+    }
+}
+
+impl Judged {
+    /// The likeliest cause, named or not.
+    pub fn first(&self) -> Option<&Suspect> {
+        self.ranking.first()
+    }
+
+    /// Those that are named, the likeliest first.
+    pub fn named(&self) -> Vec<&Suspect> {
+        self.ranking.named().collect()
+    }
+}
+
+/// A suspect's score; nothing of none.
+fn score(of: Option<&Suspect>) -> f64 {
+    of.and_then(|s| s.score).unwrap_or(0.0)
+}
+
+/// Mean response time in each step, seconds; a gap where none ended.
+fn latencies(case: &Case<'_>, table: &Table) -> Vec<f64> {
+    let mean = |step: &Window| {
+        let within = case.client.seconds.iter().filter(|s| s.window.from < step.to && step.from < s.window.to);
+        let (ms, n) = within.filter_map(|s| s.response_ms.mean()).fold((0.0, 0.0), |(ms, n), m| (ms + m, n + 1.0));
+        if n > 0.0 { ms / n / 1e3 } else { f64::NAN }
+    };
+    table.steps.iter().map(mean).collect()
+}

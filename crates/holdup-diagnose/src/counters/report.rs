@@ -1,0 +1,278 @@
+//! What counters say, as data and in words. How it comes about is [`super`]'s.
+
+use std::collections::BTreeSet;
+
+use holdup_counters::causes::ALL;
+use holdup_counters::judge::{NAMED, Part, Suspect, Vote};
+use holdup_counters::{Family, Signal};
+use holdup_recording::Labels;
+use serde::{Deserialize, Serialize};
+
+use super::{Counted, Judged};
+use crate::case::Case;
+use crate::rules::{self, percent};
+use crate::signals::Window;
+use crate::verdict::{Evidence, Finding, Fix, Role, round};
+
+/// What counters alone say. Where response time was measured it stands beside the verdict, and never overrules it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountersReport {
+    /// In words.
+    pub text: String,
+    /// How the stretches were found.
+    pub found_by: FoundBy,
+    /// Length of the steps that were looked at, seconds.
+    pub step_s: f64,
+    /// Kinds of counters that were not recorded: `host`, `sessions`, `locks`, `statements`, `storage`, `settings`.
+    pub lacks: Vec<String>,
+    /// Stretches, the one that stands out most first; empty if none does.
+    pub episodes: Vec<CountersEpisode>,
+}
+
+/// How stretches were found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundBy {
+    /// Response time was measured, and says when requests were slow.
+    ResponseTime,
+    /// The counters themselves: they changed together.
+    Counters,
+    /// All of the recording, held against another.
+    Recording,
+}
+
+/// A stretch, and the causes that change counters as they changed in it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountersEpisode {
+    /// Start, seconds from the start of the recording.
+    pub from_s: f64,
+    /// End.
+    pub to_s: f64,
+    /// Causes that are named, the likeliest first; empty if none carries its weight.
+    pub named: Vec<String>,
+    /// Every cause, the likeliest first; those that could not be judged last.
+    pub suspects: Vec<CountersSuspect>,
+}
+
+/// A cause as counters judge it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountersSuspect {
+    /// Slug.
+    pub cause: String,
+    /// In words.
+    pub title: String,
+    /// -1 (refuted) to 1 (all that the mechanism does to counters was seen); none if it could not be judged. From 0.5 on it is named.
+    pub score: Option<f64>,
+    /// What spoke for and against it.
+    pub votes: Vec<CountersVote>,
+}
+
+/// One thing that was looked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CountersVote {
+    /// `defines` (the mechanism), `supports`, `refutes`, or `gates` (nothing else counts without).
+    pub part: String,
+    /// In words.
+    pub what: String,
+    /// Its weight beside the others.
+    pub weight: f64,
+    /// How much of it was seen, 0-1; none if it was not recorded.
+    pub strength: Option<f64>,
+    /// The figures.
+    pub figures: Vec<Figure>,
+}
+
+/// A figure in a stretch beside what it usually is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Figure {
+    /// What.
+    pub name: String,
+    /// What it usually is; none if that is not known.
+    pub normal: Option<f64>,
+    /// What it was.
+    pub episode: Option<f64>,
+}
+
+/// What is recorded as a line of the command.
+const MEASURE: &str = "what requests took: holdup run, --watch prometheus:http://APP/metrics, or otlp";
+
+impl Counted {
+    /// As data.
+    pub fn report(&self, case: &Case<'_>) -> CountersReport {
+        let start = case.recording.manifest.started_at;
+        let families: BTreeSet<&str> = self.table.frame.signals().map(|s| s.family().name()).collect();
+        let lacking = Family::ALL.iter().filter(|f| **f != Family::Latency && !families.contains(f.name()));
+        let at = |t: i64| round((t - start) as f64 / 1e9, 3);
+        let episode = |of: &Judged| CountersEpisode {
+            from_s: at(of.window.from),
+            to_s: at(of.window.to),
+            named: of.named().iter().map(|s| s.slug.to_owned()).collect(),
+            suspects: of.ranking.suspects.iter().map(suspect).collect(),
+        };
+        CountersReport {
+            text: self.text(case),
+            found_by: self.found_by,
+            step_s: round(self.table.frame.period_s(), 3),
+            lacks: lacking.map(|f| f.name().to_owned()).collect(),
+            episodes: self.episodes.iter().map(episode).collect(),
+        }
+    }
+
+    /// In words: what stands out, what is named or nearest, and what speaks against that.
+    pub fn text(&self, case: &Case<'_>) -> String {
+        let Some(worst) = self.episodes.first() else {
+            return "counters show no stretch that stands out from the rest".to_owned();
+        };
+        let span = when(case, worst.window);
+        let several = match self.episodes.len() {
+            1 => String::new(),
+            n => format!(" (the clearest of {n} stretches)"),
+        };
+        let named = worst.named();
+        let Some(first) = worst.first() else {
+            return format!("{span}{several} nothing that was counted tells the causes apart");
+        };
+        let telling = telling(first);
+        if named.is_empty() {
+            return format!(
+                "{span}{several} counters name no cause: nearest is {} ({} of what it would have to show{telling})",
+                first.slug,
+                percent(first.score.unwrap_or(0.0).max(0.0))
+            );
+        }
+        let names: Vec<&str> = named.iter().map(|s| s.slug).collect();
+        let next = worst.ranking.suspects.iter().find(|s| s.score.is_some_and(|score| score < NAMED));
+        let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.slug, against(s)));
+        format!("{span}{several} counters name {}{telling}{next}", names.join(" and "))
+    }
+
+    /// The causes that are named as findings, the likeliest first: only where nobody measured response time.
+    pub fn findings(&self) -> Vec<Finding> {
+        let Some(worst) = self.episodes.first() else { return Vec::new() };
+        let named = worst.named();
+        named.iter().enumerate().map(|(i, suspect)| self.finding(worst, suspect, i == 0)).collect()
+    }
+
+    fn finding(&self, of: &Judged, suspect: &Suspect, is_first: bool) -> Finding {
+        let seen = suspect.votes.iter().filter(|v| strength(v) >= 0.5 && v.part != Part::Refutes);
+        let rule = rules::by_cause(suspect.slug);
+        let fix = rule.map(|rule| Fix { text: rule.doc.fix.to_owned(), command: None, keep: None, risk: None });
+        Finding {
+            cause: suspect.slug.to_owned(),
+            title: title(suspect.slug),
+            role: if is_first { Role::Root } else { Role::Contributor },
+            follows_from: None,
+            adds_to: None,
+            // A half is what names it; nothing was measured in milliseconds, so it is never as sure as those.
+            confidence: round(0.8 * suspect.score.unwrap_or(0.0).clamp(0.0, 1.0), 2),
+            explains_ms: 0.0,
+            explains_ratio: 0.0,
+            evidence: seen.map(|vote| self.evidence(of.window, vote)).collect(),
+            fixes: fix.into_iter().collect(),
+            prove: format!("Measure {MEASURE}; then the same again after the change."),
+        }
+    }
+
+    fn evidence(&self, window: Window, vote: &Vote) -> Evidence {
+        let figures = vote.reading.as_ref().map_or(&[][..], |r| &r.figures);
+        let (normal, now): (Vec<String>, Vec<String>) = figures
+            .iter()
+            .map(|(name, normal, now)| (format!("{name} {}", brief(*normal)), format!("{name} {}", brief(*now))))
+            .unzip();
+        let metric = figures.iter().find_map(|(name, ..)| self.metric(name));
+        let labels = metric.map_or_else(Labels::none, |metric| Labels::of([("metric", metric)]));
+        let told: Vec<String> = figures
+            .iter()
+            .map(|(name, normal, now)| {
+                let usual = if normal.is_finite() { format!(" instead of {}", brief(*normal)) } else { String::new() };
+                format!("{name} {}{usual}", brief(*now))
+            })
+            .collect();
+        let text = format!("{}: {}", vote.what, told.join(", "));
+        Evidence::new("samples", "value", labels, window, now.join(", "), normal.join(", "), text)
+    }
+
+    /// The metric of the first signal of a quantity that was recorded.
+    fn metric(&self, quantity: &str) -> Option<&'static str> {
+        let of = holdup_counters::causes::quantities::ALL.iter().find(|q| q.name == quantity)?;
+        let signals: Vec<Signal> = of.over.iter().chain(of.per).copied().collect();
+        signals.iter().find_map(|signal| self.table.read_from.get(signal).copied())
+    }
+}
+
+/// `from 12 s to 40 s`.
+fn when(case: &Case<'_>, window: Window) -> String {
+    let start = case.recording.manifest.started_at;
+    let at = |t: i64| (t - start) as f64 / 1e9;
+    format!("from {:.0} s to {:.0} s", at(window.from), at(window.to))
+}
+
+/// A cause in words: the rule's where there is one of that name.
+fn title(slug: &str) -> String {
+    let by_counters = || ALL.iter().find(|c| c.slug == slug).map_or(slug, |c| c.title);
+    rules::by_cause(slug).map_or_else(by_counters, |rule| rule.doc.title).to_owned()
+}
+
+fn suspect(of: &Suspect) -> CountersSuspect {
+    let figure = |(name, normal, episode): &(&'static str, f64, f64)| Figure {
+        name: (*name).to_owned(),
+        normal: normal.is_finite().then(|| digits(*normal)),
+        episode: episode.is_finite().then(|| digits(*episode)),
+    };
+    let vote = |v: &Vote| CountersVote {
+        part: part(v.part).to_owned(),
+        what: v.what.to_owned(),
+        weight: v.weight,
+        strength: v.reading.as_ref().map(|r| round(r.strength, 3)),
+        figures: v.reading.as_ref().map_or_else(Vec::new, |r| r.figures.iter().map(figure).collect()),
+    };
+    CountersSuspect {
+        cause: of.slug.to_owned(),
+        title: title(of.slug),
+        score: of.score.map(|s| round(s, 3)),
+        votes: of.votes.iter().map(vote).collect(),
+    }
+}
+
+fn part(of: Part) -> &'static str {
+    match of {
+        Part::Defines => "defines",
+        Part::Supports => "supports",
+        Part::Refutes => "refutes",
+        Part::Gates => "gates",
+    }
+}
+
+fn strength(vote: &Vote) -> f64 {
+    vote.reading.as_ref().map_or(0.0, |r| r.strength)
+}
+
+/// What was seen of a cause, the weightiest: `: the CPU has no idle time left`.
+fn telling(of: &Suspect) -> String {
+    let seen = of.votes.iter().filter(|v| strength(v) >= 0.5 && matches!(v.part, Part::Defines | Part::Supports));
+    let most = seen.max_by(|a, b| (a.weight * strength(a)).total_cmp(&(b.weight * strength(b))));
+    most.map_or_else(String::new, |v| format!(": {}", v.what))
+}
+
+/// What speaks against a cause: `, against which speaks that …`.
+fn against(of: &Suspect) -> String {
+    let refuting = of.votes.iter().filter(|v| strength(v) >= 0.5 && v.part == Part::Refutes);
+    let closed = of.votes.iter().filter(|v| v.reading.is_some() && strength(v) < 0.5 && v.part == Part::Gates);
+    let most = refuting.max_by(|a, b| a.weight.total_cmp(&b.weight));
+    let missing = closed.map(|v| format!(", which needs that {}", v.what)).next();
+    most.map(|v| format!(", against which speaks that {}", v.what)).or(missing).unwrap_or_default()
+}
+
+/// Three digits.
+fn digits(value: f64) -> f64 {
+    if value.abs() < 1e-9 { 0.0 } else { round(value, 3 - value.abs().log10().ceil() as i32) }
+}
+
+fn brief(value: f64) -> String {
+    match value.abs() {
+        v if !v.is_finite() => "not known".to_owned(),
+        v if v >= 1_000.0 => rules::thousands(value),
+        v if v >= 10.0 => format!("{value:.0}"),
+        _ => format!("{}", digits(value)),
+    }
+}

@@ -1,0 +1,227 @@
+//! Rivals: causes that the recording does not tell apart, and the one measurement that would. Two findings that each make up most of
+//! the same time, and of which neither is known to bring about the other, can't both be right. A rule that could take the verdict and
+//! lacks its facts is a rival, too. It says so in the verdict (`split`), and how much less sure that makes it; taking the
+//! measurement is `holdup doctor --for-verdict`'s.
+
+use std::collections::BTreeMap;
+
+use crate::accounts::Between;
+use crate::rules;
+use crate::verdict::{Finding, NotJudged, Role, SplitReport};
+
+/// A cause that explains this share (0-1) of what the root does is within its reach: sampling errs by as much.
+const WITHIN: f64 = 0.8;
+
+/// Each cause that may have brought about the root and could not be judged takes so much from the confidence, …
+const UPSTREAM_PENALTY: f64 = 0.03;
+
+/// … all together at most this: the more of them there are, the fewer are of servers that are there at all.
+const UPSTREAM_MOST: f64 = 0.15;
+
+/// A culprit of this confidence needs no further measurement.
+const SURE: f64 = 0.75;
+
+/// Rivals that are named, at most.
+const NAMED: usize = 4;
+
+/// What would measure response time.
+const RESPONSE_TIME: &str = "--watch prometheus:http://APP/metrics";
+
+/// The finding that claims the time of `root`, if there is one: no consequence of it, no contributor, and within its reach.
+pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -> Option<&'f Finding> {
+    if rules::is_outside(&root.cause) {
+        return None;
+    }
+    let is_rival = |f: &&Finding| {
+        f.cause != root.cause
+            && f.role == Role::Contributor
+            && f.adds_to.is_none()
+            && claims.contains(&f.cause.as_str())
+            && !rules::is_outside(&f.cause)
+            && f.explains_ratio >= 0.5
+            && f.explains_ms >= WITHIN * root.explains_ms
+    };
+    findings.iter().filter(is_rival).max_by(|a, b| a.confidence.total_cmp(&b.confidence))
+}
+
+/// That two causes are as likely, in a sentence.
+pub(crate) fn tied(root: &Finding, rival: &Finding) -> String {
+    let of = |f: &Finding| format!("{} ({} of the delay)", f.cause, rules::percent(f.explains_ratio));
+    format!("Either {} or {}: both can't be right, and nothing that was recorded tells which.", of(root), of(rival))
+}
+
+/// How sure (0-1) of the root somebody can be who can't tell it from `rival`: in the proportion of what speaks for either.
+pub(crate) fn shared(root: f64, rival: f64) -> f64 {
+    if root + rival > 0.0 { root * root / (root + rival) } else { root }
+}
+
+/// What the causes that may have brought about `cause`, and could not be judged, take from the confidence in it.
+pub(crate) fn upstream_penalty(cause: &str, not_judged: &[NotJudged]) -> f64 {
+    (upstream(cause, not_judged).len() as f64 * UPSTREAM_PENALTY).min(UPSTREAM_MOST)
+}
+
+/// Causes that may have brought about `cause` and could not be judged, nearest first.
+fn upstream<'n>(cause: &str, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
+    let mut open: Vec<&NotJudged> = Vec::new();
+    for of in rules::may_bring_about(cause) {
+        // A cause may be near in one way and far in another.
+        let known = open.iter().any(|n| n.cause == of);
+        open.extend(not_judged.iter().find(|n| n.cause == of && !known));
+    }
+    open
+}
+
+/// The measurement that tells two findings apart: of what may have brought about either, or else the fix of one alone.
+pub(crate) fn of_two(root: &Finding, rival: &Finding, not_judged: &[NotJudged]) -> SplitReport {
+    let rivals = vec![root.cause.clone(), rival.cause.clone()];
+    let open: Vec<&NotJudged> = [root, rival].iter().flat_map(|f| upstream(&f.cause, not_judged)).collect();
+    if let Some(mut split) = by_source(&open) {
+        split.rivals = rivals;
+        return split;
+    }
+    let fix = root.fixes.first();
+    let what = fix.map_or_else(|| root.prove.clone(), |fix| fix.text.clone());
+    SplitReport {
+        rivals,
+        measure: format!("the same load after one change alone: {what}"),
+        command: fix.and_then(|fix| fix.command.clone()),
+        watch: None,
+    }
+}
+
+/// What would make a culprit surer that is not sure: of what may have brought it about.
+pub(crate) fn of_root(root: &Finding, not_judged: &[NotJudged]) -> Option<SplitReport> {
+    let mut split = by_source(&upstream(&root.cause, not_judged)).filter(|_| root.confidence < SURE)?;
+    split.rivals.insert(0, root.cause.clone());
+    split.rivals.truncate(NAMED);
+    Some(split)
+}
+
+/// What would name a culprit where there is none: what lies between two accounts, or else the source that most causes lack.
+pub(crate) fn of_none(
+    between: Option<&Between>,
+    findings: &[Finding],
+    not_judged: &[NotJudged],
+) -> Option<SplitReport> {
+    if let Some(between) = between {
+        return Some(SplitReport {
+            rivals: between.rivals.iter().map(|c| (*c).to_owned()).collect(),
+            measure: between.measure.to_owned(),
+            command: Some(command(between.watch)),
+            watch: Some(between.watch.to_owned()),
+        });
+    }
+    let mut split = by_source(&not_judged.iter().collect::<Vec<_>>())?;
+    let best = findings.iter().find(|f| f.role == Role::Root).map(|f| f.cause.clone());
+    split.rivals.splice(0..0, best);
+    split.rivals.truncate(NAMED);
+    Some(split)
+}
+
+/// Where nobody measured response time: that, between the causes that counters hold likeliest.
+pub(crate) fn of_counters(rivals: Vec<String>) -> SplitReport {
+    SplitReport {
+        rivals,
+        measure: "response time: what requests took, and since when".to_owned(),
+        command: Some(command(RESPONSE_TIME)),
+        watch: Some(RESPONSE_TIME.trim_start_matches("--watch ").to_owned()),
+    }
+}
+
+/// The source that most of `open` lack, with those as rivals.
+fn by_source(open: &[&NotJudged]) -> Option<SplitReport> {
+    let mut by_watch: BTreeMap<&str, Vec<&NotJudged>> = BTreeMap::new();
+    for one in open {
+        if let Some(watch) = watched(&one.enable) {
+            by_watch.entry(watch).or_default().push(one);
+        }
+    }
+    let first = |of: &[&NotJudged]| open.iter().position(|o| of.first().is_some_and(|f| f.cause == o.cause));
+    let (watch, of) =
+        by_watch.into_iter().max_by(|(_, a), (_, b)| a.len().cmp(&b.len()).then(first(b).cmp(&first(a))))?;
+    let measure = of.first().map_or_else(String::new, |one| one.missing.clone());
+    Some(SplitReport {
+        rivals: of.iter().take(NAMED).map(|one| one.cause.clone()).collect(),
+        measure,
+        command: Some(command(watch)),
+        watch: Some(watch.to_owned()),
+    })
+}
+
+/// The first source that a sentence asks for: `mysql://USER@HOST:PORT` of `--watch mysql://USER@HOST:PORT, as …`.
+fn watched(enable: &str) -> Option<&str> {
+    let address = enable.split_once("--watch ")?.1.split_whitespace().next()?;
+    Some(address.trim_end_matches([',', ';', '.', ')']))
+}
+
+fn command(watch: &str) -> String {
+    format!("holdup watch --watch '{}' --for 30s", watch.trim_start_matches("--watch "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(cause: &str, confidence: f64, explains: f64) -> Finding {
+        Finding {
+            cause: cause.to_owned(),
+            title: cause.to_owned(),
+            role: Role::Contributor,
+            follows_from: None,
+            adds_to: None,
+            confidence,
+            explains_ms: explains * 100.0,
+            explains_ratio: explains,
+            evidence: Vec::new(),
+            fixes: Vec::new(),
+            prove: "The same load again.".to_owned(),
+        }
+    }
+
+    fn open(cause: &str, enable: &str) -> NotJudged {
+        NotJudged {
+            cause: cause.into(),
+            title: cause.into(),
+            missing: format!("facts of {cause}"),
+            enable: enable.into(),
+        }
+    }
+
+    #[test]
+    fn what_claims_the_same_time_is_a_rival() {
+        let root = Finding { role: Role::Root, ..finding("disk_saturated", 0.8, 0.9) };
+        let near = finding("lock_contention", 0.7, 0.8);
+        let all = [root.clone(), near.clone(), finding("cpu_saturated", 0.9, 0.3), finding("workload_spike", 0.9, 0.9)];
+        let claims = ["disk_saturated", "lock_contention", "cpu_saturated", "workload_spike"];
+        assert_eq!(of(&root, &all, &claims).map(|f| f.cause.as_str()), Some("lock_contention"));
+        assert!(of(&root, &all, &[]).is_none(), "a contributor by its own rule claims nothing");
+        let added = Finding { adds_to: Some("disk_saturated".into()), ..near.clone() };
+        assert!(of(&root, &[root.clone(), added], &claims).is_none());
+        assert!((shared(0.8, 0.8) - 0.4).abs() < 1e-9 && shared(0.9, 0.1) > 0.8);
+        // Nothing open would tell: the fix of one does.
+        let split = of_two(&root, &near, &[]);
+        assert_eq!((split.rivals.len(), split.watch), (2, None));
+        assert!(split.measure.contains("one change alone"), "{}", split.measure);
+    }
+
+    #[test]
+    fn the_source_that_most_rivals_lack_is_asked_for() {
+        let not_judged = [
+            open("cpu_throttled", "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH"),
+            open("thread_pool_queue", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open("lock_contention", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open("out_of_memory_kill", "--watch host"),
+        ];
+        let root = Finding { role: Role::Root, ..finding("worker_pool_exhausted", 0.6, 0.9) };
+        let split = of_root(&root, &not_judged).unwrap();
+        assert_eq!(split.rivals, ["worker_pool_exhausted", "thread_pool_queue", "lock_contention"]);
+        assert_eq!(split.watch.as_deref(), Some("mysql://USER@HOST:PORT"));
+        assert!(of_root(&Finding { confidence: 0.9, ..root.clone() }, &not_judged).is_none());
+        // What can't have brought it about is no rival.
+        assert!((upstream_penalty("worker_pool_exhausted", &not_judged) - 0.09).abs() < 1e-9);
+        assert!(upstream_penalty("worker_pool_exhausted", &not_judged[3..]).abs() < 1e-9);
+        let none = of_none(None, &[], &not_judged).unwrap();
+        assert_eq!(none.watch.as_deref(), Some("mysql://USER@HOST:PORT"));
+        assert!(of_none(None, &[], &[]).is_none());
+    }
+}

@@ -1,0 +1,303 @@
+//! `holdup doctor --for-verdict RECORDING`: the one measurement that tells apart what a verdict could not, and taking it where that is
+//! safe: where it only reads, on the machine that was recorded, from a source that needs no account or one that was given. It
+//! changes nothing: what would have to be changed or sent is said, with why it is not done here.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use holdup_collect::discover::{self, Found};
+use holdup_collect::proc::Proc;
+use holdup_collect::watch::{self, Options};
+use holdup_diagnose::verdict::{Answer, SplitReport};
+use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_recording::{CoverageState, Manifest, Recording};
+use serde::Serialize;
+
+use crate::commands::print_json;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::secret::redact;
+use crate::session::{self, Session};
+
+/// Time between samples.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Sources that are read without an account, and without a word to the service beyond its own figures.
+const OPEN: [&str; 3] = ["host", "server:", "prometheus:"];
+
+/// Sources that do more than read, or wait for others, and why they are not watched from here.
+const NOT_BY_ITSELF: [(&str, &str); 4] = [
+    ("tracepoints", "it switches the kernel's records on"),
+    ("otlp", "the app has to send to it: set its exporter first"),
+    ("probe", "it sends requests to the service"),
+    ("log", "which file it is nobody but you knows"),
+];
+
+#[derive(Serialize)]
+struct Report {
+    verdict: Answer,
+    headline: String,
+    /// What is not told apart, and what would; none if there is nothing to tell.
+    split: Option<SplitReport>,
+    /// Sources that were watched; empty if nothing was taken.
+    taken: Vec<String>,
+    /// Why the measurement was not taken.
+    why_not: Option<String>,
+    /// Where it was recorded to.
+    recording: Option<PathBuf>,
+    /// What became of the rivals.
+    rivals: Vec<Rival>,
+    /// What it comes to, in a sentence.
+    answer: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Rival {
+    cause: String,
+    /// `found`, `cleared`, `not_judged`.
+    outcome: &'static str,
+    text: String,
+}
+
+/// Says what would tell, and takes it for `length` where that is safe.
+pub(super) fn run(dir: &Path, given: &[String], length: Duration, json: bool) -> Result<(), Failure> {
+    let recording = Recording::open(dir).map_err(Failure::unusable)?;
+    let diagnosis = diagnose(&recording, None);
+    let mut report = Report {
+        verdict: diagnosis.verdict,
+        headline: diagnosis.headline.clone(),
+        split: diagnosis.split.clone(),
+        taken: Vec::new(),
+        why_not: None,
+        recording: None,
+        rivals: Vec::new(),
+        answer: None,
+    };
+    if let Some(split) = &diagnosis.split {
+        let servers = discover::local_servers(&Proc::system()).map_err(Failure::unusable)?;
+        let is_here = recording.manifest.host == session::host();
+        match sources(split, given, &servers, is_here.then_some(&recording.manifest)) {
+            Ok(watch) => take(&mut report, split, watch, length, dir)?,
+            Err(why) => report.why_not = Some(why),
+        }
+    }
+    if json {
+        return print_json(&report);
+    }
+    print(&report, dir);
+    Ok(())
+}
+
+/// What to watch, or why that is not for holdup to begin. `manifest` is that of a recording of this machine.
+fn sources(
+    split: &SplitReport,
+    given: &[String],
+    servers: &[Found],
+    manifest: Option<&Manifest>,
+) -> Result<Vec<String>, String> {
+    let wanted = split.watch.as_deref().ok_or("it takes a change, and holdup changes nothing")?;
+    let scheme = scheme(wanted);
+    if let Some((_, why)) = NOT_BY_ITSELF.iter().find(|(of, _)| *of == scheme) {
+        return Err((*why).to_owned());
+    }
+    let mut watch = Vec::new();
+    if given.iter().any(|address| is_same(self::scheme(address), scheme)) {
+        watch.extend(given.iter().cloned());
+    } else {
+        let manifest =
+            manifest.ok_or("it was recorded on another machine: run this there, or name the source with --watch")?;
+        if scheme == "host" {
+            watch.push("host".to_owned());
+        } else {
+            let packets = servers.iter().filter_map(|s| super::wire_address(s.kind, s.port));
+            let own = servers.iter().map(|s| s.watch.clone());
+            let of = own.chain(packets).filter(|w| is_same(self::scheme(w), scheme));
+            let (needs, open): (Vec<String>, Vec<String>) = of.partition(|w| w.contains("USER"));
+            if let Some(address) = needs.first() {
+                return Err(format!("it needs an account: name it with --watch '{address}'"));
+            }
+            if open.is_empty() {
+                return Err(format!(
+                    "no source of that kind ({wanted}) was found on this machine: name it with --watch"
+                ));
+            }
+            watch.extend(open);
+        }
+        // Whoever measured response time in the recording is needed again.
+        let before = manifest.coverage.iter().filter(|c| c.state != CoverageState::Absent && !c.source.contains(' '));
+        let open = before.filter(|c| OPEN.iter().any(|of| c.source.starts_with(of)));
+        watch.extend(open.map(|c| c.source.clone()).filter(|source| can_be_read(source)));
+    }
+    watch.sort_unstable();
+    watch.dedup();
+    Ok(watch)
+}
+
+/// `mysql` of `mysql://…`, `host` of `host`.
+fn scheme(address: &str) -> &str {
+    address.split_once(':').map_or(address, |(scheme, _)| scheme)
+}
+
+/// Databases tell the same of themselves, whichever they are.
+fn is_same(a: &str, b: &str) -> bool {
+    let is_database = |of: &str| matches!(of, "mysql" | "postgresql" | "postgres");
+    a == b || is_database(a) && is_database(b)
+}
+
+fn can_be_read(source: &str) -> bool {
+    watch::collector(source, &Options::default()).and_then(|mut c| c.probe()).is_ok()
+}
+
+/// Watches, judges what came of it, and says what that is for the rivals.
+fn take(
+    report: &mut Report,
+    split: &SplitReport,
+    watch: Vec<String>,
+    length: Duration,
+    dir: &Path,
+) -> Result<(), Failure> {
+    let stop = session::stop_flag()?;
+    let to = session::default_dir("for-verdict");
+    let mut progress = Progress::new(true, Some(length));
+    let session = Session {
+        name: "for-verdict",
+        scenario: None,
+        watch_for: Some(length),
+        watch: &watch,
+        interval: INTERVAL,
+        dir: &to,
+        partial: true,
+        slow: None,
+    };
+    let recorded = match session::record(&session, &mut progress, &stop) {
+        Ok(recorded) => recorded,
+        Err(Failure::Interrupted) => return Err(Failure::Interrupted),
+        Err(Failure::No(why) | Failure::Unusable(why)) => {
+            report.why_not = Some(why);
+            return Ok(());
+        }
+    };
+    recorded.whole()?;
+    let diagnosis = diagnose(&recorded.recording, None);
+    report.taken = watch.iter().map(|address| redact(address)).collect();
+    report.rivals = split.rivals.iter().map(|cause| rival(&diagnosis, cause)).collect();
+    report.answer = Some(answer(&diagnosis, &report.rivals, dir));
+    report.recording = Some(to);
+    Ok(())
+}
+
+fn rival(diagnosis: &Diagnosis, cause: &str) -> Rival {
+    let found = diagnosis.findings.iter().find(|f| f.cause == cause);
+    let cleared = diagnosis.cleared.iter().find(|c| c.cause == cause);
+    let open = diagnosis.not_judged.iter().find(|n| n.cause == cause);
+    let (outcome, text) = match (found, cleared, open) {
+        (Some(found), ..) => ("found", found.evidence.first().map_or_else(String::new, |e| e.text.clone())),
+        (_, Some(cleared), _) => ("cleared", cleared.evidence.last().map_or_else(String::new, |e| e.text.clone())),
+        (.., Some(open)) => ("not_judged", format!("needs {}", open.missing)),
+        _ => ("not_judged", "counters alone name it, and no rule judges it".to_owned()),
+    };
+    Rival { cause: cause.to_owned(), outcome, text }
+}
+
+/// What the measurement says, in a sentence.
+fn answer(diagnosis: &Diagnosis, rivals: &[Rival], dir: &Path) -> String {
+    let with =
+        |outcome: &str| rivals.iter().filter(|r| r.outcome == outcome).map(|r| r.cause.as_str()).collect::<Vec<_>>();
+    if diagnosis.verdict == Answer::Healthy {
+        return format!("Nothing was slow meanwhile: take it again while what {} shows goes on.", dir.display());
+    }
+    match (with("found").as_slice(), with("cleared").as_slice()) {
+        ([one, ..], _) => format!("It is {one}."),
+        ([], cleared) if !cleared.is_empty() => format!("It is not {}.", cleared.join(", and not ")),
+        _ => "It tells none of them apart.".to_owned(),
+    }
+}
+
+fn print(report: &Report, dir: &Path) {
+    let bold = anstyle::Style::new().bold();
+    outln!("{}", report.headline);
+    let Some(split) = &report.split else {
+        outln!("\nThere is nothing to tell apart: no measurement would change this verdict.");
+        return;
+    };
+    outln!("\n{bold}Not told apart{bold:#}  {}", split.rivals.join(", "));
+    outln!("{bold}What would tell{bold:#} {}", split.measure);
+    if let Some(command) = &split.command {
+        outln!("                {bold}{command}{bold:#}");
+    }
+    if let Some(why) = &report.why_not {
+        outln!("\nNot taken from here: {why}.");
+        return;
+    }
+    outln!("\n{bold}Taken{bold:#} from {}", report.taken.join(", "));
+    for rival in &report.rivals {
+        outln!("  {:<26} {:<11} {}", rival.cause, rival.outcome.replace('_', " "), rival.text);
+    }
+    if let Some(answer) = &report.answer {
+        outln!("\n{answer}");
+    }
+    if let Some(to) = &report.recording {
+        outln!("{} has it: holdup diagnose {} --against {}", to.display(), dir.display(), to.display());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_collect::discover::Kind;
+    use holdup_recording::manifest::Host;
+
+    use super::*;
+
+    fn split(watch: Option<&str>) -> SplitReport {
+        SplitReport {
+            rivals: vec!["lock_contention".into(), "thread_pool_queue".into()],
+            measure: "sessions".into(),
+            command: None,
+            watch: watch.map(str::to_owned),
+        }
+    }
+
+    fn server(kind: Kind, watch: &str) -> Found {
+        let (process, note) = (String::new(), String::new());
+        Found { port: 1, pid: 1, process, kind, watch: watch.to_owned(), note }
+    }
+
+    #[test]
+    fn only_what_is_safe_is_taken() {
+        let here = Manifest::starting("t", 0, Host::default());
+        let servers = [server(Kind::Mysql, "mysql://USER@127.0.0.1:3306"), server(Kind::Server, "server:8080")];
+        let of = |watch: Option<&str>, given: &[String], manifest: Option<&Manifest>| {
+            sources(&split(watch), given, &servers, manifest)
+        };
+        let refused = |watch, given: &[String], manifest| of(watch, given, manifest).unwrap_err();
+
+        assert_eq!(of(Some("host"), &[], Some(&here)).unwrap(), ["host"]);
+        assert_eq!(of(Some("server:PORT"), &[], Some(&here)).unwrap(), ["server:8080"]);
+        assert!(refused(None, &[], Some(&here)).contains("changes nothing"));
+        assert!(refused(Some("tracepoints"), &[], Some(&here)).contains("switches"));
+        assert!(refused(Some("otlp"), &[], Some(&here)).contains("exporter"));
+        assert!(refused(Some("host"), &[], None).contains("another machine"));
+        assert_eq!(of(Some("wire:PORT"), &[], Some(&here)).unwrap(), ["wire:1=mysql"]);
+        assert!(refused(Some("puma:URL"), &[], Some(&here)).contains("was found"));
+        let why = refused(Some("mysql://USER@HOST:PORT"), &[], Some(&here));
+        assert!(why.contains("account") && why.contains("mysql://USER@127.0.0.1:3306"), "{why}");
+        // An account that was given may be used, and another machine's too; another database's is as good.
+        let given = ["postgresql://holdup@db/app".to_owned(), "host".to_owned()];
+        assert_eq!(of(Some("mysql://USER@HOST:PORT"), &given, None).unwrap(), ["host", "postgresql://holdup@db/app"]);
+    }
+
+    #[test]
+    fn what_came_of_the_rivals_is_a_sentence() {
+        let rival = |cause: &str, outcome| Rival { cause: cause.into(), outcome, text: String::new() };
+        let dir = tempfile::tempdir().unwrap();
+        let manifest = Manifest::starting("t", 0, Host::default());
+        let recorder = holdup_recording::Recorder::create(dir.path(), &manifest).unwrap();
+        recorder.finish(manifest, holdup_recording::RunState::Complete).unwrap();
+        let recording = Recording::open(dir.path()).unwrap();
+        let undecided = diagnose(&recording, None);
+        let of = |rivals: &[Rival]| answer(&undecided, rivals, Path::new("first"));
+        assert_eq!(of(&[rival("a", "cleared"), rival("b", "found")]), "It is b.");
+        assert_eq!(of(&[rival("a", "cleared"), rival("b", "not_judged")]), "It is not a.");
+        assert_eq!(of(&[rival("a", "not_judged")]), "It tells none of them apart.");
+    }
+}
