@@ -164,8 +164,8 @@ pub fn judge(episode: &Rows, normal: &Normal) -> Ranking {
 /// Judges an episode by some causes, with constants that may be moved.
 #[must_use]
 pub fn judge_by(causes: &[Cause], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
-    let suspects = causes.iter().map(|cause| {
-        Suspect::of(cause.slug, (cause.account)(&View::new(episode, normal, jitter, cause.slug)), jitter)
-    });
+    let suspects = causes
+        .iter()
+        .map(|cause| Suspect::of(cause.slug, (cause.account)(&View::new(episode, normal, jitter, cause.slug)), jitter));
     Ranking::of(suspects.collect())
 }

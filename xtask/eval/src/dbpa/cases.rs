@@ -19,9 +19,7 @@ pub const HEAD: std::ops::Range<usize> = 1..5;
 pub struct Case {
     /// Its name in the set.
     pub name: String,
-    /// Its class in the set's words.
-    pub label: String,
-    /// The same in ours.
+    /// What is wrong, in our words.
     pub cause: &'static str,
     /// Cores and memory.
     pub hardware: String,
@@ -60,7 +58,6 @@ pub fn read(folder: &Path) -> Result<Vec<Case>> {
         let frame = frame(table, rows.clone(), COLUMNS, periods[row]).with_context(|| format!("run {}", names[row]))?;
         cases.push(Case {
             name: names[row].clone(),
-            label: classes[row].clone(),
             cause,
             hardware: hardware[row].clone(),
             frame: frame.blanked(),
