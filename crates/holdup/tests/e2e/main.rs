@@ -21,7 +21,6 @@ mod incident_c;
 mod incident_d;
 mod kubernetes;
 mod lab;
-mod long;
 mod mariadb;
 mod objectives;
 mod otel_python;
