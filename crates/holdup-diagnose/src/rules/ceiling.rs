@@ -109,7 +109,7 @@ pub(super) fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
 }
 
 /// The same place in the recording that `window` is of; none if that does not know it.
-pub(super) fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Option<Cow<'f, Flow>> {
+fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Option<Cow<'f, Flow>> {
     if !case.is_of_other(window) {
         return Some(Cow::Borrowed(flow));
     }

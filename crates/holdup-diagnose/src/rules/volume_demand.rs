@@ -64,10 +64,9 @@ pub(super) fn came_down(case: &Case<'_>) -> bool {
         let Ok((_, all)) = ceiling::at_ceiling(case, counted) else { return false };
         let Some(at) = all.first() else { return false };
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
-        let before = case.calm().and_then(|calm| {
-            let then = ceiling::in_recording_of(case, &at.flow, calm.window)?;
-            then.mean(unit, calm.window)
-        });
+        // Another recording may be of another disk: that more passed there lowers no limit here.
+        let calm = case.calm().filter(|calm| !case.is_of_other(calm.window));
+        let before = calm.and_then(|calm| at.flow.mean(unit, calm.window));
         at.burst().is_some() || at.freer().is_some() || before.is_some_and(|before| before > MORE * level)
     })
 }

@@ -83,14 +83,14 @@ fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// A resource that has run out and of which a request uses no more than in the calm stretch, in evidence.
 ///
 /// # Errors
-/// If it can't be told whether CPUs or disks ran out, or what a request uses of what did.
+/// If it can't be told whether CPUs ran out, or what a request uses of what did.
 fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
     let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
     for (rule, metric, what) in RESOURCES {
         match (rule.judge)(case) {
             Ok(Outcome::Found(_)) => {}
-            // Few watch the network; it is seldom what runs out.
-            Err(missing) if rule.cause != network_bandwidth::RULE.cause => return Err(missing),
+            // Where disks and the network are not judged, they are seldom what runs out.
+            Err(missing) if rule.cause == cpu_saturated::RULE.cause => return Err(missing),
             _ => continue,
         }
         let each = |view: &View<'_>| -> Result<(f64, Counter), Missing> {
