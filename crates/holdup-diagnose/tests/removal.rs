@@ -47,7 +47,8 @@ impl Part {
     fn of(recording: &Recording) -> Vec<Self> {
         let mut tables = recording.tables.clone();
         let mut sources = BTreeSet::new();
-        each_table_with_a_source!(tables, |table, _of| sources.extend(table.rows.iter().map(|row| row.source.clone())));
+        each_table_with_a_source!(tables, |table, _of| sources
+            .extend(table.rows.iter().map(|row| row.source.to_string())));
         let mut parts: Vec<Self> = sources.into_iter().map(Self::Source).collect();
         each_table!(
             tables,
