@@ -59,9 +59,14 @@ impl View<'_> {
     /// The memory that is the fullest: of a watched process's cgroup with a limit, or of the machine.
     ///
     /// # Errors
-    /// If neither was recorded, or a limit is known and not how near to it a process's cgroup is.
+    /// If neither was recorded, or of a limit and how near to it a process's cgroup is only one.
     pub fn memory(&self) -> Result<Memory, Missing> {
-        let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
+        // A cgroup with figures may have a limit: that nobody recorded which is no room on the machine.
+        let has_cgroup = !self.sources_of("cgroup_memory_usage_bytes").is_empty();
+        let settings = match self.recording.tables.settings.with_columns(&["source", "name", "value"]) {
+            Err(what) if has_cgroup => return Err(Missing::new(what, PROCESS)),
+            settings => settings.unwrap_or_default(),
+        };
         let mut all: Vec<Memory> = Vec::new();
         for row in settings.iter().filter(|s| s.name == LIMIT && s.source.starts_with("pid:")) {
             let Ok(limit) = row.value.parse::<f64>() else { continue };
