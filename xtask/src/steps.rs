@@ -10,26 +10,30 @@ use anyhow::{Context as _, Result, bail};
 /// What tests that are tried again look at, too: seconds since 1970 after which nothing is.
 const UNTIL: &str = "HOLDUP_PATIENCE_UNTIL";
 
-/// Until when things are run again.
+/// Until when things are tried again.
 pub struct Clock {
-    until: Instant,
+    /// Within tests.
+    attempts: Instant,
+    /// Whole tests.
+    tests: Instant,
 }
 
 impl Clock {
     /// So long from now on.
-    pub fn until(patience: Duration) -> Self {
-        Self { until: Instant::now() + patience }
+    pub fn until(attempts: Duration, tests: Duration) -> Self {
+        let now = Instant::now();
+        Self { attempts: now + attempts, tests: now + tests }
     }
 
-    /// Whether nothing is to be run again.
+    /// Whether no test is to be run again.
     pub fn is_over(&self) -> bool {
-        Instant::now() > self.until
+        Instant::now() > self.tests
     }
 
-    /// Tells it to a command.
+    /// Tells a command's tests until when they make attempts.
     pub fn told(&self, mut command: Command) -> Command {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let until = now + self.until.saturating_duration_since(Instant::now());
+        let until = now + self.attempts.saturating_duration_since(Instant::now());
         command.env(UNTIL, until.as_secs().to_string());
         command
     }

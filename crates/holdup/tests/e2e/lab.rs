@@ -196,7 +196,8 @@ fn has_postgresql() -> bool {
     installed
 }
 
-/// The incident nobody watched: root and contributors, when the burst ended, both fixes, and two decoys.
+/// The incident nobody watched: root and contributors, when the burst ended, a fix and a decoy. The other fix and the other decoy are played by
+/// hand: `holdup lab throughput-ceiling`.
 #[test]
 #[holdup_witness::judged(VERDICTS)]
 fn a_throughput_ceiling_is_the_root_of_what_adds_to_it() {
@@ -230,9 +231,9 @@ fn a_throughput_ceiling_is_the_root_of_what_adds_to_it() {
     assert!(said.contains("6.0 an update"), "{said}");
     assert!(!faulty["debt"].is_null(), "vacuum is behind");
 
-    let rest = run(&second, &["fixed", "not_resent", "decoy", "decoy_index"]);
+    let rest = run(&second, &["fixed", "decoy"]);
     assert_eq!(rest["decoy"]["culprit"], "iops_ceiling");
-    let folders = ["fixed", "not_resent", "decoy", "decoy_index"].map(|variant| second.join(variant));
+    let folders = ["fixed", "decoy"].map(|variant| second.join(variant));
     python::check("tables.py", &folders);
 }
 

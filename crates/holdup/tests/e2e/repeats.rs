@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{Finished, Running, beside, finish, free_port, holdup, send};
+use crate::program::{Finished, Running, alone, beside, finish, free_port, holdup, send};
 use crate::service::Service;
 
 /// A service that a command starts again and again; gone when the test is.
@@ -71,8 +71,9 @@ fn run(service: &Switched, to: &Path, more: &[&str]) -> Finished {
 }
 
 #[test]
+#[holdup_witness::judged]
 fn versions_take_turns_and_each_is_measured_as_itself() {
-    let _beside = beside();
+    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let service = Switched::new(dir.path());
     let fast = format!("fast={}", service.command("--servers=4 --service-time=5ms"));
