@@ -13,7 +13,7 @@ use super::pairs::Pairs;
 use crate::compare::{benjamini_hochberg, student_quantile, student_two_sided};
 
 /// Share of false ones among what is called changed.
-const FALSE_ONES: f64 = 0.01;
+const FALSE_ONES: f64 = 0.05;
 
 /// A smaller change of a statement's time is called none: between two builds of the same server it is found as well.
 const LEAST_CHANGE: f64 = 0.05;
