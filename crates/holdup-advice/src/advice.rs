@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::index::{Candidate, Table, candidates};
+use crate::Table;
+use crate::index::{Candidate, candidates};
 use crate::replica::{self, Replica};
 use crate::touches::{Dialect, Touches};
 
@@ -166,7 +167,7 @@ pub fn advise(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::index::Index;
+    use crate::Index;
 
     fn heavy(id: &str, text: &str, calls: u64, total_us: u128) -> Heavy {
         Heavy { id: id.to_owned(), text: text.to_owned(), calls, total_us, rows: Some((9_000, 9)) }

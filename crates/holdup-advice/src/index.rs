@@ -1,5 +1,6 @@
 //! Which index a statement would find its rows by, and whether there is one already.
 
+use holdup_sql::catalog::Table;
 use serde::Serialize;
 
 use crate::touches::{Column, Dialect, Scope, Touches};
@@ -9,30 +10,6 @@ const MOST_COLUMNS: usize = 4;
 
 /// A table of fewer rows is read faster as a whole than through an index.
 const FEWEST_ROWS: f64 = 500.0;
-
-/// An index that a table has.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
-    /// Its name.
-    pub name: String,
-    /// Its columns in order; an expression is the empty name.
-    pub columns: Vec<String>,
-    /// Whether the values of all its columns together stand in one row only.
-    pub is_unique: bool,
-}
-
-/// A table as its server has it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// As statements name it: with its schema if they do.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<String>,
-    /// Its indexes.
-    pub indexes: Vec<Index>,
-    /// Rows, as far as the server knows.
-    pub rows: Option<f64>,
-}
 
 /// An index that may help.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -154,6 +131,8 @@ fn is_served(wanted: &[String], equal: usize, table: &Table) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use holdup_sql::catalog::Index;
+
     use super::*;
 
     fn table(name: &str, columns: &[&str], indexes: &[(&str, &[&str])], rows: f64) -> Table {

@@ -10,5 +10,6 @@ pub mod replica;
 pub mod touches;
 
 pub use advice::{Advice, Heavy, Report, advise};
-pub use index::{Candidate, Index, Table};
+pub use holdup_sql::catalog::{Index, Table};
+pub use index::Candidate;
 pub use touches::{Dialect, Touches};

@@ -1,31 +1,9 @@
 //! What tables and indexes a database has, and how it would go about a statement with one more: asked for once, for advice. All of
 //! it is read from catalogs; no row of a table, and no statement is executed.
 
+use holdup_sql::catalog::Table;
+
 use crate::{ProbeError, ReadError};
-
-/// An index.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Index {
-    /// Its name.
-    pub name: String,
-    /// Its columns in order; an expression is the empty name.
-    pub columns: Vec<String>,
-    /// Whether the values of all its columns together stand in one row only.
-    pub is_unique: bool,
-}
-
-/// A table.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Its name as it was asked for.
-    pub name: String,
-    /// Its columns.
-    pub columns: Vec<String>,
-    /// Its indexes that are in use.
-    pub indexes: Vec<Index>,
-    /// Rows, as its planner takes it; none if it does not know.
-    pub rows: Option<f64>,
-}
 
 /// The planner's costs of a statement without an index and with it.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,13 +5,13 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use holdup_recording::rows::{Event, Setting};
+use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, Labels, clock};
 
 use crate::host::cgroup::Cgroup;
 use crate::proc::Proc;
 use crate::proc::cgroups::Hierarchies;
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -139,13 +139,7 @@ impl Collector for Named {
         if found.is_empty() {
             return Err(ReadError(format!("there is no cgroup {}", self.name)));
         }
-        let (at, source) = (clock::now_ns(), &self.source);
-        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
-            observed_at: at,
-            source: source.clone(),
-            name,
-            value,
-        }));
+        tell(batch, &self.source, found);
         Ok(())
     }
 

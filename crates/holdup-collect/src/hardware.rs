@@ -2,9 +2,9 @@
 //! disk below, and no server there can say. Which limits that means is for the diagnosis; here it is only written down. A size may
 //! be left empty: `volume:gp3::6000:250M`.
 
-use holdup_recording::rows::Setting;
-use holdup_recording::{Batch, Coverage, clock};
+use holdup_recording::{Batch, Coverage};
 
+use crate::reading::tell;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -75,13 +75,7 @@ impl Collector for Hardware {
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let observed_at = clock::now_ns();
-        batch.settings.extend(self.settings.iter().map(|(name, value)| Setting {
-            observed_at,
-            source: TOLD.to_owned(),
-            name: (*name).to_owned(),
-            value: value.clone(),
-        }));
+        tell(batch, TOLD, self.settings.iter().cloned());
         Ok(())
     }
 

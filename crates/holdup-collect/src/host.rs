@@ -17,11 +17,10 @@ mod settings;
 mod threads;
 
 use cgroup::Cgroup;
-use holdup_recording::rows::Setting;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, Coverage, CoverageState};
 
 use crate::proc::{Proc, permissions};
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -117,7 +116,6 @@ impl Collector for Host {
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let at = clock::now_ns();
         let mut found = settings::read(&self.reader.proc);
         found.extend(network::settings(&self.reader.proc));
         found.extend(self.reader.cgroup.settings(&self.reader.proc));
@@ -125,12 +123,7 @@ impl Collector for Host {
         if found.is_empty() {
             return Err(ReadError("no setting of the host can be read".to_owned()));
         }
-        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
-            observed_at: at,
-            source: SOURCE.to_owned(),
-            name,
-            value,
-        }));
+        tell(batch, SOURCE, found);
         Ok(())
     }
 

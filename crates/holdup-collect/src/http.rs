@@ -65,7 +65,8 @@ pub(crate) fn answer(bytes: &[u8]) -> Option<Answer> {
     Some(Answer { status, content_type, body: body.to_vec() })
 }
 
-fn reason(error: &ureq::Error) -> String {
+/// In words, without the URL.
+pub fn reason(error: &ureq::Error) -> String {
     match error {
         ureq::Error::Io(e) => e.to_string(),
         ureq::Error::Timeout(_) => "no whole answer in time".to_owned(),

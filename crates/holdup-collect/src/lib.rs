@@ -12,7 +12,7 @@ pub mod discover;
 mod endpoint;
 pub mod hardware;
 pub mod host;
-mod http;
+pub mod http;
 pub mod kubernetes;
 pub mod log;
 #[cfg(feature = "mysql")]

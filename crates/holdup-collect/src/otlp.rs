@@ -6,9 +6,9 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use holdup_otlp::{Bounds, Lost, Receiver};
-use holdup_recording::rows::Setting;
-use holdup_recording::{Batch, Coverage, CoverageState, clock};
+use holdup_recording::{Batch, Coverage, CoverageState};
 
+use crate::reading::tell;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -151,12 +151,7 @@ impl Collector for Otlp {
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let addresses: Vec<String> = self.addresses.iter().map(ToString::to_string).collect();
-        batch.settings.push(Setting {
-            observed_at: clock::now_ns(),
-            source: self.source.clone(),
-            name: "listen".to_owned(),
-            value: addresses.join(" "),
-        });
+        tell(batch, &self.source, [("listen", addresses.join(" "))]);
         self.settings_read += 1;
         if self.settings_read < 2 {
             return Ok(());

@@ -10,13 +10,12 @@ mod fastcgi;
 use std::io::{ErrorKind, Write as _};
 use std::time::{Duration, Instant};
 
-use holdup_recording::rows::Setting;
 use holdup_recording::{Batch, Coverage, Labels, clock};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
 use crate::prometheus::address::Address as Url;
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError, http};
 
@@ -236,13 +235,7 @@ impl Collector for PhpFpm {
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         // As last told: a full pool has no time to say it again.
-        let at = clock::now_ns();
-        batch.settings.extend(self.settings.iter().map(|(name, value)| Setting {
-            observed_at: at,
-            source: self.source.clone(),
-            name: (*name).to_owned(),
-            value: value.clone(),
-        }));
+        tell(batch, &self.source, self.settings.iter().cloned());
         Ok(())
     }
 

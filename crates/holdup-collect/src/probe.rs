@@ -11,12 +11,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdup_recording::rows::{Event, Setting};
+use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
 use self::address::Address;
 use self::check::{Check, Failed, Reason};
-use crate::reading::{Out, thread_cpu_time};
+use crate::reading::{Out, tell, thread_cpu_time};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -174,19 +174,13 @@ impl Collector for Probe {
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let Address { every, timeout, failures, delay, .. } = &self.address;
         let seconds = |length: &Duration| length.as_secs_f64().to_string();
-        for (name, value) in [
+        let told = [
             ("probe.every_s", seconds(every)),
             ("probe.timeout_s", seconds(timeout)),
             ("probe.failures", failures.to_string()),
             ("probe.delay_s", seconds(delay)),
-        ] {
-            batch.settings.push(Setting {
-                observed_at: clock::now_ns(),
-                source: self.source.clone(),
-                name: name.to_owned(),
-                value,
-            });
-        }
+        ];
+        tell(batch, &self.source, told);
         Ok(())
     }
 

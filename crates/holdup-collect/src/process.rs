@@ -6,14 +6,14 @@
 mod settings;
 mod tasks;
 
-use holdup_recording::rows::{Event, Setting};
+use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
 use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
 use crate::proc::task::{self, Stat};
 use crate::proc::{Proc, Tree, keyed, number, page_bytes, permissions, ticks_per_second};
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -237,18 +237,11 @@ impl Collector for Process {
         if self.has_ended() {
             return Err(ReadError(format!("{}: the process has ended", self.source)));
         }
-        let at = clock::now_ns();
         let Target { proc, pid } = &self.target;
         let mut found = settings::read(proc, *pid, self.start_ticks);
         found.extend(self.cgroup.settings(proc));
         found.extend(mounts::read(proc, &pid.to_string()));
-        let source = &self.source;
-        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
-            observed_at: at,
-            source: source.clone(),
-            name,
-            value,
-        }));
+        tell(batch, &self.source, found);
         Ok(())
     }
 

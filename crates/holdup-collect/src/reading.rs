@@ -3,8 +3,19 @@
 
 use std::time::{Duration, Instant};
 
-use holdup_recording::rows::Sample;
+use holdup_recording::rows::{Sample, Setting};
 use holdup_recording::{Batch, Labels, clock};
+
+/// Puts what `source` is set to into `batch`, as read now.
+pub(crate) fn tell<N: Into<String>>(batch: &mut Batch, source: &str, found: impl IntoIterator<Item = (N, String)>) {
+    let observed_at = clock::now_ns();
+    batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
+        observed_at,
+        source: source.to_owned(),
+        name: name.into(),
+        value,
+    }));
+}
 
 /// Where the values of one source go, each with the window of its read.
 pub(crate) struct Out<'a> {

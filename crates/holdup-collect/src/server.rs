@@ -15,7 +15,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::IpAddr;
 
-use holdup_recording::rows::{Event, Setting};
+use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
 use self::address::Address;
@@ -28,7 +28,7 @@ use crate::host::cgroup::Cgroup;
 use crate::host::network as host_network;
 use crate::proc::Proc;
 use crate::proc::sock_diag::Line;
-use crate::reading::Out;
+use crate::reading::{Out, tell};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -289,7 +289,6 @@ impl Collector for Server {
     }
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
-        let at = clock::now_ns();
         let mut found = Vec::new();
         let workers = self.processes.members.keys().filter(|pid| !self.processes.is_parent(**pid)).count();
         let name =
@@ -302,13 +301,7 @@ impl Collector for Server {
         if let Some(cgroup) = self.cgroup() {
             found.extend(cgroup.settings(&proc));
         }
-        let source = &self.source;
-        batch.settings.extend(found.into_iter().map(|(name, value)| Setting {
-            observed_at: at,
-            source: source.clone(),
-            name,
-            value,
-        }));
+        tell(batch, &self.source, found);
         Ok(())
     }
 

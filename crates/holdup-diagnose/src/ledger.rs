@@ -13,6 +13,7 @@
 mod by_metrics;
 mod by_outside;
 mod by_sessions;
+mod instants;
 
 use std::collections::BTreeSet;
 

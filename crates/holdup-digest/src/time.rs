@@ -1,27 +1,13 @@
 //! Times of day as logs write them -> microseconds since 1970 in the log's own time zone. A zone's name is not looked up:
 //! within a log all times have the same. It holds no clock.
 
-/// Days from 1970-01-01 to a date of the Gregorian calendar (Howard Hinnant's `days_from_civil`).
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year.rem_euclid(400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
-}
+use holdup_recording::clock;
 
 /// The date and time of `at_us`, e.g. `2026-11-22 17:03:59`.
 pub fn written(at_us: i64) -> String {
     let seconds = at_us.div_euclid(1_000_000);
     let (day, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let shifted = day + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let of_era = shifted.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month = (5 * of_year + 2) / 153;
-    let (date, month) = (of_year - (153 * month + 2) / 5 + 1, if month < 10 { month + 3 } else { month - 9 });
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    let (year, month, date) = clock::date(day);
     format!("{year:04}-{month:02}-{date:02} {:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60)
 }
 
@@ -59,7 +45,7 @@ pub fn date_time(text: &[u8]) -> Option<(i64, usize)> {
         return None;
     }
     let (micros, length) = fraction(text.get(19..)?);
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let seconds = clock::days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
     Some((seconds * 1_000_000 + micros, 19 + length))
 }
 
@@ -79,7 +65,7 @@ pub fn short_date_time(text: &[u8]) -> Option<(i64, usize)> {
     }
     let (micros, length) = fraction(text.get(at + hour_digits + 6..)?);
     let year = if year < 70 { 2_000 + year } else { 1_900 + year };
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
+    let seconds = clock::days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
     Some((seconds * 1_000_000 + micros, at + hour_digits + 6 + length))
 }
 

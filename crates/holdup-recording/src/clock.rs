@@ -28,21 +28,31 @@ pub fn wall_ns() -> i64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }
 
-/// `ns` as RFC 3339 in UTC with milliseconds, e.g. `2026-02-03T04:05:06.789Z`.
-///
-/// Civil-from-days after Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
-pub fn rfc3339(ns: i64) -> String {
-    let (secs, sub) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
-    let (days, day_secs) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
+/// Days from 1970-01-01 to a day of the Gregorian calendar. Years begin with March, so that a leap day is a year's last (H. Hinnant,
+/// "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`). Months are from 1 to 12; a day beyond its month is one of the next.
+pub fn days(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
+}
+
+/// Year, month (1 to 12) and day (1 to 31) that are so many days after 1970-01-01: the way back of [`days`] (`civil_from_days`).
+pub fn date(days: i64) -> (i64, i64, i64) {
     let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
+    let (era, day_of_era) = (z.div_euclid(146_097), z.rem_euclid(146_097));
     let year_of_era = (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
     let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day_of_year - (153 * shifted_month + 2) / 5 + 1)
+}
+
+/// `ns` as RFC 3339 in UTC with milliseconds, e.g. `2026-02-03T04:05:06.789Z`.
+pub fn rfc3339(ns: i64) -> String {
+    let (secs, sub) = (ns.div_euclid(1_000_000_000), ns.rem_euclid(1_000_000_000));
+    let (days, day_secs) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
+    let (year, month, day) = date(days);
     format!(
         "{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}.{:03}Z",
         day_secs / 3_600,
@@ -82,12 +92,7 @@ pub fn parse_rfc3339(text: &str) -> Option<i64> {
         }
         _ => return None,
     };
-    // Days from civil, the other way round: years begin with March, so that a leap day is a year's last.
-    let shifted_year = if month > 2 { year } else { year - 1 };
-    let (era, year_of_era) = (shifted_year.div_euclid(400), shifted_year.rem_euclid(400));
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let days = era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468;
-    let seconds = days * 86_400 + hour * 3_600 + (minute - offset_min) * 60 + second;
+    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + (minute - offset_min) * 60 + second;
     seconds.checked_mul(1_000_000_000)?.checked_add(sub)
 }
 

@@ -6,6 +6,7 @@
 //! judge whether a statement is valid, or tell what it touches.
 
 pub mod calls;
+pub mod catalog;
 mod dialect;
 mod digest;
 mod lexer;

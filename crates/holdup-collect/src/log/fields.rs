@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use holdup_recording::clock::days;
+
 /// What a field says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Meaning {
@@ -252,12 +254,7 @@ pub(crate) fn moment(text: &str) -> Option<i64> {
     if !is_date || !(1970..2262).contains(&year) {
         return None;
     }
-    // Days since 1970 of a civil date, after Howard Hinnant's "chrono-Compatible Low-Level Date Algorithms".
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year / 400, year % 400);
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    let days = era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468;
-    let seconds = days * 86_400 + hour * 3_600 + minute * 60 + second - offset;
+    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset;
     seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
 }
 

@@ -1,8 +1,9 @@
 //! Tables and indexes of MySQL and MariaDB, from `information_schema`.
 
+use holdup_sql::catalog::{Index, Table};
+
 use super::address::Address;
 use super::server::{Columns, Failure, Own, Server};
-use crate::catalog::{Index, Table};
 use crate::{ProbeError, ReadError};
 
 /// A connection that reads catalogs.
@@ -43,16 +44,10 @@ impl Catalog {
             "SELECT INDEX_NAME, NON_UNIQUE, COALESCE(COLUMN_NAME, '') FROM information_schema.STATISTICS \
              WHERE {is_it} AND INDEX_TYPE = 'BTREE' ORDER BY INDEX_NAME, SEQ_IN_INDEX"
         ))?;
-        let mut indexes: Vec<Index> = Vec::new();
-        for row in &keys {
-            let index = row.text(0).unwrap_or_default();
-            if indexes.last().is_none_or(|last| last.name != index) {
-                indexes.push(Index { name: index, columns: Vec::new(), is_unique: row.int(1) == Some(0) });
-            }
-            if let Some(last) = indexes.last_mut() {
-                last.columns.push(row.text(2).unwrap_or_default());
-            }
-        }
+        let indexes = Index::gather(keys.iter().map(|row| {
+            let text = |at| row.text(at).unwrap_or_default();
+            (text(0), row.int(1) == Some(0), text(2))
+        }));
         let columns = columns.iter().filter_map(|row| row.text(0)).collect();
         Ok(Some(Table { name: name.to_owned(), columns, indexes, rows: row.float(1) }))
     }

@@ -1,10 +1,11 @@
 //! PostgreSQL's tables and indexes, and plans with an index that is not there, by the extension hypopg.
 
 use holdup_recording::plan::Node;
+use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
 use super::server::{Failure, Server};
-use crate::catalog::{Index, Table, Trial};
+use crate::catalog::Trial;
 use crate::plans::postgresql::tree;
 use crate::{ProbeError, ReadError};
 
@@ -63,17 +64,10 @@ impl Catalog {
              WHERE holdup_x.indrelid = {oid} AND holdup_x.indisvalid AND holdup_k.place <= holdup_x.indnkeyatts \
              ORDER BY holdup_i.relname, holdup_k.place"
         ))?;
-        let mut indexes: Vec<Index> = Vec::new();
-        for row in &keys.rows {
-            let (index, column) = (row.text(0).unwrap_or_default(), row.text(2).unwrap_or_default());
-            if indexes.last().is_none_or(|last| last.name != index) {
-                let is_unique = row.text(1) == Some("t");
-                indexes.push(Index { name: index.to_owned(), columns: Vec::new(), is_unique });
-            }
-            if let Some(last) = indexes.last_mut() {
-                last.columns.push(column.to_owned());
-            }
-        }
+        let indexes = Index::gather(keys.rows.iter().map(|row| {
+            let text = |at| row.text(at).unwrap_or_default().to_owned();
+            (text(0), row.text(1) == Some("t"), text(2))
+        }));
         let columns = columns.rows.iter().filter_map(|row| row.text(0)).map(str::to_owned).collect();
         Ok(Some(Table { name: name.to_owned(), columns, indexes, rows }))
     }

@@ -1,6 +1,7 @@
 //! What a database tells for advice: its tables and indexes, and plans with an index that is not there.
 
-use holdup_collect::catalog::{Catalog, Index};
+use holdup_collect::catalog::Catalog;
+use holdup_sql::catalog::Index;
 
 use crate::server::{Server, Which};
 

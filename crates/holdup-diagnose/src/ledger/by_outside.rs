@@ -4,7 +4,7 @@
 //! Little's law on both sides (L = λW, with one λ).
 
 use super::Intervals;
-use super::by_sessions::{AROUND_NS, around, disjoint};
+use super::instants::{self, Instant};
 use crate::case::Case;
 
 /// Connections that nobody accepted; those in hand beyond what is worked on at once; answers awaited of neighbours and of databases;
@@ -19,35 +19,15 @@ pub(super) fn is_in_front(part: &str) -> bool {
     PARTS[..IN_FRONT].contains(&part)
 }
 
-struct Instant {
-    at: i64,
-    counts: [f64; PARTS.len()],
-    in_flight: f64,
-}
-
 /// The shares by part: only those in front of the app if `has_app`, whose own account splits the rest. None where nobody looked from
 /// outside.
 pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Intervals)> {
-    let Some(instants) = instants(case).filter(|_| !case.asks_statements()) else { return Vec::new() };
-    let of = |i: usize| -> Vec<(i64, i64, f64)> {
-        let share = |here: &Instant| {
-            let near = around(&instants, here.at, |instant| instant.at).iter();
-            let (part, flying, all) = near.fold((0.0, 0.0, 0.0), |(part, flying, all), instant| {
-                (part + instant.counts[i], flying + instant.in_flight, all + instant.counts.iter().sum::<f64>())
-            });
-            // What clients gave up on still stands there, and is no part of those that wait.
-            (here.at - AROUND_NS, here.at + AROUND_NS, part / f64::max(flying, all).max(1e-9))
-        };
-        disjoint(instants.iter().map(share).collect())
-    };
+    let Some(instants) = sampled(case).filter(|_| !case.asks_statements()) else { return Vec::new() };
     let wanted = if has_app { IN_FRONT } else { PARTS.len() };
-    let all = PARTS.iter().take(wanted).enumerate().map(|(i, part)| (*part, of(i)));
-    all.filter(|(_, shares)| shares.iter().any(|(.., share)| *share > 0.0))
-        .map(|(part, s)| (part, Intervals(s)))
-        .collect()
+    instants::parts(&instants, &PARTS[..wanted])
 }
 
-fn instants(case: &Case<'_>) -> Option<Vec<Instant>> {
+fn sampled(case: &Case<'_>) -> Option<Vec<Instant<{ PARTS.len() }>>> {
     let view = case.view(case.whole());
     let outside = view.outside().ok().filter(|o| o.has_processes() && o.answering.is_some())?;
     let requests = case.requests_in(case.whole()).ok()?;
@@ -66,7 +46,7 @@ fn instants(case: &Case<'_>) -> Option<Vec<Instant>> {
         sum
     };
     let (downstream, database) = (awaited(false), awaited(true));
-    let mut instants: Vec<Instant> = waiting
+    let mut instants: Vec<_> = waiting
         .iter()
         .map(|(at, waiting)| {
             let at_hand = answering.get(at).copied().unwrap_or(0.0);
@@ -77,17 +57,10 @@ fn instants(case: &Case<'_>) -> Option<Vec<Instant>> {
             let fit = if waits > busy { busy / waits } else { 1.0 };
             let (downstream, database) = (of(&downstream) * fit, of(&database) * fit);
             let counts = [*waiting, at_hand - busy, downstream, database, busy - downstream - database];
-            Instant { at: *at, counts, in_flight: 0.0 }
+            Instant::new(*at, counts)
         })
         .collect();
-    for request in requests {
-        let Some(sent_at) = request.sent_at else { continue };
-        let from = instants.partition_point(|instant| instant.at < sent_at);
-        let to = instants.partition_point(|instant| instant.at < request.done_at);
-        for instant in instants.iter_mut().take(to).skip(from) {
-            instant.in_flight += request.count() as f64;
-        }
-    }
+    instants::count(&mut instants, &requests);
     Some(instants)
 }
 

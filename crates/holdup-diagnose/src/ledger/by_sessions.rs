@@ -5,12 +5,10 @@
 use holdup_recording::rows::Request;
 
 use super::Intervals;
+use super::instants::{self, Instant};
 use crate::case::Case;
 use crate::signals::View;
 use crate::signals::server_waits::{self, At};
-
-/// Instants within this of a request's end tell of it, nanoseconds: single ones are too few to be a share of anything.
-pub(super) const AROUND_NS: i64 = 2_500_000_000;
 
 const PARTS: [&str; 5] = [
     "database_admission_queue",
@@ -20,13 +18,6 @@ const PARTS: [&str; 5] = [
     "database_other_wait",
 ];
 
-/// Sessions at one instant by part, and the requests that were with the server.
-struct Instant {
-    at: i64,
-    sessions: [f64; PARTS.len()],
-    in_flight: f64,
-}
-
 /// The shares by part; none where requests are no statements, or no sessions were sampled.
 pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     if !case.asks_statements() {
@@ -34,51 +25,14 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     }
     let view = case.view(case.whole());
     let Ok(requests) = case.requests_in(case.whole()) else { return Vec::new() };
-    let instants = instants(&view, &requests);
-    let own = |i: usize| -> Vec<(i64, i64, f64)> {
-        instants
-            .iter()
-            .map(|here| {
-                let near = around(&instants, here.at, |instant| instant.at).iter();
-                let (sessions, in_flight, all) = near.fold((0.0, 0.0, 0.0), |(part, flying, all), instant| {
-                    (part + instant.sessions[i], flying + instant.in_flight, all + instant.sessions.iter().sum::<f64>())
-                });
-                // Sessions that others keep busy are no part of these requests.
-                (here.at - AROUND_NS, here.at + AROUND_NS, sessions / f64::max(in_flight, all).max(1e-9))
-            })
-            .collect()
-    };
-    let found = PARTS.iter().enumerate().map(|(i, part)| (*part, disjoint(own(i))));
-    found
-        .filter(|(_, shares)| shares.iter().any(|(.., share)| *share > 0.0))
-        .map(|(part, s)| (part, Intervals(s)))
-        .collect()
+    let instants = sampled(&view, &requests);
+    instants::parts(&instants, &PARTS)
 }
 
-/// Those of `instants`, which are in order of time, within [`AROUND_NS`] of `at`.
-pub(super) fn around<I>(instants: &[I], at: i64, time: impl Fn(&I) -> i64) -> &[I] {
-    let from = instants.partition_point(|instant| time(instant) < at - AROUND_NS);
-    let to = instants.partition_point(|instant| time(instant) <= at + AROUND_NS);
-    &instants[from..to]
-}
-
-/// The same intervals, each until the middle between it and the next.
-pub(super) fn disjoint(mut shares: Vec<(i64, i64, f64)>) -> Vec<(i64, i64, f64)> {
-    let middle = |(from, to, _): (i64, i64, f64)| i64::midpoint(from, to);
-    for i in 1..shares.len() {
-        let edge = i64::midpoint(middle(shares[i - 1]), middle(shares[i]));
-        (shares[i - 1].1, shares[i].0) = (edge, edge);
-    }
-    shares
-}
-
-fn instants(view: &View<'_>, requests: &[&Request]) -> Vec<Instant> {
+fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() }>> {
     let Ok(rows) = view.sessions(&["observed_at", "true_state", "state", "command"]) else { return Vec::new() };
-    let mut instants: Vec<Instant> = view
-        .session_times()
-        .into_iter()
-        .map(|at| Instant { at, sessions: [0.0; PARTS.len()], in_flight: 0.0 })
-        .collect();
+    let mut instants: Vec<_> =
+        view.session_times().into_iter().map(|at| Instant::new(at, [0.0; PARTS.len()])).collect();
     for row in rows {
         let part = match row.true_state.as_str() {
             "queued" => 0,
@@ -96,18 +50,11 @@ fn instants(view: &View<'_>, requests: &[&Request]) -> Vec<Instant> {
             "executing" => 3,
             _ => continue,
         };
-        if let Ok(i) = instants.binary_search_by_key(&row.observed_at, |instant| instant.at) {
-            instants[i].sessions[part] += 1.0;
+        if let Some(i) = instants::find(&instants, row.observed_at) {
+            instants[i].counts[part] += 1.0;
         }
     }
-    for request in requests {
-        let Some(sent_at) = request.sent_at else { continue };
-        let from = instants.partition_point(|instant| instant.at < sent_at);
-        let to = instants.partition_point(|instant| instant.at < request.done_at);
-        for instant in instants.iter_mut().take(to).skip(from) {
-            instant.in_flight += request.count() as f64;
-        }
-    }
+    instants::count(&mut instants, requests);
     instants
 }
 

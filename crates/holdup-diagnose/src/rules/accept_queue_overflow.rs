@@ -4,7 +4,7 @@ use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
 use super::worker_pool_exhausted::{Held, Pool};
-use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, percent, thousands, worker_pool_exhausted};
+use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands, worker_pool_exhausted};
 use crate::case::Case;
 use crate::signals::app_server::Outside;
 use crate::signals::client::{mean_over, service_ms};
@@ -66,14 +66,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = vec![queue, dropped];
     evidence.extend(connects(case));
     if failed > 0.0 {
-        evidence.push(Evidence::new(
-            "requests",
-            "outcome",
-            Labels::none(),
+        evidence.push(of_failures(
             case.complaint.as_ref().map_or(view.window, |c| c.slow),
-            percent(failed),
-            "requests fail at other times as well, if this were not why",
-            format!("{} of the failed requests got no answer while the queue was full", percent(failed)),
+            failed,
+            "got no answer while the queue was full",
         ));
     }
     let found = Found {

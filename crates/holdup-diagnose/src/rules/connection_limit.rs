@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::signals::database::DATABASE;
 use crate::signals::{Gauge, Missing, View, Window, processes};
@@ -237,14 +237,10 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
         return Ok(Outcome::Cleared(evidence));
     }
     if failed > 0.0 {
-        evidence.push(Evidence::new(
-            "requests",
-            "outcome",
-            Labels::none(),
+        evidence.push(of_failures(
             case.complaint.as_ref().map_or(view.window, |c| c.slow),
-            percent(failed),
-            "requests fail at other times as well, if this were not why",
-            format!("{} of the failed requests were under way while the limit was reached, with a refused connection for each", percent(failed)),
+            failed,
+            "were under way while the limit was reached, with a refused connection for each",
         ));
     }
     evidence.push(view.variable_evidence(
@@ -348,18 +344,10 @@ mod tests {
             .setting(DB, "max_user_connections", "0")
     }
 
-    fn failed(made: &Made) -> Option<f64> {
-        match made.judge(&RULE) {
-            Ok(Outcome::Fails(_, failed)) => Some(failed),
-            Ok(_) => Some(0.0),
-            Err(_) => None,
-        }
-    }
-
     #[test]
     fn refused_connections_are_why_requests_fail() {
         let made = server(20.0, 30.0);
-        assert!(failed(&made).unwrap() > 0.95);
+        assert!(made.fails(&RULE).unwrap() > 0.95);
         let diagnosis = made.diagnose();
         assert_eq!(diagnosis.culprit.as_deref(), Some("connection_limit"), "{diagnosis:#?}");
         let fix = &diagnosis.findings[0].fixes.last().unwrap();
@@ -369,14 +357,12 @@ mod tests {
     #[test]
     fn logins_that_are_turned_away_count_and_wrong_passwords_do_not() {
         let aborted = |connected| server(connected, 0.1).counter(DB, "mysql_global_status_aborted_connects", &[], 30.0);
-        assert!(failed(&aborted(20.0)).unwrap() > 0.95);
+        assert!(aborted(20.0).fails(&RULE).unwrap() > 0.95);
         assert_eq!(
-            failed(&aborted(12.0).without("mysql_global_status_connection_errors_max_connections").counter(
-                DB,
-                "mysql_global_status_connection_errors_max_connections",
-                &[],
-                0.0
-            )),
+            aborted(12.0)
+                .without("mysql_global_status_connection_errors_max_connections")
+                .counter(DB, "mysql_global_status_connection_errors_max_connections", &[], 0.0)
+                .fails(&RULE),
             Some(0.0)
         );
     }
@@ -384,9 +370,9 @@ mod tests {
     #[test]
     fn failures_of_others_clear_it() {
         // Room, nothing refused.
-        assert_eq!(failed(&server(12.0, 0.0)), Some(0.0));
+        assert_eq!(server(12.0, 0.0).fails(&RULE), Some(0.0));
         // At the limit, with one connection refused in a thousand failures.
-        assert_eq!(failed(&server(20.0, 0.1)), Some(0.0));
+        assert_eq!(server(20.0, 0.1).fails(&RULE), Some(0.0));
     }
 
     #[test]
@@ -422,11 +408,12 @@ mod tests {
             })
         };
         let made = server(12.0, 0.0).setting(DB, "max_user_connections", "5").session_rows(sessions("shop").collect());
-        assert!(failed(&made).unwrap() > 0.95);
+        assert!(made.fails(&RULE).unwrap() > 0.95);
         assert_eq!(
-            failed(
-                &server(12.0, 0.0).setting(DB, "max_user_connections", "9").session_rows(sessions("shop").collect())
-            ),
+            server(12.0, 0.0)
+                .setting(DB, "max_user_connections", "9")
+                .session_rows(sessions("shop").collect())
+                .fails(&RULE),
             Some(0.0)
         );
 
@@ -438,13 +425,13 @@ mod tests {
                 .setting("postgresql://db", "max_connections", "20")
                 .setting("postgresql://db", "superuser_reserved_connections", "3")
         };
-        assert!(failed(&pg(17.0)).unwrap() > 0.95);
-        assert_eq!(failed(&pg(15.0)), Some(0.0));
-        assert_eq!(failed(&pg(17.0).without_setting("max_connections")), None);
+        assert!(pg(17.0).fails(&RULE).unwrap() > 0.95);
+        assert_eq!(pg(15.0).fails(&RULE), Some(0.0));
+        assert_eq!(pg(17.0).without_setting("max_connections").fails(&RULE), None);
         // What it says itself goes before what settings make of it.
         let told = |most| pg(15.0).gauge("postgresql://db", "postgresql_connections_max", &[], most);
-        assert_eq!(failed(&told(50.0)), Some(0.0));
-        assert!(failed(&told(15.0)).unwrap() > 0.95);
+        assert_eq!(told(50.0).fails(&RULE), Some(0.0));
+        assert!(told(15.0).fails(&RULE).unwrap() > 0.95);
         let logged = pg(12.0).tables(|tables| {
             tables.events.present = true;
             tables.events.rows = (0..12)
@@ -457,15 +444,15 @@ mod tests {
                 })
                 .collect();
         });
-        assert!(failed(&logged).unwrap() > 0.9, "by the log");
+        assert!(logged.fails(&RULE).unwrap() > 0.9, "by the log");
     }
 
     #[test]
     fn without_a_fact_it_is_not_judged() {
         for metric in ["mysql_global_status_threads_connected", "mysql_global_status_connection_errors_max_connections"]
         {
-            assert_eq!(failed(&server(20.0, 30.0).without(metric)), None, "{metric}");
+            assert_eq!(server(20.0, 30.0).without(metric).fails(&RULE), None, "{metric}");
         }
-        assert_eq!(failed(&server(20.0, 30.0).without_setting("max_connections")), None);
+        assert_eq!(server(20.0, 30.0).without_setting("max_connections").fails(&RULE), None);
     }
 }

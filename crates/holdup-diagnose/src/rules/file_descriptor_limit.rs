@@ -1,6 +1,6 @@
 //! A process has as many files open as it may, so that connections can't be accepted or files not be opened.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::signals::processes::{self, Process};
 use crate::signals::{Gauge, Missing, View, Window};
@@ -90,14 +90,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return queue.map(|_| Outcome::Cleared(evidence));
     }
     if failed > 0.0 {
-        evidence.push(crate::verdict::Evidence::new(
-            "requests",
-            "outcome",
-            holdup_recording::Labels::none(),
+        evidence.push(of_failures(
             case.complaint.as_ref().map_or(view.window, |c| c.slow),
-            percent(failed),
-            "requests fail at other times as well, if this were not why",
-            format!("{} of the failed requests were under way while it was at its limit", percent(failed)),
+            failed,
+            "were under way while it was at its limit",
         ));
     }
     let weights = vec![0.8, 0.6 * queue.as_ref().map_or(0.0, |q| q.positive_ratio), 0.6 * failed];

@@ -50,8 +50,10 @@ pub mod worker_pool_exhausted;
 pub mod working_set_exceeds_memory;
 pub mod workload_spike;
 
+use holdup_recording::Labels;
+
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::{Missing, Window};
 use crate::verdict::{Evidence, Fix, Role};
 pub(crate) use chain::{is_outside, link, may_bring_about};
 pub(crate) use vacuum_advice::fires_at as vacuum_fires_at;
@@ -226,6 +228,13 @@ pub(crate) fn bytes(value: f64) -> String {
     }
     let digits = usize::from(value < 10.0 && value.fract() >= 0.05 && unit != "bytes");
     format!("{value:.digits$} {unit}")
+}
+
+/// The share (0-1) of the failed requests of `window` that this rule tells why, which `did` so.
+pub(crate) fn of_failures(window: Window, failed: f64, did: &str) -> Evidence {
+    let expected = "requests fail at other times as well, if this were not why";
+    let text = format!("{} of the failed requests {did}", percent(failed));
+    Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), expected, text)
 }
 
 /// `43 %`; `under 1 %` rather than a 0 that is none.

@@ -3,7 +3,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, percent, thousands};
+use super::{Doc, Found, MATTERS, Outcome, Rule, of_failures, thousands};
 use crate::case::Case;
 use crate::signals::processes;
 use crate::signals::{Counter, Missing, View, Window};
@@ -125,15 +125,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if failed < MATTERS && case.share(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    evidence.push(Evidence::new(
-        "requests",
-        "outcome",
-        Labels::none(),
-        case.complaint.as_ref().map_or(view.window, |c| c.slow),
-        percent(failed),
-        "requests fail before it as well, if this were not why",
-        format!("{} of the failed requests failed after it", percent(failed)),
-    ));
+    evidence.push(of_failures(case.complaint.as_ref().map_or(view.window, |c| c.slow), failed, "failed after it"));
     let found = Found {
         explains_ms,
         evidence,
@@ -266,14 +258,6 @@ mod tests {
         })
     }
 
-    fn failed(made: &Made) -> Option<f64> {
-        match made.judge(&RULE) {
-            Ok(Outcome::Fails(_, failed)) => Some(failed),
-            Ok(_) => Some(0.0),
-            Err(_) => None,
-        }
-    }
-
     #[test]
     fn a_server_that_stopped_as_its_cgroup_counted_a_kill_was_killed() {
         let at = |second: i64| move |s: i64| if s < second { 0.0 } else { 1.0 };
@@ -282,14 +266,14 @@ mod tests {
                 .counted(source, "cgroup_out_of_memory_kills_total", &[], at(8))
                 .counted("host", "system_out_of_memory_kills_total", &[], at(8))
                 .events(&[(8, "server:8080", "server_stopped", &[("port", "8080")])]);
-            assert!(failed(&killed).unwrap() > 0.95, "{source}");
+            assert!(killed.fails(&RULE).unwrap() > 0.95, "{source}");
             let none = made().counted(source, "cgroup_out_of_memory_kills_total", &[], at(99)).counted(
                 "host",
                 "system_out_of_memory_kills_total",
                 &[],
                 at(99),
             );
-            assert_eq!(failed(&none), Some(0.0), "{source}");
+            assert_eq!(none.fails(&RULE), Some(0.0), "{source}");
         }
     }
 
@@ -300,8 +284,8 @@ mod tests {
                 .counter("kubernetes:shop/orders", "container_restarts_total", &[("container", "app")], 0.1)
                 .events(&[(8, "kubernetes:shop/orders", "container_restarted", reason)])
         };
-        assert!(failed(&restarted(&[("container", "app"), ("reason", "OOMKilled")])).unwrap() > 0.95);
-        assert_eq!(failed(&restarted(&[("container", "app"), ("reason", "Error")])), Some(0.0));
-        assert_eq!(failed(&made()), None);
+        assert!(restarted(&[("container", "app"), ("reason", "OOMKilled")]).fails(&RULE).unwrap() > 0.95);
+        assert_eq!(restarted(&[("container", "app"), ("reason", "Error")]).fails(&RULE), Some(0.0));
+        assert_eq!(made().fails(&RULE), None);
     }
 }

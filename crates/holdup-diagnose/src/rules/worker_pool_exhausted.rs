@@ -6,7 +6,7 @@ mod pool;
 #[cfg(test)]
 mod tests;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures};
 use crate::case::Case;
 use crate::signals::app_server;
 use crate::signals::{Missing, processes};
@@ -97,15 +97,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.extend(held.evidence(case, &pool));
     }
     if failed >= MATTERS {
-        evidence.push(Evidence::new(
-            "requests",
-            "outcome",
-            holdup_recording::Labels::none(),
-            stretch(case).window,
-            percent(failed),
-            "requests fail at other times as well, if this were not why",
-            format!("{} of the failed requests got no answer while others waited for a worker", percent(failed)),
-        ));
+        evidence.push(of_failures(stretch(case).window, failed, "got no answer while others waited for a worker"));
     }
     let enough_at_ms = held.as_ref().zip(pool.most).and_then(|(held, most)| held.was_enough_at_ms(case, most));
     if let (Some(before), Some(held), Some(piece)) = (enough_at_ms, &held, evidence.first().cloned()) {

@@ -302,6 +302,15 @@ impl Made {
         outcome
     }
 
+    /// The share (0-1) of the failed requests that `rule` says why; 0 if none; none if it is not judged.
+    pub fn fails(&self, rule: &Rule) -> Option<f64> {
+        match self.judge(rule) {
+            Ok(Outcome::Fails(_, failed)) => Some(failed),
+            Ok(_) => Some(0.0),
+            Err(_) => None,
+        }
+    }
+
     /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.
     pub fn explains(&self, rule: &Rule) -> Option<f64> {
         match self.judge(rule) {

@@ -1,5 +1,7 @@
 //! The ways in which logs write a moment, as nanoseconds since the Unix epoch. A moment without a time zone is UTC.
 
+use holdup_recording::clock::days;
+
 /// Reads a moment: RFC 3339 (`2024-05-01T12:00:00.123Z`, also with a blank for the `T`), the common log's date
 /// (`10/Oct/2000:13:55:36 -0700`), or seconds, milliseconds, microseconds or nanoseconds since the epoch.
 pub fn parse(text: &str) -> Option<i64> {
@@ -90,15 +92,6 @@ fn zone(text: &[u8]) -> Option<i64> {
         _ => return None,
     };
     (hours <= 23 && minutes <= 59).then_some(sign * (hours * 3_600 + minutes * 60))
-}
-
-/// Days from 1970-01-01 to a day of the Gregorian calendar (H. Hinnant, "chrono-compatible low-level date
-/// algorithms", `days_from_civil`): years begin in March, so that the leap day is the last of one.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468
 }
 
 /// Digits only, at most 19 of them.

@@ -4,13 +4,14 @@ use std::path::PathBuf;
 
 use holdup_advice::advice::{Trial, tables_of};
 use holdup_advice::replica::Replica;
-use holdup_advice::{Advice, Dialect, Heavy, Index, Report, Table, advise};
+use holdup_advice::{Advice, Dialect, Heavy, Report, Table, advise};
 use holdup_collect::ReadError;
 use holdup_collect::catalog::Catalog;
 use holdup_digest::format::Format;
 use holdup_digest::report::{Order, Report as Digest};
 use holdup_digest::run::{Options, run as read};
 
+use super::log_args::LogArgs;
 use super::print_json;
 use crate::failure::Failure;
 use crate::terminal;
@@ -37,9 +38,8 @@ pub struct Args {
     #[arg(long, value_name = "ADDRESS")]
     on: Option<String>,
 
-    /// What kind of log it is, if that can't be told from its first lines
-    #[arg(long = "type", value_name = "TYPE", value_parser = Format::named)]
-    format: Option<Format>,
+    #[command(flatten)]
+    log: LogArgs,
 
     /// How many statements are advised on
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -65,7 +65,13 @@ pub fn run(args: Args) -> Result<(), Failure> {
         })
     })?;
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let options = Options { format: args.format, threads, ..Options::default() };
+    let options = Options {
+        format: args.log.format,
+        dialect: args.log.sql_mode,
+        prefix: args.log.prefix.clone(),
+        threads,
+        ..Options::default()
+    };
     let outcome = read(&args.files, &options).map_err(Failure::unusable)?;
     let digest = Digest::of(&outcome, &Order::TotalTime, 0);
     let dialect = dialect(&outcome.files.iter().map(|file| file.format).collect::<Vec<_>>())?;
@@ -126,18 +132,7 @@ fn heavy(digest: &Digest) -> Vec<Heavy> {
 }
 
 fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<Table>, ReadError> {
-    let mut tables = Vec::new();
-    for name in names {
-        let Some(table) = catalog.table(name)? else { continue };
-        let indexes = table.indexes.into_iter();
-        tables.push(Table {
-            name: table.name,
-            columns: table.columns,
-            indexes: indexes.map(|i| Index { name: i.name, columns: i.columns, is_unique: i.is_unique }).collect(),
-            rows: table.rows,
-        });
-    }
-    Ok(tables)
+    names.iter().filter_map(|name| catalog.table(name).transpose()).collect()
 }
 
 /// Without what acts on a terminal.

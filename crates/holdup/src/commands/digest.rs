@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use holdup_digest::Dialect;
 use holdup_digest::follow::Follow;
-use holdup_digest::format::Format;
 use holdup_digest::postgres::entry::tie;
 use holdup_digest::report::{Order, Report};
 use holdup_digest::resume::State;
@@ -16,6 +15,7 @@ use holdup_digest::tally::{Identity, Tally};
 use holdup_digest::time::date_time;
 use holdup_recording::duration;
 
+use super::log_args::LogArgs;
 use crate::failure::Failure;
 use crate::history::History;
 use crate::terminal;
@@ -47,17 +47,8 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// What kind of log it is, if that can't be told from its first lines
-    #[arg(long = "type", value_name = "TYPE", value_parser = Format::named)]
-    format: Option<Format>,
-
-    /// PostgreSQL's log_line_prefix, if it can't be made out
-    #[arg(long, value_name = "PREFIX")]
-    prefix: Option<String>,
-
-    /// How MySQL's statements are written: ansi_quotes, no_backslash_escapes, or both with a comma
-    #[arg(long, value_name = "MODES", value_parser = sql_mode)]
-    sql_mode: Option<Dialect>,
+    #[command(flatten)]
+    log: LogArgs,
 
     /// How many statements are listed; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 10)]
@@ -124,17 +115,6 @@ pub struct Args {
     html: bool,
 }
 
-/// The dialect of a server with these modes; what else it has makes no difference here.
-pub fn sql_mode(text: &str) -> Result<Dialect, String> {
-    let has = |name: &str| text.split(',').any(|mode| mode.trim().eq_ignore_ascii_case(name));
-    match (has("ansi_quotes") || has("ansi"), has("no_backslash_escapes")) {
-        (true, true) => Ok(Dialect::MySqlAnsiQuotesNoBackslashEscapes),
-        (true, false) => Ok(Dialect::MySqlAnsiQuotes),
-        (false, true) => Ok(Dialect::MySqlNoBackslashEscapes),
-        (false, false) => Ok(Dialect::MySql),
-    }
-}
-
 fn identity(text: &str) -> Result<Identity, String> {
     match text {
         "holdup" => Ok(Identity::Holdup),
@@ -162,11 +142,11 @@ pub fn run(args: Args) -> Result<(), Failure> {
         until_us: args.until,
     };
     let options = Options {
-        format: args.format,
-        dialect: args.sql_mode,
+        format: args.log.format,
+        dialect: args.log.sql_mode,
         identity: args.id,
         select,
-        prefix: args.prefix.clone(),
+        prefix: args.log.prefix.clone(),
         threads: args.threads.unwrap_or_else(cores),
         ports: args.ports.clone(),
     };

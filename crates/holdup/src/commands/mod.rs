@@ -16,6 +16,7 @@ pub mod import;
 pub mod init;
 pub mod lab;
 mod load_args;
+mod log_args;
 mod output_args;
 pub mod replay;
 pub mod report;
@@ -30,11 +31,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use holdup_diagnose::{Diagnosis, diagnose};
+use holdup_load::Scenario;
 use holdup_recording::{RecordError, Recording};
 
 use crate::failure::Failure;
 use crate::html::Report;
-use crate::session::Recorded;
+use crate::session::{Recorded, Session};
 use crate::{session, terminal};
 
 /// File name of the report in a recording.
@@ -90,6 +92,22 @@ struct Sampling {
     /// Of a request that took longer the database's own account is read at once: its trace id in the statements; or `off`
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = slow)]
     slow: Slow,
+}
+
+impl Sampling {
+    /// What to record into `dir` while `scenario` is played, with what it watches.
+    fn session<'a>(&self, name: &'a str, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
+        Session {
+            name,
+            scenario: Some(scenario),
+            watch_for: None,
+            watch: &scenario.watch,
+            interval: self.interval,
+            dir,
+            partial: self.partial,
+            slow: self.slow.0,
+        }
+    }
 }
 
 /// From when on a request is slow, where nobody says otherwise. The same as the default of `--slow`.

@@ -20,7 +20,8 @@ use holdup_replay::survey::Survey;
 
 use self::servers::Server;
 use super::compare::carries;
-use super::digest::{sql_mode, time};
+use super::digest::time;
+use super::log_args::LogArgs;
 use super::{Output, Sampling, conclude, duration, print_json};
 use crate::failure::Failure;
 use crate::progress::Progress;
@@ -117,17 +118,8 @@ pub struct Args {
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<Filter>,
 
-    /// What kind of log it is, if that can't be told from its first lines
-    #[arg(long = "type", value_name = "TYPE", value_parser = Format::named)]
-    format: Option<Format>,
-
-    /// PostgreSQL's log_line_prefix, if it can't be made out
-    #[arg(long, value_name = "PREFIX")]
-    prefix: Option<String>,
-
-    /// How MySQL's statements are written: ansi_quotes, no_backslash_escapes, or both with a comma
-    #[arg(long, value_name = "MODES", value_parser = sql_mode)]
-    sql_mode: Option<Dialect>,
+    #[command(flatten)]
+    log: LogArgs,
 
     /// Say what would be sent, and stop
     #[arg(long)]
@@ -165,9 +157,9 @@ impl Args {
     /// Reads the logs for the first time.
     fn mix(&self, servers: &[Server]) -> Result<Mix, Failure> {
         let options = Options {
-            format: self.format,
-            dialect: self.sql_mode,
-            prefix: self.prefix.clone(),
+            format: self.log.format,
+            dialect: self.log.sql_mode,
+            prefix: self.log.prefix.clone(),
             select: Select {
                 filters: self.filter.clone(),
                 since_us: self.since,
@@ -178,7 +170,7 @@ impl Args {
         };
         let logs = Logs::open(&self.logs, options).map_err(Failure::unusable)?;
         let dialect =
-            self.sql_mode.filter(|_| logs.format.dialect() == Dialect::MySql).unwrap_or(logs.format.dialect());
+            self.log.sql_mode.filter(|_| logs.format.dialect() == Dialect::MySql).unwrap_or(logs.format.dialect());
         // Packets may be of either, and say which.
         let is_any = logs.format == Format::Packets;
         let dialect = if is_any && servers.iter().any(Server::is_postgres) { Dialect::PostgreSql } else { dialect };
@@ -229,16 +221,7 @@ impl Args {
     }
 
     fn session<'a>(&self, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
-        Session {
-            name: "replay",
-            scenario: Some(scenario),
-            watch_for: None,
-            watch: &scenario.watch,
-            interval: self.sampling.interval,
-            dir,
-            partial: self.sampling.partial,
-            slow: self.sampling.slow.0,
-        }
+        self.sampling.session("replay", scenario, dir)
     }
 
     /// Plays it into `dir`, and says what came of it.

@@ -136,16 +136,7 @@ impl ScenarioArgs {
 
     /// What to record when `scenario` is played into `dir`.
     pub fn session<'s>(&self, scenario: &'s Scenario, dir: &'s Path) -> Session<'s> {
-        Session {
-            name: &scenario.name,
-            scenario: Some(scenario),
-            watch_for: None,
-            watch: &scenario.watch,
-            interval: self.sampling.interval,
-            dir,
-            partial: self.sampling.partial,
-            slow: self.sampling.slow.0,
-        }
+        self.sampling.session(&scenario.name, scenario, dir)
     }
 
     /// Reads the scenario again and plays it into `dir`. The report is left beside the recording, which may fail.

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use holdup_collect::http::reason;
 use holdup_recording::priority::give_way;
 
 use super::endpoint::Endpoint;
@@ -240,20 +241,6 @@ fn answer(status: u16, retry_after_s: Option<u64>, said: &str) -> Answer {
             Answer::Later(format!("status {status}{words}"), Some(Duration::from_secs(retry_after_s.unwrap_or(0))))
         }
         _ => Answer::Refused(status, words),
-    }
-}
-
-/// In words, without the URL.
-fn reason(error: &ureq::Error) -> String {
-    match error {
-        ureq::Error::Io(e) => e.to_string(),
-        ureq::Error::Timeout(_) => "no answer in time".to_owned(),
-        ureq::Error::HostNotFound => "no such host".to_owned(),
-        ureq::Error::ConnectionFailed => "no connection".to_owned(),
-        ureq::Error::Tls(why) => format!("TLS: {why}"),
-        ureq::Error::Protocol(e) => format!("it does not speak HTTP: {e}"),
-        // Others may repeat the URL.
-        _ => "it can't be asked; is the URL right?".to_owned(),
     }
 }
 

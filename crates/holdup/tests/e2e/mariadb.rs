@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::program::{finish, free_port, root, send, skip};
+use crate::program::{end, finish, free_port, root, skip};
 
 /// The account that may see everything holdup asks for.
 pub const USER: &str = "holdup";
@@ -111,14 +111,7 @@ impl MariaDb {
 
 impl Drop for MariaDb {
     fn drop(&mut self) {
-        send(self.process.id(), libc::SIGTERM);
-        let deadline = Instant::now() + Duration::from_secs(15);
-        while self.process.try_wait().is_ok_and(|status| status.is_none()) {
-            if Instant::now() > deadline {
-                let _ = self.process.kill();
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        end(&mut self.process, libc::SIGTERM);
     }
 }
 

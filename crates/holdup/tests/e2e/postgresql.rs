@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::program::{finish, free_port, root, send, skip};
+use crate::program::{end, finish, free_port, root, skip};
 
 pub struct Postgres {
     process: Child,
@@ -92,13 +92,6 @@ impl Postgres {
 impl Drop for Postgres {
     fn drop(&mut self) {
         // At once: who is connected is sent away.
-        send(self.process.id(), libc::SIGINT);
-        let deadline = Instant::now() + Duration::from_secs(15);
-        while self.process.try_wait().is_ok_and(|status| status.is_none()) {
-            if Instant::now() > deadline {
-                let _ = self.process.kill();
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
+        end(&mut self.process, libc::SIGINT);
     }
 }

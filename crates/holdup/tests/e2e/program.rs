@@ -111,6 +111,18 @@ pub fn send(pid: u32, signal: i32) {
     assert_eq!(unsafe { libc::kill(pid as libc::pid_t, signal) }, 0);
 }
 
+/// Ends a server that this test started: by `signal`, or, if it takes too long over that, at once.
+pub fn end(server: &mut Child, signal: i32) {
+    send(server.id(), signal);
+    let deadline = Instant::now() + Duration::from_secs(15);
+    while server.try_wait().is_ok_and(|status| status.is_none()) {
+        if Instant::now() > deadline {
+            let _ = server.kill();
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 /// Who measures, and who disturbs those that do.
 static LOAD: RwLock<()> = RwLock::new(());
 

@@ -2,7 +2,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
@@ -23,19 +23,8 @@ fn a_password_is_nowhere() {
     let service = Service::start();
     let address = server.address(USER, CANARY);
 
-    // On the command line, and in a scenario, whose text is kept in the recording.
-    let scenario = dir.path().join("scenario.yaml");
-    let target = service.url().trim_end_matches('/').to_owned();
-    let text = format!(
-        "target: {target}\nload: {{rate: 20, duration: 4s}}\noperations: [get: /]\nwatch: [host, \"{address}\"]\n"
-    );
-    std::fs::write(&scenario, text).unwrap();
     let url = service.url();
-    let (by_flag, by_file) = (dir.path().join("flag"), dir.path().join("file"));
-    let mut flag = holdup(["run", "--url", &url, "--rate=20", "--duration=4s", "--watch", &address, "-o"]);
-    flag.arg(&by_flag);
-    let mut file = holdup(["run"]);
-    file.arg(&scenario).arg("-o").arg(&by_file);
+    let [(mut flag, by_flag), (mut file, by_file)] = by_flag_and_by_file(&url, &address, dir.path());
     for (command, out) in [(&mut flag, &by_flag), (&mut file, &by_file)] {
         shows_nothing(command, out);
         // It did watch the server, or there would be nothing to hide.
@@ -60,17 +49,8 @@ fn a_token_is_nowhere() {
     let dir = tempfile::tempdir().unwrap();
     let (service, control) = (Service::start(), control());
     let address = format!("puma:http://127.0.0.1:{control}?token={CANARY}");
-    let scenario = dir.path().join("scenario.yaml");
-    let target = service.url().trim_end_matches('/').to_owned();
-    let text =
-        format!("target: {target}\nload: {{rate: 20, duration: 3s}}\noperations: [get: /]\nwatch: [\"{address}\"]\n");
-    std::fs::write(&scenario, text).unwrap();
     let url = service.url();
-    let (by_flag, by_file) = (dir.path().join("flag"), dir.path().join("file"));
-    let mut flag = holdup(["run", "--url", &url, "--rate=20", "--duration=3s", "--watch", &address, "-o"]);
-    flag.arg(&by_flag);
-    let mut file = holdup(["run"]);
-    file.arg(&scenario).arg("-o").arg(&by_file);
+    let [(mut flag, by_flag), (mut file, by_file)] = by_flag_and_by_file(&url, &address, dir.path());
     for (command, out) in [(&mut flag, &by_flag), (&mut file, &by_file)] {
         shows_nothing(command, out);
         let manifest = std::fs::read_to_string(out.join("manifest.json")).unwrap();
@@ -96,6 +76,22 @@ fn control() -> u16 {
         }
     });
     port
+}
+
+/// Runs that watch `address`: told on the command line, and in a scenario, whose text is kept in the recording; each with its folder.
+fn by_flag_and_by_file(url: &str, address: &str, dir: &Path) -> [(Command, PathBuf); 2] {
+    let scenario = dir.join("scenario.yaml");
+    let target = url.trim_end_matches('/');
+    let text = format!(
+        "target: {target}\nload: {{rate: 20, duration: 4s}}\noperations: [get: /]\nwatch: [host, \"{address}\"]\n"
+    );
+    std::fs::write(&scenario, text).unwrap();
+    let (by_flag, by_file) = (dir.join("flag"), dir.join("file"));
+    let mut flag = holdup(["run", "--url", url, "--rate=20", "--duration=4s", "--watch", address, "-o"]);
+    flag.arg(&by_flag);
+    let mut file = holdup(["run"]);
+    file.arg(&scenario).arg("-o").arg(&by_file);
+    [(flag, by_flag), (file, by_file)]
 }
 
 /// Runs it, for some seconds: the password is not in the process list meanwhile, not in what it prints, nor in a file under

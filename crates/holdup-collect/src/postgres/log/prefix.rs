@@ -3,6 +3,8 @@
 
 use std::cell::Cell;
 
+use holdup_recording::clock::days;
+
 /// Levels a message may have.
 const SEVERITIES: &[&str] = &[
     "LOG", "ERROR", "FATAL", "PANIC", "WARNING", "NOTICE", "INFO", "DEBUG1", "DEBUG2", "DEBUG3", "DEBUG4", "DEBUG5",
@@ -229,15 +231,6 @@ pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
     // Beyond the year 2262 nanoseconds are too many: whoever writes that does not tell the time.
     let at = seconds.checked_mul(1_000_000_000)?.checked_add(millisecond.unwrap_or(0) * 1_000_000)?;
     Some((at, from + 1 + length))
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar (H. Hinnant, "chrono-Compatible Low-Level Date Algorithms").
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let of_era = year - era * 400;
-    let of_year = (153 * (month + if month > 2 { -3 } else { 9 }) + 2) / 5 + day - 1;
-    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
 }
 
 #[cfg(test)]

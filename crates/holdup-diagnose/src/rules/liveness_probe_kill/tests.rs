@@ -32,14 +32,6 @@ fn made(events: &[Happened<'_>]) -> Made {
         .events(events)
 }
 
-fn failed(made: &Made) -> Option<f64> {
-    match made.judge(&RULE) {
-        Ok(Outcome::Fails(_, failed)) => Some(failed),
-        Ok(_) => Some(0.0),
-        Err(_) => None,
-    }
-}
-
 #[test]
 fn a_kill_after_failures_in_a_row_is_why_requests_fail_and_why_figures_have_a_hole() {
     let events = [&THREE[..], &STOPPED[..]].concat();
@@ -47,7 +39,7 @@ fn a_kill_after_failures_in_a_row_is_why_requests_fail_and_why_figures_have_a_ho
         let in_hole = |at: i64| (14_000_000_000..18_000_000_000).contains(&at);
         tables.samples.rows.retain(|s| s.source != "puma:app" || !in_hole(s.observed_at));
     });
-    assert!(failed(&made).unwrap() > 0.95);
+    assert!(made.fails(&RULE).unwrap() > 0.95);
     let diagnosis = made.diagnose();
     assert_eq!(diagnosis.culprit.as_deref(), Some(RULE.cause), "{diagnosis:#?}");
     let texts: Vec<&str> = diagnosis.findings[0].evidence.iter().map(|e| e.text.as_str()).collect();
@@ -81,18 +73,18 @@ fn other_restarts_are_not_it() {
         .collect();
     for events in [STOPPED.to_vec(), [after, STOPPED.to_vec()].concat()] {
         let outcome = made(&events).judge(&RULE);
-        assert_eq!(failed(&made(&events)), Some(0.0), "{}", matches!(outcome, Ok(Outcome::Found(_))));
+        assert_eq!(made(&events).fails(&RULE), Some(0.0), "{}", matches!(outcome, Ok(Outcome::Found(_))));
     }
     // The kernel's kill.
     let killed =
         made(&[&THREE[..], &STOPPED[..]].concat())
             .counted("host", "system_out_of_memory_kills_total", &[], |s| if s < 14 { 0.0 } else { 1.0 });
-    assert_eq!(failed(&killed), Some(0.0));
+    assert_eq!(killed.fails(&RULE), Some(0.0));
     let kubernetes = |reason: &'static [(&'static str, &'static str)]| {
         made(&[&THREE[..], &[(14, "kubernetes:shop/orders", "container_restarted", reason), STOPPED[1]]].concat())
     };
-    assert_eq!(failed(&kubernetes(&[("container", "app"), ("reason", "OOMKilled")])), Some(0.0));
-    assert!(failed(&kubernetes(&[("container", "app"), ("reason", "Error")])).unwrap() > 0.95);
+    assert_eq!(kubernetes(&[("container", "app"), ("reason", "OOMKilled")]).fails(&RULE), Some(0.0));
+    assert!(kubernetes(&[("container", "app"), ("reason", "Error")]).fails(&RULE).unwrap() > 0.95);
 }
 
 #[test]
@@ -122,13 +114,13 @@ fn kubernetes_says_itself_why_it_killed() {
                 event.text = "Container app failed liveness probe, will be restarted".into();
             }
         });
-    assert!(failed(&made).unwrap() > 0.95);
+    assert!(made.fails(&RULE).unwrap() > 0.95);
 }
 
 #[test]
 fn without_a_fact_it_is_not_judged() {
     let events = [&THREE[..], &STOPPED[..]].concat();
-    assert_eq!(failed(&made(&events).without("probe_success")), None);
-    assert_eq!(failed(&made(&events).without_column("events", "kind")), None);
-    assert_eq!(failed(&made(&events).without_column("requests", "outcome")), None);
+    assert_eq!(made(&events).without("probe_success").fails(&RULE), None);
+    assert_eq!(made(&events).without_column("events", "kind").fails(&RULE), None);
+    assert_eq!(made(&events).without_column("requests", "outcome").fails(&RULE), None);
 }

@@ -1,0 +1,30 @@
+//! How a database's log is to be read, where that does not show in it: of every command that reads one.
+
+use holdup_digest::Dialect;
+use holdup_digest::format::Format;
+
+#[derive(clap::Args)]
+pub struct LogArgs {
+    /// What kind of log it is, if that can't be told from its first lines
+    #[arg(long = "type", value_name = "TYPE", value_parser = Format::named)]
+    pub format: Option<Format>,
+
+    /// PostgreSQL's log_line_prefix, if it can't be made out
+    #[arg(long, value_name = "PREFIX")]
+    pub prefix: Option<String>,
+
+    /// How MySQL's statements are written: ansi_quotes, no_backslash_escapes, or both with a comma
+    #[arg(long, value_name = "MODES", value_parser = sql_mode)]
+    pub sql_mode: Option<Dialect>,
+}
+
+/// The dialect of a server with these modes; what else it has makes no difference here.
+fn sql_mode(text: &str) -> Result<Dialect, String> {
+    let has = |name: &str| text.split(',').any(|mode| mode.trim().eq_ignore_ascii_case(name));
+    match (has("ansi_quotes") || has("ansi"), has("no_backslash_escapes")) {
+        (true, true) => Ok(Dialect::MySqlAnsiQuotesNoBackslashEscapes),
+        (true, false) => Ok(Dialect::MySqlAnsiQuotes),
+        (false, true) => Ok(Dialect::MySqlNoBackslashEscapes),
+        (false, false) => Ok(Dialect::MySql),
+    }
+}
