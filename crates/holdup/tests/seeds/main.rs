@@ -12,9 +12,17 @@ use std::time::{Duration, Instant};
 const MADE: u64 = 3_000;
 const LONGEST: Duration = Duration::from_secs(4);
 
-/// What users write, in languages of their own, has more ways to be odd: in CI each of these has so long, a minute together.
-const USERS: [&str; 3] = ["template", "scenario", "import"];
-const LONG: Duration = Duration::from_secs(20);
+/// In CI these have longer: what users write in languages of their own has more ways to be odd, a minute together; what reads
+/// the logs and packets of databases has a minute each.
+const LONG: [(&str, Duration); 7] = [
+    ("template", Duration::from_secs(20)),
+    ("scenario", Duration::from_secs(20)),
+    ("import", Duration::from_secs(20)),
+    ("statement", Duration::from_secs(60)),
+    ("logs", Duration::from_secs(60)),
+    ("growing", Duration::from_secs(60)),
+    ("packets", Duration::from_secs(60)),
+];
 
 /// As the fuzzers' own macro, but what is made is a function.
 macro_rules! fuzz_target {
@@ -79,8 +87,8 @@ fn replay(name: &str, fuzz: fn(&[u8])) {
     }
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
     let begun = Instant::now();
-    let is_long = USERS.contains(&name) && std::env::var_os("CI").is_some();
-    let (most, longest) = if is_long { (u64::MAX, LONG) } else { (MADE, LONGEST) };
+    let long = LONG.iter().find(|(long, _)| *long == name).filter(|_| std::env::var_os("CI").is_some());
+    let (most, longest) = long.map_or((MADE, LONGEST), |(_, longest)| (u64::MAX, *longest));
     let mut made = 0;
     while made < most && begun.elapsed() < longest {
         run(name, &numbers.changed(&seeds), fuzz);
