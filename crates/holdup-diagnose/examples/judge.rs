@@ -11,11 +11,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = Path::new(arguments.first().ok_or("usage: judge RECORDING [rows]")?);
     let begun = Instant::now();
     let recording = if arguments.len() > 1 { Recording::open(dir)? } else { Recording::open_condensed(dir)? };
-    let read = begun.elapsed();
+    let (read, kept) = (begun.elapsed(), memory("VmRSS")?);
     let diagnosis = holdup_diagnose::diagnose(&recording, None);
     println!("{}", serde_json::to_string_pretty(&diagnosis)?);
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let peak = status.lines().find(|line| line.starts_with("VmHWM")).unwrap_or_default();
-    eprintln!("read in {read:?}, judged after {:?}; {peak}", begun.elapsed());
+    eprintln!("read in {read:?} ({kept}), judged after {:?} (at most {})", begun.elapsed(), memory("VmHWM")?);
     Ok(())
+}
+
+/// What the kernel says of this process' memory, e.g. `1024 kB`.
+fn memory(what: &str) -> std::io::Result<String> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find_map(|line| line.strip_prefix(what));
+    Ok(line.unwrap_or_default().trim_start_matches(':').trim().to_owned())
 }

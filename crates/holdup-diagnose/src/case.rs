@@ -66,6 +66,7 @@ pub struct Case<'a> {
     sources: OnceLock<Sources<'a>>,
     accounts: OnceLock<Accounts<'a>>,
     calm_accounts: OnceLock<Option<Accounts<'a>>>,
+    slow_requests: OnceLock<Result<Vec<&'a Request>, Missing>>,
     slow_ended: OnceLock<Option<i64>>,
     inside_ms: OnceLock<f64>,
     worker_ms: OnceLock<Option<f64>>,
@@ -160,6 +161,7 @@ impl<'a> Case<'a> {
             sources: OnceLock::new(),
             accounts: OnceLock::new(),
             calm_accounts: OnceLock::new(),
+            slow_requests: OnceLock::new(),
             slow_ended: OnceLock::new(),
             inside_ms: OnceLock::new(),
             worker_ms: OnceLock::new(),
@@ -178,7 +180,7 @@ impl<'a> Case<'a> {
 
     /// The accounts of the requests of the degraded stretch, or of all if nothing is degraded.
     pub fn accounts(&self) -> &Accounts<'a> {
-        let make = || Accounts::of(self.sources(), &self.slow_requests().unwrap_or_default(), &self.slow());
+        let make = || Accounts::of(self.sources(), self.slow_requests().unwrap_or_default(), &self.slow());
         self.accounts.get_or_init(make)
     }
 
@@ -263,7 +265,8 @@ impl<'a> Case<'a> {
             slow_p99_ms: times.quantile(0.99)?,
         });
         (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
-        (self.slow_ended, self.inside_ms, self.worker_ms) = (OnceLock::new(), OnceLock::new(), OnceLock::new());
+        (self.slow_requests, self.slow_ended) = (OnceLock::new(), OnceLock::new());
+        (self.inside_ms, self.worker_ms) = (OnceLock::new(), OnceLock::new());
         Some(self)
     }
 
@@ -276,11 +279,14 @@ impl<'a> Case<'a> {
     ///
     /// # Errors
     /// If requests, or one of the columns every use of them needs, were not recorded.
-    pub fn slow_requests(&self) -> Result<Vec<&'a Request>, Missing> {
-        let mut rows = self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))?;
-        let measured_from = self.warm_up.measured_from();
-        rows.retain(|r| r.intended_at >= measured_from && !self.left_out.iter().any(|w| w.contains(r.intended_at)));
-        Ok(rows)
+    pub fn slow_requests(&self) -> Result<&[&'a Request], Missing> {
+        let find = || {
+            let mut rows = self.requests_in(self.complaint.as_ref().map_or(self.whole, |c| c.slow))?;
+            let measured_from = self.warm_up.measured_from();
+            rows.retain(|r| r.intended_at >= measured_from && !self.left_out.iter().any(|w| w.contains(r.intended_at)));
+            Ok(rows)
+        };
+        self.slow_requests.get_or_init(find).as_deref().map_err(Clone::clone)
     }
 
     /// Requests that were due in `window`.

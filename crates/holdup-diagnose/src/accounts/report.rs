@@ -83,7 +83,10 @@ pub struct WaitReport {
 /// From when on a request of `case` is slow, milliseconds.
 pub(crate) fn slow_from_ms(case: &Case<'_>) -> f64 {
     let calm = case.complaint.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
-    let rows = calm.filter(|rows| !rows.is_empty()).or_else(|| case.slow_requests().ok()).unwrap_or_default();
+    let rows = calm
+        .filter(|rows| !rows.is_empty())
+        .or_else(|| case.slow_requests().ok().map(<[_]>::to_vec))
+        .unwrap_or_default();
     SERVICE_SLOWED * unloaded_ms(rows)
 }
 

@@ -281,8 +281,11 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
         }
     }
     let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
-    let waited =
-        case.slow_requests().ok().and_then(|rows| mean_over(rows, |r| Some(client_queue_ms(r)))).unwrap_or(0.0);
+    let waited = case
+        .slow_requests()
+        .ok()
+        .and_then(|rows| mean_over(rows.iter().copied(), |r| Some(client_queue_ms(r))))
+        .unwrap_or(0.0);
     let inside_service = case.excess_ms() - waited;
     if !generator && waited > 0.0 && inside_service > 0.0 {
         for (_, finding) in found.iter_mut() {

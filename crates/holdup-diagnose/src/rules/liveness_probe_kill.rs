@@ -102,7 +102,7 @@ fn waited_ms(case: &Case<'_>, holes: &[Window]) -> f64 {
         let overlap = |hole: &Window| (r.done_at.min(hole.to) - r.intended_at.max(hole.from)).max(0) as f64 / 1e6;
         is_latency(r).then(|| holes.iter().map(overlap).sum::<f64>())
     };
-    mean_over(rows, within).unwrap_or(0.0)
+    mean_over(rows.iter().copied(), within).unwrap_or(0.0)
 }
 
 /// A hole that ends with the recording at the latest.

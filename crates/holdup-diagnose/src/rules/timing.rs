@@ -126,20 +126,20 @@ impl ServerTiming {
 /// # Errors
 /// If executions were not recorded, or none belongs to the requests.
 pub fn executions_of_requests(view: &View<'_>, completed: f64) -> Result<Vec<(i64, f64)>, Missing> {
-    Ok(by_digest(view, completed)?.into_values().flatten().collect())
+    let of_requests = digests_of_requests(view, completed)?;
+    let executions = view.executions(TIMED)?.filter(|e| of_requests.contains_key(e.digest));
+    Ok(executions.map(|e| (e.observed_at, e.duration_ns as f64 / 1e6)).collect())
 }
 
-/// End and duration (milliseconds) of executions by digest.
-type ByDigest<'a> = BTreeMap<&'a str, Vec<(i64, f64)>>;
+const TIMED: &[&str] = &["observed_at", "kind", "digest", "duration_ns"];
 
-fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<ByDigest<'a>, Missing> {
-    let executions = view.executions(&["observed_at", "kind", "digest", "duration_ns"])?;
-    let mut by_digest = ByDigest::new();
-    for execution in executions {
-        let took_ms = execution.duration_ns as f64 / 1e6;
-        by_digest.entry(execution.digest).or_default().push((execution.observed_at, took_ms));
+/// Executions by digest of the statements that requests run. They are counted, not gathered: there may be millions.
+fn digests_of_requests<'a>(view: &View<'a>, completed: f64) -> Result<BTreeMap<&'a str, usize>, Missing> {
+    let mut by_digest = BTreeMap::new();
+    for execution in view.executions(TIMED)? {
+        *by_digest.entry(execution.digest).or_default() += 1;
     }
-    by_digest.retain(|_, executions| executions.len() as f64 >= PER_REQUEST * completed);
+    by_digest.retain(|_, count| *count as f64 >= PER_REQUEST * completed);
     if by_digest.is_empty() {
         return Err(Missing::new(
             "executions of a statement that runs with every request",
@@ -154,9 +154,10 @@ fn by_digest<'a>(view: &View<'a>, completed: f64) -> Result<ByDigest<'a>, Missin
 /// # Errors
 /// The same.
 pub fn server_timing(view: &View<'_>, completed: f64) -> Result<ServerTiming, Missing> {
-    let by_digest = by_digest(view, completed)?;
-    let digest = by_digest.iter().max_by_key(|(_, e)| e.len()).map_or("", |(digest, _)| *digest).to_owned();
-    let durations = Distribution::of(by_digest.into_values().flatten().map(|(_, ms)| (ms, 1)));
+    let of_requests = digests_of_requests(view, completed)?;
+    let digest = of_requests.iter().max_by_key(|(_, count)| **count).map_or("", |(digest, _)| *digest).to_owned();
+    let executions = view.executions(TIMED)?.filter(|e| of_requests.contains_key(e.digest));
+    let durations = Distribution::of(executions.map(|e| (e.duration_ns as f64 / 1e6, 1)));
     let q = |q| durations.quantile(q).unwrap_or(0.0);
     let (p50_ms, p99_ms) = (q(0.5), q(0.99));
     let evidence = Evidence::new(

@@ -198,7 +198,7 @@ impl DiskWaits {
     /// If it is little by itself and nobody tells whether workers were busy with it.
     pub fn of_requests(&self, case: &Case<'_>, ms: f64) -> Result<f64, Missing> {
         let server = case.slow().mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok().filter(|m| m.count > 0.0);
-        let client = case.slow_requests().ok().and_then(|rows| mean_over(rows, service_ms));
+        let client = case.slow_requests().ok().and_then(|rows| mean_over(rows.iter().copied(), service_ms));
         let in_proportion = |busy: f64, waited: f64| {
             let is_busy = busy > 0.0 && waited >= KEEPS_BUSY * busy;
             client.filter(|_| is_busy).map_or(ms, |client| ms * (client / busy).max(1.0))

@@ -1,5 +1,6 @@
 //! Single executions of statements: when each ended, how long it took, and which statement it was.
 
+use std::collections::HashMap;
 use std::hash::Hash;
 
 use super::grouped::Grouped;
@@ -20,17 +21,23 @@ pub struct Execution<'a> {
     pub digest_text: &'a str,
 }
 
+/// 16 bytes, as there are millions.
 #[derive(Clone, Copy, Debug)]
 struct Timing {
     observed_at: i64,
-    duration_ns: i64,
+    /// [`ELSEWHERE`] if it does not fit, as of four seconds and more.
+    duration_ns: u32,
     statement: u32,
 }
+
+const ELSEWHERE: u32 = u32::MAX;
 
 /// All of them, in the order of their rows.
 #[derive(Clone, Debug, Default)]
 pub struct Executions {
     timings: Vec<Timing>,
+    /// Durations that are [`ELSEWHERE`], nanoseconds, by row.
+    long: HashMap<usize, i64>,
     /// Digest and text by number.
     statements: Vec<(String, String)>,
     /// First and last time of each [`CHUNK`] of them, so that of a long recording only what is asked for is gone through.
@@ -45,12 +52,15 @@ impl Executions {
 
     /// Those that ended from `from` on and before `to`, in the order of their rows.
     pub fn within(&self, from: i64, to: i64) -> impl Iterator<Item = Execution<'_>> + Clone {
-        let chunks = self.timings.chunks(CHUNK).zip(&self.spans);
-        let near = chunks.filter(move |(_, (first, last))| *last >= from && *first < to);
-        let within = near.flat_map(|(chunk, _)| chunk).filter(move |t| from <= t.observed_at && t.observed_at < to);
-        within.map(|t| {
+        let chunks = self.timings.chunks(CHUNK).zip(&self.spans).enumerate();
+        let near = chunks.filter(move |(_, (_, (first, last)))| *last >= from && *first < to);
+        let rows = near.flat_map(|(number, (chunk, _))| (number * CHUNK..).zip(chunk));
+        let within = rows.filter(move |(_, t)| from <= t.observed_at && t.observed_at < to);
+        within.map(|(row, t)| {
             let (digest, digest_text) = &self.statements[t.statement as usize];
-            Execution { observed_at: t.observed_at, duration_ns: t.duration_ns, digest, digest_text }
+            let long = (t.duration_ns == ELSEWHERE).then(|| self.long.get(&row)).flatten();
+            let duration_ns = long.copied().unwrap_or(i64::from(t.duration_ns));
+            Execution { observed_at: t.observed_at, duration_ns, digest, digest_text }
         })
     }
 }
@@ -59,17 +69,23 @@ impl Executions {
 pub(super) struct Maker<K> {
     statements: Grouped<(K, K)>,
     timings: Vec<Timing>,
+    long: HashMap<usize, i64>,
 }
 
 impl<K> Default for Maker<K> {
     fn default() -> Self {
-        Self { statements: Grouped::default(), timings: Vec::new() }
+        Self { statements: Grouped::default(), timings: Vec::new(), long: HashMap::new() }
     }
 }
 
 impl<K: Copy + Eq + Hash> Maker<K> {
     pub fn push(&mut self, statement: (K, K), observed_at: i64, duration_ns: i64) {
         let statement = self.statements.number(statement) as u32;
+        let fits = u32::try_from(duration_ns).ok().filter(|ns| *ns != ELSEWHERE);
+        if fits.is_none() {
+            self.long.insert(self.timings.len(), duration_ns);
+        }
+        let duration_ns = fits.unwrap_or(ELSEWHERE);
         self.timings.push(Timing { observed_at, duration_ns, statement });
     }
 
@@ -82,6 +98,7 @@ impl<K: Copy + Eq + Hash> Maker<K> {
         Executions {
             spans: self.timings.chunks(CHUNK).map(span).collect(),
             timings: self.timings,
+            long: self.long,
             statements: self.statements.keys.into_iter().map(|(digest, text)| (name(digest), name(text))).collect(),
         }
     }
@@ -90,6 +107,20 @@ impl<K: Copy + Eq + Hash> Maker<K> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_are_as_they_were() {
+        let all = [0, 1, -7, i64::from(u32::MAX) - 1, i64::from(u32::MAX), 5_000_000_000, i64::MAX, i64::MIN];
+        let mut maker = Maker::default();
+        for _ in 0..CHUNK {
+            (0..).zip(all).for_each(|(at, ns)| maker.push(("a", "b"), at, ns));
+        }
+        let made = maker.finish(str::to_owned);
+        let found: Vec<i64> = made.within(0, 100).map(|e| e.duration_ns).collect();
+        assert_eq!(found, all.repeat(CHUNK));
+        assert!(made.within(5, 6).all(|e| e.duration_ns == 5_000_000_000));
+        assert_eq!(size_of::<Timing>(), 16);
+    }
 
     #[test]
     fn those_of_a_window_are_found_in_the_order_of_rows() {

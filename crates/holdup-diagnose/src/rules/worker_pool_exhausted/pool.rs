@@ -215,7 +215,7 @@ impl Pool {
         let app = view.mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok()?;
         let completed = case.completed_in(view.window).ok()?.max(1.0);
         let (fewer, more) = (app.count.min(completed), app.count.max(completed));
-        let service = mean_over(case.slow_requests().ok()?, service_ms)?;
+        let service = mean_over(case.slow_requests().ok()?.iter().copied(), service_ms)?;
         let waited = (service - app.ms).max(0.0);
         (more <= SAME_REQUESTS * fewer).then(|| (waited, app.evidence(ms(app.ms), "what clients wait", said(waited))))
     }
