@@ -80,6 +80,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let in_front = by_outside::parts(case, !parts.is_empty());
     parts.splice(0..0, in_front);
     let cpu_ms = by_metrics::app_cpu_ms(case);
+    let measured = Measured { parts, all_answered: by_metrics::has_answered_all(case) };
     let joined = Joined::of(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();
     let mut rows = Vec::new();
@@ -100,38 +101,24 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
             let slice = &mine[begin..(end + 1).min(mine.len())];
             if !slice.is_empty() {
                 let exact = joined.row(operation, band, slice);
-                rows.push(exact.unwrap_or_else(|| row(operation, band, slice, cpu_ms, &parts)));
+                rows.push(exact.unwrap_or_else(|| row(operation, band, slice, cpu_ms, &measured)));
             }
         }
     }
     rows
 }
 
-fn row(
-    operation: &str,
-    band: &str,
-    requests: &[&Request],
-    cpu_ms: Option<f64>,
-    measured: &[(&'static str, Intervals)],
-) -> LedgerRow {
+fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, measured: &Measured) -> LedgerRow {
     let exact = |f: fn(&Request) -> f64| mean_over(requests.iter().copied(), |r| Some(f(r))).unwrap_or(0.0);
     let mut parts = vec![
         ("client_queue", exact(client_queue_ms), 0.0),
         ("connect", exact(connect_ms), 0.0),
         ("send_lag", exact(|r| send_lag_ms(r).unwrap_or(0.0)), 0.0),
     ];
-    let mut in_front_ms = 0.0;
-    for (name, intervals) in measured {
-        // A request that never reached the service has no part in what the service measured.
-        let of = |r: &Request| service_ms(r).map_or((0.0, 0.0), |ms| intervals.part_of(r.done_at, ms));
-        let found: Vec<((f64, f64), u64)> = requests.iter().map(|r| (of(r), r.count())).collect();
-        let mut value = mean_of(found.iter().map(|((value, _), n)| (*value, *n))).unwrap_or(0.0);
-        match *name {
-            NETWORK => value = (value - in_front_ms).max(0.0),
-            name if by_outside::is_in_front(name) => in_front_ms += value,
-            _ => {}
-        }
-        parts.push((name, value, mean_of(found.iter().map(|((_, error), n)| (*error, *n))).unwrap_or(0.0)));
+    let found: Vec<(Vec<(f64, f64)>, u64)> = requests.iter().map(|r| (measured.of(r), r.count())).collect();
+    for (i, (name, _)) in measured.parts.iter().enumerate() {
+        let mean = |of: fn(&(f64, f64)) -> f64| mean_of(found.iter().map(|(parts, n)| (of(&parts[i]), *n)));
+        parts.push((name, mean(|part| part.0).unwrap_or(0.0), mean(|part| part.1).unwrap_or(0.0)));
     }
     if let Some(cpu_ms) = cpu_ms {
         let sent = exact(|r| f64::from(r.sent_at.is_some()));
@@ -152,25 +139,151 @@ fn row(
     }
 }
 
+/// What the app, its database and the kernel measured.
+struct Measured {
+    parts: Vec<(&'static str, Intervals)>,
+    /// Whether the app has answered what it has had: those without an answer never reached it.
+    all_answered: bool,
+}
+
+impl Measured {
+    /// Milliseconds of each part in a request, and how far off they may be. What stands in front of the app is between client and
+    /// app: where an app told of its time, no more than it left.
+    fn of(&self, request: &Request) -> Vec<(f64, f64)> {
+        // A request that never reached the service has no part in what the service measured.
+        let Some(service_ms) = service_ms(request) else { return vec![(0.0, 0.0); self.parts.len()] };
+        let is_network = |name: &str| name == NETWORK;
+        let reached_app = !self.all_answered || by_metrics::is_answered(request);
+        let part = |(name, intervals): &(&'static str, Intervals)| {
+            let part = intervals.part_of(request.done_at, service_ms);
+            match *name {
+                _ if reached_app || by_outside::is_in_front(name) => part,
+                name => Some((if is_network(name) { service_ms } else { 0.0 }, 0.0)),
+            }
+        };
+        let told: Vec<_> = self.parts.iter().map(part).collect();
+        let mut parts: Vec<(f64, f64)> = told.iter().map(|part| part.unwrap_or_default()).collect();
+        let network = self.parts.iter().position(|(name, _)| is_network(name)).filter(|i| told[*i].is_some());
+        if let Some(network) = network {
+            let mut left = parts[network].0;
+            for i in (0..parts.len()).filter(|i| by_outside::is_in_front(self.parts[*i].0)) {
+                let (ms, error) = parts[i];
+                let fits = ms.min(left);
+                parts[i] = (fits, error + ms - fits);
+                left -= fits;
+            }
+            parts[network].0 = left;
+        }
+        parts
+    }
+}
+
 /// One part's share of service time, by sampling interval.
 struct Intervals(Vec<(i64, i64, f64)>);
 
 impl Intervals {
-    /// Milliseconds of the part in a request that ended at `at` after `service_ms`, and how far off they may be.
-    fn part_of(&self, at: i64, service_ms: f64) -> (f64, f64) {
+    /// Milliseconds of the part in a request that ended at `at` after `service_ms`, and how far off they may be; none if no interval
+    /// is near.
+    fn part_of(&self, at: i64, service_ms: f64) -> Option<(f64, f64)> {
         let i = self.0.partition_point(|(_, to, _)| *to <= at).min(self.0.len().saturating_sub(1));
-        match self.0.get(i) {
-            Some(&(from, to, share)) if at >= from - NEAREST_NS && at <= to + NEAREST_NS => {
-                // Only a request that ended near an edge may belong to the interval beyond it.
-                let beyond = match () {
-                    () if at - from < EDGE_NS => i.checked_sub(1),
-                    () if to - at < EDGE_NS => Some(i + 1),
-                    () => None,
-                };
-                let other = beyond.and_then(|j| self.0.get(j)).map_or(share, |p| p.2);
-                (share * service_ms, (share - other).abs() * service_ms)
-            }
-            _ => (0.0, 0.0),
+        let &(from, to, share) = self.0.get(i)?;
+        if at < from - NEAREST_NS || at > to + NEAREST_NS {
+            return None;
         }
+        // Only a request that ended near an edge may belong to the interval beyond it.
+        let beyond = match () {
+            () if at - from < EDGE_NS => i.checked_sub(1),
+            () if to - at < EDGE_NS => Some(i + 1),
+            () => None,
+        };
+        let other = beyond.and_then(|j| self.0.get(j)).map_or(share, |p| p.2);
+        Some((share * service_ms, (share - other).abs() * service_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::rows::Session;
+
+    use super::{LedgerRow, ledger};
+    use crate::signals::testing::Made;
+
+    const APP: &str = "prometheus:app";
+
+    const SECONDS: i64 = 40;
+
+    /// 50 a second of 400 ms, on port 8080, of an app that is busy with each for `app_ms`, of which it calls its database for
+    /// `calls_ms`; it counts `per_second`.
+    fn made(per_second: f64, app_ms: f64, calls_ms: f64) -> Made {
+        let histogram = |made: Made, name: &str, ms: f64| {
+            made.counter(APP, &format!("{name}_count"), &[], per_second).counter(
+                APP,
+                &format!("{name}_sum"),
+                &[],
+                per_second * ms / 1e3,
+            )
+        };
+        let made = Made::new(SECONDS).requests(50, 400).target("http://127.0.0.1:8080");
+        let made = histogram(made, "http_server_request_duration_seconds", app_ms);
+        histogram(made, "db_client_operation_duration_seconds", calls_ms)
+    }
+
+    fn row(made: &Made, band: &str) -> LedgerRow {
+        made.with(ledger).into_iter().find(|row| row.band == band).expect("a row")
+    }
+
+    fn part(row: &LedgerRow, name: &str) -> f64 {
+        row.parts.iter().find(|part| part.part == name).map_or(0.0, |part| part.ms)
+    }
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() <= 0.1 * expected.max(100.0), "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn the_queue_in_front_of_an_app_has_what_the_app_leaves() {
+        // Twelve of twenty would be 240 ms, and the app has had 300 of the 400.
+        let made = made(50.0, 300.0, 250.0).gauge("host", "tcp_accept_queue_length", &[("port", "8080")], 12.0);
+        let all = row(&made, "all");
+        near(part(&all, "accept_queue"), 100.0);
+        near(part(&all, "network"), 0.0);
+        near(all.residual_ms, 0.0);
+        let queue = all.parts.iter().find(|part| part.part == "accept_queue").expect("a part");
+        assert!(queue.error_ms > 100.0, "what was cut off is how far it may be off: {queue:?}");
+    }
+
+    #[test]
+    fn requests_that_an_app_has_not_had_waited_in_front_of_it() {
+        // Every second one is given up after 400 ms; the app answers the others in 300.
+        let unanswered =
+            |made: Made| made.each_request(|number, row| row.outcome = ["ok", "timeout"][number as usize % 2].into());
+        let all = row(&unanswered(made(25.0, 300.0, 300.0)), "all");
+        near(part(&all, "network"), 250.0);
+        near(part(&all, "database"), 150.0);
+        // Had it had all of them, each would have been in its hands.
+        let all = row(&unanswered(made(50.0, 300.0, 300.0)), "all");
+        near(part(&all, "network"), 100.0);
+        near(part(&all, "database"), 300.0);
+    }
+
+    #[test]
+    fn calls_that_no_server_accounts_for_are_what_its_sessions_were_at() {
+        // Twenty with the service, three of four in a call: eight sessions run, four wait for a lock, of three nobody knows.
+        let sessions = (0..=SECONDS).flat_map(|second| {
+            (0..12).map(move |id| Session {
+                observed_at: second * 1_000_000_000,
+                source: "mysql://db".into(),
+                session_id: id,
+                command: "Query".into(),
+                true_state: if id < 8 { "executing" } else { "lock_wait" }.into(),
+                ..Session::default()
+            })
+        });
+        let all = row(&made(50.0, 400.0, 300.0).session_rows(sessions.collect()), "all");
+        near(part(&all, "database_execution"), 160.0);
+        near(part(&all, "database_lock_wait"), 80.0);
+        near(part(&all, "database"), 60.0);
+        let without = row(&made(50.0, 400.0, 300.0), "all");
+        near(part(&without, "database"), 300.0);
     }
 }

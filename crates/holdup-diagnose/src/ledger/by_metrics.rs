@@ -6,12 +6,15 @@
 
 use std::collections::BTreeMap;
 
+use super::by_sessions::{self, Standing};
 use super::{Intervals, NETWORK};
+use holdup_recording::rows::Request;
+
 use crate::case::Case;
 use crate::rules::timing;
 use crate::signals::client::service_ms;
 use crate::signals::distribution::mean_of;
-use crate::signals::{View, Window};
+use crate::signals::{View, Window, processes};
 
 /// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.
 const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
@@ -29,6 +32,26 @@ fn growth(view: &View<'_>, metric: &str) -> Growths {
     all.growths(|_| true, metric, &[]).into_iter().map(|g| ((g.window.from, g.window.to), g.delta)).collect()
 }
 
+/// Whether the app has answered as many requests as it has had: those that got no answer never reached it.
+pub(super) fn has_answered_all(case: &Case<'_>) -> bool {
+    let Ok(requests) = case.requests_in(case.whole()) else { return false };
+    let counts = growth(&case.slow(), &format!("{}_count", timing::HTTP_SERVER));
+    let (Some((&(from, _), _)), Some((&(_, to), _))) = (counts.first_key_value(), counts.last_key_value()) else {
+        return false;
+    };
+    let (mut answered, mut unanswered) = (0.0, 0.0);
+    for request in requests.iter().filter(|r| r.sent_at.is_some() && (from..to).contains(&r.done_at)) {
+        *(if is_answered(request) { &mut answered } else { &mut unanswered }) += request.count() as f64;
+    }
+    let had: f64 = counts.values().sum();
+    unanswered > 0.0 && (had - answered).abs() <= (ONE_EACH * answered).min(unanswered / 2.0)
+}
+
+/// Whether the service has answered it.
+pub(super) fn is_answered(request: &Request) -> bool {
+    !processes::UNANSWERED.contains(&request.outcome.as_str()) && request.outcome != "unfinished"
+}
+
 /// A sampling interval of the app's metrics with what its requests came to.
 struct Served {
     from: i64,
@@ -43,8 +66,9 @@ struct Served {
 
 fn served(case: &Case<'_>, counts: &Growths) -> Option<Vec<Served>> {
     let requests = case.requests_in(case.whole()).ok()?;
-    let mut ended: Vec<(i64, f64, u64)> =
-        requests.iter().filter_map(|r| Some((r.done_at, service_ms(r)?, r.count()))).collect();
+    let answered_only = has_answered_all(case);
+    let known = requests.iter().filter(|r| !answered_only || is_answered(r));
+    let mut ended: Vec<(i64, f64, u64)> = known.filter_map(|r| Some((r.done_at, service_ms(r)?, r.count()))).collect();
     ended.sort_by_key(|(at, ..)| *at);
     let mut before = 0.0;
     let of = counts.iter().filter_map(|(&(from, to), &requests)| {
@@ -75,8 +99,7 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
         ("downstream", per_request(timing::HTTP_CLIENT)),
     ];
     match database(&view, case, &served, &calls) {
-        // Without the server's account the time in the database is one part.
-        None => waits.push(("database", calls.clone())),
+        None => waits.extend(by_standing(case, &served, &calls)),
         Some(split) => {
             waits.push(("database_admission_queue", split.admission_ms));
             waits.push(("database_lock_wait", split.lock_ms));
@@ -107,6 +130,23 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
         Intervals(served.iter().zip(ms).map(share).collect())
     };
     parts.map(|(name, ms)| (name, shares(ms))).collect()
+}
+
+/// The app's time in database calls by what the server's sessions were at; what none stood for is one part.
+fn by_standing(case: &Case<'_>, served: &[Served], calls_ms: &[f64]) -> Vec<(&'static str, Vec<f64>)> {
+    let mut rest = calls_ms.to_vec();
+    let mut parts = by_sessions::PARTS.map(|name| (name, vec![0.0; served.len()]));
+    if let Some(standing) = Standing::of(case) {
+        for (i, interval) in served.iter().enumerate() {
+            let of_service = calls_ms[i] / interval.service_ms.max(1e-6);
+            let shares = standing.shares((interval.from, interval.to), of_service.min(1.0));
+            for ((_, ms), share) in parts.iter_mut().zip(shares) {
+                ms[i] = share * calls_ms[i];
+                rest[i] = (rest[i] - ms[i]).max(0.0);
+            }
+        }
+    }
+    parts.into_iter().chain([("database", rest)]).collect()
 }
 
 /// Milliseconds of each request of `served`, of a histogram with an observation each; none if there are more or fewer than the `all`

@@ -2,10 +2,15 @@
 //! app that does. At an instant so many requests were with the service, so many connections nobody had accepted, so many were in the
 //! server's hands, and on so many of its own it awaited an answer. Over many instants these are shares of the time of requests:
 //! Little's law on both sides (L = λW, with one λ).
+//!
+//! A connection for which a full queue had no place is set up for its client all the same: the kernel dropped the last packet of the
+//! handshake. What clients have sent, and neither the queue nor the server has, while connections are dropped, is in front of the queue.
 
 use super::Intervals;
 use super::instants::{self, Instant};
 use crate::case::Case;
+use crate::signals::app_server::{Levels, Outside};
+use crate::signals::{View, Window};
 
 /// Connections that nobody accepted; those in hand beyond what is worked on at once; answers awaited of neighbours and of databases;
 /// and what else the server has in hand.
@@ -19,24 +24,33 @@ pub(super) fn is_in_front(part: &str) -> bool {
     PARTS[..IN_FRONT].contains(&part)
 }
 
-/// The shares by part: only those in front of the app if `has_app`, whose own account splits the rest. None where nobody looked from
-/// outside.
+/// The shares by part: only those in front of the app if `has_app`, whose own account splits the rest, and only the queue where nobody
+/// knows who holds connections. None where nobody looked from outside.
 pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Intervals)> {
-    let Some(instants) = sampled(case).filter(|_| !case.asks_statements()) else { return Vec::new() };
-    let wanted = if has_app { IN_FRONT } else { PARTS.len() };
+    let view = case.view(case.whole());
+    let Some(outside) = view.outside().ok().filter(|_| !case.asks_statements()) else { return Vec::new() };
+    let has_processes = outside.has_processes() && outside.answering.is_some();
+    // A host counts the queues of whatever listens.
+    if !has_processes && !view.is_target_port(&outside.port) {
+        return Vec::new();
+    }
+    let Some(instants) = sampled(case, &view, &outside) else { return Vec::new() };
+    let wanted = match (has_processes, has_app) {
+        (false, _) => 1,
+        (true, true) => IN_FRONT,
+        (true, false) => PARTS.len(),
+    };
     instants::parts(&instants, &PARTS[..wanted])
 }
 
-fn sampled(case: &Case<'_>) -> Option<Vec<Instant<{ PARTS.len() }>>> {
-    let view = case.view(case.whole());
-    let outside = view.outside().ok().filter(|o| o.has_processes() && o.answering.is_some())?;
+fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<Instant<{ PARTS.len() }>>> {
     let requests = case.requests_in(case.whole()).ok()?;
     let most = view.workers().map(|w| w.most).or(outside.takes_at_once);
     let waiting = view.levels(&outside.source, "tcp_accept_queue_length", &[("port", outside.port.as_str())]);
     let answering = view.levels(&outside.source, "server_answering_connections", &[]);
     let neighbours = view.neighbours(&outside.source).unwrap_or_default();
     let awaited = |is_database: bool| {
-        let mut sum = crate::signals::app_server::Levels::new();
+        let mut sum = Levels::new();
         for neighbour in neighbours.iter().filter(|n| n.is_database == is_database) {
             let port = [("peer_port", neighbour.port.as_str())];
             for (at, n) in view.levels(&outside.source, "server_outgoing_pending_connections", &port) {
@@ -51,7 +65,7 @@ fn sampled(case: &Case<'_>) -> Option<Vec<Instant<{ PARTS.len() }>>> {
         .map(|(at, waiting)| {
             let at_hand = answering.get(at).copied().unwrap_or(0.0);
             let busy = at_hand.min(most.unwrap_or(at_hand));
-            let of = |levels: &crate::signals::app_server::Levels| levels.get(at).copied().unwrap_or(0.0);
+            let of = |levels: &Levels| levels.get(at).copied().unwrap_or(0.0);
             // One that asks two at once waits once.
             let waits = of(&downstream) + of(&database);
             let fit = if waits > busy { busy / waits } else { 1.0 };
@@ -61,7 +75,20 @@ fn sampled(case: &Case<'_>) -> Option<Vec<Instant<{ PARTS.len() }>>> {
         })
         .collect();
     instants::count(&mut instants, &requests);
+    if outside.has_processes() {
+        let dropping = dropping(view, outside);
+        for instant in instants.iter_mut().filter(|i| dropping.iter().any(|w| w.contains(i.at))) {
+            let elsewhere: f64 = instant.counts[1..].iter().sum();
+            instant.counts[0] = instant.counts[0].max(instant.in_flight - elsewhere);
+        }
+    }
     Some(instants)
+}
+
+/// When connections were dropped for want of a place in the queue.
+fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
+    let grew = view.growths(|source| source == outside.source, "tcp_listen_overflows_total", &[]);
+    grew.into_iter().filter(|growth| growth.delta > 0.0).map(|growth| growth.window).collect()
 }
 
 #[cfg(test)]
@@ -96,5 +123,39 @@ mod tests {
         let puma =
             made.gauge("puma:app", "puma_pool_capacity", &[], 0.0).gauge("puma:app", "puma_max_threads", &[], 6.0);
         assert!((part(&puma, "app_queue") - 40.0).abs() < 6.0, "{}", part(&puma, "app_queue"));
+    }
+
+    /// Milliseconds of `part` in the row `all`.
+    fn part(made: &Made, part: &str) -> f64 {
+        let rows = made.with(ledger);
+        let all = rows.iter().find(|row| row.band == "all").expect("a row");
+        all.parts.iter().find(|p| p.part == part).map_or(0.0, |p| p.ms)
+    }
+
+    #[test]
+    fn what_was_sent_to_a_queue_that_drops_is_in_front_of_it() {
+        // Of 20 with the service ten are in the queue and four in hand.
+        let server = "server:8080";
+        let made = Made::new(12)
+            .requests(50, 400)
+            .target("http://127.0.0.1:8080")
+            .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 10.0)
+            .gauge(server, "server_accepted_connections", &[("pid", "7")], 4.0)
+            .gauge(server, "server_answering_connections", &[("pid", "7")], 4.0);
+        let calm = part(&made, "accept_queue");
+        assert!((calm - 200.0).abs() < 25.0, "{calm}");
+        let dropping = part(&made.counter(server, "tcp_listen_overflows_total", &[], 5.0), "accept_queue");
+        assert!((dropping - 320.0).abs() < 25.0, "{dropping}");
+    }
+
+    #[test]
+    fn a_host_tells_of_the_queue_of_the_port_that_is_asked() {
+        let made = |port: &str| {
+            let labels = [("port", port)];
+            let made = Made::new(12).requests(50, 400).target("http://127.0.0.1:8080");
+            part(&made.gauge("host", "tcp_accept_queue_length", &labels, 10.0), "accept_queue")
+        };
+        assert!((made("8080") - 200.0).abs() < 25.0, "{}", made("8080"));
+        assert!(made("9300").abs() < 1e-9, "{}", made("9300"));
     }
 }

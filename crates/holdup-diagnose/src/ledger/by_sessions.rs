@@ -1,6 +1,7 @@
-//! The parts of statements that are themselves what the client asks for: no app tells of them, but the server's sessions are sampled.
-//! At an instant so many requests were with the server, and so many sessions were running, at the disk, or waiting for a lock. Over
-//! many instants these are shares of the time of requests: Little's law on both sides (L = λW, with one λ).
+//! What sampled sessions of the database server were at: the parts of statements that are themselves what the client asks for, of which no
+//! app tells, and of calls of an app that the server has no account of, as those that have not ended. At an instant so many requests
+//! were with the server, and so many sessions were running, at the disk, or waiting for a lock. Over many instants these are shares of
+//! the time of requests: Little's law on both sides (L = λW, with one λ).
 
 use holdup_recording::rows::Request;
 
@@ -10,7 +11,7 @@ use crate::case::Case;
 use crate::signals::View;
 use crate::signals::server_waits::{self, At};
 
-const PARTS: [&str; 5] = [
+pub(super) const PARTS: [&str; 5] = [
     "database_admission_queue",
     "database_lock_wait",
     "database_disk_wait",
@@ -27,6 +28,29 @@ pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
     let Ok(requests) = case.requests_in(case.whole()) else { return Vec::new() };
     let instants = sampled(&view, &requests);
     instants::parts(&instants, &PARTS)
+}
+
+/// What sessions were at while an app waited for them.
+pub(super) struct Standing(Vec<Instant<{ PARTS.len() }>>);
+
+impl Standing {
+    /// None if no sessions were sampled.
+    pub fn of(case: &Case<'_>) -> Option<Self> {
+        let requests = case.requests_in(case.whole()).ok()?;
+        let instants = sampled(&case.view(case.whole()), &requests);
+        instants.iter().any(|i| i.counts.iter().sum::<f64>() > 0.0).then_some(Self(instants))
+    }
+
+    /// Shares (0-1), by part, of the time of calls in the interval `from` to `to`, if calls are the share `of_service` (0-1) of the
+    /// time of the requests that were with the service. What no session stood for is left.
+    pub fn shares(&self, (from, to): (i64, i64), of_service: f64) -> [f64; PARTS.len()] {
+        let near = instants::around(&self.0, i64::midpoint(from, to));
+        let calling = near.iter().map(|i| i.in_flight).sum::<f64>() * of_service;
+        let mut counts = [0.0; PARTS.len()];
+        near.iter().for_each(|i| counts.iter_mut().zip(i.counts).for_each(|(sum, n)| *sum += n));
+        let all = f64::max(calling, counts.iter().sum()).max(1e-9);
+        counts.map(|n| n / all)
+    }
 }
 
 fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() }>> {

@@ -10,9 +10,9 @@ const AROUND_NS: i64 = 2_500_000_000;
 
 /// What stood at each part at one instant, and the requests that were with the service.
 pub(super) struct Instant<const N: usize> {
-    at: i64,
+    pub at: i64,
     pub counts: [f64; N],
-    in_flight: f64,
+    pub in_flight: f64,
 }
 
 impl<const N: usize> Instant<N> {
@@ -59,7 +59,7 @@ fn shares<const N: usize>(instants: &[Instant<N>], part: usize) -> Vec<(i64, i64
 }
 
 /// Those of `instants`, which are in order of time, within [`AROUND_NS`] of `at`.
-fn around<const N: usize>(instants: &[Instant<N>], at: i64) -> &[Instant<N>] {
+pub(super) fn around<const N: usize>(instants: &[Instant<N>], at: i64) -> &[Instant<N>] {
     let from = instants.partition_point(|instant| instant.at < at - AROUND_NS);
     let to = instants.partition_point(|instant| instant.at <= at + AROUND_NS);
     &instants[from..to]

@@ -121,7 +121,7 @@ pub fn unanswered_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Miss
 }
 
 /// Outcomes of requests that got no answer.
-const UNANSWERED: &[&str] =
+pub(crate) const UNANSWERED: &[&str] =
     &["timeout", "never_sent", "connect_failed", "connection_closed", "connection_reset", "stream_reset"];
 
 fn share_of_failed(case: &Case<'_>, windows: &[Window], is_meant: impl Fn(&Request) -> bool) -> Result<f64, Missing> {

@@ -137,6 +137,11 @@ impl View<'_> {
         })
     }
 
+    /// Whether the load was put on `port`.
+    pub(crate) fn is_target_port(&self, port: &str) -> bool {
+        self.target_port().is_some_and(|target| target == port)
+    }
+
     /// The port that the load was put on.
     fn target_port(&self) -> Option<String> {
         let target = &self.recording.manifest.load.as_ref()?.target;
