@@ -2,7 +2,11 @@
 
 mod one_core;
 
+use holdup_recording::Labels;
+use holdup_recording::rows::Request;
+
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use crate::accounts::Owner;
 use crate::case::Case;
 use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
@@ -16,8 +20,8 @@ pub const RULE: Rule = Rule {
         what: "There is more to run than CPUs to run it: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, with others idle: its threads wait for the lock.",
         hurts: "Everything takes longer by the same factor, and tails grow first.",
         needs: "The host's CPU time (--watch host), and for the amount the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
-        predicts: "Run-queue wait per request is a large part of what requests are too slow by.",
-        clears: "The service's threads waited for a CPU for a small share of the delay, whatever the utilization; or so much CPU was idle that queueing can't amount to it.",
+        predicts: "Run-queue wait per request is a large part of what requests are too slow by. Or all CPUs are busy, mostly with the service, and fewer requests end than are due: then they wait in front of it.",
+        clears: "The service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due; or so much CPU was idle that queueing can't amount to it.",
         looks_like: "A high load average with idle CPUs is not this: threads in uninterruptible sleep count there too. iowait is idle time.",
         fix: "Find what burns the CPU, then fewer of it, or more CPUs.",
         prove: "The same load again: run-queue wait per request is small.",
@@ -51,7 +55,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // processes; else what a processor-sharing queue at this utilization makes of the CPU time used.
     let waited = view.counter("process_run_queue_seconds_total", &[], "--watch pid:N");
     let waited = waited.or_else(|_| view.counter("server_run_queue_wait_seconds_total", &[], "--watch server:PORT"));
-    let explains_ms = match &waited {
+    let mut explains_ms = match &waited {
         Ok(waited) => {
             let per_request = waited.delta / completed * 1e3;
             evidence.push(waited.evidence(
@@ -87,6 +91,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             }
         }
     };
+    if let Some((most, piece)) = at_most(case, completed).filter(|(most, _)| *most < explains_ms) {
+        explains_ms = most;
+        evidence.push(piece);
+    }
     // Threads that wait for an interpreter's lock sleep: the run queue does not show them.
     let one_core = one_core::of(&view, completed).filter(|one| case.share(one.explains_ms) >= MATTERS);
     if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms) {
@@ -100,10 +108,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             role: Role::Root,
         }));
     }
-    if case.share(explains_ms) < MATTERS {
+    let overloaded = overloaded(case, busy, busy_seconds);
+    if let Some(pieces) = overloaded {
+        // A few run at once and the others are not even let in: all of the delay is theirs, wherever it is waited for.
+        explains_ms = explains_ms.max(case.excess_ms());
+        evidence.extend(pieces);
+    } else if case.share(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
-    }
-    if waited.is_err() {
+    } else if waited.is_err() {
         return Err(Missing::new(
             "run-queue wait of the service's processes",
             "--watch pid:N for the app and the database",
@@ -135,6 +147,69 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }))
 }
 
+/// CPUs count as fully used from this share (0-1) on: between two requests there is always a moment.
+const ALL_BUSY: f64 = 0.95;
+
+/// Fewer requests end than are due if it is less than this share (0-1) of them: some are under way at the end.
+const KEEPS_UP: f64 = 0.95;
+
+/// Most of the CPU time in use is the service's own from this share (0-1) on.
+pub(crate) const OWN: f64 = 0.5;
+
+/// That more is asked for than the CPUs can do: all are busy, for the most part with the service, and fewer requests end than are due.
+/// What a service completes is at most CPUs over CPU time a request (utilization law), whatever stands in front and is waited for.
+fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Option<[Evidence; 2]> {
+    let view = case.slow();
+    let window = case.complaint.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY)?.slow;
+    let own = ["process_cpu_time_seconds_total", "server_thread_cpu_time_seconds_total"];
+    let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok())?;
+    let requests = case.requests_in(view.window).ok()?;
+    let count = |rows: &dyn Fn(&Request) -> bool| {
+        requests.iter().filter(|r| rows(r)).map(|r| r.count()).sum::<u64>() as f64 / window.seconds()
+    };
+    let due = count(&|r| window.contains(r.intended_at));
+    let answered = count(&|r| r.outcome == "ok" && window.contains(r.done_at));
+    if own.delta < OWN * busy_seconds || answered <= 0.0 || answered >= KEEPS_UP * due {
+        return None;
+    }
+    let each_ms = own.delta / view.window.seconds() / answered * 1e3;
+    let text = format!(
+        "{} of the CPU time in use was the service's: {} for each request that was answered",
+        percent(own.delta / busy_seconds),
+        ms(each_ms)
+    );
+    let used = own.evidence(ms(each_ms), "less", text);
+    let text = format!("{due:.0} requests a second were due, and with all CPUs busy {answered:.0} were answered");
+    let observed = format!("{answered:.0}/s");
+    let kept_up = Evidence::new("requests", "done_at", Labels::none(), window, observed, format!("{due:.0}/s"), text);
+    Some([used, kept_up])
+}
+
+/// Where a request waits for what another holds, and neither runs nor wants to.
+const HELD: [Owner; 2] = [Owner::PoolWait, Owner::LockWait];
+
+/// The most of a mean request's time, milliseconds, that can come of waiting for a CPU, by its accounts: threads of a process wait for
+/// other things than requests, too. Of what others hold no more than requests that take so long at everything else make each other
+/// wait for a single one of it (M/M/1: ρ/(1-ρ) times as long). None without accounts.
+fn at_most(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
+    let view = case.slow();
+    let of = |owner: Owner| case.accounts().mean_ms_of_app(owner);
+    let of_generator = |owner: &Owner| *owner as usize <= Owner::SendLag as usize;
+    let runs = Owner::ALL.into_iter().filter(|owner| !HELD.contains(owner) && !of_generator(owner));
+    let runs_ms: f64 = runs.map(of).sum::<Option<f64>>()?;
+    let busy = completed / view.window.seconds() * runs_ms / 1e3;
+    let behind_ms = if busy < 1.0 { runs_ms * busy / (1.0 - busy) } else { f64::INFINITY };
+    let held_ms: f64 = HELD.into_iter().map(|owner| of(owner).map(|ms| ms.min(behind_ms))).sum::<Option<f64>>()?;
+    let most = runs_ms + held_ms;
+    let text = format!(
+        "by its own account a request was at work, or where it could wait for a CPU, for {}: with what that holds up, at most {}",
+        ms(runs_ms),
+        ms(most)
+    );
+    let labels = Labels::of([("resource", "request")]);
+    Some((most, Evidence::new("spans", "duration_ns", labels, view.window, ms(most), "most of the delay", text)))
+}
+
 /// Milliseconds of a statement for which sessions ran or wanted to, by their having nothing to wait for; none where statements are not
 /// what the client asks for, or the server does not tell.
 fn running(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
@@ -156,6 +231,7 @@ mod tests {
     use holdup_recording::rows::Session;
 
     use super::RULE;
+    use crate::accounts::testing::{ALL, Injected, NONE, made};
     use crate::signals::testing::Made;
 
     /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
@@ -178,6 +254,46 @@ mod tests {
             .gauge("postgresql://db", "postgresql_sessions", &[("state", "active")], 20.0)
             .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
             .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
+    }
+
+    /// Requests that wait `waits.pool` ms for a connection on a machine whose CPUs others keep busy, and threads of the app's that
+    /// wait for a CPU for half a second each second.
+    fn busy_beside(waits: Injected) -> Made {
+        let cpu = |mode| [("cpu_mode", mode)];
+        made(waits, ALL)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.99)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.01)
+            .counter("pid:7", "process_run_queue_seconds_total", &[], 6.0)
+    }
+
+    #[test]
+    fn who_waits_for_a_connection_does_not_wait_for_a_cpu() {
+        let beside = busy_beside(Injected { pool: 150.0, ..NONE });
+        let of_a_request = beside.explains(&RULE).expect("judged");
+        assert!(of_a_request < 10.0, "{of_a_request}");
+        assert_eq!(beside.diagnose().culprit.as_deref(), Some("connection_pool_exhausted"));
+        // 40 a second that hold something for 150 ms need six of it: with fewer, that is what others wait for.
+        let slow = busy_beside(Injected { pool: 150.0, execution: 150.0, ..NONE }).explains(&RULE).expect("judged");
+        assert!((slow - 150.0).abs() < 1.0, "all that threads waited: {slow}");
+    }
+
+    /// 50 requests a second are due, of which every `answered`th is; the service uses `own` of two CPUs, others what is left.
+    fn overload(answered: i64, own: f64) -> Made {
+        let cpu = |mode| [("cpu_mode", mode)];
+        Made::new(12)
+            .requests(50, 400)
+            .each_request(|number, row| row.outcome = if number % answered == 0 { "ok" } else { "timeout" }.into())
+            .counter("host", "system_cpu_time_seconds_total", &cpu("user"), 1.98)
+            .counter("host", "system_cpu_time_seconds_total", &cpu("idle"), 0.02)
+            .counter("pid:7", "process_cpu_time_seconds_total", &[("cpu_mode", "user")], own)
+            .counter("pid:7", "process_run_queue_seconds_total", &[], 0.1)
+    }
+
+    #[test]
+    fn more_than_the_cpus_can_do_is_waited_for_wherever_it_stands() {
+        assert!(overload(2, 1.5).explains(&RULE).is_some_and(|ms| ms > 300.0));
+        assert_eq!(overload(1, 1.5).explains(&RULE), Some(0.0), "all that is due is answered");
+        assert_eq!(overload(2, 0.5).explains(&RULE), Some(0.0), "others burn the CPUs");
     }
 
     #[test]

@@ -36,9 +36,6 @@ fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
 /// More work a request than this factor is not the same work as before: something became dearer.
 const SAME_WORK: f64 = 1.5;
 
-/// The service has this share (0-1) of the CPU time in use at least: else somebody else takes what it lacks.
-const OWN_SHARE: f64 = 0.5;
-
 /// What can run out where nothing is broken, and what a request uses of it: the metric, and whose.
 const RESOURCES: [(&Rule, &str, &str); 3] = [
     (&cpu_saturated::RULE, "process_cpu_time_seconds_total", "CPU time"),
@@ -116,7 +113,7 @@ fn is_services_own(rule: &Rule, view: &View<'_>, own_seconds: f64) -> bool {
         let of = |mode: &&str| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", *mode)], "");
         modes.iter().filter_map(|mode| of(mode).ok()).map(|c| c.delta).sum()
     };
-    rule.cause != cpu_saturated::RULE.cause || own_seconds >= OWN_SHARE * all(&["user", "nice", "system"])
+    rule.cause != cpu_saturated::RULE.cause || own_seconds >= cpu_saturated::OWN * all(&["user", "nice", "system"])
 }
 
 fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> Found {
