@@ -6,10 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use super::by_sessions::{self, Standing};
-use super::{Intervals, NETWORK};
 use holdup_recording::rows::Request;
 
+use super::by_sessions::{self, Standing};
+use super::{Intervals, NETWORK};
 use crate::case::Case;
 use crate::rules::timing;
 use crate::signals::client::service_ms;
