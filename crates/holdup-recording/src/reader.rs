@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::ScopedJoinHandle;
 
 use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
@@ -10,7 +11,7 @@ use parquet::file::reader::RowGroupReader;
 use crate::condensed::{Condensed, read_samples, read_statements};
 use crate::hlog;
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
-use crate::rows::{Sample, Statement, Tables};
+use crate::rows::{Exchange, Sample, Statement, Tables};
 use crate::segment::{self, SegmentError};
 use crate::table::Row;
 
@@ -112,12 +113,15 @@ impl Recording {
         Self::opened(dir, |dir| {
             std::thread::scope(|scope| {
                 let samples = scope.spawn(|| read_samples(dir));
-                let mut tables = Tables::read_without(dir, &[Sample::TABLE, Statement::TABLE])?;
-                let (statements, executions, totals) = read_statements(dir, !tables.exchanges.rows.is_empty())?;
+                let exchanges = read_table::<Exchange>(dir)?;
+                let has_packets = !exchanges.rows.is_empty();
+                let statements = scope.spawn(move || read_statements(dir, has_packets));
+                let apart = [Sample::TABLE, Statement::TABLE, Exchange::TABLE];
+                let mut tables = Tables::read_without(dir, &apart)?;
                 let latencies = hlog::read(dir);
-                let samples = samples.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                let (samples, series) = samples?;
-                (tables.samples, tables.statements) = (samples, statements);
+                let (samples, series) = joined(samples)?;
+                let (statements, executions, totals) = joined(statements)?;
+                (tables.samples, tables.statements, tables.exchanges) = (samples, statements, exchanges);
                 tables.condensed = Some(Arc::new(Condensed { series, executions, totals }));
                 Ok((tables, latencies))
             })
@@ -136,6 +140,10 @@ impl Recording {
         let search = fs::read_to_string(dir.join(SEARCH)).ok();
         Ok(Self { dir: dir.to_owned(), manifest, tables, latencies, search })
     }
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
