@@ -194,6 +194,7 @@ impl Tally {
         let head = Event { sql: without_comma(event.sql), key: None, ..*event };
         let event = if event.cut { &head } else { event };
         let index = self.shape_of(event);
+        self.name_by_first(index, event);
         let Some(shape) = self.shapes.get_mut(index) else { return };
         shape.add(event);
         if matches!(event.kind, Kind::Parse | Kind::Bind) {
@@ -265,6 +266,18 @@ impl Tally {
         }
         self.by_key.insert(hash, u32::try_from(index).unwrap_or(u32::MAX));
         index
+    }
+
+    /// Statements of one shape may be spelt differently, and not all are told of in their order: the log's first names it.
+    fn name_by_first(&mut self, index: usize, event: &Event) {
+        if self.shapes.get(index).is_none_or(|shape| event.position >= shape.first) {
+            return;
+        }
+        let text = self.select.by_statement().then(|| shortened(self.identify(event).1));
+        if let Some(shape) = self.shapes.get_mut(index) {
+            shape.first = event.position;
+            shape.text = text.unwrap_or_else(|| std::mem::take(&mut shape.text));
+        }
     }
 
     /// The same, found by what the statement is called.
