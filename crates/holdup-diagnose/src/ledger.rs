@@ -72,7 +72,8 @@ const NETWORK: &str = "network";
 /// The ledger of the degraded stretch, or of everything if nothing is degraded.
 pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let Ok(requests) = case.slow_requests() else { return Vec::new() };
-    let mut parts = by_metrics::parts(case);
+    let all_answered = by_metrics::has_answered_all(case);
+    let mut parts = by_metrics::parts(case, all_answered);
     if parts.is_empty() {
         parts = by_sessions::parts(case);
     }
@@ -80,7 +81,7 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
     let in_front = by_outside::parts(case, !parts.is_empty());
     parts.splice(0..0, in_front);
     let cpu_ms = by_metrics::app_cpu_ms(case);
-    let measured = Measured { parts, all_answered: by_metrics::has_answered_all(case) };
+    let measured = Measured { parts, all_answered };
     let joined = Joined::of(case.accounts());
     let operations: BTreeSet<&str> = requests.iter().map(|r| r.operation.as_str()).collect();
     let mut rows = Vec::new();

@@ -49,7 +49,7 @@ pub(super) fn has_answered_all(case: &Case<'_>) -> bool {
 
 /// Whether the service has answered it.
 pub(super) fn is_answered(request: &Request) -> bool {
-    !processes::UNANSWERED.contains(&request.outcome.as_str()) && request.outcome != "unfinished"
+    !processes::is_unanswered(request) && request.outcome != "unfinished"
 }
 
 /// A sampling interval of the app's metrics with what its requests came to.
@@ -64,10 +64,9 @@ struct Served {
     service_ms: f64,
 }
 
-fn served(case: &Case<'_>, counts: &Growths) -> Option<Vec<Served>> {
+fn served(case: &Case<'_>, counts: &Growths, all_answered: bool) -> Option<Vec<Served>> {
     let requests = case.requests_in(case.whole()).ok()?;
-    let answered_only = has_answered_all(case);
-    let known = requests.iter().filter(|r| !answered_only || is_answered(r));
+    let known = requests.iter().filter(|r| !all_answered || is_answered(r));
     let mut ended: Vec<(i64, f64, u64)> = known.filter_map(|r| Some((r.done_at, service_ms(r)?, r.count()))).collect();
     ended.sort_by_key(|(at, ..)| *at);
     let mut before = 0.0;
@@ -81,11 +80,11 @@ fn served(case: &Case<'_>, counts: &Growths) -> Option<Vec<Served>> {
     Some(of.collect())
 }
 
-/// Every part that the app or the database measured.
-pub(super) fn parts(case: &Case<'_>) -> Vec<(&'static str, Intervals)> {
+/// Every part that the app or the database measured; `all_answered` is what [`has_answered_all`] says.
+pub(super) fn parts(case: &Case<'_>, all_answered: bool) -> Vec<(&'static str, Intervals)> {
     let view = case.slow();
     let counts = growth(&view, &format!("{}_count", timing::HTTP_SERVER));
-    let Some(served) = served(case, &counts) else { return Vec::new() };
+    let Some(served) = served(case, &counts, all_answered) else { return Vec::new() };
     let all: f64 = counts.values().sum();
     let per_request = |metric: &str| {
         let sums = growth(&view, &format!("{metric}_sum"));

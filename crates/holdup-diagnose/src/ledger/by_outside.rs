@@ -109,13 +109,6 @@ mod tests {
             .gauge(server, "server_answering_connections", &[("pid", "7")], 8.0)
             .gauge(server, "server_outgoing_pending_connections", &peer("9300"), 4.0)
             .gauge(server, "server_outgoing_pending_connections", &peer("5432"), 1.0);
-        let part = |made: &Made, name: &str| {
-            let rows = made.with(ledger);
-            let all = rows.iter().find(|row| row.band == "all").expect("a row");
-            let sum: f64 = all.parts.iter().map(|p| p.ms).sum();
-            assert!((sum + all.residual_ms - all.response_ms).abs() < 0.01, "{all:?}");
-            all.parts.iter().find(|part| part.part == name).map_or(0.0, |part| part.ms)
-        };
         for (name, ms) in [("accept_queue", 200.0), ("downstream", 80.0), ("database", 20.0), ("app_other", 60.0)] {
             // At the very beginning fewer are on their way.
             assert!((part(&made, name) - ms).abs() < 0.12 * ms, "{name}: {} of {ms}", part(&made, name));
@@ -129,6 +122,8 @@ mod tests {
     fn part(made: &Made, part: &str) -> f64 {
         let rows = made.with(ledger);
         let all = rows.iter().find(|row| row.band == "all").expect("a row");
+        let sum: f64 = all.parts.iter().map(|p| p.ms).sum();
+        assert!((sum + all.residual_ms - all.response_ms).abs() < 0.01, "{all:?}");
         all.parts.iter().find(|p| p.part == part).map_or(0.0, |p| p.ms)
     }
 

@@ -117,11 +117,16 @@ pub fn failed_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing>
 /// # Errors
 /// If requests were not recorded.
 pub fn unanswered_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
-    share_of_failed(case, windows, |r| UNANSWERED.contains(&r.outcome.as_str()))
+    share_of_failed(case, windows, is_unanswered)
+}
+
+/// Whether a request got no answer.
+pub(crate) fn is_unanswered(request: &Request) -> bool {
+    UNANSWERED.contains(&request.outcome.as_str())
 }
 
 /// Outcomes of requests that got no answer.
-pub(crate) const UNANSWERED: &[&str] =
+const UNANSWERED: &[&str] =
     &["timeout", "never_sent", "connect_failed", "connection_closed", "connection_reset", "stream_reset"];
 
 fn share_of_failed(case: &Case<'_>, windows: &[Window], is_meant: impl Fn(&Request) -> bool) -> Result<f64, Missing> {
