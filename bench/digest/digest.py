@@ -6,7 +6,8 @@
 The logs are made by the generators of the shared data folder (`--data`, else beside the project), so that what is true of them is known:
 each of holdup's readings is held against it. Peers come from Debian (`percona-toolkit`, `pgbadger`, `tshark`); one that is not there is left out.
 Each program is pinned to one core and its CPU time is what counts, user and system together: the machine may be busy. holdup reads
-a file ten times the size as well, by one thread and by two. It leaves in DIR a results.json with every reading.
+a file ten times the size as well, by one thread and by two; beside it stand two programs of one thread each at once, which is what the
+machine has to give. It leaves in DIR a results.json with every reading.
 """
 
 import argparse
@@ -36,6 +37,16 @@ def cost(command, core=0, out=subprocess.DEVNULL):
     if status:
         raise SystemExit(f"{command[0]} failed: {said.decode()[-500:]}")
     return {"cpu_s": usage.ru_utime + usage.ru_stime, "elapsed_s": time.monotonic() - begun}
+
+
+def at_once(command):
+    """Elapsed seconds until two of a program, each on a core of its own, have both ended."""
+    begun = time.monotonic()
+    both = [subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=lambda core=core: os.sched_setaffinity(0, {core}))
+            for core in (0, 1)]
+    if any([one.wait() for one in both]):
+        raise SystemExit(f"{command[0]} failed")
+    return time.monotonic() - begun
 
 
 def version(command):
@@ -114,6 +125,15 @@ def packets(folder, megabytes):
     return path, calls
 
 
+def two_threads(results, log):
+    """How much sooner two threads are done than one, and how much sooner two programs would be with as much."""
+    large = [one for one in results["readings"] if one["log"] == log and one.get("large")]
+    one, two = ([reading for reading in large if reading["threads"] == threads] for threads in (1, 2))
+    gains = [a["elapsed_s"] / b["elapsed_s"] for a, b in zip(one, two)]
+    most = [2 * a["elapsed_s"] / b["two_programs_s"] for a, b in zip(one, two)]
+    return f"two threads {statistics.median(gains):.2f} times one, two programs {statistics.median(most):.2f}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=ROOT / "target/release/holdup")
@@ -171,6 +191,7 @@ def main():
                         texts.append(text)
                         results["readings"].append({"round": round_, "tool": "holdup", "log": kind, "large": True, "threads": threads, **found})
                     results["readings"][-1]["same_as_one_thread"] = texts[0] == texts[1]
+                    results["readings"][-1]["two_programs_s"] = at_once([args.bin, "digest", file, "--json", "--limit", "0", "--threads", "1"])
             for file in files.values():
                 file.unlink()
     out = args.out or ROOT / "bench/runs" / time.strftime("%Y-%m-%d-digest")
@@ -183,7 +204,7 @@ def main():
 
     for log in ("slowlog", "postgresql", "csv", "json"):
         small_rates, large = rates(tool="holdup", log=log, large=None), rates(tool="holdup", log=log, large=True, threads=1)
-        print(f"{log}: {statistics.median(small_rates):.0f} MB a CPU second, of the large file {statistics.median(large):.0f}")
+        print(f"{log}: {statistics.median(small_rates):.0f} MB a CPU second, of the large file {statistics.median(large):.0f}; {two_threads(results, log)}")
     captures = rates(tool="holdup", log="pcap")
     print(f"pcap: {statistics.median(captures):.0f} MB a CPU second")
     for log, peer in (("slowlog", "pt-query-digest"), ("postgresql", "pgbadger"), ("pcap", "tshark")):
