@@ -77,6 +77,11 @@ impl Account {
         self.vote(Part::Gates, 1.0, what, reading)
     }
 
+    /// The votes, in the order in which they were cast.
+    pub fn votes(&self) -> impl Iterator<Item = &Vote> {
+        self.votes.iter()
+    }
+
     fn vote(mut self, part: Part, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
         self.votes.push(Vote { part, weight, what, reading });
         self

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::Recording;
-use holdup_recording::objective::State;
+use holdup_recording::objective::{Judgement, State, Unit};
 
 use crate::case::{Case, Incomparable, SPOILED};
 use crate::counters::Counted;
 use crate::ledger::ledger;
 use crate::load::{self, LoadReport};
-use crate::rules::{self, Outcome, Rule};
+use crate::rules::{self, Outcome, Rule, capital};
 use crate::search::{self, SearchReport};
 use crate::signals::Window;
 use crate::signals::disturbance::{DISTURBED, Disturbance};
@@ -332,6 +332,10 @@ fn answer(
         {
             (Answer::Undecided, limited(case))
         }
+        // What was asked for can't be answered: that nothing stands out is no answer to it.
+        (None, _) if is_open(case) => {
+            (Answer::Undecided, format!("Nothing is known to hold requests up{}; {}.", met(case), unjudged(case)))
+        }
         (None, _) => (Answer::Healthy, format!("Nothing is holding requests up{}{}.", met(case), caveat(case))),
         (Some(c), Some(f)) if f.cause == rules::workload_spike::RULE.cause => (
             Answer::Found,
@@ -406,10 +410,23 @@ fn left_out(case: &Case<'_>) -> String {
     format!("; {} s in which the load generator could not keep up are left out", validity::seconds(seconds))
 }
 
-/// The text as the beginning of a sentence.
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+/// Objectives that say how long requests may take, or all if none does: without them the question is open.
+fn asked<'c>(case: &'c Case<'_>) -> Vec<&'c Judgement> {
+    let all: Vec<&Judgement> = case.objectives.iter().map(|o| &o.judgement).collect();
+    let timed: Vec<&Judgement> = all.iter().copied().filter(|j| j.unit == Unit::Ms).collect();
+    if timed.is_empty() { all } else { timed }
+}
+
+/// Whether it was asked how long requests take and nothing that was recorded can tell.
+fn is_open(case: &Case<'_>) -> bool {
+    let asked = asked(case);
+    !asked.is_empty() && asked.iter().all(|j| j.state == State::NotJudged)
+}
+
+/// Why the question is open.
+fn unjudged(case: &Case<'_>) -> String {
+    let why = asked(case).into_iter().find_map(|j| j.why.clone());
+    why.unwrap_or_else(|| "what it is about was not recorded".to_owned())
 }
 
 /// `: every objective was met (p99 < 400ms)`, if there was one, and which could not be judged.

@@ -23,6 +23,7 @@ pub mod case;
 pub mod compare;
 mod confidence;
 mod counters;
+pub mod explain;
 mod figures;
 pub mod host_load;
 pub mod indicators;

@@ -1,4 +1,4 @@
-//! Pages that are made of the code: `docs/causes/<slug>.md` of the rules' docs and `docs/collectors.md` of the
+//! Pages that are made of the code: `docs/causes/<slug>.md` of what is to know of a cause and `docs/collectors.md` of the
 //! registered sources. They are committed, so that they can be read where nothing is built; a test says whether they
 //! still are what the code gives and whether every rule has its place, and so does `--check`. `cargo xtask docs` is the way to call it.
 
@@ -10,7 +10,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use holdup_collect::watch::SCHEMES;
-use holdup_diagnose::rules::{self, Rule};
+use holdup_diagnose::explain::{self, Page};
+use holdup_diagnose::rules;
 
 const CAUSES: &str = "docs/causes";
 
@@ -76,7 +77,7 @@ fn strays(root: &Path, pages: &BTreeMap<String, String>) -> Vec<String> {
 /// Every page: path and text.
 fn pages() -> BTreeMap<String, String> {
     let mut pages: BTreeMap<String, String> =
-        rules::ALL.iter().map(|rule| (format!("{CAUSES}/{}.md", rule.cause), cause(rule))).collect();
+        explain::pages().iter().map(|page| (format!("{CAUSES}/{}.md", page.cause), cause(page))).collect();
     pages.insert(format!("{CAUSES}/README.md"), index());
     pages.insert("docs/collectors.md".to_owned(), collectors());
     pages
@@ -86,22 +87,26 @@ fn made_of(what: &str) -> String {
     format!("<!-- Made of {what} by `cargo xtask docs`. -->\n")
 }
 
-fn cause(rule: &Rule) -> String {
-    let mut text = made_of(&format!("crates/holdup-diagnose/src/rules/{}.rs", rule.cause));
-    text += &format!("# {}\n\n`{}`: also `holdup explain {}`.\n", rule.doc.title, rule.cause, rule.cause);
-    for (heading, section) in rule.doc.sections() {
+fn cause(page: &Page) -> String {
+    let mut text = made_of(&page.source);
+    text += &format!("# {}\n\n`{}`: also `holdup explain {}`.\n", page.title, page.cause, page.cause);
+    for (heading, section) in &page.sections {
         text += &format!("\n## {heading}\n\n{section}\n");
     }
     text
 }
 
 fn index() -> String {
-    let mut text = made_of("crates/holdup-diagnose/src/rules/mod.rs");
+    let mut text = made_of("crates/holdup-diagnose/src/explain.rs");
     text += "# Causes\n\nWhat holdup can find, clear, or say it could not judge, in the order in which a request meets them.\n\n";
-    for rule in rules::ALL {
-        text += &format!("- [{}]({}.md): `{}`\n", rule.doc.title, rule.cause, rule.cause);
-    }
-    text
+    let (measured, told): (Vec<Page>, Vec<Page>) =
+        explain::pages().into_iter().partition(|page| rules::by_cause(page.cause).is_some());
+    let list = |pages: &[Page]| -> String {
+        pages.iter().map(|page| format!("- [{}]({}.md): `{}`\n", page.title, page.cause, page.cause)).collect()
+    };
+    text += &list(&measured);
+    text += "\nWhat only counters tell: which of them changed together, and not what that costs. It gives the answer where nobody measured response time.\n\n";
+    text + &list(&told)
 }
 
 fn collectors() -> String {
@@ -125,12 +130,13 @@ mod tests {
     }
 
     #[test]
-    fn every_rule_and_source_has_its_place() {
+    fn every_cause_and_source_has_its_place() {
         let pages = pages();
-        for rule in rules::ALL {
-            let page = &pages[&format!("docs/causes/{}.md", rule.cause)];
-            assert!(page.contains(rule.doc.title) && page.contains("## How to prove"), "{page}");
+        for of in explain::pages() {
+            let page = &pages[&format!("docs/causes/{}.md", of.cause)];
+            assert!(page.contains(&of.title) && page.contains("## How to prove"), "{page}");
         }
+        assert!(pages["docs/causes/README.md"].contains("network_delay.md"));
         assert!(pages["docs/collectors.md"].contains("`pid:4711`"));
     }
 

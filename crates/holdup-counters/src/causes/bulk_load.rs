@@ -7,11 +7,22 @@ use super::quantities::{
     CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
     RECEIVED, RECEIVED_PER_COMMIT,
 };
-use super::{Cause, piled_up_at_rows};
+use super::{Cause, Doc, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{View, all, any, group};
 
-pub const CAUSE: Cause = Cause { slug: "bulk_load", title: "many rows a transaction are written", account };
+pub const CAUSE: Cause = Cause {
+    slug: "bulk_load",
+    title: "many rows a transaction are written",
+    doc: Some(Doc {
+        what: "A restore, an import or a job writes many rows a transaction, beside the transactions of the service.",
+        hurts: "The log, the pages it dirties and the disk are shared: commits of the service wait behind its writes, and its rows push others out of the buffer pool.",
+        looks_like: "More load than before (then transactions rise and each weighs what it did), many indexes (then one changed row costs more log), many small commits (then transactions are light).",
+        fix: "Load in smaller pieces with a pause between them, at a quiet time, or elsewhere first. Where it must be now: indexes after the data, a larger log, and a limit of its rate.",
+        references: "MySQL Reference Manual: Bulk Data Loading for InnoDB Tables; PostgreSQL documentation: Populating a Database.",
+    }),
+    account,
+};
 
 fn account(seen: &View) -> Account {
     let rows = group([seen.up(&INSERTED, 1.0), seen.up(&CHANGED, 1.0)]);

@@ -3,13 +3,23 @@
 //! It must leave no idle CPU while the server's own use stays flat or falls, and threads queue for a CPU. A server that
 //! uses more CPU itself refutes it: then the CPU is short because of what is asked of the server.
 
-use super::Cause;
 use super::quantities::{BUSY, IDLE, RUN_QUEUE, SERVER_CPU, SERVER_SHARE};
+use super::{Cause, Doc};
 use crate::judge::Account;
 use crate::view::{View, all, group};
 
-pub const CAUSE: Cause =
-    Cause { slug: "cpu_taken_by_others", title: "the CPU is used by something beside the database", account };
+pub const CAUSE: Cause = Cause {
+    slug: "cpu_taken_by_others",
+    title: "the CPU is used by something beside the database",
+    doc: Some(Doc {
+        what: "Something else on the machine uses the CPUs that the database needs: a batch job, a backup that compresses, a neighbour in another container or virtual machine.",
+        hurts: "A thread that has all it needs waits for a CPU to run on, before every step of a statement. Nothing in the database shows that time: its own counters only slow down.",
+        looks_like: "Statements that compute more than before (then the server's own CPU time rises), more load than before (then it rises with the transactions), a CPU limit of a container (then the host has idle time).",
+        fix: "Find who it is (holdup watch --watch host --watch pid:N, or top sorted by CPU), move it to another machine or another time, or give the database a share of its own: CPUAffinity= or CPUWeight= of its systemd unit, a cpuset, another node for the pod.",
+        references: "Linux kernel documentation: /proc/stat, pressure stall information (PSI); systemd.resource-control(5): CPUWeight=.",
+    }),
+    account,
+};
 
 fn account(seen: &View) -> Account {
     Account::new()

@@ -8,7 +8,8 @@ use super::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING,
 use crate::judge::Account;
 use crate::view::{Reading, View, all, any, group};
 
-pub const CAUSE: Cause = Cause { slug: "lock_contention", title: "transactions wait for each other's rows", account };
+pub const CAUSE: Cause =
+    Cause { slug: "lock_contention", title: "transactions wait for each other's rows", doc: None, account };
 
 fn account(seen: &View) -> Account {
     Account::new()

@@ -6,11 +6,22 @@
 use super::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
-use super::{Cause, piled_up_at_rows};
+use super::{Cause, Doc, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{Reading, View, all, any};
 
-pub const CAUSE: Cause = Cause { slug: "many_small_commits", title: "many clients commit a row at a time", account };
+pub const CAUSE: Cause = Cause {
+    slug: "many_small_commits",
+    title: "many clients commit a row at a time",
+    doc: Some(Doc {
+        what: "Clients commit a row at a time: each commit must reach the disk before it is answered.",
+        hurts: "However fast a disk is, a flush takes its time, and the flushes of all sessions go through one log. Transactions that hold rows meanwhile hold them for as long.",
+        looks_like: "More load than before (then the machine has more to do), rows in bulk (then clients send more for what they get), contention for rows (then sessions wait for row locks).",
+        fix: "Put the rows of one piece of work into one transaction, or let several sessions' commits share a flush (binlog_group_commit_sync_delay, commit_delay). Where losing the last second is allowed: innodb_flush_log_at_trx_commit=2, synchronous_commit=off.",
+        references: "MySQL Reference Manual: innodb_flush_log_at_trx_commit; PostgreSQL documentation: Asynchronous Commit, commit_delay.",
+    }),
+    account,
+};
 
 fn account(seen: &View) -> Account {
     let sessions = |from, to| any([seen.up_from_to(&CONNECTED, from, to), seen.up_from_to(&RUNNING, from, to)]);

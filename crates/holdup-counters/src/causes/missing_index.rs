@@ -11,7 +11,8 @@ use super::quantities::{
 use crate::judge::Account;
 use crate::view::{View, all, any};
 
-pub const CAUSE: Cause = Cause { slug: "missing_index", title: "a query reads far more rows than it returns", account };
+pub const CAUSE: Cause =
+    Cause { slug: "missing_index", title: "a query reads far more rows than it returns", doc: None, account };
 
 fn account(seen: &View) -> Account {
     let rows = all([seen.up(&SCANNED, 2.0), seen.up(&SCANNED_PER_COMMIT, 2.0)]);

@@ -14,8 +14,10 @@ mod small_buffer_pool;
 mod too_many_indexes;
 mod workload_spike;
 
-use crate::judge::Account;
-use crate::view::{Reading, View, all};
+use crate::frame::Frame;
+use crate::jitter::Jitter;
+use crate::judge::{Account, Part};
+use crate::view::{Normal, Reading, View, all};
 
 /// A cause: its name, and what it must and can't do to counters.
 #[derive(Debug, Clone, Copy)]
@@ -24,8 +26,36 @@ pub struct Cause {
     pub slug: &'static str,
     /// What it is, in a line.
     pub title: &'static str,
+    /// What to know of it; none of one that holdup also measures in milliseconds: its rule tells.
+    pub doc: Option<Doc>,
     /// Takes the account of an episode.
     pub account: fn(&View) -> Account,
+}
+
+/// What everybody should know of a cause. What is looked for in counters stands in its account.
+#[derive(Debug, Clone, Copy)]
+pub struct Doc {
+    /// What it is.
+    pub what: &'static str,
+    /// Why it hurts.
+    pub hurts: &'static str,
+    /// What else looks like it, and how that differs.
+    pub looks_like: &'static str,
+    /// What to do.
+    pub fix: &'static str,
+    /// References.
+    pub references: &'static str,
+}
+
+impl Cause {
+    /// What is looked for in counters: the parts that a mechanism has, and each in words.
+    #[must_use]
+    pub fn looks_for(&self) -> Vec<(Part, &'static str)> {
+        let nothing = Frame::new(0, 1.0);
+        let (none, normal) = (nothing.range(0..0), Normal::default());
+        let account = (self.account)(&View::new(&none, &normal, Jitter::NONE, self.slug));
+        account.votes().map(|vote| (vote.part, vote.what)).collect()
+    }
 }
 
 /// Every cause, in the order in which a request meets the resource.

@@ -11,7 +11,7 @@ use super::quantities::{
 use crate::judge::Account;
 use crate::view::{Reading, View, all, any, group};
 
-pub const CAUSE: Cause = Cause { slug: "too_many_indexes", title: "changes keep too many indexes", account };
+pub const CAUSE: Cause = Cause { slug: "too_many_indexes", title: "changes keep too many indexes", doc: None, account };
 
 fn account(seen: &View) -> Account {
     // Writes that take longer keep up to a sixth more sessions busy, all the time; clients that came are more, or came.

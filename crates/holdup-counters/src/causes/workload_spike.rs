@@ -10,7 +10,8 @@ use super::{Cause, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{View, all, any, group};
 
-pub const CAUSE: Cause = Cause { slug: "workload_spike", title: "more clients ask for more of the same", account };
+pub const CAUSE: Cause =
+    Cause { slug: "workload_spike", title: "more clients ask for more of the same", doc: None, account };
 
 fn account(seen: &View) -> Account {
     Account::new()

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Counted, Judged};
 use crate::case::Case;
-use crate::rules::{self, percent};
+use crate::rules::{self, capital, percent};
 use crate::signals::Window;
 use crate::verdict::{Evidence, Finding, Fix, Role, round};
 
@@ -155,8 +155,7 @@ impl Counted {
 
     fn finding(&self, of: &Judged, suspect: &Suspect, is_first: bool) -> Finding {
         let seen = suspect.votes.iter().filter(|v| strength(v) >= 0.5 && v.part != Part::Refutes);
-        let rule = rules::by_cause(suspect.slug);
-        let fix = rule.map(|rule| Fix { text: rule.doc.fix.to_owned(), command: None, keep: None, risk: None });
+        let fix = fix(suspect.slug).map(|text| Fix { text: text.to_owned(), command: None, keep: None, risk: None });
         Finding {
             cause: suspect.slug.to_owned(),
             title: title(suspect.slug),
@@ -209,8 +208,14 @@ fn when(case: &Case<'_>, window: Window) -> String {
 
 /// A cause in words: the rule's where there is one of that name.
 fn title(slug: &str) -> String {
-    let by_counters = || ALL.iter().find(|c| c.slug == slug).map_or(slug, |c| c.title);
-    rules::by_cause(slug).map_or_else(by_counters, |rule| rule.doc.title).to_owned()
+    let by_counters = || capital(ALL.iter().find(|c| c.slug == slug).map_or(slug, |c| c.title));
+    rules::by_cause(slug).map_or_else(by_counters, |rule| rule.doc.title.to_owned())
+}
+
+/// What to do about a cause: the rule's word where there is one of that name.
+fn fix(slug: &str) -> Option<&'static str> {
+    let by_counters = || Some(ALL.iter().find(|c| c.slug == slug)?.doc?.fix);
+    rules::by_cause(slug).map(|rule| rule.doc.fix).or_else(by_counters)
 }
 
 fn suspect(of: &Suspect) -> CountersSuspect {

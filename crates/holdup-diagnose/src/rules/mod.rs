@@ -237,6 +237,12 @@ pub(crate) fn of_failures(window: Window, failed: f64, did: &str) -> Evidence {
     Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), expected, text)
 }
 
+/// The text as the beginning of a sentence.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
+}
+
 /// `43 %`; `under 1 %` rather than a 0 that is none.
 pub(crate) fn percent(ratio: f64) -> String {
     if ratio > 0.0 && ratio < 0.01 { "under 1 %".to_owned() } else { format!("{:.0} %", ratio * 100.0) }

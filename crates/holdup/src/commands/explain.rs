@@ -1,6 +1,6 @@
 //! `holdup explain`: what a cause is.
 
-use holdup_diagnose::rules;
+use holdup_diagnose::explain::pages;
 use holdup_load::yaml::nearest;
 
 use super::print_json;
@@ -8,7 +8,9 @@ use crate::failure::Failure;
 
 /// Say what a cause is, how it is recognised, what else looks like it, and how it is fixed
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  holdup explain\n  holdup explain thread_pool_queue")]
+#[command(
+    after_help = "Examples:\n  holdup explain\n  holdup explain thread_pool_queue\n  holdup explain network_delay --json"
+)]
 pub struct Args {
     /// Cause; without one, all are listed
     #[arg(value_name = "CAUSE")]
@@ -20,19 +22,20 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    let pages = pages();
     let Some(cause) = args.cause else {
         if args.json {
             let all: Vec<_> =
-                rules::ALL.iter().map(|r| serde_json::json!({"cause": r.cause, "title": r.doc.title})).collect();
+                pages.iter().map(|page| serde_json::json!({"cause": page.cause, "title": page.title})).collect();
             return print_json(&all);
         }
-        for rule in rules::ALL {
-            outln!("{:<28}{}", rule.cause, rule.doc.title);
+        for page in pages {
+            outln!("{:<28}{}", page.cause, page.title);
         }
         return Ok(());
     };
-    let Some(rule) = rules::by_cause(&cause) else {
-        let known: Vec<&str> = rules::ALL.iter().map(|r| r.cause).collect();
+    let Some(page) = pages.iter().find(|page| page.cause == cause) else {
+        let known: Vec<&str> = pages.iter().map(|page| page.cause).collect();
         let part = known.iter().copied().find(|name| name.contains(cause.as_str()));
         let hint = nearest(&cause, &known)
             .or(part)
@@ -41,12 +44,12 @@ pub fn run(args: Args) -> Result<(), Failure> {
     };
     if args.json {
         let sections: serde_json::Map<String, serde_json::Value> =
-            rule.doc.sections().iter().map(|(heading, text)| ((*heading).to_owned(), (*text).into())).collect();
-        return print_json(&serde_json::json!({"cause": rule.cause, "title": rule.doc.title, "sections": sections}));
+            page.sections.iter().map(|(heading, text)| ((*heading).to_owned(), text.as_str().into())).collect();
+        return print_json(&serde_json::json!({"cause": page.cause, "title": page.title, "sections": sections}));
     }
     let bold = anstyle::Style::new().bold();
-    outln!("{bold}{}{bold:#}  ({})", rule.doc.title, rule.cause);
-    for (heading, text) in rule.doc.sections() {
+    outln!("{bold}{}{bold:#}  ({})", page.title, page.cause);
+    for (heading, text) in &page.sections {
         outln!("\n{bold}{heading}{bold:#}\n{text}");
     }
     Ok(())

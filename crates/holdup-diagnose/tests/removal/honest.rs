@@ -1,0 +1,25 @@
+//! Whether a verdict is honest about what is so.
+
+use holdup_diagnose::verdict::{Answer, Diagnosis};
+
+use crate::truth::Truth;
+
+/// Surer than this a wrong culprit may not be named.
+const SURE: f64 = 0.5;
+
+/// Whether `diagnosis` is right or honestly undecided: no surer than [`SURE`] of another culprit, naming none where nothing is broken,
+/// and not calling healthy what is.
+pub fn is_honest(diagnosis: &Diagnosis, truth: &Truth) -> bool {
+    match (truth, &diagnosis.culprit) {
+        (Truth::Broken(expected), Some(culprit)) => {
+            expected.contains(culprit) || confidence(diagnosis).is_some_and(|sure| sure <= SURE)
+        }
+        (Truth::Broken(_), None) => diagnosis.verdict != Answer::Healthy,
+        (Truth::Healthy | Truth::Unknown, culprit) => culprit.is_none(),
+    }
+}
+
+/// How sure a diagnosis is of its culprit; none without one.
+pub fn confidence(diagnosis: &Diagnosis) -> Option<f64> {
+    diagnosis.findings.iter().find(|f| Some(&f.cause) == diagnosis.culprit.as_ref()).map(|f| f.confidence)
+}
