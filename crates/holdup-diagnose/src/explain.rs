@@ -42,7 +42,7 @@ fn of_counters(cause: &Cause, doc: &Doc) -> Page {
     };
     let missed = match listed(&[Part::Gates]) {
         needed if needed.is_empty() => String::new(),
-        needed => format!(" It can't be unless {needed}."),
+        needed => format!(" It is cleared unless {needed}."),
     };
     let refuted = match listed(&[Part::Refutes]) {
         refuting if refuting.is_empty() => "Nothing of the above is seen.".to_owned(),
@@ -103,7 +103,7 @@ mod tests {
         assert!(section("What it predicts").starts_with("The CPU has no idle time left; the server's share"));
         assert_eq!(
             section("What clears it"),
-            "The server itself uses more CPU. It can't be unless more of the CPU is in use than normally."
+            "The server itself uses more CPU. It is cleared unless more of the CPU is in use than normally."
         );
     }
 }
