@@ -200,10 +200,24 @@ impl<'a> View<'a> {
             return (self.episode.clone(), own.clone());
         };
         let late = last + 1..last + 1 + block_rows(self.episode);
+        let numbers = self.without_what_others_booked(own);
         let rest: Vec<usize> = own.numbers().iter().copied().filter(|row| !late.contains(row)).collect();
         let before: Vec<usize> = rest.iter().copied().filter(|row| row < first).collect();
         let enough = before.len() >= 2 * block_rows(own);
         (frame.pick(numbers.iter().copied().chain(late)), own.frame().pick(if enough { before } else { rest }))
+    }
+
+    /// The episode without the rows right after time that is not normal, if it has enough others: what is booked in them is of the
+    /// episode before.
+    fn without_what_others_booked(&self, own: &Rows<'a>) -> &[usize] {
+        let (numbers, block) = (self.episode.numbers(), block_rows(self.episode));
+        let is_normal = |row: &usize| own.numbers().contains(row);
+        let follows = |first: &usize| {
+            let before = first.saturating_sub(block)..*first;
+            before.filter(|row| !is_normal(row)).count() > block / 2
+        };
+        let has_enough = numbers.len() > 2 * block;
+        if has_enough && numbers.first().is_some_and(follows) { &numbers[block..] } else { numbers }
     }
 
     fn against_peers(&self, quantity: &Quantity) -> Option<Change> {

@@ -110,3 +110,45 @@ fn a_quiet_time_names_nobody_and_missing_telemetry_is_not_judged() {
     let suspect = judged(&unseen).suspects.into_iter().find(|suspect| suspect.slug == "cpu_taken_by_others");
     assert_eq!(suspect.map(|suspect| suspect.score), Some(None));
 }
+
+/// The vote on `what` for `cause`.
+fn strength(ranking: &Ranking, cause: &str, what: &str) -> f64 {
+    let suspect = ranking.suspects.iter().find(|suspect| suspect.slug == cause).unwrap();
+    let vote = suspect.votes.iter().find(|vote| vote.what.starts_with(what)).unwrap_or_else(|| panic!("{what}"));
+    vote.reading.as_ref().unwrap().strength
+}
+
+#[test]
+fn what_is_booked_right_after_an_episode_is_none_of_the_time_behind_it() {
+    let behind = FAULT.end..FAULT.end + 20;
+    let scanned = |row: usize| {
+        let mut frame = frame(&[(Signal::RowsScanned, 100.0)]);
+        let mut rows = frame.get(Signal::RowsScanned).unwrap().to_vec();
+        rows[row] = 4e6;
+        frame.set(Signal::RowsScanned, rows);
+        let rest = (0..150).filter(|row| !FAULT.contains(row) && !behind.contains(row));
+        let ranking = judge(&frame.range(behind.clone()), &Normal::own(frame.pick(rest)));
+        ranking.suspects.iter().find(|suspect| suspect.slug == "missing_index").unwrap().score.unwrap()
+    };
+    assert!(scanned(behind.start) < 0.1, "{}", scanned(behind.start));
+    assert!(scanned(behind.start + 10) > scanned(behind.start) + 0.1, "{}", scanned(behind.start + 10));
+}
+
+#[test]
+fn more_and_lighter_transactions_are_no_spike() {
+    let more = [(Signal::SessionsRunning, 1.4), (Signal::Commits, 1.8)];
+    let what = "transactions are more and lighter";
+    let lighter = judged(&frame(&[&more[..], &[(Signal::PoolRequests, 1.1)]].concat()));
+    assert!(strength(&lighter, "workload_spike", what) > 0.8);
+    assert!(strength(&lighter, "many_small_commits", "a transaction weighs what it did, or less") > 0.8);
+    let alike = judged(&frame(&[&more[..], &[(Signal::PoolRequests, 1.8)]].concat()));
+    assert!(strength(&alike, "workload_spike", what) < 0.1);
+}
+
+#[test]
+fn rows_in_bulk_weigh_more_whatever_else_changes_rows() {
+    let judged = |received: f64| judged(&frame(&[(Signal::RowsInserted, 4.0), (Signal::NetReceivedBytes, received)]));
+    assert!(strength(&judged(1.6), "bulk_load", "a transaction weighs more") > 0.9);
+    // Rows that no client sends come out of other rows.
+    assert!(strength(&judged(1.0), "bulk_load", "a transaction weighs more") < 0.1);
+}

@@ -1,6 +1,7 @@
 //! How exams are printed: the rules' hash first, then figures, as text or as one JSON object.
 
 use std::fmt::Write as _;
+use std::io::{ErrorKind, Write as _};
 
 use anyhow::Result;
 use holdup_counters::judge::{Part, Ranking};
@@ -12,10 +13,18 @@ use crate::options::Options;
 /// By how much constants are moved to see whether a score hangs on them.
 pub const JITTER: f64 = 1.3;
 
+/// Writes to standard output; who has read enough of it, as `head` has, ends the exam.
+fn say(text: &str) -> Result<()> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        written => Ok(written?),
+    }
+}
+
 /// Prints which rules are about to be scored.
 pub fn heading(options: &Options) -> Result<()> {
     if !options.json {
-        println!("rules frozen at sha256 {}", frozen::hash()?);
+        say(&format!("rules frozen at sha256 {}", frozen::hash()?))?;
     }
     Ok(())
 }
@@ -24,11 +33,10 @@ pub fn heading(options: &Options) -> Result<()> {
 pub fn print(options: &Options, lines: &[String], mut all: Value) -> Result<()> {
     if options.json {
         all["rules_sha256"] = json!(frozen::hash()?);
-        println!("{}", serde_json::to_string_pretty(&all)?);
+        say(&serde_json::to_string_pretty(&all)?)
     } else {
-        println!("{}", lines.join("\n"));
+        say(&lines.join("\n"))
     }
-    Ok(())
 }
 
 /// Adds to the figures how they move with the constants, and says so in lines.

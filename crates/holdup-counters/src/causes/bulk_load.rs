@@ -38,7 +38,12 @@ fn account(seen: &View) -> Account {
         .supports(2.0, "the log rises with them", seen.up(&LOG, 1.0))
         .gates(
             "a transaction weighs more",
-            any([seen.up(&CHANGED_PER_COMMIT, 1.0), seen.up(&LOG_PER_COMMIT, 1.0), seen.up(&RECEIVED_PER_COMMIT, 1.0)]),
+            any([
+                seen.up(&CHANGED_PER_COMMIT, 1.0),
+                all([seen.began(&INSERTED_PER_COMMIT, 0.0, 1.0), seen.up(&RECEIVED_PER_COMMIT, 0.5)]),
+                seen.up(&LOG_PER_COMMIT, 1.0),
+                seen.up(&RECEIVED_PER_COMMIT, 1.0),
+            ]),
         )
         .supports(1.0, "transactions are not more", seen.steady(&COMMITS, 1.0))
         .refutes(1.0, "a changed row costs more log", seen.up(&LOG_PER_CHANGE, 1.0))

@@ -6,7 +6,7 @@
 use super::quantities::{
     BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
 };
-use super::{Cause, Doc, piled_up_at_rows};
+use super::{Cause, Doc, lighter, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{Reading, View, all, any};
 
@@ -30,11 +30,14 @@ fn account(seen: &View) -> Account {
         .defines(3.0, "some more sessions are there", sessions(0.1, 0.2))
         .supports(
             2.0,
-            "a transaction weighs what it did",
-            all([
-                seen.steady(&RECEIVED_PER_COMMIT, 1.0),
-                seen.steady(&SWITCHES_PER_COMMIT, 1.0),
-                seen.steady(&PER_SENT, 0.5),
+            "a transaction weighs what it did, or less",
+            any([
+                all([
+                    seen.steady(&RECEIVED_PER_COMMIT, 1.0),
+                    seen.steady(&SWITCHES_PER_COMMIT, 1.0),
+                    seen.steady(&PER_SENT, 0.5),
+                ]),
+                lighter(seen),
             ]),
         )
         .refutes(3.0, "some of them do nothing", seen.up(&IDLE_SESSIONS, 0.5))

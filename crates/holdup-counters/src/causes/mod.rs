@@ -74,6 +74,12 @@ pub const ALL: &[Cause] = &[
     io_taken_by_others::CAUSE,
 ];
 
+/// Transactions have become more, and each lighter: those that came are smaller than those that were there. An event, so it is
+/// asked of the run's own time alone: other runs may just do other work.
+fn lighter(seen: &View) -> Option<Reading> {
+    all([seen.began(&quantities::COMMITS, 0.0, 0.5), seen.began(&quantities::COMMITS_PER_REQUEST, 0.0, 0.5)])
+}
+
 /// Sessions wait for row locks as they did not before: their share of those that run has doubled and is not small. What
 /// they do then is not what they ask for.
 fn piled_up_at_rows(seen: &View) -> Option<Reading> {

@@ -92,6 +92,9 @@ pub const REQUESTS: Quantity = Quantity::of("pages asked of the buffer pool", &[
 /// Pages asked of the buffer pool, a transaction.
 pub const REQUESTS_PER_COMMIT: Quantity =
     Quantity::per("pages asked of the buffer pool a commit", &[PoolRequests], &[Commits]);
+/// Transactions for each page asked of the buffer pool: the more, the less a transaction touches.
+pub const COMMITS_PER_REQUEST: Quantity =
+    Quantity::per("commits for a page asked of the buffer pool", &[Commits], &[PoolRequests]);
 /// Pages that had to be read, of those asked for.
 pub const MISS_RATIO: Quantity =
     Quantity::per("share of the pages asked for that had to be read", &[PoolMisses], &[PoolRequests]);
@@ -160,6 +163,7 @@ pub const ALL: &[Quantity] = &[
     PAGES_PER_COMMIT,
     REQUESTS,
     REQUESTS_PER_COMMIT,
+    COMMITS_PER_REQUEST,
     MISS_RATIO,
     SERVER_READS,
     READ_AHEAD,

@@ -6,7 +6,7 @@
 use super::quantities::{
     COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
 };
-use super::{Cause, piled_up_at_rows};
+use super::{Cause, lighter, piled_up_at_rows};
 use crate::judge::Account;
 use crate::view::{View, all, any, group};
 
@@ -36,5 +36,6 @@ fn account(seen: &View) -> Account {
             "the server uses more CPU, and more a transaction",
             all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]),
         )
+        .refutes(2.0, "transactions are more and lighter", lighter(seen))
         .refutes(2.0, "they wait for row locks, as they did not before", piled_up_at_rows(seen))
 }
