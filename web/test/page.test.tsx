@@ -221,6 +221,19 @@ test("a plan that changed is shown as it was and as it is, and only where eviden
   assert.deepEqual([...plans[0]!.querySelectorAll("li")].map((li) => li.getAttribute("style")?.includes("0.9rem")), [false, true]);
 });
 
+test("close to nothing being left, changes are told apart by tenths", () => {
+  const report = readReport(sample);
+  const row = report.comparison!.rows.find((one) => one.indicator === "response time p99")!;
+  const against = row.cells[1]!.against!;
+  const told = (change: number, low: number, high: number) => {
+    Object.assign(against, { change_ratio: change, low, high });
+    const cells = [...show(report).querySelectorAll("tr")].find((line) => line.textContent?.includes("response time p99"));
+    return [...(cells?.querySelectorAll("td") ?? [])].map((cell) => cell.textContent?.replaceAll("\u2009", " ")).find((text) => text?.includes(" to "));
+  };
+  assert.equal(told(-0.9932, -0.9941, -0.9912), "−99.3 % (−99.4 % to −99.1 %)");
+  assert.equal(told(-0.98, -0.983, -0.979), "−98 % (−98 % to −98 %)");
+});
+
 test("an outline that is not what it should be still gives a page", () => {
   const report = JSON.parse(sample);
   Object.assign(report.runs[0], { plans: [5, { nodes: 5 }] });

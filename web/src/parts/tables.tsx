@@ -71,7 +71,9 @@ const MOOD: Record<string, string> = { better: "good", worse: "bad", mixed: "uns
 function change(a: Against, unit: string): string {
   if (typeof a.difference !== "number" || typeof a.low !== "number" || typeof a.high !== "number") return "–";
   const sign = (v: number) => (v > 0 ? "+" : v < 0 ? "\u2212" : "");
-  const ratio = (v: number) => (v >= 9 ? `× ${num(1 + v)}` : `${sign(v)}${percent(Math.abs(v))}`);
+  // Close to nothing being left, a whole percent says nothing.
+  const share = (v: number) => (v < -0.99 ? `${num(Math.round(Math.abs(v) * 1000) / 10)}\u2009%` : percent(Math.abs(v)));
+  const ratio = (v: number) => (v >= 9 ? `× ${num(1 + v)}` : `${sign(v)}${share(v)}`);
   const plain = (v: number) => `${sign(v)}${unit === "ratio" ? `${inUnit(Math.abs(v), unit)} points` : num(Math.abs(v))}`;
   const one = typeof a.change_ratio === "number" ? ratio : plain;
   return `${one(a.change_ratio ?? a.difference)} (${one(a.low)} to ${one(a.high)})`;
