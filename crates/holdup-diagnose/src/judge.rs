@@ -207,6 +207,7 @@ impl Judged {
         // A search overloads on purpose: with an answer, that is nothing to complain about.
         let is_fit = case.limited_ratio < SPOILED
             && case.complaint.as_ref().is_none_or(|c| disturbance.share_of(c.slow) <= DISTURBED);
+        let ledger = ledger(case);
         let split = match (verdict, root.map(|i| &findings[i])) {
             (Answer::Healthy, _) => None,
             _ if !is_measured => counted.as_ref().and_then(Counted::rivals).map(rivals::of_counters),
@@ -215,7 +216,7 @@ impl Judged {
                 Some(rival) => Some(rivals::of_two(root, rival, &self.not_judged)),
                 None => rivals::of_root(root, &self.not_judged),
             },
-            (_, None) => rivals::of_none(accounts::between(case).as_ref(), &findings, &self.not_judged),
+            (_, None) => rivals::of_none(accounts::between(case).as_ref(), &ledger, &findings, &self.not_judged),
         };
         let complaint = case.complaint.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
@@ -243,7 +244,7 @@ impl Judged {
             notes,
             host_load: host_load::explain(case),
             indicators: indicators::of(case),
-            ledger: ledger(case),
+            ledger,
             accounts: accounts::report::report(case),
             by_counters: counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),

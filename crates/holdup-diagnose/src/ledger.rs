@@ -56,8 +56,14 @@ pub struct Part {
     pub error_ms: f64,
 }
 
+/// The band of all requests.
+pub(crate) const WHOLE_BAND: &str = "all";
+
+/// Parts that are the load generator's and the way's, before the service has a request.
+pub(crate) const OF_CLIENT: [&str; 3] = ["client_queue", "connect", "send_lag"];
+
 const BANDS: [(&str, f64, f64); 5] =
-    [("all", 0.0, 1.0), ("p0-50", 0.0, 0.5), ("p50-90", 0.5, 0.9), ("p90-99", 0.9, 0.99), ("p99-100", 0.99, 1.0)];
+    [(WHOLE_BAND, 0.0, 1.0), ("p0-50", 0.0, 0.5), ("p50-90", 0.5, 0.9), ("p90-99", 0.9, 0.99), ("p99-100", 0.99, 1.0)];
 
 /// A request that ended so long after the last interval with data gets none of its mean.
 const NEAREST_NS: i64 = 3_000_000_000;
@@ -111,10 +117,11 @@ pub fn ledger(case: &Case<'_>) -> Vec<LedgerRow> {
 
 fn row(operation: &str, band: &str, requests: &[&Request], cpu_ms: Option<f64>, measured: &Measured) -> LedgerRow {
     let exact = |f: fn(&Request) -> f64| mean_over(requests.iter().copied(), |r| Some(f(r))).unwrap_or(0.0);
+    let [client_queue, connect, send_lag] = OF_CLIENT;
     let mut parts = vec![
-        ("client_queue", exact(client_queue_ms), 0.0),
-        ("connect", exact(connect_ms), 0.0),
-        ("send_lag", exact(|r| send_lag_ms(r).unwrap_or(0.0)), 0.0),
+        (client_queue, exact(client_queue_ms), 0.0),
+        (connect, exact(connect_ms), 0.0),
+        (send_lag, exact(|r| send_lag_ms(r).unwrap_or(0.0)), 0.0),
     ];
     let found: Vec<(Vec<(f64, f64)>, u64)> = requests.iter().map(|r| (measured.of(r), r.count())).collect();
     for (i, (name, _)) in measured.parts.iter().enumerate() {

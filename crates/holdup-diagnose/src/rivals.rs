@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use crate::accounts::Between;
+use crate::ledger::{LedgerRow, OF_CLIENT, WHOLE_BAND};
 use crate::rules;
 use crate::verdict::{Finding, NotJudged, Role, SplitReport};
 
@@ -23,6 +24,12 @@ const SURE: f64 = 0.75;
 
 /// Rivals that are named, at most.
 const NAMED: usize = 4;
+
+/// What a request may wait for inside an app server, and in nobody that it asks: of its parts there, the ledger has only the sum.
+const INSIDE_APP: &[&str] = &["worker_pool_exhausted", "connection_pool_exhausted"];
+
+/// From this share (0-1) of what a request took in the service on, a part of the ledger is where to look.
+const MOST: f64 = 0.5;
 
 /// What would measure response time.
 const RESPONSE_TIME: &str = "--watch prometheus:http://APP/metrics";
@@ -97,9 +104,11 @@ pub(crate) fn of_root(root: &Finding, not_judged: &[NotJudged]) -> Option<SplitR
     Some(split)
 }
 
-/// What would name a culprit where there is none: what lies between two accounts, or else the source that most causes lack.
+/// What would name a culprit where there is none: what lies between two accounts, or else the source that most causes lack, of those
+/// that are where the ledger says that time went.
 pub(crate) fn of_none(
     between: Option<&Between>,
+    ledger: &[LedgerRow],
     findings: &[Finding],
     not_judged: &[NotJudged],
 ) -> Option<SplitReport> {
@@ -111,11 +120,25 @@ pub(crate) fn of_none(
             watch: Some(between.watch.to_owned()),
         });
     }
-    let mut split = by_source(&not_judged.iter().collect::<Vec<_>>())?;
+    let in_app = not_judged.iter().filter(|n| INSIDE_APP.contains(&n.cause.as_str()) && is_in_app(ledger));
+    let in_app = by_source(&in_app.collect::<Vec<_>>());
+    let mut split = in_app.or_else(|| by_source(&not_judged.iter().collect::<Vec<_>>()))?;
     let best = findings.iter().find(|f| f.role == Role::Root).map(|f| f.cause.clone());
     split.rivals.splice(0..0, best);
     split.rivals.truncate(NAMED);
     Some(split)
+}
+
+/// Whether the app had the requests of the slowest operation for most of their time in the service, and nobody whom it asked.
+fn is_in_app(ledger: &[LedgerRow]) -> bool {
+    let rows = ledger.iter().filter(|row| row.band == WHOLE_BAND);
+    let slowest = rows.max_by(|a, b| a.response_ms.total_cmp(&b.response_ms));
+    slowest.is_some_and(|row| {
+        let of = |names: &[&str]| -> f64 {
+            row.parts.iter().filter(|p| names.contains(&p.part.as_str())).map(|p| p.ms).sum()
+        };
+        of(&["app_queue", "app_other"]) >= MOST * (row.response_ms - of(&OF_CLIENT))
+    })
 }
 
 /// Where nobody measured response time: that, between the causes that counters hold likeliest.
@@ -161,6 +184,7 @@ fn command(watch: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Part;
 
     fn finding(cause: &str, confidence: f64, explains: f64) -> Finding {
         Finding {
@@ -220,8 +244,31 @@ mod tests {
         // What can't have brought it about is no rival.
         assert!((upstream_penalty("worker_pool_exhausted", &not_judged) - 0.09).abs() < 1e-9);
         assert!(upstream_penalty("worker_pool_exhausted", &not_judged[3..]).abs() < 1e-9);
-        let none = of_none(None, &[], &not_judged).unwrap();
+        let none = of_none(None, &[], &[], &not_judged).unwrap();
         assert_eq!(none.watch.as_deref(), Some("mysql://USER@HOST:PORT"));
-        assert!(of_none(None, &[], &[]).is_none());
+        assert!(of_none(None, &[], &[], &[]).is_none());
+    }
+
+    #[test]
+    fn what_is_open_where_the_time_went_is_asked_for() {
+        let not_judged = [
+            open("worker_pool_exhausted", "--watch otlp, with the app's server span"),
+            open("thread_pool_queue", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+            open("table_cache_small", "--watch mysql://USER@HOST:PORT, as an account with PROCESS"),
+        ];
+        let watch = |app: f64, database: f64| {
+            let part = |part: &str, ms: f64| Part { part: part.to_owned(), ms, error_ms: 0.0 };
+            let row = LedgerRow {
+                operation: "order".to_owned(),
+                band: "all".to_owned(),
+                requests: 100,
+                response_ms: 2300.0,
+                parts: vec![part("client_queue", 1000.0), part("app_other", app), part("database", database)],
+                residual_ms: 0.0,
+            };
+            of_none(None, &[row], &[], &not_judged).unwrap().watch.unwrap()
+        };
+        assert_eq!(watch(1200.0, 100.0), "otlp");
+        assert_eq!(watch(100.0, 1200.0), "mysql://USER@HOST:PORT");
     }
 }
