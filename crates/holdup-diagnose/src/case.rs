@@ -295,12 +295,21 @@ impl<'a> Case<'a> {
     /// As [`Self::slow_requests`].
     pub fn requests_in(&self, window: Window) -> Result<Vec<&'a Request>, Missing> {
         let enable = "put the load on with holdup run";
-        let rows = &self.at(window).recording.tables.requests;
-        let rows = rows.with_columns(COLUMNS).map_err(|what| Missing::new(what, enable))?;
+        let at = self.at(window);
+        let rows = at.recording.tables.requests.with_columns(COLUMNS).map_err(|what| Missing::new(what, enable))?;
         if rows.is_empty() {
             return Err(Missing::new("requests", enable));
         }
-        Ok(self.index.requests_in(rows, window))
+        Ok(at.index.requests_in(rows, window))
+    }
+
+    /// Requests a second that were due in `window`, sent or not.
+    ///
+    /// # Errors
+    /// As [`Self::slow_requests`].
+    pub fn due_per_second(&self, window: Window) -> Result<f64, Missing> {
+        let due = self.requests_in(window)?.iter().map(|r| r.count()).sum::<u64>();
+        Ok(due as f64 / window.seconds().max(1e-9))
     }
 
     /// Requests that ended within `window` after they had been with the service, by when they ended: well, or given up, which

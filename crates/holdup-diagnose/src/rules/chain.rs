@@ -8,7 +8,8 @@
 //!   who wait for the lock then wait for that. A holder that does nothing is nobody's consequence.
 //! - *A thread of the pool is held longer, so statements queue for one*: long statements fill the pool.
 //! - *A statement with another plan reads what it did not read before*, without the index that is gone.
-//! - *More is asked for, of which each costs what it always did*: CPUs, a disk or the network run out, and nothing is broken.
+//! - *More is asked for, of which each costs what it always did*: CPUs, a disk or the network run out, and nothing is broken. A working
+//!   set that did not fit in memory before either is what the load meets then.
 //! - *A statement that reads too much fills CPUs and disks; a slow disk makes the log slow, and pages that have to be written fill it.*
 //! - *A connection is held longer, so the pool runs dry*: an exhausted pool is a symptom of a cause that makes up most
 //!   of the time for which one is held.
@@ -23,6 +24,7 @@
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
+use super::workload_spike::is_all;
 use super::{
     Found, Rule, accept_queue_overflow, liveness_probe_kill, load_generator_limit, lock_contention, timing,
     volume_demand, worker_pool_exhausted,
@@ -60,9 +62,15 @@ const DEMANDS: &[&str] = &[
 /// Limits of a disk that a demand reaches.
 const CEILINGS: &[&str] = &["throughput_ceiling", "iops_ceiling"];
 
+/// What a disk has when it can do no more.
+const DISKS: &[&str] = &["throughput_ceiling", "iops_ceiling", "disk_saturated"];
+
 /// Those that are there all along: where a limit came down meanwhile they are what it lets through no more, and not what changed.
 const STANDING: &[&str] =
     &["readahead_too_large", "working_set_exceeds_memory", "atime_updates", "memory_pressure", "flush_storm"];
+
+/// What is as large as it ever was: where there is only more load it is what that meets, and not what changed.
+const SIZES: &[&str] = &["working_set_exceeds_memory"];
 
 /// What is in the time of a statement and of nobody else: who holds a lock, or a thread of a pool, is held up by it as well.
 const WITHIN_STATEMENTS: &[&str] = &["plan_changed", "missing_index", "commit_log_bound", "flush_storm"];
@@ -144,8 +152,8 @@ const MECHANISMS: &[Mechanism] = &[
         magnitude: its_own,
         is_added: false,
     },
-    Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
-    Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS], magnitude: its_own, is_added: false },
+    Mechanism { consequence: "iops_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
+    Mechanism { consequence: "throughput_ceiling", causes: &[DEMANDS, LOAD], magnitude: its_own, is_added: false },
     // That a burst ended is how the ceiling came to be reached, not why more is asked for than it lets through.
     Mechanism { consequence: "burst_exhausted", causes: &[CEILINGS], magnitude: its_own, is_added: false },
     Mechanism {
@@ -258,7 +266,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
         }
         let Some(of) = found.iter().position(|(rule, _)| rule.cause == mechanism.consequence) else { continue };
         let Some(least) = (mechanism.magnitude)(&found[of].1, case).map(|ms| BRINGS_ABOUT * ms) else { continue };
-        let Some(cause) = mechanism.causes.iter().find_map(|tier| strongest(found, of, tier, least)) else {
+        let Some(cause) = nearest(mechanism, found, of, least, case) else {
             doubt(&mut found[of].1, mechanism, not_judged);
             continue;
         };
@@ -302,15 +310,36 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
     }
-    for cause in STANDING.iter().filter(|_| came_down) {
+    // What was there before: not what changed, where a limit came down or more was asked for.
+    let is_spike = found.iter().any(|(rule, f)| LOAD.contains(&rule.cause) && f.role == Role::Root && is_all(f, case));
+    let standing = STANDING.iter().filter(|_| came_down).map(|cause| (cause, CEILINGS));
+    let sizes = SIZES.iter().filter(|_| is_spike).map(|cause| (cause, DISKS));
+    for (cause, limits) in standing.chain(sizes) {
         let Some(of) = found.iter().position(|(rule, f)| rule.cause == *cause && f.role == Role::Root) else {
             continue;
         };
-        let Some(to) = strongest(found, of, CEILINGS, 0.0) else { continue };
+        let Some(to) = strongest(found, of, limits, 0.0) else { continue };
         links[of].adds_to = Some(found[to].0.cause);
         found[of].1.role = Role::Contributor;
     }
     links
+}
+
+/// What brings about the finding `of`, by at least `least` milliseconds. More load does only where it is all that changed, and then what
+/// is as large as it ever was does not.
+fn nearest(
+    mechanism: &Mechanism,
+    found: &[(&'static Rule, Found)],
+    of: usize,
+    least: f64,
+    case: &Case<'_>,
+) -> Option<usize> {
+    let is_in = |i: usize, causes: &[&str]| causes.contains(&found[i].0.cause);
+    let of_tier =
+        |tier: &&[&str]| strongest(found, of, tier, least).filter(|i| !is_in(*i, LOAD) || is_all(&found[*i].1, case));
+    let nearest = mechanism.causes.iter().find_map(of_tier)?;
+    let load = mechanism.causes.contains(&LOAD).then(|| of_tier(&LOAD)).flatten();
+    load.filter(|_| is_in(nearest, SIZES)).or(Some(nearest))
 }
 
 /// Takes from the evidence for a finding that nothing found brings about what its causes that were not judged may be worth. Where a

@@ -3,11 +3,12 @@
 mod one_core;
 
 use holdup_recording::Labels;
-use holdup_recording::rows::Request;
+use holdup_recording::manifest::Model;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
+use crate::signals::client::{mean_over, service_ms};
 use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
 pub(crate) use one_core::is_interpreter;
@@ -20,7 +21,7 @@ pub const RULE: Rule = Rule {
         what: "There is more to run than CPUs to run it: threads of the service stand in the run queue. Or a process whose interpreter has a lock (Ruby, Python, Node.js) uses the one CPU that it can, with others idle: its threads wait for the lock.",
         hurts: "Everything takes longer by the same factor, and tails grow first.",
         needs: "The host's CPU time (--watch host), and for the amount the run-queue wait of the service's processes (--watch pid:N or server:PORT).",
-        predicts: "Run-queue wait per request is a large part of what requests are too slow by. Or all CPUs are busy, mostly with the service, and fewer requests end than are due: then they wait in front of it.",
+        predicts: "Run-queue wait per request is a large part of what requests are too slow by. Or all CPUs are busy, mostly with the service, and fewer requests end than are due, or users who each wait for their answer queue: then they wait in front of it.",
         clears: "The service's threads waited for a CPU for a small share of the delay, and requests end as fast as they are due; or so much CPU was idle that queueing can't amount to it.",
         looks_like: "A high load average with idle CPUs is not this: threads in uninterruptible sleep count there too. iowait is idle time.",
         fix: "Find what burns the CPU, then fewer of it, or more CPUs.",
@@ -108,8 +109,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             role: Role::Root,
         }));
     }
-    let overloaded = overloaded(case, busy, busy_seconds);
-    if let Some(pieces) = overloaded {
+    if let Some(pieces) = overloaded(case, busy, busy_seconds)? {
         // A few run at once and the others are not even let in: all of the delay is theirs, wherever it is waited for.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
@@ -156,33 +156,62 @@ const KEEPS_UP: f64 = 0.95;
 /// Most of the CPU time in use is the service's own from this share (0-1) on.
 pub(crate) const OWN: f64 = 0.5;
 
-/// That more is asked for than the CPUs can do: all are busy, for the most part with the service, and fewer requests end than are due.
+/// That more is asked for than the CPUs can do: all are busy, for the most part with the service, and fewer requests end than are due,
+/// or users queue.
 /// What a service completes is at most CPUs over CPU time a request (utilization law), whatever stands in front and is waited for.
-fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Option<[Evidence; 2]> {
-    let view = case.slow();
-    let window = case.complaint.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY)?.slow;
-    let own = ["process_cpu_time_seconds_total", "server_thread_cpu_time_seconds_total"];
-    let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok())?;
-    let requests = case.requests_in(view.window).ok()?;
-    let count = |rows: &dyn Fn(&Request) -> bool| {
-        requests.iter().filter(|r| rows(r)).map(|r| r.count()).sum::<u64>() as f64 / window.seconds()
+///
+/// # Errors
+/// If nobody counted whose CPU time it was.
+fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[Evidence; 2]>, Missing> {
+    let Some(complaint) = case.complaint.as_ref().filter(|c| c.is_slow && busy >= ALL_BUSY) else { return Ok(None) };
+    let (view, window) = (case.slow(), complaint.slow);
+    let Ok(requests) = case.requests_in(view.window) else { return Ok(None) };
+    let answered = requests.iter().filter(|r| r.outcome == "ok" && window.contains(r.done_at));
+    let answered = answered.map(|r| r.count()).sum::<u64>() as f64 / window.seconds();
+    let queue = match case.recording.manifest.load.as_ref().map(|load| load.model) {
+        Some(Model::Closed) => queue_of_users(case, answered),
+        _ => {
+            let due = case.due_per_second(window)?;
+            let text =
+                format!("{due:.0} requests a second were due, and with all CPUs busy {answered:.0} were answered");
+            (answered < KEEPS_UP * due).then(|| (format!("{due:.0}/s"), text))
+        }
     };
-    let due = count(&|r| window.contains(r.intended_at));
-    let answered = count(&|r| r.outcome == "ok" && window.contains(r.done_at));
-    if own.delta < OWN * busy_seconds || answered <= 0.0 || answered >= KEEPS_UP * due {
-        return None;
+    let Some((expected, text)) = queue.filter(|_| answered > 0.0) else { return Ok(None) };
+    let own = ["process_cpu_time_seconds_total", "server_thread_cpu_time_seconds_total"];
+    let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
+    let own =
+        own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"))?;
+    if own.delta < OWN * busy_seconds {
+        return Ok(None);
     }
     let each_ms = own.delta / view.window.seconds() / answered * 1e3;
-    let text = format!(
+    let used = format!(
         "{} of the CPU time in use was the service's: {} for each request that was answered",
         percent(own.delta / busy_seconds),
         ms(each_ms)
     );
-    let used = own.evidence(ms(each_ms), "less", text);
-    let text = format!("{due:.0} requests a second were due, and with all CPUs busy {answered:.0} were answered");
+    let used = own.evidence(ms(each_ms), "less", used);
     let observed = format!("{answered:.0}/s");
-    let kept_up = Evidence::new("requests", "done_at", Labels::none(), window, observed, format!("{due:.0}/s"), text);
-    Some([used, kept_up])
+    let kept_up = Evidence::new("requests", "done_at", Labels::none(), window, observed, expected, text);
+    Ok(Some([used, kept_up]))
+}
+
+/// So many times as many requests as there are CPUs are under way where users queue for them.
+const QUEUED: f64 = 2.0;
+
+/// That users who each wait for their answer queue: the next is only asked for when one ends, so that all that is due is answered, and
+/// more of them make it later and nothing else. What is expected, and that they do.
+fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
+    let view = case.slow();
+    let cpus = view.gauge("system_cpu_logical_count", &[], HOST).ok()?.mean.max(1.0);
+    let requests = case.requests_in(view.window).ok()?;
+    let service_s = mean_over(requests, |r| Some(service_ms(r)? / 1e3))?;
+    let under_way = answered * service_s;
+    let text = format!(
+        "{under_way:.0} requests were under way at a time, and with all CPUs busy {answered:.0} a second were answered: more users only wait longer"
+    );
+    (under_way >= QUEUED * cpus).then(|| (format!("up to {cpus:.0} under way"), text))
 }
 
 /// Where a request waits for what another holds, and neither runs nor wants to.
@@ -294,6 +323,17 @@ mod tests {
         assert!(overload(2, 1.5).explains(&RULE).is_some_and(|ms| ms > 300.0));
         assert_eq!(overload(1, 1.5).explains(&RULE), Some(0.0), "all that is due is answered");
         assert_eq!(overload(2, 0.5).explains(&RULE), Some(0.0), "others burn the CPUs");
+    }
+
+    #[test]
+    fn users_who_wait_for_each_other_wait_for_the_cpus() {
+        let closed = |cpus: f64, own: f64| {
+            overload(1, own).gauge("host", "system_cpu_logical_count", &[], cpus).closed().explains(&RULE)
+        };
+        // 50 a second of 400 ms are 20 under way.
+        assert!(closed(2.0, 1.5).is_some_and(|ms| ms > 300.0));
+        assert_eq!(closed(16.0, 1.5), Some(0.0), "there is a CPU for each but a few");
+        assert_eq!(closed(2.0, 0.5), Some(0.0), "others burn the CPUs");
     }
 
     #[test]

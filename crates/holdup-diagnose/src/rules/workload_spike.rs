@@ -1,6 +1,11 @@
 //! Nothing is broken; there is more of it than before.
 
-use super::{Doc, Found, Outcome, Rule, cpu_saturated, disk_saturated, network_bandwidth, percent, timing};
+use holdup_recording::Labels;
+
+use super::{
+    Doc, Found, Outcome, Rule, cpu_saturated, disk_saturated, iops_ceiling, network_bandwidth, percent,
+    throughput_ceiling, timing,
+};
 use crate::case::Case;
 use crate::signals::latency::TRANSACTIONS;
 use crate::signals::{Counter, Missing, View};
@@ -37,8 +42,10 @@ fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
 const SAME_WORK: f64 = 1.5;
 
 /// What can run out where nothing is broken, and what a request uses of it: the metric, and whose.
-const RESOURCES: [(&Rule, &str, &str); 3] = [
+const RESOURCES: [(&Rule, &str, &str); 5] = [
     (&cpu_saturated::RULE, "process_cpu_time_seconds_total", "CPU time"),
+    (&throughput_ceiling::RULE, "system_disk_io_bytes_total", "bytes of disks"),
+    (&iops_ceiling::RULE, "system_disk_operations_total", "operations of disks"),
     (&disk_saturated::RULE, "system_disk_operations_total", "operations of disks"),
     (&network_bandwidth::RULE, "system_network_io_bytes_total", "bytes of network"),
 ];
@@ -60,34 +67,40 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// A load of holdup's own: its rate is a question, unless it rose and a resource ran out of which a request uses what it always did.
 fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
-    let offered = |view: &View<'_>| view.counter("holdup_load_requests_offered_total", &[], "holdup run");
-    let now = offered(&case.slow())?;
-    let before = case.calm().and_then(|calm| offered(&calm).ok()).map_or(0.0, |before| before.rate());
-    let factor = if before > 0.0 { now.rate() / before } else { 1.0 };
+    // Not what is still answered after the load has ended.
+    let slow = case.complaint.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
+    let now = case.due_per_second(slow)?;
+    let before = case.calm().and_then(|calm| case.due_per_second(calm.window).ok()).unwrap_or(0.0);
+    let factor = if before > 0.0 { now / before } else { 1.0 };
+    let due = |expected: String, text: String| {
+        Evidence::new("requests", "intended_at", Labels::none(), slow, format!("{now:.0}/s"), expected, text)
+    };
     let is_searched = case.recording.search.is_some();
     let rose = factor >= SPIKE_FACTOR && !is_searched;
     if let Some(work) = if rose { ran_out(case)? } else { None } {
-        let text =
-            format!("the schedule rose to {:.0} requests a second, from {before:.0} in the calm stretch", now.rate());
-        let rose = now.evidence(format!("{:.0}/s", now.rate()), format!("{before:.0}/s"), text);
+        let text = format!("the schedule rose to {now:.0} requests a second, from {before:.0} in the calm stretch");
+        let rose = due(format!("{before:.0}/s"), text);
         return Ok(Outcome::Found(found(case, factor, vec![rose], Some(work))));
     }
-    let text =
-        format!("the rate was holdup's own schedule, {:.0}/s in this stretch: a question, not a spike", now.rate());
-    Ok(Outcome::Cleared(vec![now.evidence(format!("{:.0}/s", now.rate()), "as scheduled", text)]))
+    let text = format!("the rate was holdup's own schedule, {now:.0}/s in this stretch: a question, not a spike");
+    Ok(Outcome::Cleared(vec![due("as scheduled".to_owned(), text)]))
 }
 
 /// A resource that has run out and of which a request uses no more than in the calm stretch, in evidence.
 ///
 /// # Errors
-/// If it can't be told whether CPUs ran out, or what a request uses of what did.
+/// If nothing is known to have run out and it can't be told of CPUs or disks, or not what a request uses of what did.
 fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
     let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
+    let mut untold = None;
     for (rule, metric, what) in RESOURCES {
         match (rule.judge)(case) {
             Ok(Outcome::Found(_)) => {}
-            // Where disks and the network are not judged, they are seldom what runs out.
-            Err(missing) if rule.cause == cpu_saturated::RULE.cause => return Err(missing),
+            // The network is seldom judged, and seldom what runs out.
+            Err(missing) if rule.cause != network_bandwidth::RULE.cause => {
+                untold.get_or_insert(missing);
+                continue;
+            }
             _ => continue,
         }
         let each = |view: &View<'_>| -> Result<(f64, Counter), Missing> {
@@ -104,7 +117,7 @@ fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
         );
         return Ok(Some(used.evidence(format!("{ratio:.2} times"), "more", text)));
     }
-    Ok(None)
+    untold.map_or(Ok(None), Err)
 }
 
 /// Whether most of the CPU time in use is the watched processes'. Of disks and network nobody knows.
@@ -114,6 +127,11 @@ fn is_services_own(rule: &Rule, view: &View<'_>, own_seconds: f64) -> bool {
         modes.iter().filter_map(|mode| of(mode).ok()).map(|c| c.delta).sum()
     };
     rule.cause != cpu_saturated::RULE.cause || own_seconds >= cpu_saturated::OWN * all(&["user", "nice", "system"])
+}
+
+/// Whether a spike that was found is all that changed: at the old rate the whole delay would be gone.
+pub(super) fn is_all(spike: &Found, case: &Case<'_>) -> bool {
+    spike.explains_ms >= case.excess_ms()
 }
 
 fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> Found {
@@ -169,7 +187,6 @@ mod tests {
                 }
             })
             .tables(|t| t.requests.rows.retain(|r| r.phase == "load"))
-            .counted("holdup", "holdup_load_requests_offered_total", &[], grown(25.0, 100.0))
             .counted("host", "system_cpu_time_seconds_total", &mode("user"), grown(used.0, used.1))
             .counted("host", "system_cpu_time_seconds_total", &mode("idle"), grown(idle(own.0), idle(own.1)))
             .gauge("host", "system_cpu_logical_count", &[], 2.0)
@@ -200,13 +217,24 @@ mod tests {
 
     #[test]
     fn a_schedule_that_stays_is_a_question() {
-        let steady = Made::new(20)
-            .requests(100, 900)
-            .counter("holdup", "holdup_load_requests_offered_total", &[], 100.0)
-            .explains(&RULE);
+        let steady = Made::new(20).requests(100, 900).explains(&RULE);
         assert_eq!(steady, Some(0.0));
         // It rose, and no resource of the machine ran out.
-        let idle = rising((5.0, 5.0), 0.0).tables(|t| t.samples.rows.retain(|r| !r.metric.contains("run_queue")));
-        assert_eq!(idle.explains(&RULE), Some(0.0));
+        let idle = || rising((5.0, 5.0), 0.0).tables(|t| t.samples.rows.retain(|r| !r.metric.contains("run_queue")));
+        let awake = idle().gauge("pid:7", "process_threads", &[("state", "D")], 0.0);
+        assert_eq!(awake.explains(&RULE), Some(0.0));
+        assert_eq!(idle().explains(&RULE), None, "nobody looked whether threads wait for disks");
+    }
+
+    #[test]
+    fn what_is_answered_after_the_load_has_ended_is_not_its_rate() {
+        // As `rising`, but what is due in the last ten seconds is answered a minute later.
+        let late = rising((19.5, 19.5), 0.0).each_request(|_, r| {
+            if r.intended_at >= 30 * 1_000_000_000 {
+                r.done_at += 60 * 1_000_000_000;
+            }
+        });
+        let spike = late.diagnose().findings.into_iter().find(|f| f.cause == RULE.cause).expect("found");
+        assert!(spike.evidence[0].text.contains("rose to 100 requests a second"), "{}", spike.evidence[0].text);
     }
 }

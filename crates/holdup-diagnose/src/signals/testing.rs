@@ -1,7 +1,7 @@
 //! Small recordings made in code, for tests of signals and rules: steady rates and levels, requests of one length. Never
 //! compiled into holdup.
 
-use holdup_recording::manifest::{Host, LoadFacts, Manifest, Phase, Threshold};
+use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Threshold};
 use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Tables, Thread};
 use holdup_recording::{Labels, Recording};
 
@@ -236,6 +236,14 @@ impl Made {
     pub fn by_protocol(mut self, protocol: &str) -> Self {
         if let Some(load) = &mut self.recording.manifest.load {
             load.protocol = protocol.into();
+        }
+        self
+    }
+
+    /// The load comes of users who each wait for their answer.
+    pub fn closed(mut self) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.model = Model::Closed;
         }
         self
     }
