@@ -170,7 +170,7 @@ impl Validity {
             loops: &loops,
             throttled: process.as_ref(),
             rows: &rows,
-            closed: load.model == Model::Closed,
+            users: (load.model == Model::Closed).then_some(f64::from(load.connections)),
             lag_ms: LAG_MS.max(LAG_QUANTA * quantum_ms),
             unloaded_ms: client::unloaded_ms(requests.iter().copied()),
         };
@@ -183,7 +183,7 @@ impl Validity {
             lag_ms: judging.lag_ms,
             ..Self::default()
         };
-        validity.is_put_on = !judging.closed && !judging.is_behind(span);
+        validity.is_put_on = judging.users.is_none() && !judging.is_behind(span);
         validity.connections_wanted = judging.wanted(&validity);
         validity.quota = judging.quota(&validity);
         let limited: Vec<Window> = validity.windows(Label::GeneratorLimited).collect();

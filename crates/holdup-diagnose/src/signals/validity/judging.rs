@@ -21,8 +21,8 @@ pub struct Judging<'a> {
     pub throttled: Option<&'a Reading>,
     /// Requests by when they were due.
     pub rows: &'a [&'a Request],
-    /// Whether users wait for responses.
-    pub closed: bool,
+    /// Users who each wait for their response; none where a schedule says what is due.
+    pub users: Option<f64>,
     /// Send lag that a slice may have, milliseconds.
     pub lag_ms: f64,
     /// What the service takes for a request when it has nothing else to do, milliseconds.
@@ -55,7 +55,7 @@ impl Judging<'_> {
         let mut judged = !self.loops.is_empty();
         let offered = self.sum(window, |l| l.offered.as_ref());
         let capped = match (self.sum(window, |l| l.capped.as_ref()), offered) {
-            _ if self.closed => Some(0.0),
+            _ if self.users.is_some() => Some(0.0),
             (Some(capped), Some(offered)) => Some(capped / offered.max(1.0)),
             _ => share_of(rows, |r| client_queue_ms(r) > FOUND_FREE_MS),
         };
@@ -68,7 +68,7 @@ impl Judging<'_> {
             let share = |reading: Option<&Reading>| Some(reading?.growth(window)? / seconds?);
             let busy = share(one.busy.as_ref());
             judged &= busy.is_some();
-            if let Some(value) = busy.filter(|share| *share >= BUSY && (self.closed || behind)) {
+            if let Some(value) = busy.filter(|share| *share >= BUSY && (self.users.is_some() || behind)) {
                 reasons.push(Reason { limit: Limit::Busy, value: value.min(1.0), in_loop: name() });
             }
             if let Some(value) = share(one.run_queue.as_ref()).filter(|share| *share >= RUN_QUEUE) {
@@ -96,7 +96,7 @@ impl Judging<'_> {
             reasons.push(Reason { limit: Limit::LocalPorts, value, in_loop: String::new() });
         }
         let limited = !reasons.is_empty();
-        let spoils = limited && self.is_spoiled(rows, &reasons);
+        let spoils = limited && self.is_spoiled(window, rows, &reasons);
         judged &= capped.is_some();
         if let Some(value) = capped.filter(|share| *share >= CAPPED) {
             reasons.push(Reason { limit: Limit::InFlight, value: value.min(1.0), in_loop: String::new() });
@@ -122,9 +122,11 @@ impl Judging<'_> {
     }
 
     /// Whether limits of the generator changed what `rows` measured.
-    fn is_spoiled(&self, rows: &[&Request], reasons: &[Reason]) -> bool {
-        // What was not put on can't be seen in what was; the users of a closed model wait for the generator unseen.
-        if self.closed || reasons.iter().any(|r| matches!(r.limit, Limit::Busy | Limit::LocalPorts)) {
+    fn is_spoiled(&self, window: Window, rows: &[&Request], reasons: &[Reason]) -> bool {
+        // What was not put on can't be seen in what was.
+        if self.waited_unseen(window, rows) >= MATTERS
+            || reasons.iter().any(|r| matches!(r.limit, Limit::Busy | Limit::LocalPorts))
+        {
             return true;
         }
         // Connections run out where a generator frees them late, but where the service holds them for long too. Then
@@ -141,6 +143,13 @@ impl Judging<'_> {
             own.zip(response).is_none_or(|(own, response)| own >= MATTERS * response)
         };
         matters(own.mean(), response.mean()) || matters(own.quantile(0.99), response.quantile(0.99))
+    }
+
+    /// Share (0-1) of their time that users spent between a response and their next request: with the generator, or thinking. Each of
+    /// them is always at one of the two, so what was not response time was that (Little's law).
+    fn waited_unseen(&self, window: Window, rows: &[&Request]) -> f64 {
+        let waited_s: f64 = rows.iter().map(|r| r.count() as f64 * response_ms(r) / 1e3).sum();
+        self.users.map_or(0.0, |users| 1.0 - waited_s / (users * window.seconds()).max(1e-9))
     }
 
     fn due_in(&self, window: Window) -> &[&Request] {

@@ -271,3 +271,20 @@ fn a_machine_without_ports_is_the_generators() {
     made.rows.iter_mut().filter(|r| r.intended_at / S == 3).take(5).for_each(|r| r.outcome = NO_LOCAL_PORT.into());
     assert_eq!(limits(&made.judge()), [Limit::LocalPorts]);
 }
+
+#[test]
+fn users_who_are_nearly_always_with_the_service_hardly_wait_for_the_generator() {
+    let spoils = |users: u32, busy: f64| {
+        let mut made = Made::of(Some(1), one(Second { run_queue: 0.4, busy, ..FINE }));
+        let load = made.manifest.load.as_mut().unwrap();
+        (load.model, load.connections) = (Model::Closed, users);
+        made.rows.iter_mut().for_each(|r| r.done_at = r.intended_at + S / 2);
+        let slice = &made.judge().slices[3];
+        assert_eq!(slice.label, Label::GeneratorLimited);
+        slice.spoils
+    };
+    // 100 a second of half a second each are 50 users, who do nothing else.
+    assert!(!spoils(52, 0.2));
+    assert!(spoils(60, 0.2), "a sixth of their time is not with the service");
+    assert!(spoils(52, 0.97), "a loop that never sleeps is what they wait for");
+}
