@@ -54,8 +54,8 @@ impl AtCeiling {
     }
 }
 
-/// The flows of that kind of source, and of them those that stand at a level in the degraded stretch, the longest queue first. Of
-/// several disks each counts before all of them together.
+/// The flows of that kind of source, and of them those that stand at a level in the degraded stretch, the longest queue first. All
+/// disks together count where none of them is at a level: with one that is, their sum is that one's and what others add to it.
 ///
 /// # Errors
 /// If nothing of it was recorded, or too little to tell a level.
@@ -76,8 +76,11 @@ pub(super) fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>
             found.push(AtCeiling { flow: flow.clone(), binding });
         }
     }
+    if found.iter().any(|at| !at.flow.is_of_several()) {
+        found.retain(|at| !at.flow.is_of_several());
+    }
     let queued = |a: &AtCeiling| a.flow.queued(slow).unwrap_or(0.0);
-    found.sort_by(|a, b| a.flow.is_of_several().cmp(&b.flow.is_of_several()).then(queued(b).total_cmp(&queued(a))));
+    found.sort_by(|a, b| queued(b).total_cmp(&queued(a)));
     Ok((flows, found))
 }
 

@@ -104,10 +104,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share(explains_ms) < MATTERS {
         // How much of the quota was used is what tells a queue without end from stops that nobody feels.
         let workers = worker_pool_exhausted::Pool::of(case);
-        // Workers that are held by it make others wait in front, which is no time of the group's.
+        // Workers that are held by it, or nobody to accept, make others wait in front, which is no time of the group's.
         let is_hidden = one.process.source.starts_with("server:")
             && one.stopped.delta >= MOSTLY * one.periods.delta
-            && workers.map_or(true, |pool| !pool.knows_hand());
+            && workers.map_or(true, |pool| !pool.knows_hand() || pool.most.is_none() && pool.is_standing());
         return match one.used.and(one.waited) {
             Some(_) if is_hidden => {
                 Err(Missing::new("what waits for workers of a server that is throttled in most periods", ENABLE))
@@ -238,9 +238,14 @@ impl Throttled<'_> {
     }
 
     /// Where requests wait for a worker: what those are held for without waiting for others or running, as far as their group was
-    /// throttled. Some kernels take the threads of a group that is stopped off the run queue.
+    /// throttled. Some kernels take the threads of a group that is stopped off the run queue. Where workers are free and connections
+    /// stand in front of them all the same, a server that is stopped most of the time does not come to accept them.
     fn stalls_workers_ms(&self, case: &Case<'_>) -> f64 {
-        let stalled = worker_pool_exhausted::waits_for_workers(case).and_then(|held| held.stalled_ms());
+        let held = worker_pool_exhausted::waits_for_workers(case).and_then(|held| held.stalled_ms());
+        let is_stopped =
+            self.process.source.starts_with("server:") && self.stopped.delta >= MOSTLY * self.periods.delta;
+        let untaken = worker_pool_exhausted::untaken_ms(case).filter(|_| is_stopped);
+        let stalled = held.into_iter().chain(untaken).reduce(f64::max);
         let view = worker_pool_exhausted::stretch(case);
         let of =
             |metric| view.counter_where(|s| s == self.process.source, metric, &[], ENABLE).map_or(0.0, |c| c.delta);
@@ -400,5 +405,33 @@ mod tests {
         let quota = Quota::parse("20000 100000").unwrap();
         assert_eq!(quota.cpus(), 0.2);
         assert_eq!((Quota::parse("max"), Quota::parse("-1 100000")), (None, None));
+    }
+
+    #[test]
+    fn a_server_that_is_stopped_does_not_come_to_accept() {
+        // 30 in its queue, and 5 of ten workers busy.
+        let server = "server:8080";
+        let made = |stopped: f64, answering: f64| {
+            Made::new(12)
+                .requests(50, 900)
+                .target("http://127.0.0.1:8080")
+                .setting(server, "cgroup.cpu_quota_us_per_period_us", "20000 100000")
+                .counter(server, "cgroup_cpu_periods_total", &[], 10.0)
+                .counter(server, "cgroup_cpu_throttled_periods_total", &[], stopped)
+                .counter(server, "cgroup_cpu_throttled_time_seconds_total", &[], 0.05 * stopped)
+                .counter(server, "cgroup_cpu_usage_seconds_total", &[], 0.15)
+                .counter(server, "server_run_queue_wait_seconds_total", &[], 0.1)
+                .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 30.0)
+                .gauge(server, "tcp_accept_queue_limit", &[("port", "8080")], 64.0)
+                .gauge(server, "server_accepted_connections", &[("pid", "7")], answering)
+                .gauge(server, "server_answering_connections", &[("pid", "7")], answering)
+                .gauge("puma:app", "puma_pool_capacity", &[], 5.0)
+                .gauge("puma:app", "puma_max_threads", &[], 10.0)
+                .explains(&RULE)
+        };
+        // 30 at somewhat less than 50 a second are some 650 ms, in nine of ten periods.
+        assert!((500.0..620.0).contains(&made(9.0, 5.0).unwrap()), "{:?}", made(9.0, 5.0));
+        assert_eq!(made(3.0, 5.0), Some(0.0), "seldom stopped, it is something else that nobody accepts for");
+        assert!(made(9.0, 10.0).unwrap() < 200.0, "all are busy: {:?}", made(9.0, 10.0));
     }
 }

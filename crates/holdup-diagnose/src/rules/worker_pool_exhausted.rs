@@ -50,7 +50,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let overflow_ms = super::accept_queue_overflow::waited_ms(case, Some(&pool));
     let before_app = pool.before_app_ms(case);
     let mut evidence = pool.evidence();
-    let is_full = pool.full_ratio.is_some_and(|ratio| ratio >= MOSTLY) || pool.busy_ratio() >= BUSY;
+    let is_full = pool.is_full();
 
     let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
     // What the app says that it took bounds the wait from above: transport is in it as well.
@@ -156,6 +156,14 @@ pub(crate) fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
     let pool = Pool::of(case).ok().filter(|pool| pool.most.is_some())?;
     let matters = in_front_ms(case)? >= MATTERS * case.excess_ms();
     Held::of(case, &pool).filter(|_| matters && case.excess_ms() > 0.0)
+}
+
+/// Milliseconds for which a request's connection stands in the accept queue though the server has workers for it: nobody comes to take it.
+/// None where all are busy, or that is not known.
+pub(crate) fn untaken_ms(case: &Case<'_>) -> Option<f64> {
+    let pool = Pool::of(case).ok()?;
+    let has_workers = pool.most.is_some() && pool.knows_hand() && !pool.is_full();
+    pool.accept_ms.filter(|_| has_workers && pool.is_standing())
 }
 
 /// What the sources say of requests that wait in front of the app, in words for others' evidence.

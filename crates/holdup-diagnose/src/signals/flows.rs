@@ -19,6 +19,13 @@ pub const SMALL_BYTES: f64 = 32.0 * 1024.0;
 /// A ceiling has to be stood at for this share (0-1) of the degraded stretch to be the reason for it.
 const MOSTLY: f64 = 0.5;
 
+/// A rate that spreads over less than this share (0-1) of what the other does is what is limited: the other goes up and down with the
+/// size of requests.
+const FLATTER: f64 = 0.5;
+
+/// Spreads below this are those of clocks, whatever is limited.
+const LEAST_SPREAD: f64 = 0.005;
+
 /// Where the figures come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
@@ -115,8 +122,18 @@ impl Flow {
         (recorded > 0.0 && at_any >= MOSTLY * recorded).then(|| (most.clone(), all.clone()))
     }
 
-    /// The limit that binds in `slow`, if one does. Where requests are alike in size both rates are level: then large ones are
-    /// limited by bytes, small ones by their number, and those between by what moves less.
+    /// How much the rate of that unit spreads in `window`: its interquartile range over its median.
+    fn spread(&self, unit: Unit, window: Window) -> f64 {
+        let within =
+            self.series(unit).iter().filter(|i| window.contains(i.window.from) && window.contains(i.window.to));
+        let mut rates: Vec<f64> = within.map(|i| i.done).collect();
+        rates.sort_by(f64::total_cmp);
+        let at = |share: usize| rates.get(rates.len() * share / 4).copied().unwrap_or(0.0);
+        ((at(3) - at(1)) / at(2).max(f64::MIN_POSITIVE)).max(LEAST_SPREAD)
+    }
+
+    /// The limit that binds in `slow`, if one does. Where both rates are level it is the flatter one's. Where requests are alike in size
+    /// both are as flat: then large ones are limited by bytes, small ones by their number, and those between by what moves less.
     pub fn binding(&self, slow: Window) -> Option<Binding> {
         let (bytes, operations) = (self.ceiling(Unit::Bytes, slow), self.ceiling(Unit::Operations, slow));
         let each = self.bytes_each(slow);
@@ -125,7 +142,12 @@ impl Flow {
             (Some(_), None) => true,
             (None, Some(_)) => false,
             (Some((b, _)), Some((o, _))) => {
-                each > SMALL_BYTES || each > SMALL_BYTES / 2.0 && b.at_level_ratio > o.at_level_ratio
+                let (of_bytes, of_operations) = (self.spread(Unit::Bytes, slow), self.spread(Unit::Operations, slow));
+                match () {
+                    () if of_bytes < FLATTER * of_operations => true,
+                    () if of_operations < FLATTER * of_bytes => false,
+                    () => each > SMALL_BYTES || each > SMALL_BYTES / 2.0 && b.at_level_ratio > o.at_level_ratio,
+                }
             }
         };
         let (unit, (ceiling, all)) = if by_bytes { (Unit::Bytes, bytes?) } else { (Unit::Operations, operations?) };

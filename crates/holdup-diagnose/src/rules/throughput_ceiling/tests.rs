@@ -3,6 +3,7 @@
 use super::*;
 use crate::signals::testing::Made;
 use crate::verdict::Answer;
+use holdup_recording::rows::Sample;
 
 const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 
@@ -59,6 +60,43 @@ fn two_disks_of_one_instance_share_a_limit() {
     let made = large(made, "vdb", move |s| 40e6 * (1.0 - share(s)));
     let Ok(Outcome::Found(found)) = made.judge(&RULE) else { panic!("not found") };
     assert!(found.evidence[0].text.contains("all disks together"), "{:?}", found.evidence[0]);
+}
+
+/// `made`, with so many bytes and operations read from `device` in each second.
+fn reads(made: Made, device: &str, bytes: impl Fn(i64) -> f64, operations: impl Fn(i64) -> f64) -> Made {
+    let made = made.disk(device, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)).tables(|tables| {
+        let of_reads =
+            |row: &Sample| row.labels.get("direction") != Some("write") && row.labels.get("device") == Some(device);
+        tables.samples.rows.retain(|row| !of_reads(row));
+    });
+    let labels = [("device", device), ("direction", "read")];
+    made.counted("host", "system_disk_io_bytes_total", &labels, |s| (0..s).map(&bytes).sum())
+        .counted("host", "system_disk_operations_total", &labels, |s| (0..s).map(&operations).sum())
+        .counted("host", "system_disk_operation_time_seconds_total", &labels, |s| {
+            (0..s).map(&operations).sum::<f64>() * 0.02
+        })
+        .counter("host", "system_disk_io_time_seconds_total", &labels[..1], 1.0)
+        .counter("host", "system_disk_weighted_io_time_seconds_total", &labels[..1], 20.0)
+}
+
+#[test]
+fn of_two_level_rates_the_flatter_is_what_is_limited() {
+    // Reads of some 13 kB, which differ in size by a tenth.
+    let off = |s: i64| 1.0 + 0.07 * (s as f64 * 2.3).sin();
+    let by_bytes = reads(base(), "vda", |_| 6.3e6, move |s| 480.0 * off(s));
+    let by_number = reads(base(), "vda", move |s| 6.3e6 * off(s), |_| 480.0);
+    let iops = &super::super::iops_ceiling::RULE;
+    let found = [&by_bytes, &by_number].map(|made| [&RULE, iops].map(|rule| made.explains(rule).unwrap() > 150.0));
+    assert_eq!(found, [[true, false], [false, true]]);
+}
+
+#[test]
+fn a_disk_at_its_limit_counts_and_not_its_sum_with_others() {
+    // The other disk's few bytes in many operations leave the sum of operations ragged, and of bytes level.
+    let limited = reads(base(), "vda", |_| 3.9e6, |_| 480.0);
+    let both = reads(limited, "vdb", |s| 512.0 * (s % 3) as f64 * 100.0, |s| (s % 3) as f64 * 100.0);
+    assert_eq!(both.explains(&RULE), Some(0.0));
+    assert!(both.explains(&super::super::iops_ceiling::RULE).unwrap() > 150.0);
 }
 
 #[test]

@@ -85,6 +85,11 @@ impl Pool {
         self.busy.zip(self.most).map_or(0.0, |(busy, most)| busy / most.max(1e-9))
     }
 
+    /// Whether all workers are busy, at most instants or nearly so on average.
+    pub fn is_full(&self) -> bool {
+        self.full_ratio.is_some_and(|ratio| ratio >= super::MOSTLY) || self.busy_ratio() >= super::BUSY
+    }
+
     /// Whether it is known what the server has in its hands.
     pub fn knows_hand(&self) -> bool {
         self.outside.as_ref().is_some_and(|o| o.answering.is_some())
