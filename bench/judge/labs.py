@@ -4,10 +4,11 @@
     bench/judge/labs.py [LAB[:VARIANT]...] [--overload] [--rounds 3] [--bin PATH] [--without PATH] [--minutes N] [--work DIR] [--out DIR]
 
 A verdict is wrong if it is surer than 0.5 of another culprit than the lab's, of any where nothing is broken, or if it says healthy where
-something is (`tests/removal/honest.rs` of holdup-diagnose). With `--overload` only the healthy variants are played, with their rate for
-half of the time and then many times as much: nothing is broken, so that only the load and what it uses up may be named. Variants come in turns, so that a machine's bad minute meets all of them;
-after `--minutes` no further one is begun. It leaves in DIR a results.json with every verdict; recordings are kept only of what was
-wrong, or not as the lab expects.
+something is (`tests/removal/honest.rs` of holdup-diagnose). Of each recording as a whole it keeps what share of the slowest hundredth's
+time the ledger owns. With `--overload` only the healthy variants are played, with their rate for half of the time and then many times as
+much: nothing is broken, so that only the load and what it uses up may be named. Variants come in turns, so that a machine's bad minute
+meets all of them; after `--minutes` no further one is begun. It leaves in DIR a results.json with every verdict; recordings are kept
+only of what was wrong, or not as the lab expects.
 """
 
 import argparse
@@ -134,7 +135,7 @@ def main():
             (out / "results.json").write_text(json.dumps(results, indent=1) + "\n")
             whole = [verdict for verdict in result["verdicts"] if verdict["without"] is None]
             wrong = [verdict for verdict in result["verdicts"] if verdict["wrong"]]
-            print(f"{round_} {lab} {variant}: {[(v['verdict'], v['culprit'], v['confidence']) for v in whole]}, {len(result['verdicts'])} verdicts, {len(wrong)} wrong",
+            print(f"{round_} {lab} {variant}: {[(v['verdict'], v['culprit'], v['confidence'], v['owned']) for v in whole]}, {len(result['verdicts'])} verdicts, {len(wrong)} wrong",
                   *[f"{v['without']}: {v['culprit']} {v['confidence']}" for v in wrong], sep="\n    " if wrong else "", flush=True)
     counts = collections.Counter()
     for result in results:
@@ -143,6 +144,8 @@ def main():
             counts[kind] += 1
             counts[f"{kind}, wrong"] += verdict["wrong"]
             counts[f"{kind}, no culprit"] += verdict["culprit"] is None
+            counts["ledger"] += verdict["owned"] is not None
+            counts["ledger, 95 % owned"] += (verdict["owned"] or 0) >= 0.95
             counts[f"{kind}, as expected"] += (verdict["culprit"] or "null") in result["expected"].split(" or ")
         counts["runs"] += 1
     print(dict(counts))

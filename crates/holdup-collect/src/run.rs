@@ -81,6 +81,19 @@ impl Running {
     }
 }
 
+/// By up to this share (0-1) of an interval samples come later than its beginning. Even load repeats itself every 1/rate, and in step with
+/// it samples would find the same part of that cycle each time: what stands in a queue always, or never.
+const SPREAD: f64 = 0.2;
+
+/// Multiples of it, without their whole part, fill what is between 0 and 1 more evenly than random numbers, however many there are.
+const GOLDEN_RATIO: f64 = 0.618_033_988_749_895;
+
+/// How long after the first sample the one of that number is due.
+fn due_after(number: u32, interval: Duration) -> Duration {
+    let later = (f64::from(number) * GOLDEN_RATIO).fract() * SPREAD;
+    interval * number + interval.mul_f64(later)
+}
+
 fn collect(
     mut collector: Box<dyn Collector>,
     mut coverage: Vec<Coverage>,
@@ -120,13 +133,13 @@ fn collect(
         sink.push(batch);
     };
     read(&mut collector, true);
-    let mut due = begun + interval;
-    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(due.saturating_duration_since(Instant::now())) {
+    let mut number = 1;
+    let wait = |number| due_after(number, interval).saturating_sub(begun.elapsed());
+    while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait(number)) {
         read(&mut collector, false);
-        let now = Instant::now();
-        due += interval;
-        while due <= now {
-            due += interval;
+        number += 1;
+        while wait(number).is_zero() {
+            number += 1;
         }
     }
     read(&mut collector, true);
@@ -141,4 +154,20 @@ fn collect(
         }
     }
     coverage
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 70 requests a second, evenly: 35 of them begin between one sample and the next, and each is at a database for 57 % of the time until
+    /// the next begins.
+    #[test]
+    fn samples_are_not_in_step_with_even_load() {
+        let interval = Duration::from_millis(500);
+        let due: Vec<f64> = (0..40).map(|number| due_after(number, interval).as_secs_f64()).collect();
+        let there = due.iter().filter(|at| (**at * 70.0 + 0.3).fract() < 0.57).count();
+        assert!((20..=26).contains(&there), "{there} of 40");
+        assert!(due.windows(2).all(|two| (0.35..0.65).contains(&(two[1] - two[0]))), "{due:?}");
+    }
 }

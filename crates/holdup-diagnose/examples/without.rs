@@ -1,6 +1,7 @@
 //! Judges recordings whole and with any one source or table gone, and says where the verdict is neither right nor honest:
 //! `cargo run --release -p holdup-diagnose --example without -- CULPRIT RECORDING...`, with the culprit as in a lab's `expect`
-//! (`null` for none). Prints a line of JSON each; ends with 1 if a verdict is wrong. `bench/judge/labs.py` plays labs for it.
+//! (`null` for none). Prints a line of JSON each, of the whole one with what share of the slowest hundredth's time the ledger owns;
+//! ends with 1 if a verdict is wrong. `bench/judge/labs.py` plays labs for it.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -10,6 +11,8 @@ use holdup_recording::Recording;
 
 #[path = "../tests/removal/honest.rs"]
 mod honest;
+#[path = "../tests/matrix/owned.rs"]
+mod owned;
 #[path = "../tests/removal/part.rs"]
 mod part;
 #[path = "../tests/fixtures/truth.rs"]
@@ -35,6 +38,7 @@ fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {
             wrong += usize::from(is_wrong);
             let told = serde_json::json!({
                 "recording": dir,
+                "owned": if part.is_none() { owned::owned(&diagnosis, &whole) } else { None },
                 "without": part.map(|part| format!("{part:?}")),
                 "verdict": diagnosis.verdict,
                 "culprit": diagnosis.culprit,

@@ -5,6 +5,9 @@
 
 mod fixtures;
 
+#[path = "matrix/owned.rs"]
+mod owned;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,10 +16,11 @@ use std::sync::Arc;
 use fixtures::{Fixture, Truth};
 use holdup_diagnose::rules::{self, Outcome};
 use holdup_diagnose::verdict::{Answer, Role};
-use holdup_diagnose::{Case, Diagnosis, diagnose};
+use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::condensed::Condensed;
 use holdup_recording::rows::Thread;
+use owned::owned;
 
 fn word(case: &Case<'_>, cause: &str) -> &'static str {
     match (rules::by_cause(cause).unwrap().judge)(case) {
@@ -160,26 +164,11 @@ const OWNED: f64 = 0.95;
 /// … in this share (0-1) of the recordings.
 const OF_RECORDINGS: f64 = 0.9;
 
-/// The share (0-1) of the slowest hundredth's time that parts of the ledger own. What overlaps is as wrong as what is missing, and calls
-/// of a database server of which only the app told lie between several owners.
-fn owned(diagnosis: &Diagnosis, has_server: bool) -> f64 {
-    let rows = diagnosis.ledger.iter().filter(|row| row.band == "p99-100");
-    let (mut owned, mut all) = (0.0, 0.0);
-    for row in rows {
-        let one_sided = row.parts.iter().filter(|part| part.part == "database" && has_server).map(|part| part.ms);
-        owned += row.requests as f64 * (row.response_ms - row.residual_ms.abs() - one_sided.sum::<f64>());
-        all += row.requests as f64 * row.response_ms;
-    }
-    owned / f64::max(all, 1e-9)
-}
-
 #[test]
 fn the_time_of_the_slowest_has_an_owner() {
     let mut shares = Vec::new();
     for Fixture { name, recording, .. } in fixtures::all() {
-        let is_database = |source: &str| source.starts_with("mysql") || source.starts_with("postgres");
-        let has_server = recording.tables.samples.rows.iter().any(|s| is_database(&s.source));
-        let share = owned(&diagnose(recording, None), has_server);
+        let share = owned(&diagnose(recording, None), recording).unwrap_or(0.0);
         println!("{name}: {:.1} %", share * 100.0);
         shares.push((share, name.as_str()));
     }

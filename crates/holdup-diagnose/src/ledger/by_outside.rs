@@ -7,6 +7,7 @@
 //! handshake. What clients have sent, and neither the queue nor the server has, while connections are dropped, is in front of the queue.
 
 use super::Intervals;
+use super::by_sessions::Standing;
 use super::instants::{self, Instant};
 use crate::case::Case;
 use crate::signals::app_server::{Levels, Outside};
@@ -40,7 +41,11 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
         (true, true) => IN_FRONT,
         (true, false) => PARTS.len(),
     };
-    instants::parts(&instants, &PARTS[..wanted])
+    let parts = instants::parts(&instants, &PARTS[..wanted]);
+    let standing = if wanted == PARTS.len() { Standing::of(case) } else { None };
+    let Some(standing) = standing else { return parts };
+    let split = |(name, shares)| if name == "database" { standing.split(name, shares) } else { vec![(name, shares)] };
+    parts.into_iter().flat_map(split).collect()
 }
 
 fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<Instant<{ PARTS.len() }>>> {
@@ -116,6 +121,26 @@ mod tests {
         let puma =
             made.gauge("puma:app", "puma_pool_capacity", &[], 0.0).gauge("puma:app", "puma_max_threads", &[], 6.0);
         assert!((part(&puma, "app_queue") - 40.0).abs() < 6.0, "{}", part(&puma, "app_queue"));
+    }
+
+    #[test]
+    fn what_is_awaited_of_a_database_is_what_its_sessions_are_at() {
+        // Of 20 with the service nine await the database, where two run and five are at the disk.
+        let server = "server:8080";
+        let made = Made::new(12)
+            .requests(50, 400)
+            .target("http://127.0.0.1:8080")
+            .gauge(server, "tcp_accept_queue_length", &[("port", "8080")], 0.0)
+            .gauge(server, "server_accepted_connections", &[("pid", "7")], 20.0)
+            .gauge(server, "server_answering_connections", &[("pid", "7")], 20.0)
+            .gauge(server, "server_outgoing_pending_connections", &[("peer_port", "5432"), ("peer", "10.0.0.5")], 9.0)
+            .waiting(&[("", 2), ("IO:DataFileRead", 5)]);
+        let parts =
+            [("database_execution", 40.0), ("database_disk_wait", 100.0), ("database", 40.0), ("app_other", 220.0)];
+        for (name, ms) in parts {
+            // At the very beginning fewer are on their way.
+            assert!((part(&made, name) - ms).abs() < 0.15 * ms, "{name}: {} of {ms}", part(&made, name));
+        }
     }
 
     /// Milliseconds of `part` in the row `all`.

@@ -51,6 +51,20 @@ impl Standing {
         let all = f64::max(calling, counts.iter().sum()).max(1e-9);
         counts.map(|n| n / all)
     }
+
+    /// The shares of service time that are `calls`, by part, and as `name` what no session stood for.
+    pub fn split(&self, name: &'static str, calls: Intervals) -> Vec<(&'static str, Intervals)> {
+        let mut parts: Vec<_> = PARTS.into_iter().map(|part| (part, Intervals(Vec::new()))).collect();
+        let mut rest = Vec::new();
+        for (from, to, share) in calls.0 {
+            let split = self.shares((from, to), share);
+            parts.iter_mut().zip(split).for_each(|((_, own), part)| own.0.push((from, to, share * part)));
+            rest.push((from, to, share * (1.0 - split.iter().sum::<f64>()).max(0.0)));
+        }
+        parts.push((name, Intervals(rest)));
+        parts.retain(|(_, own)| own.0.iter().any(|(.., share)| *share > 0.0));
+        parts
+    }
 }
 
 fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() }>> {
@@ -84,29 +98,14 @@ fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() 
 
 #[cfg(test)]
 mod tests {
-    use holdup_recording::rows::Session;
-
     use crate::ledger::ledger;
     use crate::signals::testing::Made;
 
     /// 50 statements a second of 400 ms, so 20 with the server: twelve write their log or wait for who does, four run, two wait for a
     /// lock, and two are between client and server.
     fn made() -> Made {
-        let events = [("IO:WALSync", 2), ("LWLock:WALWrite", 10), ("", 4), ("Lock:transactionid", 2)];
-        let sessions = (0..=12).flat_map(|second| {
-            events.into_iter().flat_map(move |(event, count)| {
-                (0..count).map(move |id| Session {
-                    observed_at: second * 1_000_000_000,
-                    source: "postgresql://db".into(),
-                    session_id: id,
-                    command: "active".into(),
-                    state: Some(event).filter(|event| !event.is_empty()).map(Into::into),
-                    true_state: if event.starts_with("Lock") { "lock_wait" } else { "executing" }.into(),
-                    ..Session::default()
-                })
-            })
-        });
-        Made::new(12).requests(50, 400).session_rows(sessions.collect())
+        let events = &[("IO:WALSync", 2), ("LWLock:WALWrite", 10), ("", 4), ("Lock:transactionid", 2)];
+        Made::new(12).requests(50, 400).waiting(events)
     }
 
     #[test]

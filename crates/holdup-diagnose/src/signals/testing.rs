@@ -138,6 +138,23 @@ impl Made {
         self.gauge("mysql://db", "mysql_sessions", &[("true_state", "executing")], count as f64)
     }
 
+    /// So many active sessions of PostgreSQL at each wait event, every second.
+    pub fn waiting(self, events: &'static [(&'static str, i64)]) -> Self {
+        let row = |second: i64, event: &'static str, id: i64| Session {
+            observed_at: second * S,
+            source: "postgresql://db".into(),
+            session_id: id,
+            command: "active".into(),
+            state: Some(event).filter(|event| !event.is_empty()).map(Into::into),
+            true_state: if event.starts_with("Lock") { "lock_wait" } else { "executing" }.into(),
+            ..Session::default()
+        };
+        let of =
+            |second| events.iter().flat_map(move |&(event, count)| (0..count).map(move |id| row(second, event, id)));
+        let rows = (0..=self.seconds).flat_map(of).collect();
+        self.session_rows(rows)
+    }
+
     /// Sessions as they are given, read once a second.
     pub fn session_rows(mut self, rows: Vec<Session>) -> Self {
         self.recording.tables.sessions.present = true;
