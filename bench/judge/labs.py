@@ -33,8 +33,8 @@ OVERLOAD = {
     "worker-capacity": (30, 1500, 1500, "cpu_saturated worker_pool_exhausted connection_pool_exhausted"),
     "throughput-ceiling": (160, 1600, 40, "disk_saturated iops_ceiling throughput_ceiling cpu_saturated connection_limit"),
     "uninterruptible": (30, 500, 1500, "cpu_saturated connection_pool_exhausted table_cache_small"),
-    "accounts": (14, 5000, 1500, "cpu_saturated connection_pool_exhausted lock_contention"),
-    "limits": (60, 500, 1500, "cpu_saturated connection_pool_exhausted"),
+    "accounts": (14, 2400, 9000, "cpu_saturated connection_pool_exhausted lock_contention"),
+    "limits": (60, 1100, 4000, "cpu_saturated connection_pool_exhausted"),
 }
 LOAD = ["workload_spike", "load_generator_limit"]
 
