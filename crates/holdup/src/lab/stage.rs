@@ -1,9 +1,10 @@
 //! What the variants of a lab share: a scratch folder, ports, and what was set up once. Starting a variant on it is
 //! `act`'s; neither leaves anything behind.
 
+use std::fs::Permissions;
 use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -37,9 +38,11 @@ impl Lab {
         }
         let kit = self.folder.with_file_name("kit");
         let holdup = std::env::current_exe().map_err(LabError::file("find", "the holdup program"))?;
+        let lab = scratch.path.join("lab");
+        copy(&self.folder, &lab)?;
         let scope = Scope {
             dir: text(&scratch.path)?,
-            lab: text(&self.folder)?,
+            lab: text(&lab)?,
             kit: text(&kit)?,
             holdup: text(&holdup)?,
             ports: free_ports(&self.ports)?,
@@ -153,6 +156,27 @@ pub(super) fn not_started(variant: &str, what: &str, process: String) -> LabErro
 fn text(path: &Path) -> Result<String, LabError> {
     let not_text = || std::io::Error::new(std::io::ErrorKind::InvalidInput, "its name is not UTF-8");
     path.to_str().map(str::to_owned).ok_or_else(|| LabError::file("use", path)(not_text()))
+}
+
+/// Copies a lab's folder to where every user may read it: a server runs as a user of its own, who may not be able to enter the
+/// folder that the clone lies in.
+fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
+    std::fs::DirBuilder::new().create(to).map_err(LabError::file("make", to))?;
+    let allow = |path: &Path, mode: u32| {
+        std::fs::set_permissions(path, Permissions::from_mode(mode)).map_err(LabError::file("open to all", path))
+    };
+    allow(to, 0o755)?;
+    for entry in std::fs::read_dir(from).map_err(LabError::file("read", from))? {
+        let entry = entry.map_err(LabError::file("read", from))?;
+        let (path, place) = (entry.path(), to.join(entry.file_name()));
+        if path.is_dir() {
+            copy(&path, &place)?;
+        } else {
+            std::fs::copy(&path, &place).map_err(LabError::file("copy", &path))?;
+            allow(&place, 0o644)?;
+        }
+    }
+    Ok(())
 }
 
 /// Ports of 127.0.0.1 that are free, all asked for before the first is given back: they differ.

@@ -1,6 +1,7 @@
 //! A lab of shell commands, played for real: what is started runs, what fails is said, and nothing is left running.
 
 use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -22,11 +23,13 @@ secrets: { door: open-sesame }
 
 static NO_STOP: AtomicBool = AtomicBool::new(false);
 
-/// A folder of labs with one lab, `tiny`, whose `lab.yaml` is [`HEAD`] and `rest`.
+/// A folder of labs with one lab, `tiny`, whose `lab.yaml` is [`HEAD`] and `rest`, with its own path in place of `{here}`.
 fn labs(rest: &str) -> TempDir {
     let root = tempfile::tempdir().unwrap();
     let folder = root.path().join("tiny");
     std::fs::create_dir(&folder).unwrap();
+    // Lab files are copied for the servers' users: what a process writes for a test to see goes to `{here}`.
+    let rest = rest.replace("{here}", folder.to_str().unwrap());
     std::fs::write(folder.join("lab.yaml"), format!("{HEAD}{rest}")).unwrap();
     std::fs::write(folder.join("scenario.yaml"), "target: http://127.0.0.1:{port.web}/{id}\n").unwrap();
     root
@@ -166,19 +169,18 @@ fn mistakes_are_told_with_their_line() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_variant_runs_with_its_arguments_and_is_gone_afterwards() {
     let labs = labs(
         r#"setup:
   - run: [sh, -c, 'echo once >> {dir}/setup.txt']
 processes:
   - name: one
-    run: [sh, -c, 'echo $$ > {lab}/one.pid; sleep 300 & echo $! > {lab}/child.pid; echo "door $DOOR"; echo "args $*"; read line; echo "$line"; wait', sh, first]
+    run: [sh, -c, 'echo $$ > {here}/one.pid; sleep 300 & echo $! > {here}/child.pid; echo "door $DOOR"; echo "args $*"; read line; echo "$line"; wait', sh, first]
     env: { DOOR: "{secret.door}" }
     stdin: "{lab}/scenario.yaml"
     ready: { stdout: "args first second" }
     then:
-      - run: [sh, -c, 'kill -0 {pid.one} && echo {port.web} >> {lab}/then.txt']
+      - run: [sh, -c, 'kill -0 {pid.one} && echo {port.web} >> {here}/then.txt']
   - name: two
     run: [sh, -c, 'sleep 300']
 watch: [host, "pid:{pid.one}", "pid:{pid.two}", "x://{secret.door}@"]
@@ -223,7 +225,6 @@ variants:
 }
 
 #[test]
-#[holdup_witness::judged]
 fn ready_when_a_port_or_a_url_answers() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -248,7 +249,7 @@ fn a_process_that_dies_early_is_quoted_without_secrets() {
     let error = refusal(&format!(
         "processes:
   - name: zero
-    run: [sh, -c, 'echo $$ > {{lab}}/zero.pid; exec sleep 300']
+    run: [sh, -c, 'echo $$ > {{here}}/zero.pid; exec sleep 300']
   - name: one
     run: [sh, -c, 'seq 100; echo \"bad door $DOOR\" >&2; exit 7']
     env: {{ DOOR: '{{secret.door}}' }}
@@ -267,7 +268,7 @@ fn what_was_started_before_a_failure_is_stopped() {
     let rest = format!(
         "processes:
   - name: zero
-    run: [sh, -c, 'echo $$ > {{lab}}/zero.pid; echo go; exec sleep 300']
+    run: [sh, -c, 'echo $$ > {{here}}/zero.pid; echo go; exec sleep 300']
     ready: {{ stdout: go }}
   - name: one
     run: [/nowhere/program]
@@ -282,10 +283,9 @@ fn what_was_started_before_a_failure_is_stopped() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn readiness_that_never_comes_ends_in_time() {
     let began = Instant::now();
-    play(&one("echo $$ > {lab}/one.pid; exec sleep 300", "{ stdout: never, within: 300ms }"), |act, labs| {
+    play(&one("echo $$ > {here}/one.pid; exec sleep 300", "{ stdout: never, within: 300ms }"), |act, labs| {
         assert_eq!(
             act.err().unwrap().to_string(),
             "one was not ready within 300ms: waited for \"never\" in its output; it wrote nothing"
@@ -296,9 +296,8 @@ fn readiness_that_never_comes_ends_in_time() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn one_that_heeds_no_signal_is_killed() {
-    let script = "trap \"\" TERM; echo $$ > {lab}/one.pid; echo go; while :; do sleep 0.1; done";
+    let script = "trap \"\" TERM; echo $$ > {here}/one.pid; echo go; while :; do sleep 0.1; done";
     let rest = one(script, "{ stdout: go }\n    stop: { signal: TERM, within: 200ms }");
     play(&rest, |act, labs| {
         let pid = pid_in(labs.join("tiny/one.pid"));
@@ -310,7 +309,6 @@ fn one_that_heeds_no_signal_is_killed() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn the_dead_are_named() {
     play(&one("echo go; sleep 0.1; echo \"no $0\"; kill -9 $$", "{ stdout: go }"), |act, _| {
         let act = act.unwrap();
@@ -320,7 +318,6 @@ fn the_dead_are_named() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn an_interruption_ends_every_wait() {
     let cases = [
         one("exec sleep 300", "{ stdout: never }"),
@@ -349,7 +346,6 @@ fn an_interruption_ends_every_wait() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn needs_and_setup_say_what_is_wrong() {
     let set_up = |rest: &str| {
         let labs = labs(&format!("{rest}\n{}", one("exit 0", "{ tcp: 1 }")));
@@ -376,7 +372,7 @@ fn a_port_that_was_taken_is_noticed() {
 
 #[test]
 fn processes_do_not_outlive_the_thread_that_started_them() {
-    let labs = labs(&one("echo $$ > {lab}/one.pid; echo go; exec sleep 300", "{ stdout: go }"));
+    let labs = labs(&one("echo $$ > {here}/one.pid; echo go; exec sleep 300", "{ stdout: go }"));
     let lab = find(&labs).unwrap();
     let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
     std::thread::scope(|threads| {
@@ -393,7 +389,7 @@ fn processes_do_not_outlive_the_thread_that_started_them() {
 fn nothing_is_left_running_by_a_panic() {
     let mut pid = 0;
     let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        play(&one("echo $$ > {lab}/one.pid; echo go; exec sleep 300", "{ stdout: go }"), |act, labs| {
+        play(&one("echo $$ > {here}/one.pid; echo go; exec sleep 300", "{ stdout: go }"), |act, labs| {
             let _act = act.unwrap();
             pid = pid_in(labs.join("tiny/one.pid"));
             panic!("on purpose");
@@ -401,4 +397,20 @@ fn nothing_is_left_running_by_a_panic() {
     }));
     assert!(result.is_err());
     assert!(!alive(pid));
+}
+
+/// A server's user may not be able to enter the folder that the clone lies in, as below root's home.
+#[test]
+fn lab_files_can_be_read_by_every_user() {
+    let script = "find {lab} ! -perm -o=r | wc -l > {here}/closed.txt; echo go; exec sleep 300";
+    let labs = labs(&one(script, "{ stdout: go }"));
+    std::fs::create_dir(labs.path().join("tiny/more")).unwrap();
+    std::fs::write(labs.path().join("tiny/more/server.conf"), "port = 1").unwrap();
+    for (path, mode) in [("tiny/more/server.conf", 0o600), ("tiny/more", 0o700), ("tiny", 0o700)] {
+        std::fs::set_permissions(labs.path().join(path), std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+    let lab = find(&labs).unwrap();
+    let stage = lab.set_up(&|_| (), &NO_STOP).unwrap();
+    stage.start("a", &|_| (), &NO_STOP).unwrap().stop();
+    assert_eq!(std::fs::read_to_string(labs.path().join("tiny/closed.txt")).unwrap().trim(), "0");
 }
