@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-#[path = "../tests/long/grow.rs"]
+#[path = "../tests/judge/long/grow.rs"]
 mod grow;
 
 fn main() -> ExitCode {

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 use holdup_diagnose::diagnose;
 use holdup_recording::Recording;
 
-#[path = "../tests/removal/honest.rs"]
+#[path = "../tests/judge/removal/honest.rs"]
 mod honest;
-#[path = "../tests/matrix/owned.rs"]
+#[path = "../tests/judge/matrix/owned.rs"]
 mod owned;
-#[path = "../tests/removal/part.rs"]
+#[path = "../tests/judge/removal/part.rs"]
 mod part;
-#[path = "../tests/fixtures/truth.rs"]
+#[path = "../tests/judge/truth.rs"]
 mod truth;
 
 fn main() -> Result<ExitCode, Box<dyn std::error::Error>> {

@@ -1,6 +1,6 @@
 //! What a long recording costs to judge, at 1,000 requests a second and 1,000 sessions: an hour must take no more than 512 MB, and
 //! twice as long no more than twice the work. Bytes are those that were asked of the allocator, which are the same on every machine;
-//! seconds are not, so that work is the CPU time of one length beside that of another. Alone in its program, as all of it is counted.
+//! seconds are not, so that work is the CPU time of one length beside that of another. All of the process is counted: it has to be this test's own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};
@@ -9,9 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use holdup_diagnose::diagnose;
 use holdup_recording::Recording;
 
-#[expect(dead_code, reason = "where the fault is does not matter here")]
-#[path = "long/grow.rs"]
-mod grow;
+use crate::long::grow;
 
 /// The system's allocator, counting bytes that are held.
 struct Counting;

@@ -2,15 +2,14 @@
 //! is wide, has a memory, spikes for a second or two, or goes up and down with the day; and clients who wait, so that nothing at all
 //! is due in the worst seconds.
 //!
-//! To see precision and recall: `cargo test -p holdup-diagnose --test episodes -- --nocapture`
+//! To see precision and recall: `cargo xtask test -p holdup-diagnose episodes --no-capture`
 
-mod chance;
-
-use chance::Chance;
 use holdup_diagnose::ClientView;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::signals::episodes::{Episode, find};
 use holdup_recording::rows::Request;
+
+use crate::chance::Chance;
 
 /// Recordings of each kind.
 const EACH: usize = 25;

@@ -7,8 +7,9 @@ use holdup_diagnose::verdict::Answer;
 use holdup_recording::Recording;
 use holdup_recording::condensed::Condensed;
 
-#[path = "long/grow.rs"]
-mod grow;
+use crate::fixtures::side_by_side;
+
+pub mod grow;
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures")
@@ -22,13 +23,13 @@ fn both(dir: &Path) -> [String; 2] {
 
 #[test]
 fn every_fixture_is_judged_alike_by_its_rows_and_without_them() {
-    let mut judged = 0;
-    for dir in std::fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir()) {
-        let [rows, condensed] = both(&dir);
+    let entries = std::fs::read_dir(fixtures()).unwrap().map(|entry| entry.unwrap().path());
+    let dirs: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    side_by_side(&dirs, |dir| {
+        let [rows, condensed] = both(dir);
         assert_eq!(rows, condensed, "{}", dir.display());
-        judged += 1;
-    }
-    assert!(judged > 20, "{judged} fixtures");
+    });
+    assert!(dirs.len() > 20, "{} fixtures", dirs.len());
 }
 
 /// What is read without rows is what the rows say.

@@ -1,11 +1,9 @@
-//! Every rule over every fixture: short recordings cut from real labs (`fixtures/`).
+//! Every rule over every fixture: short recordings cut from real labs (`fixtures/`). Each is diagnosed once, for all that is
+//! asked of a verdict.
 //!
 //! `fixtures/verdicts.txt` is the whole matrix in one file, so that a changed rule shows all its side effects
-//! in one diff. To accept a change: `HOLDUP_ACCEPT=1 cargo test -p holdup-diagnose --test matrix`.
+//! in one diff. To accept a change: `HOLDUP_ACCEPT=1 cargo xtask test -p holdup-diagnose fixtures_are_judged`.
 
-mod fixtures;
-
-#[path = "matrix/owned.rs"]
 mod owned;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,14 +11,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 
-use fixtures::{Fixture, Truth};
 use holdup_diagnose::rules::{self, Outcome};
-use holdup_diagnose::verdict::{Answer, Role};
+use holdup_diagnose::verdict::{Answer, Diagnosis, Role};
 use holdup_diagnose::{Case, diagnose};
 use holdup_recording::Recording;
 use holdup_recording::condensed::Condensed;
 use holdup_recording::rows::Thread;
 use owned::owned;
+
+use crate::fixtures::{self, Fixture, Truth, side_by_side};
 
 fn word(case: &Case<'_>, cause: &str) -> &'static str {
     match (rules::by_cause(cause).unwrap().judge)(case) {
@@ -30,22 +29,58 @@ fn word(case: &Case<'_>, cause: &str) -> &'static str {
     }
 }
 
+/// A fixture, its verdict, and each rule's word on it.
+struct Judged {
+    fixture: &'static Fixture,
+    diagnosis: Diagnosis,
+    words: Vec<(&'static str, &'static str)>,
+}
+
+fn judged(fixture: &&'static Fixture) -> Judged {
+    let diagnosis = diagnose(&fixture.recording, None);
+    let case = Case::new(&fixture.recording, None);
+    let words = rules::ALL.iter().map(|rule| (rule.cause, word(&case, rule.cause))).collect();
+    Judged { fixture, diagnosis, words }
+}
+
+/// What is wrong with the verdicts on all fixtures.
+type Check = fn(&[Judged]) -> Vec<String>;
+
+const CHECKS: &[(&str, Check)] = &[
+    ("verdicts are as accepted", as_accepted),
+    ("verdicts are what is so", what_is_so),
+    ("every piece of evidence resolves", evidence_resolves),
+    ("chains end in a root", chains_end_in_a_root),
+    ("ledgers close", ledgers_close),
+    ("the time of the slowest requests has an owner", slowest_are_owned),
+];
+
 #[test]
-fn verdicts_are_as_accepted() {
+fn fixtures_are_judged_as_they_should_be() {
+    let fixtures: Vec<&'static Fixture> = fixtures::all().iter().collect();
+    let judged = side_by_side(&fixtures, judged);
+    let mut wrong = String::new();
+    for (name, check) in CHECKS {
+        for problem in check(&judged) {
+            let _ = writeln!(wrong, "{name}: {problem}");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+fn as_accepted(all: &[Judged]) -> Vec<String> {
     let mut matrix = String::new();
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let diagnosis = diagnose(recording, None);
+    for Judged { fixture, diagnosis, words } in all {
         let next = diagnosis.next.as_ref().map_or("-", |n| n.cause.as_str());
         let culprit = diagnosis.culprit.as_deref().unwrap_or("-");
-        let _ = writeln!(matrix, "{name}: {:?} {culprit}, next {next}", diagnosis.verdict);
+        let _ = writeln!(matrix, "{}: {:?} {culprit}, next {next}", fixture.name, diagnosis.verdict);
         for finding in &diagnosis.findings {
             let from = finding.follows_from.as_ref().map_or_else(String::new, |cause| format!(" <- {cause}"));
             let to = finding.adds_to.as_ref().map_or_else(String::new, |cause| format!(" -> {cause}"));
             let _ = writeln!(matrix, "  {:?} {}{from}{to}", finding.role, finding.cause);
         }
-        let case = Case::new(recording, None);
-        for rule in rules::ALL {
-            let _ = writeln!(matrix, "    {:<28}{}", rule.cause, word(&case, rule.cause));
+        for (cause, word) in words {
+            let _ = writeln!(matrix, "    {cause:<28}{word}");
         }
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/verdicts.txt");
@@ -53,109 +88,93 @@ fn verdicts_are_as_accepted() {
         std::fs::write(&path, &matrix).unwrap();
     }
     let accepted = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(matrix, accepted, "the matrix differs from fixtures/verdicts.txt");
+    let lines = matrix.lines().zip(accepted.lines()).enumerate().filter(|(_, (now, before))| now != before);
+    let mut problems: Vec<String> =
+        lines.map(|(n, (now, before))| format!("verdicts.txt:{}: \"{before}\" is now \"{now}\"", n + 1)).collect();
+    if matrix.lines().count() != accepted.lines().count() {
+        problems.push("verdicts.txt has another number of lines".to_owned());
+    }
+    problems
 }
 
 /// What each lab expects of its variants is what is said of the recordings that were cut from them.
-#[test]
-fn verdicts_are_what_is_so() {
-    for Fixture { name, recording, truth } in fixtures::all() {
-        let diagnosis = diagnose(recording, None);
-        match truth {
-            Truth::Broken(expected) => {
-                assert!(
-                    diagnosis.culprit.as_ref().is_some_and(|c| expected.contains(c)),
-                    "{name}: {:?}",
-                    diagnosis.culprit
-                );
-            }
-            Truth::Healthy => assert_eq!(diagnosis.verdict, Answer::Healthy, "{name}: {}", diagnosis.headline),
-            Truth::Unknown => assert_eq!(diagnosis.verdict, Answer::Undecided, "{name}: {}", diagnosis.headline),
-        }
-    }
+fn what_is_so(all: &[Judged]) -> Vec<String> {
+    let wrong = all.iter().filter(|Judged { fixture, diagnosis, .. }| match &fixture.truth {
+        Truth::Broken(expected) => !diagnosis.culprit.as_ref().is_some_and(|c| expected.contains(c)),
+        Truth::Healthy => diagnosis.verdict != Answer::Healthy,
+        Truth::Unknown => diagnosis.verdict != Answer::Undecided,
+    });
+    wrong.map(|j| format!("{}: {:?}: {}", j.fixture.name, j.diagnosis.culprit, j.diagnosis.headline)).collect()
 }
 
-#[test]
-fn every_piece_of_evidence_resolves() {
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let diagnosis = diagnose(recording, None);
-        let found = diagnosis.findings.iter().flat_map(|f| &f.evidence);
-        let mut count = 0;
-        for evidence in found.chain(diagnosis.cleared.iter().flat_map(|c| &c.evidence)) {
-            assert!(evidence.resolves(recording), "{name}: {evidence:?} points nowhere");
-            count += 1;
+fn evidence_resolves(all: &[Judged]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for Judged { fixture, diagnosis, .. } in all {
+        let (name, recording) = (&fixture.name, &fixture.recording);
+        let found = diagnosis.findings.iter().chain(&diagnosis.next).flat_map(|f| &f.evidence);
+        let all: Vec<_> = found.chain(diagnosis.cleared.iter().flat_map(|c| &c.evidence)).collect();
+        let nowhere = all.iter().filter(|evidence| !evidence.resolves(recording));
+        problems.extend(nowhere.map(|evidence| format!("{name}: {evidence:?} points nowhere")));
+        if all.len() <= 5 {
+            problems.push(format!("{name}: only {} pieces of evidence", all.len()));
         }
-        assert!(count > 5, "{name}: only {count} pieces of evidence");
     }
+    problems
 }
 
 /// Followed upwards, every symptom comes from a root or a contributor that was found, too; and what is next is none of them.
-#[test]
-fn chains_end_in_a_root() {
-    let mut symptoms = 0;
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let diagnosis = diagnose(recording, None);
+fn chains_end_in_a_root(all: &[Judged]) -> Vec<String> {
+    let (mut problems, mut symptoms) = (Vec::new(), 0);
+    for Judged { fixture: Fixture { name, .. }, diagnosis, .. } in all {
         for finding in &diagnosis.findings {
             let mut at = finding;
             for _ in 0..diagnosis.findings.len() {
                 let Some(cause) = &at.follows_from else { break };
-                assert_eq!(at.role, Role::Symptom, "{name}: {}", at.cause);
-                at = diagnosis.findings.iter().find(|f| f.cause == *cause).unwrap();
+                if at.role != Role::Symptom {
+                    problems.push(format!("{name}: {} follows from {cause} and is no symptom", at.cause));
+                }
+                let Some(above) = diagnosis.findings.iter().find(|f| f.cause == *cause) else {
+                    problems.push(format!("{name}: {} follows from {cause}, which was not found", at.cause));
+                    break;
+                };
+                at = above;
                 symptoms += 1;
             }
-            assert_eq!(at.follows_from, None, "{name}: {} runs in a circle", finding.cause);
+            if at.follows_from.is_some() {
+                problems.push(format!("{name}: {} runs in a circle", finding.cause));
+            }
         }
         if let Some(next) = &diagnosis.next {
-            assert_eq!(next.role, Role::Next, "{name}");
-            assert!(
-                diagnosis.findings.iter().all(|f| f.cause != next.cause),
-                "{name}: {} is there already",
-                next.cause
-            );
-            assert!(next.evidence.iter().all(|e| e.resolves(recording)), "{name}: {next:?}");
-            assert_ne!(diagnosis.verdict, Answer::Undecided, "{name}");
+            let is_found = diagnosis.findings.iter().any(|f| f.cause == next.cause);
+            if next.role != Role::Next || is_found || diagnosis.verdict == Answer::Undecided {
+                problems.push(format!("{name}: next is {} as {:?}, {:?}", next.cause, next.role, diagnosis.verdict));
+            }
         }
     }
-    assert!(symptoms > 0, "no fixture has a symptom");
-}
-
-/// Where holdup only watched, the app's metrics stand for requests, and where there is no app the database's
-/// sessions do: the same culprit, and evidence that still resolves.
-#[test]
-fn culprits_are_named_without_request_rows() {
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let culprit = diagnose(recording, None).culprit;
-        let mut watched = recording.clone();
-        watched.tables.requests.rows.clear();
-        watched.manifest.load = None;
-        watched.tables.samples.rows.retain(|s| !s.source.starts_with("prometheus:"));
-        if !name.starts_with("hidden-queue") {
-            continue;
-        }
-        let diagnosis = diagnose(&watched, None);
-        assert_eq!(diagnosis.culprit, culprit, "{name}, watched by its database alone");
-        for evidence in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
-            assert!(evidence.resolves(&watched), "{name}: {evidence:?} points nowhere");
-        }
+    if symptoms == 0 {
+        problems.push("no fixture has a symptom".to_owned());
     }
+    problems
 }
 
-#[test]
-fn ledgers_close_on_faulty_recordings() {
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let diagnosis = diagnose(recording, None);
-        if diagnosis.culprit.is_none() {
-            continue;
-        }
-        // Of requests that were given up or refused nobody books the time: the app and its database know of the others only.
+/// Of response time this share (0-1) may have no owner.
+const RESIDUAL: f64 = 0.15;
+
+fn ledgers_close(all: &[Judged]) -> Vec<String> {
+    let mut problems = Vec::new();
+    for Judged { fixture, diagnosis, .. } in all.iter().filter(|j| j.diagnosis.culprit.is_some()) {
+        // The app and its database know only of requests that were not given up or refused.
         let failed: u64 = diagnosis.load.operations.iter().map(|o| o.errors).sum();
-        let all = diagnosis.ledger.iter().find(|row| row.band == "all").unwrap();
-        if failed * 20 > all.requests as u64 {
+        let Some(all) = diagnosis.ledger.iter().find(|row| row.band == "all") else {
+            problems.push(format!("{}: no ledger of all requests", fixture.name));
             continue;
-        }
+        };
         let residual = all.residual_ms.abs() / all.response_ms;
-        assert!(residual < 0.15, "{name}: {:.0} % of response time is nobody's", residual * 100.0);
+        if failed * 20 <= all.requests && residual >= RESIDUAL {
+            problems.push(format!("{}: {:.0} % of response time has no owner", fixture.name, residual * 100.0));
+        }
     }
+    problems
 }
 
 /// Of the slowest hundredth of requests this share (0-1) of their time has an owner …
@@ -164,21 +183,29 @@ const OWNED: f64 = 0.95;
 /// … in this share (0-1) of the recordings.
 const OF_RECORDINGS: f64 = 0.9;
 
+fn slowest_are_owned(all: &[Judged]) -> Vec<String> {
+    let share = |j: &Judged| (owned(&j.diagnosis, &j.fixture.recording).unwrap_or(0.0), j.fixture.name.as_str());
+    let short: Vec<(f64, &str)> = all.iter().map(share).filter(|(share, _)| *share < OWNED).collect();
+    let is_enough = short.len() as f64 <= (1.0 - OF_RECORDINGS) * all.len() as f64;
+    if is_enough { Vec::new() } else { vec![format!("{} of {}: {short:?}", short.len(), all.len())] }
+}
+
+/// Where holdup only watched, the database's sessions stand for requests: the same culprit, and evidence that still resolves.
 #[test]
-fn the_time_of_the_slowest_has_an_owner() {
-    let mut shares = Vec::new();
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let share = owned(&diagnose(recording, None), recording).unwrap_or(0.0);
-        println!("{name}: {:.1} %", share * 100.0);
-        shares.push((share, name.as_str()));
+fn culprits_are_named_without_request_rows() {
+    let hidden = fixtures::all().iter().filter(|fixture| fixture.name.starts_with("hidden-queue"));
+    for Fixture { name, recording, .. } in hidden {
+        let culprit = diagnose(recording, None).culprit;
+        let mut watched = recording.clone();
+        watched.tables.requests.rows.clear();
+        watched.manifest.load = None;
+        watched.tables.samples.rows.retain(|s| !s.source.starts_with("prometheus:"));
+        let diagnosis = diagnose(&watched, None);
+        assert_eq!(diagnosis.culprit, culprit, "{name}, watched by its database alone");
+        for evidence in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
+            assert!(evidence.resolves(&watched), "{name}: {evidence:?} points nowhere");
+        }
     }
-    let short: Vec<_> = shares.iter().filter(|(share, _)| *share < OWNED).collect();
-    assert!(
-        short.len() as f64 <= (1.0 - OF_RECORDINGS) * shares.len() as f64,
-        "{} of {}: {short:?}",
-        short.len(),
-        shares.len()
-    );
 }
 
 /// Every source of this crate, as one text.
@@ -199,32 +226,39 @@ const OF_WORKERS: (&str, &str) = ("overload-workers", "network_loss");
 #[test]
 fn a_rule_without_its_metric_never_clears_what_it_found() {
     let sources = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let mut metrics: BTreeSet<String> = recording.tables.samples.rows.iter().map(|s| s.metric.clone()).collect();
-        let all = metrics.len();
-        metrics.retain(|m| sources.contains(m.trim_end_matches("_sum").trim_end_matches("_count")));
-        assert!(metrics.len() * 20 > all, "{name}: only {} of {all} metrics are named anywhere", metrics.len());
-        let whole = Case::new(recording, None);
-        let found: Vec<&str> = rules::ALL.iter().map(|r| r.cause).filter(|c| word(&whole, c) == "Found").collect();
-        if found.is_empty() {
-            continue;
-        }
-        // As it is read to be judged: what rows say is put in order once, not for each metric.
-        let mut less = recording.clone();
-        less.tables.condensed = Some(Arc::new(Condensed::of(&less.tables)));
-        less.tables.samples.rows.clear();
-        for metric in metrics {
-            let series = &mut Arc::get_mut(less.tables.condensed.as_mut().unwrap()).unwrap().series.by_metric;
-            let gone = series.remove(&metric).unwrap();
-            let case = Case::new(&less, None);
-            for cause in found.iter().filter(|cause| (name.as_str(), **cause) != OF_WORKERS) {
-                assert_ne!(word(&case, cause), "Cleared", "{name}: {cause} without {metric}");
-            }
-            drop(case);
-            let series = &mut Arc::get_mut(less.tables.condensed.as_mut().unwrap()).unwrap().series.by_metric;
-            series.insert(metric, gone);
-        }
+    let fixtures: Vec<&Fixture> = fixtures::all().iter().collect();
+    let cleared = side_by_side(&fixtures, |fixture| cleared_without_a_metric(fixture, &sources)).concat();
+    assert!(cleared.is_empty(), "{}", cleared.join("\n"));
+}
+
+fn cleared_without_a_metric(fixture: &Fixture, sources: &str) -> Vec<String> {
+    let Fixture { name, recording, .. } = fixture;
+    let mut metrics: BTreeSet<String> = recording.tables.samples.rows.iter().map(|s| s.metric.clone()).collect();
+    let all = metrics.len();
+    metrics.retain(|m| sources.contains(m.trim_end_matches("_sum").trim_end_matches("_count")));
+    assert!(metrics.len() * 20 > all, "{name}: only {} of {all} metrics are named anywhere", metrics.len());
+    let whole = Case::new(recording, None);
+    let found: Vec<&str> = rules::ALL.iter().map(|r| r.cause).filter(|c| word(&whole, c) == "Found").collect();
+    let mut cleared = Vec::new();
+    if found.is_empty() {
+        return cleared;
     }
+    // As it is read to be judged: what rows say is put in order once, not for each metric.
+    let mut less = recording.clone();
+    less.tables.condensed = Some(Arc::new(Condensed::of(&less.tables)));
+    less.tables.samples.rows.clear();
+    for metric in metrics {
+        let series = &mut Arc::get_mut(less.tables.condensed.as_mut().unwrap()).unwrap().series.by_metric;
+        let gone = series.remove(&metric).unwrap();
+        let case = Case::new(&less, None);
+        let judged = found.iter().filter(|cause| (name.as_str(), **cause) != OF_WORKERS);
+        let now_cleared = judged.filter(|cause| word(&case, cause) == "Cleared");
+        cleared.extend(now_cleared.map(|cause| format!("{name}: {cause} without {metric}")));
+        drop(case);
+        let series = &mut Arc::get_mut(less.tables.condensed.as_mut().unwrap()).unwrap().series.by_metric;
+        series.insert(metric, gone);
+    }
+    cleared
 }
 
 /// Where holdup may not see where threads sleep, they still sleep: the same root, or none, and nothing cleared of it.
@@ -291,32 +325,40 @@ fn without_column(recording: &Recording, table: &str, column: &'static str) -> R
     less
 }
 
+/// Each rule that judges `fixture`: its word on the whole, and without each of [`COLUMNS`].
+fn words_without_columns(fixture: &Fixture) -> Vec<(&'static str, &'static str, Vec<&'static str>)> {
+    let whole = Case::new(&fixture.recording, None);
+    let words = rules::ALL.iter().map(|r| (r.cause, word(&whole, r.cause), Vec::new()));
+    let mut judged: Vec<_> = words.filter(|(_, word, _)| *word != "NotJudged").collect();
+    for (table, column) in COLUMNS {
+        let less = without_column(&fixture.recording, table, column);
+        let case = Case::new(&less, None);
+        judged.iter_mut().for_each(|(cause, _, words)| words.push(word(&case, cause)));
+    }
+    judged
+}
+
 /// Each rule of all has a column without which it is `NotJudged` where it was found or cleared (which one depends on the servers that were
 /// watched); and whichever is gone, none that was found is cleared.
 #[test]
 fn every_rule_without_a_column_it_needs_is_not_judged() {
+    let fixtures: Vec<&Fixture> = fixtures::all().iter().collect();
+    let per_fixture = side_by_side(&fixtures, |fixture| words_without_columns(fixture));
     // By rule: the columns that it needed anywhere, and in how many fixtures it was judged.
     let mut needs: BTreeMap<&str, (BTreeSet<&Column>, usize)> =
         rules::ALL.iter().map(|rule| (rule.cause, (BTreeSet::new(), 0))).collect();
     let mut cleared = Vec::new();
-    for Fixture { name, recording, .. } in fixtures::all() {
-        let whole = Case::new(recording, None);
-        let judged: Vec<(&str, &str)> =
-            rules::ALL.iter().map(|r| (r.cause, word(&whole, r.cause))).filter(|(_, w)| *w != "NotJudged").collect();
-        for (cause, _) in &judged {
-            needs.get_mut(cause).unwrap().1 += 1;
-        }
-        for column @ (table, name_of) in COLUMNS {
-            let less = without_column(recording, table, name_of);
-            let case = Case::new(&less, None);
-            for (cause, was) in &judged {
-                let now = word(&case, cause);
+    for (Fixture { name, .. }, words) in fixtures.iter().zip(&per_fixture) {
+        for (cause, was, now) in words {
+            let (columns, judged) = needs.get_mut(cause).unwrap();
+            *judged += 1;
+            for (column @ (table, name_of), now) in COLUMNS.iter().zip(now) {
                 // Without the client's requests there is another delay to explain, or none.
-                if *was == "Found" && now == "Cleared" && *table != "requests" {
+                if *was == "Found" && *now == "Cleared" && *table != "requests" {
                     cleared.push(format!("{name}: {cause} without {table}.{name_of}"));
                 }
-                if now == "NotJudged" {
-                    needs.get_mut(cause).unwrap().0.insert(column);
+                if *now == "NotJudged" {
+                    columns.insert(column);
                 }
             }
         }

@@ -2,13 +2,12 @@
 //! is carried over, workers who ask for no more than they can wait for. What the detector sees is what a recording has: parts of
 //! a sum with samples missing, and a queue.
 //!
-//! To see precision and recall: `cargo test -p holdup-diagnose --test plateaus -- --nocapture`
+//! To see precision and recall: `cargo xtask test -p holdup-diagnose plateaus --no-capture`
 
-mod chance;
-
-use chance::Chance;
 use holdup_diagnose::signals::Window;
 use holdup_diagnose::signals::plateau::{Asked, ceilings, falls, sum};
+
+use crate::chance::Chance;
 
 /// Series of each kind; there are twenty kinds.
 const EACH: usize = 50;

@@ -1,19 +1,15 @@
 //! Every fixture with any one source or table gone: the verdict is right, or it is undecided, and never sure of what is not so. Silence is
 //! not evidence, neither for a culprit nor for health.
 
-#[expect(dead_code, reason = "none is asked for by name")]
-mod fixtures;
-
-#[path = "removal/honest.rs"]
 mod honest;
-#[path = "removal/part.rs"]
 mod part;
 
-use fixtures::{Fixture, truth};
 use holdup_diagnose::diagnose;
 use holdup_diagnose::verdict::Diagnosis;
 use honest::{confidence, is_honest};
 use part::Part;
+
+use crate::fixtures::{self, Fixture, side_by_side};
 
 /// What is so, and all that shows without what would tell why: (fixture, culprit).
 const AS_FAR_AS_SEEN: &[(&str, &str)] = &[
@@ -46,32 +42,27 @@ fn judged_without(fixture: &Fixture, parts: &[&Part]) -> Option<String> {
 
 #[test]
 fn without_any_one_source_the_verdict_is_right_or_undecided() {
-    let mut failures = Vec::new();
-    let mut named = 0;
-    for fixture in fixtures::all() {
-        for part in Part::of(&fixture.recording) {
-            failures.extend(judged_without(fixture, &[&part]));
-            named += 1;
-        }
-    }
+    let removals: Vec<(&Fixture, Part)> =
+        fixtures::all().iter().flat_map(|f| Part::of(&f.recording).into_iter().map(move |part| (f, part))).collect();
+    let named = removals.len();
+    let failures: Vec<String> =
+        side_by_side(&removals, |(fixture, part)| judged_without(fixture, &[part])).into_iter().flatten().collect();
     assert!(named > 10 * fixtures::all().len() / 2, "only {named} removals");
     assert!(failures.is_empty(), "{} of {named}:\n{}", failures.len(), failures.join("\n"));
 }
 
-/// By hand, as it takes minutes: `cargo test -p holdup-diagnose --test removal -- --ignored --nocapture`.
 #[test]
-#[ignore = "takes minutes"]
+#[ignore = "full: minutes"]
 fn without_any_two_sources_the_verdict_is_right_or_undecided() {
-    let mut failures = Vec::new();
-    let mut count = 0;
+    let mut removals = Vec::new();
     for fixture in fixtures::all() {
         let parts = Part::of(&fixture.recording);
         for (i, part) in parts.iter().enumerate() {
-            for other in &parts[i + 1..] {
-                failures.extend(judged_without(fixture, &[part, other]));
-                count += 1;
-            }
+            removals.extend(parts[i + 1..].iter().map(|other| (fixture, part.clone(), other.clone())));
         }
     }
+    let count = removals.len();
+    let judged = side_by_side(&removals, |(fixture, part, other)| judged_without(fixture, &[part, other]));
+    let failures: Vec<String> = judged.into_iter().flatten().collect();
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
 }

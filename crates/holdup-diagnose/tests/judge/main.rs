@@ -1,0 +1,16 @@
+//! The judge on recordings: those of real labs (`fixtures/`), changed, cut and grown ones, and simulated series whose answers are known.
+//! The runner starts a process for each test, so that what is diagnosed once is shared within a test, not between tests.
+
+mod against;
+mod budget;
+mod chance;
+mod episodes;
+mod fixtures;
+mod healthy;
+mod long;
+mod matrix;
+mod plateaus;
+mod removal;
+mod sources;
+mod truth;
+mod validity;
