@@ -1,7 +1,7 @@
 #!/bin/sh
 # Sees to it that a package's programs are here: need.sh PACKAGE...
-# As root on Debian or Ubuntu it installs what is missing and keeps its services from starting; else it says what to
-# install and ends with 3.
+# As root on Debian or Ubuntu, or with a sudo that asks for no password, it installs what is missing and keeps its services
+# from starting; else it says what to install and ends with 3.
 set -eu
 # mariadbd, mkfs.ext4 and losetup are in sbin, which is not on everybody's path.
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -42,7 +42,9 @@ for package in "$@"; do
 done
 [ -n "$missing" ] || exit 0
 
-if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null 2>&1; then
+as_root=
+[ "$(id -u)" -eq 0 ] || as_root='sudo -n'
+if ! command -v apt-get >/dev/null 2>&1 || ! $as_root true >/dev/null 2>&1; then
     echo "missing:$missing; install with: sudo apt-get install$missing (or your system's packages of that name)" >&2
     exit 3
 fi
@@ -51,17 +53,19 @@ fi
 # servers; one on the standard port would be in somebody's way. A policy that is there already is left alone.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod 755 "$policy"
-    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null
+    $as_root chmod 755 "$policy"
+    trap '$as_root rm -f "$policy"' EXIT
     trap 'exit 130' INT TERM
 fi
-export DEBIAN_FRONTEND=noninteractive
+install() {
+    # shellcheck disable=SC2086 # lists of words
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >&2
+}
 # The output goes to stderr: what holdup prints on stdout may be JSON.
-# shellcheck disable=SC2086 # a list of words
-apt-get install -y --no-install-recommends $missing >&2 || {
-    apt-get update >&2
-    apt-get install -y --no-install-recommends $missing >&2
+install || {
+    $as_root apt-get update >&2
+    install
 }
 for package in $missing; do
     present "$package" || {

@@ -17,6 +17,11 @@ pub fn all(root: &Path) -> Result<()> {
     run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--no-run", "--quiet"])))
 }
 
+/// Runs the examples in documentation comments: nextest does not. Crates without any say `doctest = false`.
+pub fn examples(root: &Path) -> Result<()> {
+    run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--doc", "--quiet"])))
+}
+
 /// `cargo` with crates of the workspace compiled by clippy.
 pub fn linted(mut cargo: Command) -> Command {
     let beside = PathBuf::from(cargo.get_program()).with_file_name("clippy-driver");

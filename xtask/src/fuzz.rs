@@ -14,7 +14,7 @@ use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
-const TARGETS: [(&str, u32); 16] = [
+pub const TARGETS: [(&str, u32); 16] = [
     ("template", 3),
     ("scenario", 3),
     ("import", 3),
@@ -58,6 +58,12 @@ pub fn run(root: &Path, seconds: u32) -> Result<()> {
         let workers: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
         workers.into_iter().try_for_each(|w| w.join().unwrap_or_else(|_| bail!("a worker of the fuzzers panicked")))
     })
+}
+
+/// The same for one target.
+pub fn one(root: &Path, target: &str, seconds: u32) -> Result<()> {
+    let binaries = build(root)?;
+    fuzz(root, &binaries.join(target), target, seconds).map(|_| ())
 }
 
 /// Builds the targets; the folder they are in.

@@ -4,11 +4,12 @@
 mod bench;
 mod build;
 mod ci;
-mod flaky;
+mod full;
 mod fuzz;
 mod new;
 mod setup;
 mod steps;
+mod tests;
 mod tidy;
 
 use std::path::{Path, PathBuf};
@@ -18,6 +19,9 @@ use anyhow::{Context as _, Result, bail};
 
 const USAGE: &str = "\
 cargo xtask ci                    what CI runs, in order; stops at the first step that fails
+cargo xtask ci --full [--minutes N] [--only WORD]
+                                  what that leaves out: long tests, every lab, fuzzers; goes on where it stopped
+cargo xtask test [NAME] [FLAGS]   only tests, as the pass runs them; flags are those of cargo nextest run
 cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node
 cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
@@ -43,6 +47,8 @@ fn run(words: &[&str]) -> Result<()> {
     let root = root();
     match words {
         ["ci"] => ci::run(&root),
+        ["ci", "--full", flags @ ..] => full::run(&root, &full::Slice::parse(flags)?),
+        ["test", arguments @ ..] => tests::some(&root, &setup::run(&root)?, arguments),
         ["setup"] => setup::run(&root).map(|_| ()),
         ["fuzz"] => fuzz::run(&root, fuzz::SECONDS),
         ["fuzz", "--seconds", seconds] => fuzz::run(&root, seconds.parse().context("--seconds takes a whole number")?),

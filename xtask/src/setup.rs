@@ -9,7 +9,7 @@ use std::process::Stdio;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
-use crate::steps::{ask, cargo, command, run as run_command};
+use crate::steps::{ask, cargo, command, is_root, run as run_command};
 
 /// Oldest Node that the web part is built with.
 const NODE_MAJOR: u32 = 20;
@@ -25,11 +25,18 @@ const OTHER_POSTGRESQL: &[&str] = &["13", "18"];
 
 /// Where tools were found.
 pub struct Tools {
+    /// The virtual environment of Python packages, with nextest in it.
+    python: PathBuf,
     /// Folder to look into first, if the system's Node doesn't do.
     node_dir: Option<PathBuf>,
 }
 
 impl Tools {
+    /// The test runner.
+    pub fn nextest(&self) -> PathBuf {
+        self.python.join("bin/cargo-nextest")
+    }
+
     /// npm.
     pub fn npm(&self) -> PathBuf {
         self.node_dir.as_ref().map_or_else(|| PathBuf::from("npm"), |dir| dir.join("npm"))
@@ -119,8 +126,8 @@ fn python(root: &Path) -> Result<PathBuf> {
     let dir = root.join("target/py");
     let list = fs::read_to_string(root.join("xtask/python.txt"))?;
     let stamp = dir.join("installed.txt");
-    let works =
-        ask(command(root, dir.join("bin/python"), &["-c", "import duckdb, jsonschema, pandas, pyarrow"])).is_some();
+    let works = ask(command(root, dir.join("bin/cargo-nextest"), &["nextest", "--version"])).is_some()
+        && ask(command(root, dir.join("bin/python"), &["-c", "import duckdb, jsonschema, pandas, pyarrow"])).is_some();
     if works && fs::read_to_string(&stamp).is_ok_and(|installed| installed == list) {
         return Ok(dir);
     }
@@ -155,7 +162,7 @@ fn node(root: &Path, python: &Path) -> Result<Tools> {
     let bin = python.join("bin");
     let system = ask(command(root, "npm", &["--version"])).and_then(|_| ask(command(root, "node", &["--version"])));
     if system.as_deref().and_then(major).is_some_and(|major| major >= NODE_MAJOR) {
-        return Ok(Tools { node_dir: None });
+        return Ok(Tools { python: python.to_owned(), node_dir: None });
     }
     let ours = |root: &Path| ask(command(root, bin.join("node"), &["--version"])).filter(|_| bin.join("npm").exists());
     if ours(root).is_none() {
@@ -165,7 +172,7 @@ fn node(root: &Path, python: &Path) -> Result<Tools> {
             .with_context(|| format!("the web part needs Node {NODE_MAJOR} or later with npm; install it"))?;
     }
     ours(root).ok_or_else(|| anyhow!("the web part needs Node {NODE_MAJOR} or later with npm; install it"))?;
-    Ok(Tools { node_dir: Some(bin) })
+    Ok(Tools { python: python.to_owned(), node_dir: Some(bin) })
 }
 
 /// `v20.11.1` -> 20.
@@ -174,21 +181,21 @@ fn major(version: &str) -> Option<u32> {
 }
 
 fn may_install() -> bool {
-    let root = ask(command(Path::new("/"), "id", &["-u"])).as_deref() == Some("0");
-    root && ask(command(Path::new("/"), "apt-get", &["--version"])).is_some()
+    let is_allowed = is_root() || ask(command(Path::new("/"), "sudo", &["-n", "true"])).is_some();
+    is_allowed && ask(command(Path::new("/"), "apt-get", &["--version"])).is_some()
 }
 
 fn apt(root: &Path, packages: &[&str]) -> Result<()> {
-    let install = || {
-        let mut arguments = vec!["install", "-y", "--no-install-recommends"];
-        arguments.extend(packages);
-        let mut apt = command(root, "apt-get", &arguments);
-        apt.env("DEBIAN_FRONTEND", "noninteractive");
-        run_command(apt)
+    // An ordinary user may, if sudo asks for no password.
+    let apt = |arguments: &[&str]| {
+        let words: &[&str] = if is_root() { &["env"] } else { &["sudo", "-n", "env"] };
+        let words = [words, &["DEBIAN_FRONTEND=noninteractive", "apt-get"], arguments].concat();
+        run_command(command(root, words[0], &words[1..]))
     };
+    let install = || apt(&[&["install", "-y", "--no-install-recommends"], packages].concat());
     // The lists of a fresh machine are empty or old: fetched only if it fails without.
     install().or_else(|_| {
-        run_command(command(root, "apt-get", &["update"]))?;
+        apt(&["update"])?;
         install()
     })
 }

@@ -1,42 +1,26 @@
 //! One step of a pass: its name, how long it took, and what to do if it failed. And commands, run or asked.
 
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
-/// What tests that are tried again look at, too: seconds since 1970 after which nothing is.
-const UNTIL: &str = "HOLDUP_PATIENCE_UNTIL";
-
-/// Until when things are tried again.
-pub struct Clock {
-    /// Within tests.
-    attempts: Instant,
-    /// Whole tests.
-    tests: Instant,
+/// Whether this is root.
+pub fn is_root() -> bool {
+    ask(command(Path::new("/"), "id", &["-u"])).as_deref() == Some("0")
 }
 
-impl Clock {
-    /// So long from now on.
-    pub fn until(attempts: Duration, tests: Duration) -> Self {
-        let now = Instant::now();
-        Self { attempts: now + attempts, tests: now + tests }
-    }
-
-    /// Whether no test is to be run again.
-    pub fn is_over(&self) -> bool {
-        Instant::now() > self.tests
-    }
-
-    /// Tells a command's tests until when they make attempts.
-    pub fn told(&self, mut command: Command) -> Command {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let until = now + self.attempts.saturating_duration_since(Instant::now());
-        command.env(UNTIL, until.as_secs().to_string());
-        command
-    }
+/// Folder for what is kept from checkout to checkout: root's own home is closed to the users that servers run as.
+pub fn cache() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = if is_root() {
+        PathBuf::from("/var/cache")
+    } else {
+        set("XDG_CACHE_HOME").or_else(|| Some(set("HOME")?.join(".cache"))).unwrap_or_else(std::env::temp_dir)
+    };
+    base.join("holdup")
 }
 
 /// Runs `work` as a step called `name`; `way_out` is printed if it fails.

@@ -5,8 +5,6 @@ use std::fmt;
 /// What one second of one CPU was like.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Second {
-    /// When it ended, nanoseconds of the monotonic clock.
-    pub to_ns: i64,
     /// 99th percentile of how late the witness woke, milliseconds: of all ticks, those that a late one slept through as well.
     pub late_p99_ms: f64,
     /// Share (0-1) of the second that it could run and waited for the CPU, where the kernel counts that.
@@ -18,7 +16,6 @@ pub struct Second {
 impl Second {
     /// Of two CPUs the worse.
     pub(crate) fn worsen(&mut self, other: &Self) {
-        self.to_ns = self.to_ns.max(other.to_ns);
         self.late_p99_ms = self.late_p99_ms.max(other.late_p99_ms);
         self.waited_ratio = self.waited_ratio.max(other.waited_ratio);
         self.stolen_ratio = self.stolen_ratio.max(other.stolen_ratio);

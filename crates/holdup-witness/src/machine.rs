@@ -1,7 +1,7 @@
 //! The witness: a thread on each CPU that sleeps a millisecond at a time and notes by how much it wakes late. It judges
 //! nothing.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex, PoisonError, Weak};
 use std::thread::JoinHandle;
@@ -23,13 +23,6 @@ type Seen = Mutex<Vec<Second>>;
 thread_local! {
     /// What the witness of this thread's attempt has seen.
     static SEEN: RefCell<Weak<Seen>> = const { RefCell::new(Weak::new()) };
-    /// What was seen before this moment of the monotonic clock is no part of this thread's attempt, nanoseconds.
-    static FROM_NS: Cell<i64> = const { Cell::new(0) };
-}
-
-/// The attempt of this thread begins only now: what it did so far was to wait for its turn.
-pub fn from_here() {
-    FROM_NS.set(monotonic_ns());
 }
 
 /// Whether so much of this thread's attempt was stalled, of which `length` is expected, that it can as well be given up.
@@ -40,11 +33,8 @@ pub fn is_hopeless(limits: &Limits, length: Duration) -> bool {
     stalled as f64 > (HOPELESS * limits.seconds_ratio * length.as_secs_f64()).max(2.0)
 }
 
-/// Of this thread's attempt.
 fn account(seen: &Seen) -> Account {
-    let from = FROM_NS.get();
-    let seconds = seen.lock().unwrap_or_else(PoisonError::into_inner);
-    Account(seconds.iter().filter(|second| second.to_ns >= from).copied().collect())
+    Account(seen.lock().unwrap_or_else(PoisonError::into_inner).clone())
 }
 
 /// A thread on each CPU, until it is asked.
@@ -55,7 +45,7 @@ pub struct Witness {
 }
 
 impl Witness {
-    /// Starts to watch; what comes after [`from_here`], if that is called by the same thread, is the attempt.
+    /// Starts to watch the attempt that this thread makes.
     #[must_use]
     pub fn start() -> Self {
         let stop = Arc::new(AtomicBool::new(false));
@@ -73,12 +63,11 @@ impl Witness {
         });
         let threads = threads.collect();
         ready.wait();
-        from_here();
         SEEN.set(Arc::downgrade(&seen));
         Self { stop, seen, threads }
     }
 
-    /// What it saw of this thread's attempt.
+    /// What it saw.
     #[must_use]
     pub fn finish(self) -> Account {
         self.stop.store(true, Ordering::Relaxed);
@@ -115,7 +104,7 @@ fn watch(stop: &AtomicBool, seen: &Seen) {
         if late.len() == TICKS {
             let (has_waited, has_stolen) = (waited_ns(), self::stolen());
             before.clone_from(&late);
-            add(second(&mut late, tick, has_waited - waited, stolen, has_stolen));
+            add(second(&mut late, has_waited - waited, stolen, has_stolen));
             (waited, stolen) = (has_waited, has_stolen);
             late.clear();
         }
@@ -127,18 +116,17 @@ fn watch(stop: &AtomicBool, seen: &Seen) {
         let taken = if is_long { self::stolen() } else { stolen };
         before.drain(..late.len().min(before.len()));
         before.extend(&late);
-        add(second(&mut before, tick, waited_ns() - waited, stolen, taken));
+        add(second(&mut before, waited_ns() - waited, stolen, taken));
     }
 }
 
-/// What the ticks of a second, that ended at `to_ns`, come to.
-pub(crate) fn second(late: &mut [i64], to_ns: i64, waited_ns: i64, before: (u64, u64), after: (u64, u64)) -> Second {
+/// What the ticks of a second come to.
+pub(crate) fn second(late: &mut [i64], waited_ns: i64, before: (u64, u64), after: (u64, u64)) -> Second {
     late.sort_unstable();
     let p99 = late.get(late.len() * 99 / 100).copied().unwrap_or(0);
     let length = (late.len().max(1) as i64 * TICK_NS) as f64;
     let all = after.1.saturating_sub(before.1).max(1);
     Second {
-        to_ns,
         late_p99_ms: p99 as f64 / 1e6,
         waited_ratio: waited_ns as f64 / length,
         stolen_ratio: after.0.saturating_sub(before.0) as f64 / all as f64,
@@ -206,7 +194,7 @@ mod tests {
     fn a_witness_sees_stalls_and_forgives_only_them() {
         let of = |late_ms: i64, from: usize| {
             let mut late: Vec<i64> = (0..TICKS).map(|i| if i >= from { late_ms * TICK_NS } else { 0 }).collect();
-            second(&mut late, 0, 0, (0, 0), (0, 200))
+            second(&mut late, 0, (0, 0), (0, 200))
         };
         let quiet = Account(vec![of(0, 0), of(40, 995), of(2, 0)]);
         let stalled = Account(vec![of(0, 0), of(40, 980), of(0, 0)]);
@@ -216,22 +204,9 @@ mod tests {
         let mut seldom = vec![of(0, 0); 10];
         seldom[3] = of(40, 980);
         assert!(!Account(seldom).is_disturbed(&ON_THE_WHOLE));
-        let stolen = Account(vec![second(&mut [0; TICKS], 0, 0, (10, 100), (22, 300))]);
+        let stolen = Account(vec![second(&mut [0; TICKS], 0, (10, 100), (22, 300))]);
         assert!(stolen.is_disturbed(&SECOND_BY_SECOND) && stolen.is_disturbed(&ON_THE_WHOLE), "{stolen}");
-        let waited = Account(vec![second(&mut [0; TICKS], 0, 80_000_000, (0, 0), (0, 200))]);
+        let waited = Account(vec![second(&mut [0; TICKS], 80_000_000, (0, 0), (0, 200))]);
         assert!(waited.is_disturbed(&SECOND_BY_SECOND) && !waited.is_disturbed(&ON_THE_WHOLE), "{waited}");
-    }
-
-    #[test]
-    fn what_was_before_the_turn_came_is_no_part_of_the_attempt() {
-        let witness = Witness::start();
-        std::thread::sleep(std::time::Duration::from_millis(2_200));
-        from_here();
-        let seen = witness.finish();
-        // The second in which it came, and what of the next had begun.
-        assert!((1..=2).contains(&seen.0.len()), "{} seconds", seen.0.len());
-        let whole = Witness::start();
-        std::thread::sleep(std::time::Duration::from_millis(1_200));
-        assert!(whole.finish().0.len() >= 2);
     }
 }

@@ -1,15 +1,11 @@
 //! Attempts beside a witness: which of them count, how many are made, and what is said if none could be judged.
 
 use std::any::Any;
-use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use crate::account::Limits;
 use crate::machine::Witness;
-
-/// Seconds since 1970 after which nothing is tried again: `cargo xtask ci` has to come to an end.
-const UNTIL: &str = "HOLDUP_PATIENCE_UNTIL";
 
 /// How often something is tried before it is judged.
 #[derive(Clone, Copy, Debug)]
@@ -35,7 +31,7 @@ pub fn judge(test: &str, limits: &Limits, mut body: impl FnMut()) {
     let patience = Patience { limits: *limits, ..ORDINARY };
     patience.end(
         test,
-        patience.tries(until(), |_| {
+        patience.tries(|_| {
             body();
             Ok(())
         }),
@@ -62,31 +58,33 @@ fn words(panic: &(dyn Any + Send)) -> String {
 
 impl Patience {
     /// Makes attempts until one holds, or enough of them missed on a quiet machine. An attempt that panics has missed as well.
-    /// Where the machine allowed no judgement the test is undecided, and says so.
+    /// Where the machine allowed no judgement the test fails as undecided.
     ///
     /// # Panics
-    /// If attempts missed on a quiet machine.
+    /// If attempts missed, on a quiet machine or not.
     pub fn judge(&self, attempt: impl FnMut(usize) -> Result<(), String>) {
         let test = std::thread::current().name().unwrap_or("a test").to_owned();
-        self.end(&test, self.tries(until(), attempt));
+        self.end(&test, self.tries(attempt));
     }
 
     fn end(&self, test: &str, came: Came) {
         match came {
             Came::Held => {}
             Came::Failed(why) => resume_unwind(why),
-            Came::Undecided(why) => undecided(test, &why),
+            Came::Undecided(why) => {
+                // `cargo xtask ci` tells it from a failure by this word, and allows a few.
+                eprintln!("undecided: {test}: {why}");
+                resume_unwind(Box::new(why))
+            }
         }
     }
 
-    /// Attempts, but the first none that would not end before `until`, if that is given.
-    fn tries(&self, until: Option<SystemTime>, mut attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
+    fn tries(&self, mut attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
         let (begun, mut longest, mut said) = (Instant::now(), Duration::ZERO, Vec::new());
         let mut quiet = 0;
         for number in 0..self.attempts.max(1) {
             let is_long = number > 1 && begun.elapsed() + longest > self.within;
-            let is_late = until.is_some_and(|until| SystemTime::now() + longest > until);
-            if is_long || number > 0 && is_late {
+            if is_long {
                 break;
             }
             let (from, witness) = (Instant::now(), Witness::start());
@@ -119,18 +117,6 @@ impl Patience {
     }
 }
 
-/// What [`UNTIL`] says.
-fn until() -> Option<SystemTime> {
-    let seconds = std::env::var(UNTIL).ok()?.parse().ok()?;
-    Some(UNIX_EPOCH + Duration::from_secs(seconds))
-}
-
-/// Says why a test could judge nothing on this machine now: that is nobody's failure, nor a pass that should look like one. Goes
-/// past the test harness, which shows what passing tests print to nobody; `cargo xtask ci` repeats it at its end.
-fn undecided(test: &str, why: &str) {
-    let _ = std::io::stderr().write_all(format!("\nundecided: {test}: {why}\n").as_bytes());
-}
-
 /// What became of the attempts.
 enum Came {
     Held,
@@ -155,7 +141,7 @@ mod tests {
     fn a_miss_on_a_quiet_machine_is_a_failure_and_another_is_none() {
         let judged = |limit: f64, misses: usize| {
             let mut made = 0;
-            let came = patience(limit, misses).tries(None, |_| {
+            let came = patience(limit, misses).tries(|_| {
                 made += 1;
                 std::thread::sleep(Duration::from_millis(20));
                 Err("missed".to_owned())
@@ -169,13 +155,13 @@ mod tests {
     #[test]
     fn what_is_certain_is_a_failure_on_any_machine() {
         let mut made = 0;
-        let came = patience(STALLED, 3).tries(None, |_| {
+        let came = patience(STALLED, 3).tries(|_| {
             made += 1;
             certain("no such column")
         });
         assert!(matches!(came, Came::Failed(_)) && made == 1);
         // An attempt that is over at once leaves no reading of the machine, and so counts as made on a quiet one.
-        let came = patience(STALLED, 1).tries(None, |_| {
+        let came = patience(STALLED, 1).tries(|_| {
             std::thread::sleep(Duration::from_millis(20));
             panic!("five is\nnot {}", 4)
         });
@@ -185,26 +171,15 @@ mod tests {
 
     #[test]
     fn so_is_a_panic_and_its_words_are_kept() {
-        let came = patience(QUIET, 3).tries(None, |_| std::panic::panic_any("five is not four"));
+        let came = patience(QUIET, 3).tries(|_| std::panic::panic_any("five is not four"));
         let Came::Failed(why) = came else { unreachable!("it was quiet") };
         assert_eq!(why.downcast_ref(), Some(&"five is not four"));
         let mut made = 0;
-        let came = patience(STALLED, 1).tries(None, |number| {
+        let came = patience(STALLED, 1).tries(|number| {
             made += 1;
             if number < 2 { std::panic::panic_any("once more") } else { Ok(()) }
         });
         assert!(matches!(came, Came::Held) && made == 3, "{made}");
-    }
-
-    #[test]
-    fn with_its_time_over_it_is_tried_once() {
-        let mut made = 0;
-        let came = patience(STALLED, 1).tries(Some(UNIX_EPOCH), |_| {
-            made += 1;
-            std::thread::sleep(Duration::from_millis(20));
-            Err("missed".to_owned())
-        });
-        assert!(matches!(came, Came::Undecided(_)) && made == 1, "{made}");
     }
 
     #[test]

@@ -89,6 +89,36 @@ pub fn unwraps(source: &Source) -> usize {
         .sum()
 }
 
+/// Tests that only `cargo xtask ci --full` runs, or a person.
+pub fn ignored(source: &Source) -> usize {
+    lines_with(source, ".rs", concat!("#[ig", "nore"))
+}
+
+/// Tests, or parts of them, that a machine which stalls excuses.
+pub fn witnesses(source: &Source) -> usize {
+    // The witness's own tests are about it.
+    if source.path.starts_with("crates/holdup-witness") {
+        return 0;
+    }
+    let [attribute, call] = [concat!("holdup_witness::jud", "ged"), concat!("Patience ", "{ limits")];
+    lines_with(source, ".rs", attribute)
+        + lines_with(source, ".rs", call)
+        + lines_with(source, ".rs", concat!(" jud", "ge(\""))
+}
+
+/// Tests that the runner runs again: the line that says so for all does not count.
+pub fn retries(source: &Source) -> usize {
+    lines_with(source, "nextest.toml", "retries = ") - lines_with(source, "nextest.toml", "retries = 0")
+}
+
+fn lines_with(source: &Source, kind: &str, words: &str) -> usize {
+    if !source.path.ends_with(kind) {
+        return 0;
+    }
+    let is_one = |line: &&str| line.contains(words) && !line.trim_start().starts_with("//");
+    source.text.lines().filter(is_one).count()
+}
+
 /// Lines of formatted Rust without the items under `#[cfg(test)]`: each ends where its own indentation closes.
 fn without_tests(text: &str) -> impl Iterator<Item = &str> {
     let mut until: Option<String> = None;

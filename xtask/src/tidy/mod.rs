@@ -7,7 +7,7 @@ mod ratchet;
 use std::fs;
 use std::path::Path;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Context as _, Result, anyhow, bail};
 
 use ratchet::Ratchet;
 
@@ -45,9 +45,32 @@ pub fn run(root: &Path) -> Result<()> {
 /// What is wrong, and the ratchet as it would be.
 fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     let mut problems: Vec<String> = sources.iter().flat_map(checks::all).collect();
-    let counts = Ratchet::count(sources);
+    problems.extend(examples_that_do_not_run(sources));
+    let counts = Ratchet::count(sources).with_seconds_of(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)
+}
+
+/// Crates say `doctest = false` where there is nothing to run: an example written there later would only look like a test.
+fn examples_that_do_not_run(sources: &[Source]) -> Vec<String> {
+    let silent = |source: &&Source| source.path.ends_with("/Cargo.toml") && source.text.contains("doctest = false");
+    let folders = sources.iter().filter(silent).filter_map(|source| source.path.strip_suffix("Cargo.toml"));
+    let is_example =
+        |line: &str| matches!(line.trim(), "/// ```" | "//! ```" | "/// ```no_run" | "/// ```should_panic");
+    folders
+        .flat_map(|folder| sources.iter().filter(move |s| s.path.starts_with(folder) && s.path.ends_with(".rs")))
+        .filter(|source| source.text.lines().any(is_example))
+        .map(|source| format!("{}: its examples are not run; delete doctest = false in Cargo.toml", source.path))
+        .collect()
+}
+
+/// Holds what the tests took against what the ratchet allows.
+///
+/// # Errors
+/// If they took [`ratchet::HEADROOM`] times as long.
+pub fn pace(root: &Path, seconds: f64) -> Result<()> {
+    let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap_or_default())?;
+    kept.pace(seconds).map_err(|problem| anyhow!(problem))
 }
 
 /// Every text file of ours.

@@ -1,5 +1,5 @@
-//! Numbers that may only fall: lines of files that are too long, and places that may panic. A file that is not
-//! listed has none: its first is one too many.
+//! Numbers that may only fall: lines of files that are too long, places that may panic, tests that are ignored, judged beside
+//! a witness or run again, and the seconds that all tests take. A file that is not listed has none: its first is one too many.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,7 +14,17 @@ const LINES: usize = 500;
 const HEAD: &str = "\
 # What is not yet as it should be, and may only get better: `cargo xtask tidy` lowers these numbers, nothing raises them.
 # lines PATH N: a file longer than the house allows. unwraps PATH N: places outside tests that may panic.
+# ignored PATH N: tests that an ordinary pass leaves out. witnesses PATH N: tests that a stalled machine excuses.
+# retries PATH N: tests that are run again if they fail. seconds tests N: what all tests of a pass may take; lowered by hand.
 ";
+
+/// So many times the seconds of the ratchet a pass may take: machines differ, and another program may run beside it.
+pub const HEADROOM: f64 = 2.0;
+
+/// The key of the seconds that all tests take.
+const SECONDS: (&str, &str) = ("seconds", "tests");
+
+const KINDS: [&str; 6] = ["lines", "unwraps", "ignored", "witnesses", "retries", SECONDS.0];
 
 /// Counts by kind and path.
 #[derive(Debug, Default, PartialEq)]
@@ -29,7 +39,7 @@ impl Ratchet {
         let counts = lines.map(|line| {
             let words: Vec<&str> = line.split_whitespace().collect();
             let entry = match words[..] {
-                [kind @ ("lines" | "unwraps"), path, n] => {
+                [kind, path, n] if KINDS.contains(&kind) => {
                     n.parse().ok().map(|n| ((kind.to_owned(), path.to_owned()), n))
                 }
                 _ => None,
@@ -48,12 +58,36 @@ impl Ratchet {
             if written && lines > LINES {
                 counts.insert(("lines".to_owned(), source.path.clone()), lines);
             }
-            let unwraps = checks::unwraps(source);
-            if unwraps > 0 {
-                counts.insert(("unwraps".to_owned(), source.path.clone()), unwraps);
+            for (kind, count) in [
+                ("unwraps", checks::unwraps(source)),
+                ("ignored", checks::ignored(source)),
+                ("witnesses", checks::witnesses(source)),
+                ("retries", checks::retries(source)),
+            ] {
+                if count > 0 {
+                    counts.insert((kind.to_owned(), source.path.clone()), count);
+                }
             }
         }
         Self { counts }
+    }
+
+    /// With the seconds that `kept` allows: they are no property of the sources.
+    pub fn with_seconds_of(mut self, kept: &Self) -> Self {
+        let key = (SECONDS.0.to_owned(), SECONDS.1.to_owned());
+        self.counts.extend(kept.counts.get(&key).map(|&seconds| (key, seconds)));
+        self
+    }
+
+    /// What is wrong with tests that took so many seconds.
+    pub fn pace(&self, seconds: f64) -> Result<(), String> {
+        let key = (SECONDS.0.to_owned(), SECONDS.1.to_owned());
+        match self.counts.get(&key) {
+            Some(&allowed) if seconds > HEADROOM * allowed as f64 => Err(format!(
+                "the tests took {seconds:.0} s, {HEADROOM} times the {allowed} s of the ratchet: see the slowest above"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// What is higher here than in `kept`.
@@ -65,9 +99,10 @@ impl Ratchet {
                 (_, Some(before)) if now <= before => return None,
                 ("lines", None) => format!("{now} lines, more than {LINES}: look for the second idea in it"),
                 ("lines", Some(before)) => format!("{now} lines, and it was to shrink from {before}"),
-                (_, before) => {
+                ("unwraps", before) => {
                     format!("{now} places that may panic outside tests, allowed are {}", before.unwrap_or(0))
                 }
+                (kind, before) => format!("{now} {kind}, allowed are {}", before.unwrap_or(0)),
             };
             Some(format!("{path}: {what}"))
         });
@@ -101,6 +136,20 @@ mod tests {
         let unwraps = |n| Source { path: "src/b.rs".to_owned(), text: "a.unwrap()\n".repeat(n) };
         assert!(risen(&[unwraps(1)]).is_empty());
         assert_eq!(risen(&[unwraps(2)]).len(), 1);
+    }
+
+    #[test]
+    fn what_tests_cost_turns_one_way_as_well() {
+        let kept = Ratchet::parse("ignored t.rs 1\nseconds tests 100\n").unwrap();
+        let now = |text: &str| {
+            let source = Source { path: "t.rs".to_owned(), text: text.to_owned() };
+            Ratchet::count(&[source]).with_seconds_of(&kept).risen(&kept)
+        };
+        let ignored = concat!("#[ig", "nore = \"full: a\"]\n");
+        assert!(now(ignored).is_empty());
+        assert_eq!(now(&ignored.repeat(2)), ["t.rs: 2 ignored, allowed are 1"]);
+        assert_eq!(now(concat!("#[holdup_witness::jud", "ged]\n")), ["t.rs: 1 witnesses, allowed are 0"]);
+        assert!(kept.pace(199.0).is_ok() && kept.pace(201.0).is_err());
     }
 
     #[test]

@@ -285,7 +285,6 @@ mod tests {
     }
 
     #[test]
-    #[holdup_witness::judged]
     fn what_is_busy_is_asked_again_and_what_refuses_is_not() {
         let (endpoint, seen) = receiver(&[204, 503, 429, 204, 400, 204]);
         let (notes, said) = channel();
@@ -300,7 +299,6 @@ mod tests {
     }
 
     #[test]
-    #[holdup_witness::judged]
     fn a_receiver_that_goes_away_holds_nobody_up() {
         let (endpoint, _seen) = receiver(&[204, 503]);
         let remote = RemoteWrite::open(&endpoint, channel().0).unwrap();
@@ -312,7 +310,6 @@ mod tests {
     }
 
     #[test]
-    #[holdup_witness::judged]
     fn nobody_there_and_the_wrong_place_are_found_at_once() {
         let down = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let endpoint = Endpoint::parse(&format!("http://u:s3cret@{down}/w?token=s3cret")).unwrap();

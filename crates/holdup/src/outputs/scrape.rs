@@ -160,7 +160,6 @@ mod tests {
     }
 
     #[test]
-    #[holdup_witness::judged]
     fn the_page_is_served_and_nothing_else() {
         let scrape = Scrape::open(parse("0").unwrap()).unwrap();
         scrape.page.set("a 1\n");

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use crate::mariadb::{self, CANARY};
-use crate::program::{Running, beside, finish, root, skip};
+use crate::program::{Running, finish, root, skip};
 use crate::replay::{RATE, SECONDS, calls, facts, items, load, own, replay, shop};
 
 /// tcpdump, at work.
@@ -75,7 +75,6 @@ fn captured_from_mariadb() {
     if !mariadb::is_here() || !may_capture() {
         return;
     }
-    let _beside = beside();
     let (old, new, dir) = (shop(), shop(), tempfile::tempdir().unwrap());
     let [from, to] = [&old, &new].map(|server| format!("{}/shop", server.address("app", CANARY)));
     let capture = Capture::of(&old.address("app", CANARY), dir.path());
@@ -91,7 +90,6 @@ fn captured_from_postgresql() {
     if !may_capture() {
         return;
     }
-    let _beside = beside();
     let (Some(old), Some(new)) = (items(), items()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let [from, to] = [&old, &new].map(|server| server.address("app", "postgres"));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::program::{Finished, alone, finish, holdup, root};
+use crate::program::{Finished, finish, holdup, root};
 use crate::python;
 use crate::service::Service;
 
@@ -89,9 +89,7 @@ fn what_is_no_recording_is_refused_with_the_way_out() {
 
 /// Two recordings of the same service are no different, and one that serves in twice the time is.
 #[test]
-#[holdup_witness::judged]
 fn the_same_service_twice_and_one_that_takes_twice_as_long() {
-    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let record = |name: &str, time: &str| {
         let service = Service::with(&["--servers", "4", "--service-time", time]);

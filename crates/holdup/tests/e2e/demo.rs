@@ -1,12 +1,11 @@
 //! `holdup demo`: the main job, with nothing installed.
 
-use crate::program::{alone, causes, finish, holdup};
+use crate::program::{causes, finish, holdup};
 use crate::python;
 
 #[test]
 #[holdup_witness::judged(VERDICTS)]
 fn names_the_pool_and_proves_the_fix() {
-    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let out = dir.path().join("demo");
     let done = finish(holdup(["demo", "--json", "--quiet", "-o"]).arg(&out), 240);

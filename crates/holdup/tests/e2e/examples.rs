@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 
-use crate::program::{beside, finish, holdup, root};
+use crate::program::{finish, holdup, root};
 use crate::python;
 use crate::service::Service;
 
@@ -280,7 +280,6 @@ fn counts(verdict: &Value) -> BTreeMap<(String, String), u64> {
 #[test]
 #[holdup_witness::judged(ON_THE_WHOLE)]
 fn every_example_does_what_it_says() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::orders();
     let next = AtomicUsize::new(0);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::program::{beside, finish, holdup, root};
+use crate::program::{finish, holdup, root};
 use crate::service::Service;
 
 /// 2 s at each of 50, 100, ... 300 requests per second.
@@ -37,9 +37,7 @@ fn counts(verdict: &Value) -> Vec<(String, u64, u64)> {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn the_scenario_and_the_imported_plan_ask_for_the_same() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::orders();
     let examples = root().join("examples");

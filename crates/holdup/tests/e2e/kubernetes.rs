@@ -1,6 +1,6 @@
 //! What Kubernetes says, as a person gets it: files of `kubectl` into a recording; a service that is probed while a load is on.
 
-use crate::program::{Finished, Running, beside, finish, holdup, manifest};
+use crate::program::{Finished, Running, finish, holdup, manifest};
 use crate::service::Service;
 
 /// As `kubectl get pods -o json` prints them.
@@ -105,9 +105,7 @@ fn files_that_are_not_understood_leave_nothing_behind() {
 
 /// A scenario's probe is watched beside the load, and is none of it.
 #[test]
-#[holdup_witness::judged]
 fn a_probe_is_watched_and_is_no_load() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let target = service.url().trim_end_matches('/').to_owned();
@@ -151,9 +149,7 @@ fn a_probe_is_watched_and_is_no_load() {
 
 /// Ctrl-C ends a run at once, whatever a probe waits for.
 #[test]
-#[holdup_witness::judged]
 fn a_probe_that_hangs_does_not_hold_up_the_end() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("probe:http://{}/?every=1s&timeout=1h", listener.local_addr().unwrap());

@@ -25,6 +25,7 @@ mod mariadb;
 mod objectives;
 mod otel_python;
 mod outputs;
+mod own_cost;
 mod postgresql;
 mod program;
 mod python;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use holdup_recording::Recording;
 
 use crate::mariadb::{self, CANARY, MariaDb};
-use crate::program::{Running, beside, finish, free_port, holdup, root, send, skip};
+use crate::program::{Running, finish, free_port, holdup, root, send, skip};
 
 // The collector's own tests use all of it.
 #[allow(dead_code)]
@@ -77,13 +77,11 @@ impl Drop for App {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn requests_spans_and_statements_of_mariadb_are_joined() {
     if !mariadb::is_here() {
         return;
     }
     let Some(python) = python() else { return };
-    let _beside = beside();
     let server = MariaDb::start();
     server.set_up_with(&format!(
         "CREATE DATABASE shop; CREATE USER 'app'@'%' IDENTIFIED BY '{CANARY}'; GRANT SELECT ON shop.* TO 'app'@'%';
@@ -95,10 +93,8 @@ fn requests_spans_and_statements_of_mariadb_are_joined() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn requests_spans_and_statements_of_postgresql_are_joined() {
     let Some(python) = python() else { return };
-    let _beside = beside();
     let settings = [("log_min_duration_statement", "0"), ("log_line_prefix", "%m [%p] %q%u@%d ")];
     let Some(server) = postgresql::Server::of(postgresql::Which::System, &settings) else { return };
     server.run(&std::fs::read_to_string(example().join("schema.sql")).unwrap());

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::receiver::{Labels, Receiver, STALE};
 use crate::mariadb::CANARY;
-use crate::program::{Finished, Running, beside, finish, free_port, holdup, skip};
+use crate::program::{Finished, Running, finish, free_port, holdup, skip};
 use crate::service::Service;
 
 /// `--rate=100` for three seconds against `service`, into `dir/run`.
@@ -36,9 +36,7 @@ fn completed(summary: &Value) -> u64 {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn files_say_what_the_recording_says() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     // What was there is replaced.
@@ -75,9 +73,7 @@ fn files_say_what_the_recording_says() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn stdout_is_the_outputs_alone() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let done = finish(run(&service, dir.path(), &["--out=-"]), 60);
@@ -90,9 +86,7 @@ fn stdout_is_the_outputs_alone() {
 
 /// A reader that goes away (`| head -1`) and a full disk are said once, and the run goes on.
 #[test]
-#[holdup_witness::judged]
 fn who_can_not_be_written_to_ends_no_run() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let mut command = run(&service, dir.path(), &["--out=-", "--out=csv:/dev/full", "--quiet"]);
@@ -144,9 +138,7 @@ fn what_is_wrong_is_found_before_the_load() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn remote_writes_are_whole_in_order_and_end() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let receiver = Receiver::start();
@@ -191,9 +183,7 @@ fn remote_writes_are_whole_in_order_and_end() {
 
 /// A receiver that is busy costs the load nothing, and what was dropped is said.
 #[test]
-#[holdup_witness::judged]
 fn a_busy_receiver_is_waited_for_beside_the_load() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let receiver = Receiver::start();
@@ -208,10 +198,8 @@ fn a_busy_receiver_is_waited_for_beside_the_load() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_real_prometheus_takes_both() {
     let Some(prometheus) = Prometheus::start() else { return };
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let url = format!("prometheus:{}/api/v1/write", prometheus.url);

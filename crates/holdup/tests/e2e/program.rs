@@ -1,11 +1,12 @@
-//! Starts holdup, waits for it with a limit, and keeps measuring tests out of each other's way.
+//! Starts holdup, waits for it with a limit. Which tests have the machine to themselves stands in `.config/nextest.toml`.
 
 use std::borrow::BorrowMut;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
+
+pub use holdup_witness::skip;
 
 /// The program under test, with nothing of the caller's that would change what it does.
 pub fn holdup<S: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
@@ -121,29 +122,6 @@ pub fn end(server: &mut Child, signal: i32) {
         }
         std::thread::sleep(Duration::from_millis(50));
     }
-}
-
-/// Who measures, and who disturbs those that do.
-static LOAD: RwLock<()> = RwLock::new(());
-
-/// Held by tests that look at times, rates or verdicts: two at once would measure each other.
-pub fn alone() -> RwLockWriteGuard<'static, ()> {
-    let turn = LOAD.write().unwrap_or_else(PoisonError::into_inner);
-    holdup_witness::from_here();
-    turn
-}
-
-/// Held by tests that put load on and look only at what came of it: they may run side by side.
-pub fn beside() -> RwLockReadGuard<'static, ()> {
-    let turn = LOAD.read().unwrap_or_else(PoisonError::into_inner);
-    holdup_witness::from_here();
-    turn
-}
-
-/// Says why a test can't run here; where everything must run (`CI` is set) that is a failure.
-pub fn skip(why: &str) {
-    assert!(std::env::var_os("CI").is_none(), "{why}");
-    eprintln!("skipped: {why}");
 }
 
 /// The checkout.

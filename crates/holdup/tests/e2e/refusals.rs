@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
 use crate::mariadb::{self, CANARY, MariaDb, POOR, USER};
-use crate::program::{Finished, beside, finish, free_port, holdup};
+use crate::program::{Finished, finish, free_port, holdup};
 use crate::service::Service;
 
 /// Everything under `dir`, with lengths.
@@ -92,7 +92,6 @@ fn scenarios() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn targets() {
     let dir = tempfile::tempdir().unwrap();
     let down = format!("http://127.0.0.1:{}/", free_port());
@@ -115,9 +114,7 @@ fn targets() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn recordings() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let url = service.url();
@@ -184,12 +181,10 @@ fn recordings() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn accounts() {
     if !mariadb::is_here() {
         return;
     }
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let server = MariaDb::start();
     let service = Service::start();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::program::{Finished, Running, alone, beside, finish, free_port, holdup, send};
+use crate::program::{Finished, Running, finish, free_port, holdup, send};
 use crate::service::Service;
 
 /// A service that a command starts again and again; gone when the test is.
@@ -71,9 +71,7 @@ fn run(service: &Switched, to: &Path, more: &[&str]) -> Finished {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn versions_take_turns_and_each_is_measured_as_itself() {
-    let _alone = alone();
     let dir = tempfile::tempdir().unwrap();
     let service = Switched::new(dir.path());
     let fast = format!("fast={}", service.command("--servers=4 --service-time=5ms"));
@@ -110,7 +108,6 @@ fn versions_take_turns_and_each_is_measured_as_itself() {
 
 #[test]
 fn a_switch_that_fails_says_which_and_what_was_measured_is_kept() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Switched::new(dir.path());
     let good = format!("good={}", service.command("--servers=4 --service-time=5ms"));
@@ -137,7 +134,6 @@ fn a_switch_that_fails_says_which_and_what_was_measured_is_kept() {
 
 #[test]
 fn ctrl_c_keeps_what_was_measured() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::with(&["--servers=4", "--service-time=5ms"]);
     let to = dir.path().join("runs");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::mariadb::{self, CANARY, MariaDb};
 use crate::postgresql::Postgres;
-use crate::program::{Finished, Running, beside, finish, holdup};
+use crate::program::{Finished, Running, finish, holdup};
 
 /// Requests a second that are captured, of which eleven are fourteen statements: where they are counted, and where they are timed.
 pub const RATE: u32 = 400;
@@ -105,7 +105,6 @@ fn what_one_mariadb_logged_another_executes_as_often() {
     if !mariadb::is_here() {
         return;
     }
-    let _beside = beside();
     let (old, new, dir) = (shop(), shop(), tempfile::tempdir().unwrap());
     let to = |server: &MariaDb| format!("{}/shop", server.address("app", CANARY));
     load(&to(&old), RATE, dir.path());
@@ -151,8 +150,8 @@ pub fn items() -> Option<Postgres> {
 
 #[test]
 #[holdup_witness::judged(TO_THE_MILLISECOND)]
+#[ignore = "full: milliseconds, wants a quiet machine"]
 fn statements_go_out_when_they_were_due() {
-    let _beside = beside();
     if mariadb::is_here() {
         let (server, dir) = (shop(), tempfile::tempdir().unwrap());
         let to = format!("{}/shop", server.address("app", CANARY));
@@ -176,7 +175,6 @@ fn statements_go_out_when_they_were_due() {
 
 #[test]
 fn what_one_postgresql_logged_another_executes_as_often() {
-    let _beside = beside();
     let (Some(old), Some(new)) = (items(), items()) else { return };
     let dir = tempfile::tempdir().unwrap();
     let to = |server: &Postgres| server.address("app", "postgres");

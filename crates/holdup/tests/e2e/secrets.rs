@@ -7,17 +7,15 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::mariadb::{self, CANARY, MariaDb, USER};
-use crate::program::{Running, beside, finish, holdup};
+use crate::program::{Running, finish, holdup};
 use crate::python;
 use crate::service::Service;
 
 #[test]
-#[holdup_witness::judged]
 fn a_password_is_nowhere() {
     if !mariadb::is_here() {
         return;
     }
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let server = MariaDb::start();
     let service = Service::start();
@@ -43,9 +41,7 @@ fn a_password_is_nowhere() {
 
 /// The token of Puma's control server, which stands in the address' query.
 #[test]
-#[holdup_witness::judged]
 fn a_token_is_nowhere() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let (service, control) = (Service::start(), control());
     let address = format!("puma:http://127.0.0.1:{control}?token={CANARY}");

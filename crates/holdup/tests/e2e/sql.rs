@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::mariadb::{self, CANARY, MariaDb};
-use crate::program::{Running, beside, finish, holdup, manifest};
+use crate::program::{Running, finish, holdup, manifest};
 use crate::secrets::{nowhere, shows_nothing};
 use crate::service::Service;
 
@@ -34,10 +34,8 @@ fn address(server: &MariaDb, password: &str) -> String {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_scenario_of_statements_is_recorded_and_judged() {
     let Some(server) = shop() else { return };
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let (scenario, out) = (dir.path().join("shop.yaml"), dir.path().join("out"));
     let text = format!(
@@ -91,10 +89,8 @@ watch: [host]
 }
 
 #[test]
-#[holdup_witness::judged]
 fn the_quick_form_hides_the_password() {
     let Some(server) = shop() else { return };
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let url = address(&server, CANARY);
     let bare = format!("mysql://{APP}@{}", url.split_once('@').unwrap().1);
@@ -120,7 +116,6 @@ fn the_quick_form_hides_the_password() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_is_wrong_is_said_before_anything_is_written() {
     let Some(server) = shop() else { return };
     let dir = tempfile::tempdir().unwrap();

@@ -7,7 +7,6 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::time::Duration;
 
 use super::run;
-use crate::program::beside;
 use crate::service::Service;
 
 const WIDTH: u16 = 72;
@@ -122,9 +121,7 @@ fn watch(no_color: bool) -> (Vec<String>, Screen) {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn the_view_renews_itself_and_goes_away() {
-    let _beside = beside();
     for no_color in [false, true] {
         let (shown, screen) = watch(no_color);
         assert!(shown.len() >= 6, "{shown:#?}");
