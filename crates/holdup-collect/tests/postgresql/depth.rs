@@ -13,19 +13,16 @@ use crate::server::{Server, Which};
 use crate::{until, watch};
 
 #[test]
-#[holdup_witness::judged]
 fn what_13_shows() {
     depth(Which::Fetched(13));
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_the_systems_shows() {
     depth(Which::System);
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_18_shows() {
     depth(Which::Fetched(18));
 }
@@ -129,8 +126,9 @@ fn server_wide(server: &Server, collector: &mut dyn Collector) {
 /// Who keeps dead rows from being removed: a session, and a prepared transaction that nobody ends.
 fn holders(server: &Server, collector: &mut dyn Collector) {
     server.run("BEGIN; UPDATE empty SET id = 1; SELECT txid_current(); PREPARE TRANSACTION 'left-behind';");
-    let session =
-        server.begin("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;\n\\! sleep 3\nSELECT pg_backend_pid(); COMMIT;");
+    let gate = server.wait_for("holders");
+    let session = server
+        .begin(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;{gate}SELECT pg_backend_pid(); COMMIT;"));
     server.run("SELECT txid_current();\nSELECT txid_current();");
     let metric = "postgresql_oldest_xmin_age_transactions";
     let prepared = [("holder", "prepared"), ("name", "left-behind")];
@@ -139,6 +137,7 @@ fn holders(server: &Server, collector: &mut dyn Collector) {
             && value(batch, metric, &prepared).is_some_and(|age| age >= 3.0)
             && value(batch, "postgresql_oldest_transaction_seconds", &[]).is_some_and(|seconds| seconds > 0.0)
     });
+    server.open("holders");
     let name =
         rows(&seen, metric, &[("holder", "session")]).last().and_then(|row| row.labels.get("name").map(str::to_owned));
     assert_eq!(name.as_deref(), session.end().lines().last());
@@ -147,8 +146,9 @@ fn holders(server: &Server, collector: &mut dyn Collector) {
 
 /// Of several that wait for one row each waits for the one before: the holder is named to all of them.
 fn queue_for_a_lock(server: &Server, collector: &mut dyn Collector) {
+    let gate = server.wait_for("holder");
     let holder = server
-        .begin("BEGIN; SELECT pg_backend_pid(); UPDATE article SET id = id WHERE id = 1;\n\\! sleep 3\nROLLBACK;");
+        .begin(&format!("BEGIN; SELECT pg_backend_pid(); UPDATE article SET id = id WHERE id = 1;{gate}ROLLBACK;"));
     let updates = "UPDATE article SET id = id WHERE id = 1";
     until(collector, "holder", |batch| batch.sessions.iter().any(|row| row.true_state == "idle_in_transaction"));
     let waiters: Vec<_> = (0..3).map(|_| server.begin(updates)).collect();
@@ -165,6 +165,7 @@ fn queue_for_a_lock(server: &Server, collector: &mut dyn Collector) {
         .filter(|row| Some(row.observed_at) == last && row.true_state == "lock_wait")
         .map(|row| row.blocked_by)
         .collect();
+    server.open("holder");
     waiters.into_iter().for_each(|waiter| drop(waiter.end()));
     assert_eq!(of_last, BTreeSet::from([holder.end().lines().next().and_then(|pid| pid.parse().ok())]));
 }
@@ -236,13 +237,14 @@ fn statements(server: &Server, collector: &mut dyn Collector) {
 
 /// EXCLUSIVE is let in beside ACCESS SHARE and beside nothing else; ACCESS EXCLUSIVE of one table beside nothing at all.
 fn no_strong_lock(server: &Server, collector: &mut dyn Collector) {
-    let holder = server.begin(
+    let gate = server.wait_for("locks");
+    let holder = server.begin(&format!(
         "BEGIN; DO $$ DECLARE one regclass; BEGIN FOR one IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relname <> 'empty' LOOP
          EXECUTE format('LOCK TABLE %s IN EXCLUSIVE MODE', one); END LOOP; END $$; CREATE INDEX ON empty (id);
-         LOCK TABLE article IN ACCESS EXCLUSIVE MODE;\n\\! sleep 14\nCOMMIT;",
-    );
+         LOCK TABLE article IN ACCESS EXCLUSIVE MODE;{gate}COMMIT;"
+    ));
     let (deadline, locked) = (
-        Instant::now() + Duration::from_secs(60),
+        Instant::now() + Duration::from_secs(120),
         "SELECT count(*) FROM pg_locks WHERE mode = 'ExclusiveLock' AND relation > 0",
     );
     while server.run(locked).parse::<u32>().expect("a number") < 50 {
@@ -265,5 +267,6 @@ fn no_strong_lock(server: &Server, collector: &mut dyn Collector) {
         value(&all, "postgresql_table_size_bytes", &[("table", "public.article")]).is_some(),
         "as the catalog has it"
     );
+    server.open("locks");
     holder.end();
 }
