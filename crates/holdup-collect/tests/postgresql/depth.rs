@@ -52,9 +52,9 @@ fn depth(which: Which) {
     assert!(coverage.iter().any(|part| part.source.ends_with(" files") && part.state == CoverageState::Complete));
     tables_and_indexes(&server, collector.as_mut());
     server_wide(&server, collector.as_mut());
-    holders(&server, collector.as_mut());
+    holders(&server);
     queue_for_a_lock(&server, collector.as_mut());
-    progress(&server, collector.as_mut());
+    progress(&server);
     options(collector.as_mut());
     strangers(&server);
     statements(&server, collector.as_mut());
@@ -124,15 +124,19 @@ fn server_wide(server: &Server, collector: &mut dyn Collector) {
 }
 
 /// Who keeps dead rows from being removed: a session, and a prepared transaction that nobody ends.
-fn holders(server: &Server, collector: &mut dyn Collector) {
+fn holders(server: &Server) {
     server.run("BEGIN; UPDATE empty SET id = 1; SELECT txid_current(); PREPARE TRANSACTION 'left-behind';");
     let gate = server.wait_for("holders");
     let session = server
         .begin(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;{gate}SELECT pg_backend_pid(); COMMIT;"));
     server.run("SELECT txid_current();\nSELECT txid_current();");
+    server.until_some("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'");
+    // One that has read nothing yet reads at once.
+    let mut collector = watch(&server.address("watcher", ""));
+    collector.probe().expect("it can be watched");
     let metric = "postgresql_oldest_xmin_age_transactions";
     let prepared = [("holder", "prepared"), ("name", "left-behind")];
-    let seen = until(collector, "both holders", |batch| {
+    let seen = until(collector.as_mut(), "both holders", |batch| {
         value(batch, metric, &[("holder", "session")]).is_some_and(|age| age >= 2.0)
             && value(batch, metric, &prepared).is_some_and(|age| age >= 3.0)
             && value(batch, "postgresql_oldest_transaction_seconds", &[]).is_some_and(|seconds| seconds > 0.0)
@@ -170,11 +174,14 @@ fn queue_for_a_lock(server: &Server, collector: &mut dyn Collector) {
     assert_eq!(of_last, BTreeSet::from([holder.end().lines().next().and_then(|pid| pid.parse().ok())]));
 }
 
-fn progress(server: &Server, collector: &mut dyn Collector) {
+fn progress(server: &Server) {
     // Slow enough to be seen: it rests after every page.
     let vacuum = server.begin("SET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1; VACUUM article;");
+    server.until_some("SELECT count(*) FROM pg_stat_progress_vacuum");
+    let mut collector = watch(&server.address("watcher", ""));
+    collector.probe().expect("it can be watched");
     let metric = "postgresql_progress_vacuum_heap_blks_total";
-    let seen = until(collector, "a vacuum", |batch| value(batch, metric, &[("worker", "session")]).is_some());
+    let seen = until(collector.as_mut(), "a vacuum", |batch| value(batch, metric, &[("worker", "session")]).is_some());
     let row = rows(&seen, metric, &[("worker", "session")])[0];
     let table = row.labels.get("table").unwrap_or_default();
     assert!(table == "public.article" || row.labels.get("toast_of") == Some("public.article"), "{:?}", row.labels);

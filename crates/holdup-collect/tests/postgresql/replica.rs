@@ -18,6 +18,11 @@ fn a_server_and_its_replica() {
     let reading =
         replica.begin(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t;{gate}COMMIT;"));
     server.run("SELECT txid_current();\nSELECT txid_current();\nINSERT INTO t VALUES (1);");
+    // What is there when it is first looked at need not be waited for.
+    server.until_some(
+        "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'followed' AND active AND xmin IS NOT NULL",
+    );
+    replica.until_some("SELECT count(pg_last_xact_replay_timestamp())");
     let has = |batch: &Batch, metric: &str, labels: &[(&str, &str)]| {
         batch.samples.iter().any(|row| row.metric == format!("postgresql_{metric}") && row.labels.contains(labels))
     };

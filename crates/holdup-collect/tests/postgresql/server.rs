@@ -199,6 +199,15 @@ impl Server {
         Running(process)
     }
 
+    /// Waits until a query that counts says something else than none.
+    pub fn until_some(&self, sql: &str) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while self.run(sql) == "0" {
+            assert!(Instant::now() < deadline, "none: {sql}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+
     /// For `psql`: goes on once the gate of this name was opened, or the test has ended.
     pub fn wait_for(&self, gate: &str) -> String {
         let folder = self.dir.path().display();
