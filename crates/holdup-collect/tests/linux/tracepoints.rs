@@ -78,7 +78,6 @@ fn sequential(
 }
 
 #[test]
-#[holdup_witness::judged]
 fn sequence_of_reads_and_time_of_calls_are_seen() {
     if !tracing_is_mounted() {
         eprintln!("skipped: the tracing file system can't be mounted here; that needs root");

@@ -5,3 +5,5 @@ mod depth;
 mod old;
 mod server;
 mod slow_log;
+#[path = "../../../holdup-wire/tests/real/template.rs"]
+mod template;

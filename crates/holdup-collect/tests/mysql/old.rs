@@ -14,7 +14,6 @@ use crate::server::{CANARY, Server, id, part, sample_until, session, value};
 const TRACE: &str = "00f067aa0ba902b700f067aa0ba902b7";
 
 #[test]
-#[holdup_witness::judged]
 fn what_mysql_5_6_shows() {
     let kit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit/mysql56.sh");
     let run = |arguments: &[&str]| Command::new("sh").arg(&kit).args(arguments).output().unwrap();

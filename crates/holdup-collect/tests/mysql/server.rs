@@ -14,6 +14,8 @@ use holdup_recording::{Batch, Coverage};
 use mysql::prelude::Queryable;
 use mysql::{Conn, OptsBuilder};
 
+use crate::template;
+
 /// In every literal, and nowhere else: it must not come out.
 pub const CANARY: &str = "literal-canary";
 
@@ -52,7 +54,7 @@ impl Server {
             .spawn()
             .unwrap();
         let server = Self { process, port, dir };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_secs(120);
         while server.root().is_err() {
             let log = || std::fs::read_to_string(server.dir.path().join("log")).unwrap_or_default();
             assert!(Instant::now() < deadline, "the server does not come up: {}", log());
@@ -108,15 +110,18 @@ pub fn mariadb() -> Option<(Command, tempfile::TempDir)> {
     }
     let dir = tempfile::tempdir().unwrap();
     // A server that starts removes what it takes for its left-overs there: each has its own.
-    let made = Command::new(INSTALL)
-        .env("TMPDIR", dir.path())
-        .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-        .arg(format!("--datadir={}", dir.path().join("data").display()))
-        .args(as_root())
-        .output()
-        .unwrap();
-    let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    assert!(made.status.success(), "{} {} {}", made.status, words(&made.stdout), words(&made.stderr));
+    let data = dir.path().join("data");
+    template::fill(&data, Path::new(MARIADBD), || {
+        let made = Command::new(INSTALL)
+            .env("TMPDIR", dir.path())
+            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+            .arg(format!("--datadir={}", data.display()))
+            .args(as_root())
+            .output()
+            .unwrap();
+        let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        assert!(made.status.success(), "{} {} {}", made.status, words(&made.stdout), words(&made.stderr));
+    });
     let mut command = Command::new(MARIADBD);
     command.arg("--no-defaults").env("TMPDIR", dir.path()).args(as_root());
     Some((command, dir))
@@ -127,10 +132,10 @@ fn as_root() -> &'static [&'static str] {
     if unsafe { libc::geteuid() } == 0 { &["--user=root"] } else { &[] }
 }
 
-/// Adds samples to `batch` until `found` says that it is all there, for at most twenty seconds.
+/// Adds samples to `batch` until `found` says that it is all there, for at most two minutes.
 pub fn sample_until(collector: &mut Box<dyn Collector>, what: &str, found: impl Fn(&Batch) -> bool) -> Batch {
     let mut batch = Batch::default();
-    let deadline = Instant::now() + Duration::from_secs(20);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         collector.sample(&mut batch).unwrap();
         let all = format!("{batch:?}");

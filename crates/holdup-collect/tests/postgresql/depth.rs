@@ -13,19 +13,16 @@ use crate::server::{Server, Which};
 use crate::{until, watch};
 
 #[test]
-#[holdup_witness::judged]
 fn what_13_shows() {
     depth(Which::Fetched(13));
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_the_systems_shows() {
     depth(Which::System);
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_18_shows() {
     depth(Which::Fetched(18));
 }
@@ -55,9 +52,9 @@ fn depth(which: Which) {
     assert!(coverage.iter().any(|part| part.source.ends_with(" files") && part.state == CoverageState::Complete));
     tables_and_indexes(&server, collector.as_mut());
     server_wide(&server, collector.as_mut());
-    holders(&server, collector.as_mut());
+    holders(&server);
     queue_for_a_lock(&server, collector.as_mut());
-    progress(&server, collector.as_mut());
+    progress(&server);
     options(collector.as_mut());
     strangers(&server);
     statements(&server, collector.as_mut());
@@ -127,18 +124,24 @@ fn server_wide(server: &Server, collector: &mut dyn Collector) {
 }
 
 /// Who keeps dead rows from being removed: a session, and a prepared transaction that nobody ends.
-fn holders(server: &Server, collector: &mut dyn Collector) {
+fn holders(server: &Server) {
     server.run("BEGIN; UPDATE empty SET id = 1; SELECT txid_current(); PREPARE TRANSACTION 'left-behind';");
-    let session =
-        server.begin("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;\n\\! sleep 3\nSELECT pg_backend_pid(); COMMIT;");
+    let gate = server.wait_for("holders");
+    let session = server
+        .begin(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1;{gate}SELECT pg_backend_pid(); COMMIT;"));
     server.run("SELECT txid_current();\nSELECT txid_current();");
+    server.until_some("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'");
+    // One that has read nothing yet reads at once.
+    let mut collector = watch(&server.address("watcher", ""));
+    collector.probe().expect("it can be watched");
     let metric = "postgresql_oldest_xmin_age_transactions";
     let prepared = [("holder", "prepared"), ("name", "left-behind")];
-    let seen = until(collector, "both holders", |batch| {
+    let seen = until(collector.as_mut(), "both holders", |batch| {
         value(batch, metric, &[("holder", "session")]).is_some_and(|age| age >= 2.0)
             && value(batch, metric, &prepared).is_some_and(|age| age >= 3.0)
             && value(batch, "postgresql_oldest_transaction_seconds", &[]).is_some_and(|seconds| seconds > 0.0)
     });
+    server.open("holders");
     let name =
         rows(&seen, metric, &[("holder", "session")]).last().and_then(|row| row.labels.get("name").map(str::to_owned));
     assert_eq!(name.as_deref(), session.end().lines().last());
@@ -147,8 +150,9 @@ fn holders(server: &Server, collector: &mut dyn Collector) {
 
 /// Of several that wait for one row each waits for the one before: the holder is named to all of them.
 fn queue_for_a_lock(server: &Server, collector: &mut dyn Collector) {
+    let gate = server.wait_for("holder");
     let holder = server
-        .begin("BEGIN; SELECT pg_backend_pid(); UPDATE article SET id = id WHERE id = 1;\n\\! sleep 3\nROLLBACK;");
+        .begin(&format!("BEGIN; SELECT pg_backend_pid(); UPDATE article SET id = id WHERE id = 1;{gate}ROLLBACK;"));
     let updates = "UPDATE article SET id = id WHERE id = 1";
     until(collector, "holder", |batch| batch.sessions.iter().any(|row| row.true_state == "idle_in_transaction"));
     let waiters: Vec<_> = (0..3).map(|_| server.begin(updates)).collect();
@@ -165,15 +169,19 @@ fn queue_for_a_lock(server: &Server, collector: &mut dyn Collector) {
         .filter(|row| Some(row.observed_at) == last && row.true_state == "lock_wait")
         .map(|row| row.blocked_by)
         .collect();
+    server.open("holder");
     waiters.into_iter().for_each(|waiter| drop(waiter.end()));
     assert_eq!(of_last, BTreeSet::from([holder.end().lines().next().and_then(|pid| pid.parse().ok())]));
 }
 
-fn progress(server: &Server, collector: &mut dyn Collector) {
+fn progress(server: &Server) {
     // Slow enough to be seen: it rests after every page.
     let vacuum = server.begin("SET vacuum_cost_delay = '100ms'; SET vacuum_cost_limit = 1; VACUUM article;");
+    server.until_some("SELECT count(*) FROM pg_stat_progress_vacuum");
+    let mut collector = watch(&server.address("watcher", ""));
+    collector.probe().expect("it can be watched");
     let metric = "postgresql_progress_vacuum_heap_blks_total";
-    let seen = until(collector, "a vacuum", |batch| value(batch, metric, &[("worker", "session")]).is_some());
+    let seen = until(collector.as_mut(), "a vacuum", |batch| value(batch, metric, &[("worker", "session")]).is_some());
     let row = rows(&seen, metric, &[("worker", "session")])[0];
     let table = row.labels.get("table").unwrap_or_default();
     assert!(table == "public.article" || row.labels.get("toast_of") == Some("public.article"), "{:?}", row.labels);
@@ -236,13 +244,14 @@ fn statements(server: &Server, collector: &mut dyn Collector) {
 
 /// EXCLUSIVE is let in beside ACCESS SHARE and beside nothing else; ACCESS EXCLUSIVE of one table beside nothing at all.
 fn no_strong_lock(server: &Server, collector: &mut dyn Collector) {
-    let holder = server.begin(
+    let gate = server.wait_for("locks");
+    let holder = server.begin(&format!(
         "BEGIN; DO $$ DECLARE one regclass; BEGIN FOR one IN SELECT oid FROM pg_class WHERE relkind = 'r' AND relname <> 'empty' LOOP
          EXECUTE format('LOCK TABLE %s IN EXCLUSIVE MODE', one); END LOOP; END $$; CREATE INDEX ON empty (id);
-         LOCK TABLE article IN ACCESS EXCLUSIVE MODE;\n\\! sleep 14\nCOMMIT;",
-    );
+         LOCK TABLE article IN ACCESS EXCLUSIVE MODE;{gate}COMMIT;"
+    ));
     let (deadline, locked) = (
-        Instant::now() + Duration::from_secs(60),
+        Instant::now() + Duration::from_secs(120),
         "SELECT count(*) FROM pg_locks WHERE mode = 'ExclusiveLock' AND relation > 0",
     );
     while server.run(locked).parse::<u32>().expect("a number") < 50 {
@@ -265,5 +274,6 @@ fn no_strong_lock(server: &Server, collector: &mut dyn Collector) {
         value(&all, "postgresql_table_size_bytes", &[("table", "public.article")]).is_some(),
         "as the catalog has it"
     );
+    server.open("locks");
     holder.end();
 }

@@ -136,9 +136,14 @@ fn vacuum(batch: &Batch) -> Option<&Event> {
 }
 
 fn its_own_work(server: &Server, collectors: &mut [(&str, Box<dyn Collector>)]) {
-    let holder = server.begin("BEGIN; UPDATE orders SET note = 'canary' WHERE id = 1;\n\\! sleep 1\nCOMMIT;");
-    std::thread::sleep(Duration::from_millis(300));
+    let gate = server.wait_for("holder");
+    let holder = server.begin(&format!("BEGIN; UPDATE orders SET note = 'canary' WHERE id = 1;{gate}COMMIT;"));
+    server.until_some("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction'");
     let waiter = server.begin("UPDATE orders SET note = 'other canary' WHERE id = 1");
+    server.until_some("SELECT count(*) FROM pg_locks WHERE NOT granted");
+    // Longer than what the server lets pass before it logs a wait.
+    std::thread::sleep(Duration::from_secs(1));
+    server.open("holder");
     holder.end();
     waiter.end();
     server.run("UPDATE churn SET i = i + 1; SET work_mem = '64kB'; SELECT note FROM orders ORDER BY note || 'canary' OFFSET 19999; CHECKPOINT;");

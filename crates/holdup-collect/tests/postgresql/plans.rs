@@ -23,7 +23,7 @@ CREATE USER watcher PASSWORD 's3cr3t-canary'; GRANT pg_monitor TO watcher;";
 
 /// Samples until there is a plan that fits; what else came meanwhile is looked at, too.
 fn plan(collector: &mut dyn Collector, what: &str, run: &dyn Fn(), fits: impl Fn(&Plan) -> bool) -> Plan {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     loop {
         run();
         let mut batch = Batch::default();
@@ -33,7 +33,7 @@ fn plan(collector: &mut dyn Collector, what: &str, run: &dyn Fn(), fits: impl Fn
         if let Some(plan) = batch.plans.into_iter().find(&fits) {
             return plan;
         }
-        assert!(Instant::now() < deadline, "no plan within 60 s: {what}");
+        assert!(Instant::now() < deadline, "no plan within 2 min: {what}");
         sleep(Duration::from_millis(100));
     }
 }
@@ -98,13 +98,14 @@ fn rights(server: &Server) {
     let mut blind = watch(&address);
     let blind_entry = entry(blind.probe().expect("in part"));
     assert_eq!(blind_entry.state, CoverageState::Partial);
-    let open = server.begin("SELECT note FROM orders WHERE customer = 471147;\n\\! sleep 2\n");
+    let open = server.begin(&format!("SELECT note FROM orders WHERE customer = 471147;{}", server.wait_for("blind")));
     for _ in 0..10 {
         let mut batch = Batch::default();
         blind.sample(&mut batch).expect("a denial is no gap");
         assert!(batch.plans.is_empty(), "{:?}", batch.plans);
         sleep(Duration::from_millis(50));
     }
+    server.open("blind");
     open.end();
     let enable = blind_entry.enable.unwrap_or_default();
     assert!(enable.contains(grant), "{enable}");
@@ -122,7 +123,7 @@ fn a_dropped_index(server: &Server, collector: &mut dyn Collector) {
         server.run(&format!("{sql};{sql};{sql};"));
     };
     // A session that stays: the statement that it ran last is seen.
-    let open = server.begin(&format!("{sql};\n\\! sleep 30\n"));
+    let open = server.begin(&format!("{sql};{}", server.wait_for("stays")));
     let before = plan(collector, "by the index", &run, |plan| plan.digest == is_theirs);
     assert_eq!((before.kind.as_str(), before.database.as_deref()), ("explain", Some("postgres")));
     assert!(
@@ -131,24 +132,27 @@ fn a_dropped_index(server: &Server, collector: &mut dyn Collector) {
         before.plan
     );
     assert!(before.plan.contains("orders.note != ?") && before.cost.is_some() && before.rows_actual.is_none());
-    let evil = server.begin("SELECT evil(1);\n\\! sleep 2\n");
+    let evil = server.begin(&format!("SELECT evil(1);{}", server.wait_for("evil")));
     let same = plan(collector, "again", &run, |plan| plan.digest == is_theirs);
     assert_eq!(same.shape, before.shape);
+    server.open("evil");
     evil.end();
     server.run("DROP INDEX orders_customer");
     let after = plan(collector, "without it", &run, |plan| plan.digest == is_theirs && plan.shape != before.shape);
     let tree = holdup_recording::plan::Node::of_json(&after.plan).expect("a tree");
     assert!(tree.structure().contains("Seq Scan orders"), "{}", tree.structure());
     server.run("CREATE INDEX orders_customer ON orders (customer)");
-    drop(open);
+    server.open("stays");
+    open.end();
 }
 
 fn the_reading_part(server: &Server, collector: &mut dyn Collector) {
     let sql = "UPDATE orders SET note = 'literal-canary' WHERE id = 471147";
-    let open = server.begin(&format!("{sql};\n\\! sleep 20\n"));
+    let open = server.begin(&format!("{sql};{}", server.wait_for("updated")));
     let update = plan(collector, "of an UPDATE", &|| (), |plan| plan.digest == digest(sql, Dialect::PostgreSql));
     assert!(update.plan.contains("orders_pkey") && update.digest_text.starts_with("UPDATE orders"), "{update:?}");
-    drop(open);
+    server.open("updated");
+    open.end();
 }
 
 /// A statement as drivers send it, with `$1` in its text.
@@ -182,7 +186,7 @@ fn a_statement_behind_a_comment(server: &Server, collector: &mut dyn Collector) 
     send(&mut line, None, LOGIN);
     send(&mut line, Some(b'Q'), format!("{sql}\0").as_bytes());
     let shown = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%--' || chr(13) || '; SELECT evil(2)'";
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_secs(120);
     while server.run(shown) != "1" {
         assert!(Instant::now() < deadline, "it is not seen");
         sleep(Duration::from_millis(50));
@@ -199,14 +203,16 @@ fn what_is_executed(server: &Server) {
     let mut collector = watch(&server.address("watcher", "plans=analyze"));
     collector.probe().expect("it can be watched");
     let sql = "SELECT note FROM orders WHERE customer = 471147";
-    let open = server.begin(&format!("{sql};\n\\! sleep 20\n"));
+    let open = server.begin(&format!("{sql};{}", server.wait_for("executed")));
     let update = "UPDATE orders SET note = 'canary' WHERE id = 471147";
-    let other = server.begin(&format!("{update};\n\\! sleep 20\n"));
+    let other = server.begin(&format!("{update};{}", server.wait_for("executed")));
     let seen = plan(collector.as_mut(), "executed", &|| (), |plan| plan.digest == digest(sql, Dialect::PostgreSql));
     assert_eq!((seen.kind.as_str(), seen.rows_actual), ("analyze", Some(0.0)));
     let mut fresh = watch(&server.address("watcher", "plans=analyze"));
     fresh.probe().expect("it can be watched");
     let seen = plan(fresh.as_mut(), "not executed", &|| (), |plan| plan.digest == digest(update, Dialect::PostgreSql));
     assert_eq!((seen.kind.as_str(), seen.rows_actual), ("explain", None));
-    drop((open, other));
+    server.open("executed");
+    open.end();
+    other.end();
 }

@@ -6,7 +6,6 @@ use crate::server::{Server, Which};
 use crate::{until, watch};
 
 #[test]
-#[holdup_witness::judged]
 fn a_server_and_its_replica() {
     // Those that are fetched have no program that copies a server.
     let Some(server) = Server::of(Which::System, &[("wal_level", "logical")]) else { return };
@@ -15,8 +14,15 @@ fn a_server_and_its_replica() {
          SELECT pg_create_logical_replication_slot('read_by_nobody', 'test_decoding');",
     );
     let replica = server.replica(&[("hot_standby_feedback", "on"), ("wal_receiver_status_interval", "1s")]);
-    let reading = replica.begin("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t;\n\\! sleep 5\nCOMMIT;");
+    let gate = replica.wait_for("reading");
+    let reading =
+        replica.begin(&format!("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t;{gate}COMMIT;"));
     server.run("SELECT txid_current();\nSELECT txid_current();\nINSERT INTO t VALUES (1);");
+    // What is there when it is first looked at need not be waited for.
+    server.until_some(
+        "SELECT count(*) FROM pg_replication_slots WHERE slot_name = 'followed' AND active AND xmin IS NOT NULL",
+    );
+    replica.until_some("SELECT count(pg_last_xact_replay_timestamp())");
     let has = |batch: &Batch, metric: &str, labels: &[(&str, &str)]| {
         batch.samples.iter().any(|row| row.metric == format!("postgresql_{metric}") && row.labels.contains(labels))
     };
@@ -42,5 +48,6 @@ fn a_server_and_its_replica() {
     });
     let mut batch = Batch::default();
     below.settings(&mut batch).expect("settings");
+    replica.open("reading");
     reading.end();
 }

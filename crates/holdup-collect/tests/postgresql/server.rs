@@ -10,6 +10,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::template;
+
 /// The account of nobody: the server refuses to be run by root.
 const NOBODY: u32 = 65_534;
 
@@ -102,13 +104,15 @@ impl Server {
         };
         let dir = folder();
         let data = dir.path().join("data");
-        let made = command(&programs.join("initdb"))
-            .args(["--username=boss", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-D"])
-            .arg(&data)
-            .current_dir(dir.path())
-            .output()
-            .expect("it runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        template::fill(&data, &programs.join("postgres"), || {
+            let made = command(&programs.join("initdb"))
+                .args(["--username=boss", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-D"])
+                .arg(&data)
+                .current_dir(dir.path())
+                .output()
+                .expect("it runs");
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        });
         Some(Self::launch(programs, dir, settings))
     }
 
@@ -193,6 +197,26 @@ impl Server {
             .expect("psql");
         process.stdin.take().expect("its input").write_all(sql.as_bytes()).expect("it reads");
         Running(process)
+    }
+
+    /// Waits until a query that counts says something else than none.
+    pub fn until_some(&self, sql: &str) {
+        let deadline = Instant::now() + Duration::from_secs(120);
+        while self.run(sql) == "0" {
+            assert!(Instant::now() < deadline, "none: {sql}");
+            sleep(Duration::from_millis(50));
+        }
+    }
+
+    /// For `psql`: goes on once the gate of this name was opened, or the test has ended.
+    pub fn wait_for(&self, gate: &str) -> String {
+        let folder = self.dir.path().display();
+        format!("\n\\! while [ -d {folder} ] && ! [ -e {folder}/{gate} ]; do sleep 0.05; done\n")
+    }
+
+    /// Lets on what waits by [`Self::wait_for`].
+    pub fn open(&self, gate: &str) {
+        fs::write(self.dir.path().join(gate), "").expect("a gate");
     }
 
     /// The address of `--watch`.

@@ -45,6 +45,9 @@ fn freeze() -> Frozen {
 /// Requests due during a freeze of F seconds wait for what is left of it. At a constant rate over D seconds the slowest
 /// share q of them are those due in its first q D seconds, so that the percentile 1 - q is F - q D as long as that is
 /// positive: of 1 s in 5, p99 is 0.95 s, p95 0.75 s, p90 0.5 s and the median a millisecond or two.
+///
+/// The upper bounds are the arithmetic of a clock: a machine that stalls by itself makes every wait longer. So a witness
+/// stays beside it.
 #[test]
 #[holdup_witness::judged]
 fn what_is_due_while_the_service_stands_waits_for_what_is_left() {

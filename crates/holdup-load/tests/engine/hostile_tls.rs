@@ -6,12 +6,12 @@ use holdup_load::Engine;
 
 use crate::play::{Played, keep_going, play, scenario};
 use crate::servers::http1::{self, OK};
-use crate::servers::server;
 use crate::servers::tls::{authority_server, tls_server, trusting};
+use crate::servers::{closed_port, server};
 
 fn run(port: u16, more: &str) -> Played {
     let target = format!("https://127.0.0.1:{port}");
-    let load = "rate: 200, duration: 100ms, connections: 10, timeout: 2s";
+    let load = "rate: 200, duration: 100ms, connections: 10";
     play(&keep_going(scenario(&target, load, more)), None)
 }
 
@@ -26,7 +26,6 @@ fn of_port(port: u16) -> String {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_certificate_that_is_trusted_or_need_not_be() {
     let port = tls_server(&["http/1.1"], |s| http1::answer(s, OK, || ()));
     run(port, &trusting("")).all("ok");
@@ -36,7 +35,6 @@ fn a_certificate_that_is_trusted_or_need_not_be() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_certificate_that_does_not_verify() {
     let port = tls_server(&[], |s| http1::answer(s, OK, || ()));
     run(port, "").all("tls_certificate");
@@ -47,7 +45,6 @@ fn a_certificate_that_does_not_verify() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn an_authority_that_signed_itself_is_trusted_only_if_it_is_named() {
     let (port, named, _dir) = authority_server(|s| http1::answer(s, OK, || ()));
     run(port, &named).all("ok");
@@ -57,7 +54,6 @@ fn an_authority_that_signed_itself_is_trusted_only_if_it_is_named() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_certificate_of_another_name() {
     let port = tls_server(&[], |s| http1::answer(s, OK, || ()));
     let other = format!("https://127.0.0.2:{port}");
@@ -87,7 +83,6 @@ fn a_certificate_of_another_name() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_server_without_tls() {
     let plain = server(|s| http1::answer(s, b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", || ()));
     run(plain, &trusting("")).all("tls_failed");
@@ -96,7 +91,6 @@ fn a_server_without_tls() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_handshake_that_is_cut() {
     let port = server(|mut stream| {
         // Enough of it that closing is no reset.
@@ -106,7 +100,6 @@ fn a_handshake_that_is_cut() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn http2_refused_by_a_server_that_only_speaks_http1() {
     // One that says no by an alert, and one that does not know ALPN and goes on in HTTP/1.1.
     for protocols in [&["http/1.1"][..], &[]] {
@@ -118,7 +111,6 @@ fn http2_refused_by_a_server_that_only_speaks_http1() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn http1_refused_by_a_server_that_only_speaks_http2() {
     let port = tls_server(&["h2"], |s| http1::answer(s, OK, || ()));
     run(port, &trusting("")).all("tls_failed");
@@ -127,11 +119,10 @@ fn http1_refused_by_a_server_that_only_speaks_http2() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_is_said_of_names_and_ports() {
     let said = refusal("http://holdup.invalid", "");
     assert!(said.contains("does not resolve") && said.contains("--keep-going"), "{said}");
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = closed_port();
     let said = refusal(&format!("http://127.0.0.1:{port}"), "");
     assert!(said.contains("does not accept connections") && said.contains("port"), "{said}");
 }

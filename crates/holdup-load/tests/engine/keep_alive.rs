@@ -39,10 +39,9 @@ fn closes_after(n: u32) -> (u16, Arc<AtomicU32>) {
     (port, seen)
 }
 
-const LOAD: &str = "rate: 400, duration: 250ms, connections: 4, timeout: 2s";
+const LOAD: &str = "rate: 400, duration: 250ms, connections: 4";
 
 #[test]
-#[holdup_witness::judged]
 fn what_changes_nothing_is_sent_once_more() {
     for operation in [GET, "{head: /}"] {
         let (port, seen) = closes_after(3);
@@ -72,7 +71,6 @@ fn head_server(seen: &Arc<AtomicU32>) -> u16 {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_may_change_something_is_not() {
     let (port, seen) = closes_after(3);
     let played = run(&format!("http://127.0.0.1:{port}"), LOAD, POST, "");
@@ -82,7 +80,6 @@ fn what_may_change_something_is_not() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_new_connection_that_breaks_is_the_servers_failure() {
     let (port, seen) = closes_after(0);
     let played = run(&format!("http://127.0.0.1:{port}"), LOAD, GET, "");
@@ -91,7 +88,6 @@ fn a_new_connection_that_breaks_is_the_servers_failure() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn it_is_tried_once_and_not_for_ever() {
     // The first connection answers once; all others, and it, then break.
     let connections = AtomicU32::new(0);
@@ -108,14 +104,13 @@ fn it_is_tried_once_and_not_for_ever() {
             count.fetch_add(1, Ordering::Relaxed);
         }
     });
-    let load = "rate: 100, duration: 100ms, connections: 1, timeout: 2s";
+    let load = "rate: 100, duration: 100ms, connections: 1";
     let counts = run(&format!("http://127.0.0.1:{port}"), load, GET, "").outcomes();
     assert_eq!((counts["ok"], counts["connection_closed"]), (1, 9), "{counts:?}");
     assert_eq!(seen.load(Ordering::Relaxed), 11, "one was sent twice");
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_response_that_has_begun_is_not_asked_for_again() {
     let seen = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&seen);
@@ -134,7 +129,6 @@ fn a_response_that_has_begun_is_not_asked_for_again() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn its_time_counts_from_when_it_was_due() {
     // The second request on each connection costs 100 ms before the connection is closed, and 10 ms on the next.
     let port = server(|mut stream| {
@@ -146,17 +140,18 @@ fn its_time_counts_from_when_it_was_due() {
             }
         }
     });
-    let load = "rate: 4, duration: 1s, connections: 1, timeout: 5s";
+    let load = "rate: 4, duration: 1s, connections: 1";
     let played = run(&format!("http://127.0.0.1:{port}"), load, GET, "");
     played.all("ok");
     let slow = |row: &&holdup_recording::rows::Request| row.done_at - row.intended_at >= 109_000_000;
-    assert_eq!(played.rows.iter().filter(slow).count(), 3, "{:?}", played.rows);
+    let mut rows: Vec<_> = played.rows.iter().collect();
+    rows.sort_by_key(|row| row.intended_at);
+    assert!(rows.len() == 4 && rows[1..].iter().all(slow), "all but the first: {rows:?}");
     let service = &played.operation().latencies.service;
     assert!(service.max() >= 109_000_000, "and so does what is measured from the send");
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_server_that_answers_and_closes_without_a_word() {
     // It closes at once, so that the end comes with the response, or a moment later, or under the next request.
     let at_once = |mut stream: std::net::TcpStream| {
@@ -166,9 +161,9 @@ fn a_server_that_answers_and_closes_without_a_word() {
     };
     let target = format!("http://127.0.0.1:{}", server(at_once));
     run(&target, LOAD, GET, "").all("ok");
-    let closed = run(&target, "users: 4, duration: 300ms, timeout: 2s", GET, "");
+    let closed = run(&target, "users: 1, duration: 500ms", GET, "");
     closed.all("ok");
-    assert!(closed.offered() > 40, "users who are answered do not pause: {}", closed.offered());
+    assert!(closed.goes_on_at_once(), "users who are answered do not pause: {:?}", closed.pauses());
     let later = |mut stream: std::net::TcpStream| {
         // Together with the next request, due every 10 ms, in one case or another.
         let mut wait = u64::from(stream.peer_addr().map_or(0, |a| a.port()));
@@ -182,11 +177,10 @@ fn a_server_that_answers_and_closes_without_a_word() {
         }
     };
     let target = format!("http://127.0.0.1:{}", server(later));
-    run(&target, "rate: 400, duration: 500ms, connections: 4, timeout: 2s", GET, "").all("ok");
+    run(&target, "rate: 400, duration: 500ms, connections: 4", GET, "").all("ok");
 }
 
 #[test]
-#[holdup_witness::judged]
 fn over_tls_as_well() {
     let port = tls_server(&["http/1.1"], |mut stream| {
         for _ in 0..3 {
@@ -202,7 +196,6 @@ fn over_tls_as_well() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn connections_are_kept_as_long_as_the_server_keeps_them() {
     let requests: Arc<Mutex<HashMap<u16, u32>>> = Arc::default();
     let log = Arc::clone(&requests);

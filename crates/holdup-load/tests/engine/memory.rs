@@ -1,8 +1,7 @@
-//! Whatever a server sends and however slowly it reads, the engine's memory stays as it was. Measured in a process of its
-//! own, as that of all tests together says nothing about one.
+//! Whatever a server sends and however slowly it reads, the engine's memory stays as it was. It is the process's that is
+//! measured: these tests rely on their runner to give each test a process of its own, as cargo-nextest does.
 
 use std::io::Write as _;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -20,14 +19,6 @@ fn peak_bytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() * 1_024
-}
-
-/// Runs the test `name` of this module, which is ignored otherwise, in a process of its own.
-fn alone(name: &str) {
-    let program = std::env::current_exe().unwrap();
-    let output = Command::new(program).args(["--exact", name, "--ignored", "--nocapture"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && said.contains("1 passed"), "{said}");
 }
 
 /// Fails if `run` makes the process larger than it was after an ordinary run.
@@ -54,16 +45,9 @@ fn flood(begin: &'static [u8], part: Vec<u8>) -> u16 {
 }
 
 #[test]
-#[holdup_witness::judged]
-fn of_floods() {
-    alone("memory::floods");
-}
-
-#[test]
-#[ignore = "run alone by of_floods"]
 fn floods() {
     // In turn, so that each connection has one: over HTTP/2 such a server answers no other afterwards.
-    let load = "rate: 50, duration: 200ms, connections: 10, open_all: true, timeout: 40s";
+    let load = "rate: 50, duration: 200ms, connections: 10, open_all: true";
     let run = |port: u16, http: &str, outcome: &str| {
         let more = format!("http: {{max_response: 40MB, {http}}}");
         bounded(outcome, || play(&scenario(&format!("http://127.0.0.1:{port}"), load, &more), None).all(outcome));
@@ -85,15 +69,8 @@ fn floods() {
     run(port, "version: 2", "response_too_large");
 }
 
-#[test]
-#[holdup_witness::judged]
-fn of_uploads() {
-    alone("memory::uploads");
-}
-
 /// Eight bodies of 10 MB on their way at once, to servers that read slowly: there is one copy of it.
 #[test]
-#[ignore = "run alone by of_uploads"]
 fn uploads() {
     const BODY: usize = 10_000_000;
     fn slowly(mut stream: impl std::io::Read + std::io::Write) {

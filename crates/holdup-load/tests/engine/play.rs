@@ -35,10 +35,22 @@ pub fn load(port: u16, load: &str, stop_after: Option<Duration>) -> (Summary, Ve
     (played.summary, played.rows)
 }
 
+/// A timeout that no busy machine reaches, for loads whose own is not looked at.
+const PATIENT: &str = "timeout: 60s";
+
+/// The text of a scenario with a long timeout, if it has none of its own.
+pub fn patient(text: &str) -> String {
+    if text.contains("timeout:") {
+        text.to_owned()
+    } else {
+        text.replacen("load: {", &format!("load: {{{PATIENT}, "), 1)
+    }
+}
+
 /// One operation, `/`, with further sections in `more`, which come first.
 pub fn scenario(target: &str, load: &str, more: &str) -> Scenario {
     let operations = if more.contains("operations:") { "" } else { "operations: [{name: op, get: /}]\n" };
-    let text = format!("target: {target}\nload: {{{load}}}\n{more}\n{operations}");
+    let text = patient(&format!("target: {target}\nload: {{{load}}}\n{more}\n{operations}"));
     Scenario::parse(&text, "test.yaml").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
@@ -49,10 +61,6 @@ pub fn keep_going(mut scenario: Scenario) -> Scenario {
 }
 
 pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
-    let root = tempfile::tempdir().unwrap();
-    let dir = root.path().join("r");
-    let manifest = Manifest::starting("test", 0, Host::default());
-    let recorder = Recorder::create(&dir, &manifest).unwrap();
     let stop = Arc::new(AtomicBool::new(false));
     if let Some(after) = stop_after {
         let stop = Arc::clone(&stop);
@@ -61,11 +69,20 @@ pub fn play(scenario: &Scenario, stop_after: Option<Duration>) -> Played {
             stop.store(true, Ordering::Relaxed);
         });
     }
+    play_until(scenario, &stop)
+}
+
+/// The same, stopped when `stop` says so.
+pub fn play_until(scenario: &Scenario, stop: &AtomicBool) -> Played {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let manifest = Manifest::starting("test", 0, Host::default());
+    let recorder = Recorder::create(&dir, &manifest).unwrap();
     let (sender, seconds) = mpsc::channel();
     let outputs = Outputs { rows: Some(recorder.sink()), seconds: Some(sender), live: Live::default() };
     let engine = Engine::prepare(scenario).unwrap_or_else(|e| panic!("{e}"));
     let begun = Instant::now();
-    let summary = engine.run(outputs, &stop).unwrap_or_else(|e| panic!("{e}"));
+    let summary = engine.run(outputs, stop).unwrap_or_else(|e| panic!("{e}"));
     let took = begun.elapsed();
     recorder.finish(manifest, RunState::Complete).unwrap();
     let tables = Recording::open(&dir).unwrap().tables;
@@ -154,6 +171,20 @@ impl Played {
         let others: Vec<&Request> = self.rows.iter().filter(|r| r.outcome != outcome).take(4).collect();
         let right = counts.len() == 1 && counts.contains_key(outcome);
         assert!(right, "{}: not all {outcome}: {counts:?}, such as {others:#?}", self.against);
+    }
+
+    /// Of one user: from each response to the next request.
+    pub fn pauses(&self) -> Vec<Duration> {
+        let mut times: Vec<(i64, i64)> = self.rows.iter().map(|row| (row.intended_at, row.done_at)).collect();
+        times.sort_unstable();
+        times.windows(2).map(|two| Duration::from_nanos((two[1].0 - two[0].1).max(0) as u64)).collect()
+    }
+
+    /// Of one user: whether the next request follows a response at once, and not after the 100 ms of one that failed.
+    pub fn goes_on_at_once(&self) -> bool {
+        let pauses = self.pauses();
+        pauses.len() > 2
+            && pauses.iter().filter(|pause| **pause < Duration::from_millis(100)).count() * 2 > pauses.len()
     }
 
     /// The only operation.

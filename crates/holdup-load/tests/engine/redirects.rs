@@ -34,7 +34,7 @@ fn to(status: &str, location: &str) -> Vec<u8> {
 /// One request by `operation`.
 fn one(port: u16, operation: &str, http: &str) -> Scenario {
     let more = format!("http: {{{http}}}\noperations: [{operation}]");
-    scenario(&format!("http://127.0.0.1:{port}"), "rate: 10, duration: 100ms, timeout: 2s", &more)
+    scenario(&format!("http://127.0.0.1:{port}"), "rate: 10, duration: 100ms", &more)
 }
 
 /// What one request by `operation` leads to: method, path and body of each that the server was asked.
@@ -46,7 +46,6 @@ fn asked(port: u16, log: &Log, operation: &str) -> (Played, Vec<String>) {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn they_are_followed_as_users_expect() {
     let own = Arc::new(Mutex::new(0_u16));
     let known = Arc::clone(&own);
@@ -85,7 +84,6 @@ fn they_are_followed_as_users_expect() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn head_stays_head() {
     let (port, log) = logged(|asked| match asked.path.as_str() {
         "/moved" => b"HTTP/1.1 301 Moved\r\nLocation: /end\r\nContent-Length: 4\r\n\r\n".to_vec(),
@@ -97,7 +95,6 @@ fn head_stays_head() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_loop_ends_and_no_more_are_followed_than_allowed() {
     let (port, log) = logged(|asked| to("302", &format!("{}x", asked.path)));
     play(&one(port, "{get: /}", "redirects: 3"), None).all("too_many_redirects");
@@ -112,7 +109,6 @@ fn a_loop_ends_and_no_more_are_followed_than_allowed() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_server_that_redirects_and_closes() {
     for farewell in ["Connection: close\r\n", ""] {
         let port = server(move |mut stream| {
@@ -124,7 +120,7 @@ fn a_server_that_redirects_and_closes() {
                 let _ = stream.write_all(response.as_bytes());
             }
         });
-        let load = "rate: 400, duration: 250ms, connections: 8, timeout: 2s";
+        let load = "rate: 400, duration: 250ms, connections: 8";
         play(&scenario(&format!("http://127.0.0.1:{port}"), load, ""), None).all("ok");
     }
 }
@@ -153,10 +149,9 @@ fn cookie_server() -> (u16, Log) {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn cookies_are_kept_by_each_connection_and_sent_back() {
     let (port, log) = cookie_server();
-    let load = "rate: 200, duration: 250ms, connections: 5, open_all: true, timeout: 2s";
+    let load = "rate: 200, duration: 250ms, connections: 5, open_all: true";
     let target = format!("http://127.0.0.1:{port}");
     play(&scenario(&target, load, "http: {cookies: true}\noperations: [{post: /login, body: x}]"), None).all("ok");
     let mut seen: HashMap<u16, u32> = HashMap::new();
@@ -170,13 +165,12 @@ fn cookies_are_kept_by_each_connection_and_sent_back() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn cookies_and_compression_only_if_wanted() {
     let (port, log) = cookie_server();
     let headers = |http: &str| {
         log.lock().unwrap().clear();
         let target = format!("http://127.0.0.1:{port}");
-        let load = "rate: 100, duration: 100ms, connections: 1, timeout: 2s";
+        let load = "rate: 100, duration: 100ms, connections: 1";
         play(&scenario(&target, load, &format!("http: {{{http}}}")), None).all("ok");
         let log = log.lock().unwrap();
         let with = |name: &str| log.iter().filter(|(_, asked)| asked.header(name).is_some()).count();

@@ -30,10 +30,9 @@ fn fast() -> u16 {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn rows_are_few_and_stand_for_all() {
     let operations = "operations: [{name: often, get: /a, weight: 3}, {name: seldom, get: /b}]";
-    let load = "rate: 20000, duration: 2s, connections: 20, timeout: 30s";
+    let load = "rate: 20000, duration: 2s, connections: 20";
     let mut scenario = scenario(&format!("http://127.0.0.1:{}", fast()), load, operations);
     scenario.generator.rows = Some(ROWS);
     scenario.generator.loops = Some(1);
@@ -65,7 +64,6 @@ fn rows_are_few_and_stand_for_all() {
 
 /// One kind of failure hides no other, however rare that is.
 #[test]
-#[holdup_witness::judged]
 fn a_flood_of_failures_leaves_room_for_a_rare_one() {
     use std::io::{Read as _, Write as _};
     let port = server(|mut stream| {
@@ -80,7 +78,7 @@ fn a_flood_of_failures_leaves_room_for_a_rare_one() {
             }
         }
     });
-    let load = "rate: 2000, duration: 1s, connections: 1, timeout: 30s";
+    let load = "rate: 2000, duration: 1s, connections: 1";
     let mut scenario = scenario(&format!("http://127.0.0.1:{port}"), load, "");
     scenario.generator.rows = Some(40);
     let played = play(&scenario, None);

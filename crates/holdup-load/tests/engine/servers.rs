@@ -25,6 +25,16 @@ pub fn server(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
     port
 }
 
+/// A port that refuses connections for as long as the process lives: it is in use by a client, so that no other server
+/// gets it meanwhile.
+pub fn closed_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let port = client.local_addr().unwrap().port();
+    std::mem::forget((listener, client));
+    port
+}
+
 /// Closes so that the client sees a reset: nothing lingers.
 pub fn reset(stream: TcpStream) {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };

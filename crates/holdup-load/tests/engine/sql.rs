@@ -1,15 +1,16 @@
 //! Statements as load, on a real MariaDB and a real PostgreSQL: what they do, and what is made of a server that is slow,
-//! full, stopped or killed. Each server runs all that concerns it, for starting one costs seconds.
+//! full, stopped or killed. A server runs many of them, one after the other, for starting one costs a second.
 
 mod mishaps;
 mod statements;
 
 use std::path::PathBuf;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Scenario;
 
-use crate::play::{Played, play};
+use crate::play::{Played, patient, play};
 use crate::real::PASSWORD;
 use crate::real::client::Client;
 use crate::real::mariadb::MariaDb;
@@ -83,7 +84,7 @@ fn read<D: Database>(server: &D, rest: &str) -> Scenario {
 }
 
 fn at(target: &str, rest: &str) -> Scenario {
-    let text = format!("target: {target}\n{rest}");
+    let text = patient(&format!("target: {target}\n{rest}"));
     Scenario::parse(&text, "test.yaml").unwrap_or_else(|e| panic!("{e}\n{text}"))
 }
 
@@ -109,24 +110,57 @@ fn connections<D: Database>(boss: &mut Client) -> u64 {
     boss.value(text).parse().unwrap()
 }
 
+/// Until what the server was given up for, and who said goodbye, has gone.
+fn await_nobody<D: Database>(server: &D) {
+    let (mut boss, begun) = (server.boss(), Instant::now());
+    while connections::<D>(&mut boss) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(120), "connections of the load stay");
+        thread::sleep(Duration::from_millis(20));
+    }
+}
+
 #[test]
-fn mariadb() {
-    let Some(mut server) = MariaDb::start() else { return };
+fn statements_of_mariadb() {
+    let Some(server) = MariaDb::start() else { return };
     server.boss().query("SET GLOBAL max_statement_time = 30");
+    statements::all(&server);
+}
+
+#[test]
+fn mishaps_of_mariadb() {
+    let Some(mut server) = MariaDb::start() else { return };
     let target = server.target("app", PASSWORD);
     let wrong_port = thread::spawn(move || mishaps::wrong_port(&target));
-    statements::all(&server);
     mishaps::all(&mut server);
     mishaps::stopped(&server);
     wrong_port.join().unwrap();
 }
 
 #[test]
-fn postgres() {
+fn statements_of_postgres() {
+    let Some(server) = Postgres::start() else { return };
+    statements::all(&server);
+}
+
+#[test]
+fn mishaps_of_postgres() {
     let Some(mut server) = Postgres::start() else { return };
     let target = server.target("app", PASSWORD);
     let wrong_port = thread::spawn(move || mishaps::wrong_port(&target));
-    statements::all(&server);
     mishaps::all(&mut server);
     wrong_port.join().unwrap();
+}
+
+/// It relies on a process of its own, as cargo-nextest gives each test: what the process needs is measured.
+#[test]
+fn a_gigabyte_of_mariadb() {
+    let Some(server) = MariaDb::start() else { return };
+    statements::gigabyte(&server);
+}
+
+/// See [`a_gigabyte_of_mariadb`].
+#[test]
+fn a_gigabyte_of_postgres() {
+    let Some(server) = Postgres::start() else { return };
+    statements::gigabyte(&server);
 }

@@ -1,5 +1,5 @@
 //! The queue over real sockets. A busy machine makes things late, never early: what is checked is "at least", order,
-//! and counts; and a rate once, with slack and tries.
+//! and counts; and a rate once, beside a witness, with slack and tries.
 
 use std::net::SocketAddr;
 use std::thread;
@@ -23,8 +23,16 @@ fn ask(listen: SocketAddr, count: usize) -> Vec<Client> {
     clients
 }
 
+/// Waits until so many of them have an answer.
+fn answered(clients: &[Client], count: usize) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while clients.iter().filter(|client| client.has_answer()).count() < count {
+        assert!(Instant::now() < deadline, "less than {count} answers");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
-#[holdup_witness::judged]
 fn so_many_servers_take_so_long() {
     let queue = start(&["--servers", "3", "--service-time", "50ms"]);
     for round in 1..=2 {
@@ -72,28 +80,31 @@ fn its_rate_is_its_capacity() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn without_room_a_request_is_refused_at_once() {
-    let queue = start(&["--servers", "1", "--service-time", "500ms", "--room", "2"]);
-    let mut clients = ask(queue.listen(), 1);
-    thread::sleep(Duration::from_millis(20));
-    clients.extend(ask(queue.listen(), 5));
-    let mut statuses: Vec<u16> = clients.iter_mut().map(|client| client.response().0).collect();
-    statuses.sort_unstable();
-    assert_eq!(statuses, [200, 200, 200, 503, 503, 503]);
-    assert_eq!(clients[0].get("/").0, 200, "it has room again");
+    // Nothing is served before the test ends: one is with the server, two have room.
+    let queue = start(&["--servers", "1", "--service-time", "10m", "--room", "2"]);
+    let mut clients = ask(queue.listen(), 6);
+    answered(&clients, 3);
+    let refused: Vec<u16> =
+        clients.iter_mut().filter(|client| client.has_answer()).filter_map(Client::answer).collect();
+    assert_eq!(refused, [503; 3]);
+    // What is served makes room again.
+    let queue = start(&["--servers", "1", "--service-time", "20ms", "--room", "2"]);
+    for _ in 0..2 {
+        ask(queue.listen(), 3).iter_mut().for_each(|client| assert_eq!(client.response().0, 200));
+    }
 }
 
 #[test]
-#[holdup_witness::judged]
 fn a_request_too_many_may_be_closed_or_dropped() {
-    let queue = |how| start(&["--servers", "1", "--service-time", "400ms", "--room", "0", "--overflow", how]);
+    let queue = |how| start(&["--servers", "1", "--service-time", "1s", "--room", "0", "--overflow", how]);
     let closing = queue("close");
     let mut clients = ask(closing.listen(), 4);
     assert_eq!(clients.iter_mut().filter_map(Client::answer).count(), 1, "the others are closed");
     let dropping = queue("drop");
     let clients = ask(dropping.listen(), 4);
-    thread::sleep(Duration::from_millis(900));
+    answered(&clients, 1);
+    thread::sleep(Duration::from_millis(100));
     assert_eq!(clients.iter().filter(|client| client.has_answer()).count(), 1);
     // Those that were dropped can go, and a new one is served.
     drop(clients);
@@ -101,7 +112,6 @@ fn a_request_too_many_may_be_closed_or_dropped() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_is_no_request_is_refused_and_a_client_may_go() {
     let queue = start(&["--servers", "1", "--service-time", "50ms", "--max-connections", "2"]);
     let mut client = Client::connect(queue.listen());
@@ -133,7 +143,6 @@ fn what_is_no_request_is_refused_and_a_client_may_go() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn two_thousand_connections() {
     crate::process::raise_file_limit();
     let queue = start(&["--servers", "1000", "--service-time", "1ms", "--max-connections", "5000"]);
@@ -149,7 +158,6 @@ fn two_thousand_connections() {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn it_slows_down_as_the_law_says() {
     // Ten in the service at once: each takes 1 + 0.5 * 9 + 0.1 * 90 = 14.5 times as long as one alone.
     let queue = start(&["--servers", "10", "--service-time", "4ms", "--contention", "0.5", "--coherency", "0.1"]);

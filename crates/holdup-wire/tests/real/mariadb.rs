@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 
-use super::PASSWORD;
 use super::client::Client;
 use super::process::{certificate, free_port, is_root, program, send, stop};
+use super::{PASSWORD, template};
 
 /// `$` is the password.
 const USERS: &str = "CREATE DATABASE lab;
@@ -54,14 +54,17 @@ impl MariaDb {
         let program = program(&["/usr/sbin/mariadbd", "/usr/local/sbin/mariadbd"], "mariadb-server")?;
         let dir = tempfile::tempdir().expect("a folder");
         // A server that starts removes what it takes for its left-overs there: each has its own.
-        let made = Command::new("mariadb-install-db")
-            .env("TMPDIR", dir.path())
-            .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
-            .arg(format!("--datadir={}", dir.path().join("data").display()))
-            .args(as_root())
-            .output()
-            .expect("it runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let data = dir.path().join("data");
+        template::fill(&data, &program, || {
+            let made = Command::new("mariadb-install-db")
+                .env("TMPDIR", dir.path())
+                .args(["--no-defaults", "--auth-root-authentication-method=normal", "--skip-test-db"])
+                .arg(format!("--datadir={}", data.display()))
+                .args(as_root())
+                .output()
+                .expect("it runs");
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        });
         let certificate = certificate(dir.path());
         let init = dir.path().join("init.sql");
         fs::write(&init, USERS.replace('$', PASSWORD)).expect("init.sql");

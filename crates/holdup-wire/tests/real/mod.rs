@@ -8,6 +8,7 @@ pub mod client;
 pub mod mariadb;
 pub mod postgres;
 pub mod process;
+pub mod template;
 
 /// The password of all accounts; nothing that is told may hold it.
 pub const PASSWORD: &str = "s3cr3t-canary";

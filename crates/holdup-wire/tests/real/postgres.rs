@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use rustls::pki_types::CertificateDer;
 
-use super::PASSWORD;
 use super::client::{Client, Seen};
 use super::process::{certificate, free_port, is_root, program, stop};
+use super::{PASSWORD, template};
 
 /// The account of nobody: the server refuses to be run by root.
 const NOBODY: u32 = 65_534;
@@ -92,13 +92,15 @@ impl Postgres {
         let dir = tempfile::tempdir().expect("a folder");
         give_away(dir.path());
         let data = dir.path().join("data");
-        let made = command(&program.with_file_name("initdb"))
-            .args(["--username=boss", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-D"])
-            .arg(&data)
-            .current_dir(dir.path())
-            .output()
-            .expect("it runs");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        template::fill(&data, &program, || {
+            let made = command(&program.with_file_name("initdb"))
+                .args(["--username=boss", "--auth=trust", "--no-locale", "--encoding=UTF8", "--no-sync", "-D"])
+                .arg(&data)
+                .current_dir(dir.path())
+                .output()
+                .expect("it runs");
+            assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        });
         let certificate = certificate(dir.path());
         let key = dir.path().join("key.pem");
         fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).expect("key.pem");

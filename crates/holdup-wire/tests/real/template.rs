@@ -1,0 +1,40 @@
+//! Data folders of servers, made once and then copied: to make one takes seconds, to copy it a fraction. They are kept
+//! below cargo's target folder, by the server's program as it is and the user. It answers for no server and no account.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Fills the folder `data`, which is not there yet: with a copy, or with what `make` puts there, of which a copy is kept.
+/// Processes that do this at the same time each make their own, and the first one's is kept.
+pub fn fill(data: &Path, program: &Path, make: impl FnOnce()) {
+    let kept = kept(program);
+    if kept.exists() {
+        copy(&kept, data);
+        return;
+    }
+    make();
+    let own = kept.with_extension(std::process::id().to_string());
+    fs::create_dir_all(own.parent().expect("a folder")).expect("a folder for copies");
+    copy(data, &own);
+    // Whole or not at all. It fails where another process was first.
+    if fs::rename(&own, &kept).is_err() {
+        fs::remove_dir_all(&own).expect("the copy goes");
+    }
+}
+
+fn kept(program: &Path) -> PathBuf {
+    let of = fs::metadata(program).expect("the server's program");
+    // SAFETY: it reads the process's own user id and cannot fail.
+    let user = unsafe { libc::geteuid() };
+    let name = program.file_name().expect("a name").to_string_lossy();
+    let key = format!("{name}-{}-{}-{}-{user}", of.len(), of.mtime(), of.mtime_nsec());
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers").join(key)
+}
+
+/// With owners and rights as they are.
+fn copy(from: &Path, to: &Path) {
+    let output = Command::new("cp").arg("-a").arg(from).arg(to).output().expect("cp runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
