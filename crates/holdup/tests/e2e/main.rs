@@ -39,4 +39,6 @@ mod search;
 mod secrets;
 mod service;
 mod sql;
+#[path = "../../../holdup-wire/tests/real/template.rs"]
+mod template;
 mod upgrade;

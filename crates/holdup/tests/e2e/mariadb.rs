@@ -6,6 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::program::{end, finish, free_port, root, skip};
+use crate::template;
 
 /// The account that may see everything holdup asks for.
 pub const USER: &str = "holdup";
@@ -16,10 +17,17 @@ pub const CANARY: &str = "c4naryW0rd";
 /// An account without a grant.
 pub const POOR: &str = "poor";
 
+/// Where MariaDB's server is, if it is installed.
+fn program() -> Option<&'static Path> {
+    ["/usr/sbin/mariadbd", "/usr/bin/mariadbd", "/usr/local/sbin/mariadbd"]
+        .map(Path::new)
+        .into_iter()
+        .find(|p| p.exists())
+}
+
 /// Whether MariaDB's server is installed; says so if not.
 pub fn is_here() -> bool {
-    let here =
-        ["/usr/sbin/mariadbd", "/usr/bin/mariadbd", "/usr/local/sbin/mariadbd"].iter().any(|p| Path::new(p).exists());
+    let here = program().is_some();
     if !here {
         skip("mariadbd is not installed; run: cargo xtask setup");
     }
@@ -36,8 +44,10 @@ impl MariaDb {
     pub fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let data = dir.path().join("data");
-        let made = finish(Command::new("sh").arg(kit("mariadb-init.sh")).arg(&data), 60);
-        assert!(made.status.success(), "{}", made.stderr);
+        template::fill(&data, program().unwrap(), || {
+            let made = finish(Command::new("sh").arg(kit("mariadb-init.sh")).arg(&data), 60);
+            assert!(made.status.success(), "{}", made.stderr);
+        });
         let port = free_port();
         let process = Command::new("sh")
             .arg(kit("mariadbd.sh"))
