@@ -5,6 +5,7 @@
 mod advice;
 mod catalog;
 mod depth;
+mod gate;
 mod logged;
 mod plans;
 mod replica;
