@@ -6,6 +6,7 @@ mod advice;
 mod catalog;
 mod depth;
 mod gate;
+mod lexer;
 mod logged;
 mod plans;
 mod replica;
