@@ -151,7 +151,7 @@ pub(super) fn find(wish: Wish, account: &str, may_see: bool, mut entry: Coverage
     }
     entry.why = Some(format!(
         "of statements on tables that the account may read (else: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};); INSERT, prepared \
-         statements and those with functions of your own are not explained"
+         statements and those with views or functions of your own are not explained"
     ));
     (entry, may_see)
 }

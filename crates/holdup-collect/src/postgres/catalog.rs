@@ -64,6 +64,9 @@ impl Catalog {
         if self.0.major() < 12 {
             return Ok(Some("before PostgreSQL 12 a statement is not planned without its values".to_owned()));
         }
+        if let Some(why) = gate::refuses(&self.0)? {
+            return Ok(Some(why));
+        }
         let there = self.extension()?;
         let enable = "CREATE EXTENSION hypopg; in this database lets its planner try an index that is not there (package postgresql-VERSION-hypopg)";
         Ok(there.is_none().then(|| enable.to_owned()))

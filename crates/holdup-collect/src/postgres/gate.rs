@@ -22,7 +22,8 @@ const JUDGE: &str = "WITH RECURSIVE holdup_named(oid) AS (SELECT unnest(string_t
        UNION ALL SELECT 'pg_class'::regclass, indexrelid FROM pg_index WHERE indrelid IN (SELECT oid FROM holdup_t) \
        UNION ALL SELECT 'pg_constraint'::regclass, oid FROM pg_constraint WHERE contype = 'c' AND conrelid IN (SELECT oid FROM holdup_t) \
        UNION ALL SELECT 'pg_statistic_ext'::regclass, oid FROM pg_statistic_ext WHERE stxrelid IN (SELECT oid FROM holdup_t)) \
-     SELECT NOT EXISTS (SELECT FROM pg_class AS holdup_c WHERE holdup_c.oid IN (SELECT oid FROM holdup_t) \
+     SELECT NOT (SELECT rolsuper FROM pg_roles WHERE rolname = current_user) \
+     AND NOT EXISTS (SELECT FROM pg_class AS holdup_c WHERE holdup_c.oid IN (SELECT oid FROM holdup_t) \
        AND (holdup_c.relkind NOT IN ('r', 'p') OR holdup_c.relpersistence = 't' OR holdup_c.relrowsecurity)) \
      AND NOT EXISTS (SELECT FROM holdup_parts JOIN pg_depend AS holdup_d ON holdup_d.classid = holdup_parts.class AND holdup_d.objid = holdup_parts.oid \
        WHERE holdup_d.refobjid >= 16384 AND holdup_d.refclassid IN ('pg_proc'::regclass, 'pg_operator'::regclass, 'pg_type'::regclass)) \
@@ -36,6 +37,13 @@ const JUDGE: &str = "WITH RECURSIVE holdup_named(oid) AS (SELECT unnest(string_t
        AND proname = ANY (string_to_array($4, chr(31))::name[]) OR provolatile = 'v' AND proname = ANY (string_to_array($5, chr(31))::name[]))) \
      AND NOT EXISTS (SELECT FROM pg_type WHERE typnamespace = 'pg_catalog'::regnamespace AND oid >= 16384 \
        AND typname = ANY (string_to_array($4, chr(31))::name[]))";
+
+/// Why nothing of others is planned with the rights of this account, if that is so.
+pub(super) fn refuses(server: &Server) -> Result<Option<String>, Failure> {
+    let is_super = server.value("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")?;
+    let why = "statements of others are not planned with the rights of a superuser: use an account of holdup's own (docs/security.md)";
+    Ok((is_super.as_deref() != Some("f")).then(|| why.to_owned()))
+}
 
 /// A statement that may be planned: only this makes one.
 pub(super) struct Admitted {

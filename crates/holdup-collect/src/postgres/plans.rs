@@ -184,6 +184,12 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
         ));
         return Ok((entry, false));
     }
+    if let Some(why) = gate::refuses(server)? {
+        entry.state = if is_logged { CoverageState::Partial } else { CoverageState::Absent };
+        (entry.why, entry.enable) =
+            (Some(why), Some("CREATE ROLE holdup LOGIN; GRANT pg_monitor TO holdup;".to_owned()));
+        return Ok((entry, false));
+    }
     // Who may not switch it off is told how.
     match server.rows(&format!("SET {TRACK} = none")) {
         Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) => return Err(failure),
@@ -210,7 +216,9 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     if !lacks.is_empty() {
         (entry.state, entry.why) = (CoverageState::Partial, Some(lacks.join("; ")));
     } else {
-        entry.why = Some("INSERT and statements with functions of your own are not explained".to_owned());
+        entry.why = Some(
+            "INSERT and statements with views, types, functions or operators of your own are not explained".to_owned(),
+        );
     }
     Ok((entry, true))
 }

@@ -251,7 +251,7 @@ impl Line {
 
     fn rows(&mut self, text: String, is_prepared: bool, values: &[&str]) -> Result<Rows, Failure> {
         let parameters = values.iter().map(|value| Some(value.as_bytes().to_vec())).collect();
-        let statement = Statement { text, is_prepared, parameters, ..Statement::default() };
+        let statement = Statement { text, is_prepared, parameters };
         self.session.execute(&[statement], true).map_err(|refused| Failure::Lost(refused.to_string()))?;
         let mut heard = Heard::default();
         self.until(&mut heard, |heard| heard.done || heard.failed.is_some())?;

@@ -54,7 +54,7 @@ fn every_byte_behind_dashes(server: &Server) {
     assert!(differing.is_empty(), "ours and the server's differ at {differing:x?}; the server's: {begins:x?}");
     // No word of a comment is in a digest.
     for byte in begins.into_iter().filter(|byte| byte.is_ascii() && *byte != b'\n') {
-        let text = digest_text(&format!("SELECT 1 --{}secret", char::from(byte)), Dialect::MySql);
+        let text = digest_text(format!("SELECT 1 --{}secret", char::from(byte)), Dialect::MySql);
         assert_eq!(text, "SELECT ?", "{byte:#x}");
     }
 }
