@@ -145,12 +145,12 @@ pub(super) fn find(wish: Wish, account: &str, may_see: bool, mut entry: Coverage
         entry.state = CoverageState::Absent;
         entry.why = Some("no plans are asked for: whether one has changed can't be told".to_owned());
         entry.enable = Some(format!(
-            "add plans=explain to the address and run, for each schema: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};"
+            "add plans=explain to the address and run, for each schema: GRANT SELECT ON `SCHEMA`.* TO {account};"
         ));
         return (entry, false);
     }
     entry.why = Some(format!(
-        "of statements on tables that the account may read (else: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};); INSERT, prepared \
+        "of statements on tables that the account may read (else: GRANT SELECT ON `SCHEMA`.* TO {account};); INSERT, prepared \
          statements and those with views or functions of your own are not explained"
     ));
     (entry, may_see)
