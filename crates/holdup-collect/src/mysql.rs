@@ -8,6 +8,7 @@ mod address;
 mod capture;
 mod catalog;
 mod execution;
+mod gate;
 mod history;
 mod holders;
 mod innodb;

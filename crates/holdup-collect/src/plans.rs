@@ -5,7 +5,9 @@ pub(crate) mod allowed;
 mod json;
 #[cfg(feature = "mysql")]
 pub(crate) mod mysql;
+pub(crate) mod names;
 pub(crate) mod pace;
+mod pieces;
 pub(crate) mod postgresql;
 #[cfg(feature = "postgresql")]
 pub(crate) mod text;
@@ -83,6 +85,7 @@ pub fn fuzz(text: &str) -> Vec<Plan> {
     trees.push(mysql::tree(text));
     trees.extend([text::tree(text), text::split(text).and_then(|(_, plan)| text::tree(plan))]);
     let allowed = allowed::of(text, Dialect::PostgreSql).or_else(|| allowed::of(text, Dialect::MySql));
-    let text = allowed.map_or_else(String::new, |allowed| digest_text(&allowed.sql, Dialect::PostgreSql));
+    let text = allowed.filter(|allowed| allowed.names().is_some()).map_or_else(String::new, |allowed| allowed.sql(&[]));
+    let text = digest_text(&text, Dialect::PostgreSql);
     trees.into_iter().flatten().map(|tree| row("fuzz", &tree, text.clone())).collect()
 }

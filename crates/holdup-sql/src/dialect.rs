@@ -53,9 +53,10 @@ impl Dialect {
         matches!(self, Self::PostgreSql)
     }
 
-    /// Whether `--` starts a comment only with white space (or the end) behind it.
-    pub(crate) fn dashes_need_space(self) -> bool {
-        self.is_mysql()
+    /// Whether `--` starts a comment with this byte behind it. MySQL's lexer asks for white space, a control character or the end:
+    /// among them 0x7f and, in latin1, 0xa0, which begins no character of UTF-8.
+    pub(crate) fn dashes_start_comment(self, next: u8) -> bool {
+        !self.is_mysql() || next <= b' ' || matches!(next, 0x7f | 0xa0)
     }
 
     /// Whether what stands in `/*! … */` is run.

@@ -136,7 +136,7 @@ impl<'a> Lexer<'a> {
                 Some(rest.windows(2).skip(2).position(|pair| pair == b"*/").map_or(rest.len(), |found| found + 4))
             }
             (b'#', _) if self.dialect.hash_comment() => Some(line()),
-            (b'-', b'-') if !self.dialect.dashes_need_space() || self.byte(2) <= b' ' => Some(line()),
+            (b'-', b'-') if self.dialect.dashes_start_comment(self.byte(2)) => Some(line()),
             _ => None,
         }
     }
@@ -373,6 +373,7 @@ mod tests {
         use TokenKind::{Comment, Literal, Operator, Word};
         assert_eq!(kinds("a /* 'x */ b # '\n c -- '\n d"), [Word, Comment, Word, Comment, Word, Comment, Word]);
         assert_eq!(kinds("1--1"), [Literal, Operator, Operator, Literal]);
+        assert_eq!(kinds("1 --\x7fsecret"), [Literal, Comment]);
         assert_eq!(tokens("a /* never closed 'x'").len(), 2);
         assert_eq!(kinds("a /*!50100 b */ c"), [Word, Word, Word]);
         assert_eq!(kinds("/*/ a */ b"), [Comment, Word]);

@@ -8,6 +8,7 @@ use holdup_recording::rows::Plan;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
+use super::gate;
 use super::server::{Columns, Failure, MARKER, Server};
 use super::sessions::Texts;
 use crate::plans::allowed::{self, Allowed};
@@ -124,20 +125,16 @@ impl Plans {
 
 /// The plan, and which kind of row it makes.
 fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'static str, Node)>, Failure> {
-    let sql = of.allowed.sql.trim().trim_end_matches(';');
     // Of MySQL, `EXPLAIN ANALYZE` has a text of its own, which is not read.
     let executes = wish == Wish::Analyze && of.allowed.reads_only && server.release.is_mariadb();
-    // Strings end for the server where they end for us, whatever is set for others.
-    server.rows("SET SESSION sql_mode = ''")?;
-    server.rows(&format!("USE `{}`", of.database.replace('`', "``")))?;
     let limit = match (server.release.is_mariadb(), executes) {
         (false, _) => "",
         (true, true) => LIMITS.0,
         (true, false) => LIMITS.1,
     };
     let how = if executes { "ANALYZE FORMAT=JSON" } else { "EXPLAIN FORMAT=JSON" };
-    let rows = server.rows(&format!("{limit}{how} {sql}"))?;
-    let text = rows.first().and_then(|row| row.text(0));
+    let Some(admitted) = gate::admit(server, &of.allowed, &of.database)? else { return Ok(None) };
+    let text = admitted.plan(server, &format!("{limit}{how}"))?;
     let kind = if executes { "analyze" } else { "explain" };
     Ok(text.and_then(|text| mysql::tree(&text)).map(|tree| (kind, tree)))
 }
@@ -148,13 +145,13 @@ pub(super) fn find(wish: Wish, account: &str, may_see: bool, mut entry: Coverage
         entry.state = CoverageState::Absent;
         entry.why = Some("no plans are asked for: whether one has changed can't be told".to_owned());
         entry.enable = Some(format!(
-            "add plans=explain to the address and run, for each schema: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};"
+            "add plans=explain to the address and run, for each schema: GRANT SELECT ON `SCHEMA`.* TO {account};"
         ));
         return (entry, false);
     }
     entry.why = Some(format!(
-        "of statements on tables that the account may read (else: GRANT SELECT, SHOW VIEW ON `SCHEMA`.* TO {account};); INSERT, prepared \
-         statements and those with functions of your own are not explained"
+        "of statements on tables that the account may read (else: GRANT SELECT ON `SCHEMA`.* TO {account};); INSERT, prepared \
+         statements and those with views or functions of your own are not explained"
     ));
     (entry, may_see)
 }

@@ -2,39 +2,60 @@
 //! constants, with the rights of who asks: so only single statements that read, or the reading part of those that change rows, and
 //! only with functions of the server's own that do nothing but compute. What is not known for such is left out.
 //!
-//! A list of names is no proof: who may make functions, operators or views where a statement finds them can still be heard with our
-//! rights. That is why plans are asked for only if the user says so; see `docs/security.md`.
+//! A list of names is no proof: what the names mean on the server its gate asks of its catalog.
+
+use std::ops::Range;
 
 use holdup_sql::calls::{FUNCTIONS, KEYWORDS};
-use holdup_sql::{Dialect, Lexer, TokenKind};
+use holdup_sql::{Dialect, TokenKind};
 
-/// A statement that may be explained.
+use super::names::{self, Names};
+use super::pieces::{Piece, read, write};
+
+/// A statement that may be explained, if its names are those of plain tables and of what the server brings.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Allowed {
     /// What is to be explained, values and all: not to be kept.
-    pub(crate) sql: String,
+    pieces: Vec<Piece>,
+    dialect: Dialect,
     /// The greatest `$n` in it.
     pub(crate) parameters: usize,
     /// Whether it is the statement itself, and only reads.
     pub(crate) reads_only: bool,
 }
 
-/// A token with its place, its depth in parentheses, and in small letters if it is a word.
-struct Piece {
-    kind: TokenKind,
-    from: usize,
-    to: usize,
-    depth: usize,
-    word: String,
+impl Allowed {
+    /// What it names. None if that can't be told.
+    pub(crate) fn names(&self) -> Option<Names> {
+        names::of(&self.pieces, self.dialect)
+    }
+
+    /// The statement anew, with the whole name of each table in the place of the name that it has there.
+    pub(crate) fn sql(&self, tables: &[(Range<usize>, String, String)]) -> String {
+        let quote = if self.dialect == Dialect::PostgreSql { '"' } else { '`' };
+        let quoted = |name: &str| {
+            let inner = name.replace(quote, &format!("{quote}{quote}"));
+            Piece::new(TokenKind::QuotedName, &format!("{quote}{inner}{quote}"))
+        };
+        let (mut pieces, mut from) = (Vec::new(), 0);
+        for (at, schema, name) in tables {
+            pieces.extend_from_slice(self.pieces.get(from..at.start).unwrap_or_default());
+            pieces.extend([quoted(schema), Piece::new(TokenKind::Dot, "."), quoted(name)]);
+            from = at.end;
+        }
+        pieces.extend_from_slice(self.pieces.get(from..).unwrap_or_default());
+        write(&pieces)
+    }
 }
 
 /// What of `sql` may be explained, if anything.
 pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
-    let (pieces, parameters) = pieces(sql, dialect)?;
+    let (mut pieces, parameters) = read(sql, dialect)?;
     // Also to plan a statement locks its tables in the way it asks for: nothing stronger than reading needs is asked for.
-    if let Some(lock) = lock(&pieces) {
-        let (before, behind) = (sql.get(..lock.start)?, sql.get(lock.end..)?);
-        return of(&format!("{before} {behind}"), dialect).map(|allowed| Allowed { reads_only: false, ..allowed });
+    let mut locks = false;
+    while let Some(lock) = lock(&pieces) {
+        pieces.drain(lock);
+        locks = true;
     }
     let is_harmless =
         pieces.iter().enumerate().all(|(at, piece)| piece.kind != TokenKind::Open || may_open(&pieces, at));
@@ -54,56 +75,13 @@ pub(crate) fn of(sql: &str, dialect: Dialect) -> Option<Allowed> {
     if pieces.iter().any(forbids) || pieces.windows(2).any(is_cursor) {
         return None;
     }
-    let (sql, reads_only) = match first {
-        "select" | "with" if !changes(0) => (sql.to_owned(), true),
-        "update" if !changes(1) => (of_update(sql, &pieces)?, false),
-        "delete" if !changes(1) => (of_delete(sql, &pieces)?, false),
+    let (pieces, reads_only) = match first {
+        "select" | "with" if !changes(0) => (pieces, !locks),
+        "update" if !changes(1) => (of_update(&pieces)?, false),
+        "delete" if !changes(1) => (of_delete(&pieces)?, false),
         _ => return None,
     };
-    Some(Allowed { sql, parameters, reads_only })
-}
-
-/// Comments that MySQL and MariaDB read, or not, by their version, and in which quotes count, or not: `/*!99999 ' */ ; … -- '`.
-const READ_COMMENTS: &[&str] = &["/*!", "/*M!", "/*+"];
-
-/// The tokens of one whole statement, and the greatest `$n`. None of what the server might read in another way than we do: what is
-/// a comment or a string to us and none to it would be a statement of whoever wrote it, run with our rights.
-fn pieces(sql: &str, dialect: Dialect) -> Option<(Vec<Piece>, usize)> {
-    let is_mysql = dialect != Dialect::PostgreSql;
-    if sql.contains('\0') || is_mysql && READ_COMMENTS.iter().any(|begin| sql.contains(begin)) {
-        return None;
-    }
-    let begin = sql.as_ptr() as usize;
-    let (mut pieces, mut depth, mut parameters, mut is_over) = (Vec::new(), 0_usize, 0, false);
-    for token in Lexer::new(sql.as_bytes(), dialect) {
-        let text = String::from_utf8_lossy(token.text);
-        match token.kind {
-            // PostgreSQL's comments end there, ours don't.
-            TokenKind::Comment if text.contains('\r') => return None,
-            // MySQL 9 has strings between `$$`.
-            TokenKind::Word if is_mysql && text.contains('$') => return None,
-            TokenKind::Comment => continue,
-            TokenKind::Semicolon => {
-                is_over = true;
-                continue;
-            }
-            _ if is_over => return None,
-            TokenKind::Parameter => {
-                let number: usize = text.strip_prefix('$')?.parse().ok()?;
-                parameters = parameters.max(number);
-            }
-            TokenKind::ParameterList | TokenKind::Variable => return None,
-            TokenKind::Close => depth = depth.checked_sub(1)?,
-            _ => {}
-        }
-        let from = token.text.as_ptr() as usize - begin;
-        let word = if token.kind == TokenKind::Word { text.to_lowercase() } else { String::new() };
-        pieces.push(Piece { kind: token.kind, from, to: from + token.text.len(), depth, word });
-        if token.kind == TokenKind::Open {
-            depth += 1;
-        }
-    }
-    (depth == 0 && parameters <= 100).then_some((pieces, parameters))
+    Some(Allowed { pieces, dialect, parameters, reads_only })
 }
 
 /// Whether what stands before the parenthesis at `at` is no call, or one of a function that only computes.
@@ -123,7 +101,7 @@ fn find(pieces: &[Piece], from: usize, words: &[&str]) -> Option<usize> {
 }
 
 /// Where a statement asks to lock the rows that it reads: `FOR UPDATE OF t SKIP LOCKED`, `LOCK IN SHARE MODE`. The first such place.
-fn lock(pieces: &[Piece]) -> Option<std::ops::Range<usize>> {
+fn lock(pieces: &[Piece]) -> Option<Range<usize>> {
     let word = |at: usize| pieces.get(at).map_or("", |piece| piece.word.as_str());
     let begins = |at: &usize| match word(*at) {
         "for" => matches!(word(at + 1), "update" | "share" | "no" | "key"),
@@ -146,47 +124,60 @@ fn lock(pieces: &[Piece]) -> Option<std::ops::Range<usize>> {
         }
         last += 1;
     }
-    Some(pieces[first].from..pieces[last].to)
+    Some(first..last + 1)
+}
+
+/// `SELECT 1 FROM`, tables, and the rest.
+fn selected(tables: &[&[Piece]], rest: &[Piece]) -> Vec<Piece> {
+    let mut pieces: Vec<Piece> = [(TokenKind::Word, "SELECT"), (TokenKind::Literal, "1"), (TokenKind::Word, "FROM")]
+        .map(|(kind, text)| Piece::new(kind, text))
+        .into();
+    for (number, part) in tables.iter().enumerate() {
+        if number > 0 {
+            pieces.push(Piece::new(TokenKind::Comma, ","));
+        }
+        pieces.extend_from_slice(part);
+    }
+    pieces.extend_from_slice(rest);
+    pieces
 }
 
 /// `UPDATE t SET a = 1 FROM u WHERE …` -> `SELECT 1 FROM t, u WHERE …`.
-fn of_update(sql: &str, pieces: &[Piece]) -> Option<String> {
+fn of_update(pieces: &[Piece]) -> Option<Vec<Piece>> {
     let set = find(pieces, 1, &["set"])?;
-    let tables = sql.get(pieces[0].to..pieces[set].from)?;
     if matches!(pieces.get(1)?.word.as_str(), "low_priority" | "ignore") {
         return None;
     }
-    let from = find(pieces, set, &["from"]);
     let condition = find(pieces, set, &["where"]);
-    let more = from
-        .map(|from| sql.get(pieces[from].to..condition.map_or(sql.len(), |at| pieces[at].from)))
-        .unwrap_or_default();
-    let tables = more.map_or_else(|| tables.to_owned(), |more| format!("{tables}, {more}"));
-    Some(format!("SELECT 1 FROM {tables} {}", rest(sql, pieces, condition)?))
+    let mut tables = vec![pieces.get(1..set)?];
+    if let Some(from) = find(pieces, set, &["from"]) {
+        tables.push(pieces.get(from + 1..condition.unwrap_or_else(|| end(pieces, set)))?);
+    }
+    Some(selected(&tables, rest(pieces, condition)?))
 }
 
 /// `DELETE FROM t USING u WHERE …` -> `SELECT 1 FROM t, u WHERE …`.
-fn of_delete(sql: &str, pieces: &[Piece]) -> Option<String> {
+fn of_delete(pieces: &[Piece]) -> Option<Vec<Piece>> {
     if pieces.get(1)?.word != "from" {
         return None;
     }
     let condition = find(pieces, 2, &["where"]);
-    let end = condition.or_else(|| find(pieces, 2, &["returning", "order", "limit"]));
-    let end = end.map_or(sql.len(), |at| pieces[at].from);
+    let end = condition.or_else(|| find(pieces, 2, &["returning", "order", "limit"])).unwrap_or(pieces.len());
     let tables = match find(pieces, 2, &["using"]) {
-        Some(using) => {
-            format!("{}, {}", sql.get(pieces[1].to..pieces[using].from)?, sql.get(pieces[using].to..end)?)
-        }
-        None => sql.get(pieces[1].to..end)?.trim_end().trim_end_matches(';').to_owned(),
+        Some(using) => vec![pieces.get(2..using)?, pieces.get(using + 1..end)?],
+        None => vec![pieces.get(2..end)?],
     };
-    Some(format!("SELECT 1 FROM {tables} {}", rest(sql, pieces, condition)?))
+    Some(selected(&tables, rest(pieces, condition)?))
 }
 
 /// From the condition on, without what is returned.
-fn rest<'a>(sql: &'a str, pieces: &[Piece], condition: Option<usize>) -> Option<&'a str> {
-    let Some(condition) = condition else { return Some("") };
-    let end = find(pieces, condition, &["returning"]).map_or(sql.len(), |at| pieces[at].from);
-    sql.get(pieces[condition].from..end)
+fn rest(pieces: &[Piece], condition: Option<usize>) -> Option<&[Piece]> {
+    condition.map_or(Some(&[]), |condition| pieces.get(condition..end(pieces, condition)))
+}
+
+/// Where what is returned begins, or the statement ends.
+fn end(pieces: &[Piece], from: usize) -> usize {
+    find(pieces, from, &["returning"]).unwrap_or(pieces.len())
 }
 
 #[cfg(test)]
@@ -194,19 +185,20 @@ mod tests {
     use super::*;
 
     fn explained(sql: &str) -> Option<String> {
-        let words = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        of(sql, Dialect::PostgreSql).map(|allowed| words(allowed.sql))
+        of(sql, Dialect::PostgreSql).map(|allowed| allowed.sql(&[]))
     }
 
     #[test]
     fn what_reads_is_explained_as_it_is() {
         for sql in [
-            "SELECT a FROM t WHERE b = 'x;y' AND c IN (1, 2);",
+            "SELECT a FROM t WHERE b = 'x;y' AND c IN (1, 2)",
             "WITH x AS (SELECT count(*) FROM t) SELECT max(a) FROM x JOIN u USING (id) WHERE a = $1 AND b = $2",
-            "/*traceparent='00-1-2-01'*/ SELECT coalesce(a, 'update') FROM t ORDER BY lower(b) LIMIT 5",
+            "SELECT coalesce(a, 'update') FROM t ORDER BY lower(b) LIMIT 5",
             "SELECT * FROM t WHERE replace(a, 'b', 'c') = 'd'",
         ] {
             assert_eq!(explained(sql).as_deref(), Some(sql), "{sql}");
+            let commented = format!("/*traceparent='00-1-2-01'*/{}; --", sql.replace(' ', " /* ' */\n--x\r"));
+            assert_eq!(explained(&commented).as_deref(), Some(sql), "{sql}");
         }
         let two = of("SELECT $2 = $1", Dialect::PostgreSql).unwrap();
         assert_eq!((two.parameters, two.reads_only), (2, true));
@@ -218,8 +210,8 @@ mod tests {
             ("SELECT a FROM t WHERE b = 1 FOR NO KEY UPDATE SKIP LOCKED", "SELECT a FROM t WHERE b = 1"),
             ("SELECT a FROM t, u FOR UPDATE OF t, \"s\".u NOWAIT LIMIT 5", "SELECT a FROM t, u LIMIT 5"),
             ("SELECT a FROM t FOR UPDATE FOR SHARE OF t", "SELECT a FROM t"),
-            ("SELECT a FROM t FOR KEY SHARE;", "SELECT a FROM t ;"),
-            ("SELECT * FROM (SELECT a FROM t FOR UPDATE) AS x", "SELECT * FROM (SELECT a FROM t ) AS x"),
+            ("SELECT a FROM t FOR KEY SHARE;", "SELECT a FROM t"),
+            ("SELECT * FROM (SELECT a FROM t FOR UPDATE) AS x", "SELECT * FROM (SELECT a FROM t) AS x"),
             (
                 "UPDATE t SET a = 1 WHERE id = (SELECT id FROM t ORDER BY id FOR UPDATE SKIP LOCKED LIMIT 1) RETURNING id",
                 "SELECT 1 FROM t WHERE id = (SELECT id FROM t ORDER BY id LIMIT 1)",
@@ -229,7 +221,7 @@ mod tests {
             assert!(!of(sql, Dialect::PostgreSql).unwrap().reads_only, "{sql}");
         }
         let mysql = of("SELECT a FROM (SELECT 1 FROM t LOCK IN SHARE MODE) AS x", Dialect::MySql).unwrap();
-        assert!(!mysql.reads_only && !mysql.sql.to_lowercase().contains("lock"), "{}", mysql.sql);
+        assert!(!mysql.reads_only && !mysql.sql(&[]).to_lowercase().contains("lock"), "{}", mysql.sql(&[]));
     }
 
     #[test]
@@ -239,10 +231,10 @@ mod tests {
                 "UPDATE ONLY t AS x SET a = 'FROM', b = (SELECT 1 FROM v) WHERE x.id = 5 RETURNING a",
                 "SELECT 1 FROM ONLY t AS x WHERE x.id = 5",
             ),
-            ("update t set a = u.a from u where t.id = u.id", "SELECT 1 FROM t , u where t.id = u.id"),
+            ("update t set a = u.a from u where t.id = u.id", "SELECT 1 FROM t, u where t.id = u.id"),
             ("UPDATE t SET a = 1", "SELECT 1 FROM t"),
-            ("DELETE FROM s.t WHERE id = 5;", "SELECT 1 FROM s.t WHERE id = 5;"),
-            ("DELETE FROM t USING u WHERE t.id = u.id", "SELECT 1 FROM t , u WHERE t.id = u.id"),
+            ("DELETE FROM s.t WHERE id = 5;", "SELECT 1 FROM s.t WHERE id = 5"),
+            ("DELETE FROM t USING u WHERE t.id = u.id", "SELECT 1 FROM t, u WHERE t.id = u.id"),
             ("DELETE FROM t;", "SELECT 1 FROM t"),
         ] {
             assert_eq!(explained(sql).as_deref(), Some(expected), "{sql}");

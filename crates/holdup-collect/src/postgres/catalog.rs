@@ -1,19 +1,21 @@
 //! PostgreSQL's tables and indexes, and plans with an index that is not there, by the extension hypopg.
 
-use holdup_recording::plan::Node;
+use holdup_sql::Dialect;
 use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
+use super::gate;
+use super::resolve::{Found, path, resolve};
 use super::server::{Failure, Server};
 use crate::catalog::Trial;
-use crate::plans::postgresql::tree;
+use crate::plans::allowed::{self, Allowed};
 use crate::{ProbeError, ReadError};
 
 /// A plan takes longer than this in no healthy server.
 const LIMITS: &str = "SET LOCAL statement_timeout = 2000; SET LOCAL lock_timeout = 200";
 
-/// The path of those who connect to this database as we do, until the transaction's end.
-const USUAL_PATH: &str = "SELECT pg_catalog.set_config('search_path', (SELECT reset_val FROM pg_catalog.pg_settings WHERE name = 'search_path'), true)";
+/// The path of those who connect to this database as we do.
+const USUAL_PATH: &str = "SELECT reset_val, current_user FROM pg_settings WHERE name = 'search_path'";
 
 /// A connection that reads catalogs.
 pub struct Catalog(Server);
@@ -34,25 +36,11 @@ impl Catalog {
     }
 
     pub(crate) fn table(&self, name: &str) -> Result<Option<Table>, ReadError> {
-        // A name stands as the statement has it: with capitals where it was quoted, or where it was not and means small ones.
-        let (own, folded) = (literal(&quoted(name)), literal(&quoted(&name.to_lowercase())));
-        // Names are looked for where those who run the statements look; ours are elsewhere looked for in the catalog only.
-        self.0.rows(&format!("BEGIN READ ONLY; {LIMITS}; {USUAL_PATH}"))?;
-        let found = self.0.rows(&format!(
-            "SELECT holdup_c.oid, holdup_c.reltuples::pg_catalog.float8 FROM pg_catalog.pg_class AS holdup_c \
-             WHERE holdup_c.oid = coalesce(pg_catalog.to_regclass({own}), pg_catalog.to_regclass({folded})) \
-             AND holdup_c.relkind IN ('r', 'p', 'm')"
-        ));
-        self.0.rows("ROLLBACK")?;
-        // A name that can be none, e.g. of too many parts.
-        let found = match found {
-            Err(Failure::Server(..)) => return Ok(None),
-            other => other?,
-        };
-        let Some(row) = found.rows.first() else { return Ok(None) };
-        let Some(oid) = row.int(0) else { return Ok(None) };
+        let Some(found) = self.found(name)? else { return Ok(None) };
+        let oid = found.oid;
+        let rows = self.0.rows(&format!("SELECT reltuples::float8 FROM pg_class WHERE oid = {oid}"))?;
         // Before it is vacuumed or analyzed for the first time the server does not know (-1, before version 14 also 0).
-        let rows = row.float(1).filter(|rows| *rows > 0.0);
+        let rows = rows.rows.first().and_then(|row| row.float(0)).filter(|rows| *rows > 0.0);
         let columns = self.0.rows(&format!(
             "SELECT attname FROM pg_attribute WHERE attrelid = {oid} AND attnum > 0 AND NOT attisdropped ORDER BY attnum"
         ))?;
@@ -76,7 +64,10 @@ impl Catalog {
         if self.0.major() < 12 {
             return Ok(Some("before PostgreSQL 12 a statement is not planned without its values".to_owned()));
         }
-        let there = self.0.value("SELECT 1 FROM pg_extension WHERE extname = 'hypopg'")?;
+        if let Some(why) = gate::refuses(&self.0)? {
+            return Ok(Some(why));
+        }
+        let there = self.extension()?;
         let enable = "CREATE EXTENSION hypopg; in this database lets its planner try an index that is not there (package postgresql-VERSION-hypopg)";
         Ok(there.is_none().then(|| enable.to_owned()))
     }
@@ -87,18 +78,20 @@ impl Catalog {
         table: &str,
         columns: &[String],
     ) -> Result<Option<Trial>, ReadError> {
-        self.0.rows(&format!(
-            "BEGIN READ ONLY; {LIMITS}; SET LOCAL plan_cache_mode = force_generic_plan; {USUAL_PATH}"
-        ))?;
-        let answer = self.trial(statement, values, table, columns);
+        let Some(allowed) = allowed::of(statement, Dialect::PostgreSql).filter(|allowed| allowed.parameters == values)
+        else {
+            return Ok(None);
+        };
+        self.0.rows(&format!("BEGIN READ ONLY; {LIMITS}"))?;
+        let answer = self.trial(&allowed, table, columns);
         if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) = answer {
             return Err(failure.into());
         }
         self.0.rows("ROLLBACK")?;
         // Of all that is of the session, and outlives the transaction; what is not there need not go.
-        let reset = format!("BEGIN READ ONLY; {USUAL_PATH}; SELECT hypopg_reset(); COMMIT");
-        for undone in ["DEALLOCATE holdup_advice", reset.as_str(), "ROLLBACK"] {
-            match self.0.rows(undone) {
+        gate::forget(&self.0)?;
+        if let Some(schema) = self.extension()? {
+            match self.0.rows(&format!("SELECT {schema}.hypopg_reset()")) {
                 Ok(_) | Err(Failure::Server(..)) => {}
                 Err(lost) => return Err(lost.into()),
             }
@@ -107,31 +100,50 @@ impl Catalog {
         Ok(answer.unwrap_or(None))
     }
 
-    fn trial(&self, statement: &str, values: usize, table: &str, columns: &[String]) -> Result<Option<Trial>, Failure> {
-        let parameters = if values == 0 { String::new() } else { format!("({})", vec!["NULL"; values].join(", ")) };
-        // What holds words of others goes where the server takes one statement and no more.
-        let plan = || -> Result<Option<Node>, Failure> {
-            self.0.rows_again(&format!("PREPARE holdup_advice AS {statement}"))?;
-            let text = self.0.rows(&format!("EXPLAIN (FORMAT JSON) EXECUTE holdup_advice{parameters}"))?;
-            self.0.rows("DEALLOCATE holdup_advice")?;
-            Ok(text.rows.first().and_then(|row| row.text(0)).and_then(tree))
-        };
-        let Some(before) = plan()? else { return Ok(None) };
+    fn trial(&self, allowed: &Allowed, table: &str, columns: &[String]) -> Result<Option<Trial>, Failure> {
+        let (Some(schema), Some(table)) = (self.extension()?, self.found(table)?) else { return Ok(None) };
+        let Some(admitted) = gate::admit(&self.0, allowed, &self.path()?)? else { return Ok(None) };
+        let Some(before) = admitted.plan(&self.0, false)? else { return Ok(None) };
         let columns: Vec<String> = columns.iter().map(|column| quoted(column)).collect();
-        let wanted = format!("CREATE INDEX ON {} ({})", quoted(table), columns.join(", "));
-        let made = self.0.rows(&format!("SELECT indexname FROM hypopg_create_index({})", literal(&wanted)))?;
+        let on = format!("{}.{}", quoted(&table.schema), quoted(&table.name));
+        let wanted = format!("CREATE INDEX ON {on} ({})", columns.join(", "));
+        let made = format!("SELECT indexname FROM {schema}.hypopg_create_index($1::text)");
+        let made = self.0.rows_with(&made, &[&wanted])?;
         let name = made.rows.first().and_then(|row| row.text(0)).unwrap_or_default().to_owned();
-        let Some(after) = plan()? else { return Ok(None) };
+        let Some(after) = admitted.plan(&self.0, false)? else { return Ok(None) };
         let is_used = !name.is_empty() && after.all().iter().any(|node| node.index.as_ref() == Some(&name));
         Ok(before.cost.zip(after.cost).map(|(cost_before, cost_after)| Trial { cost_before, cost_after, is_used }))
     }
+
+    /// The table that a statement's name means. It stands as the statement has it: with capitals where it was quoted, or where it was
+    /// not and means small ones.
+    fn found(&self, name: &str) -> Result<Option<Found>, Failure> {
+        let path = self.path()?;
+        let parts = |name: &str| match name.split('.').collect::<Vec<_>>().as_slice() {
+            [name] => Some((None, (*name).to_owned())),
+            [schema, name] => Some((Some((*schema).to_owned()), (*name).to_owned())),
+            _ => None,
+        };
+        let Some((own, folded)) = parts(name).zip(parts(&name.to_lowercase())) else { return Ok(None) };
+        Ok(resolve(&self.0, &path, &[own, folded])?.into_iter().flatten().next())
+    }
+
+    fn path(&self) -> Result<Vec<String>, Failure> {
+        let set = self.0.rows(USUAL_PATH)?;
+        let text = |at| set.rows.first().and_then(|row| row.text(at)).unwrap_or_default();
+        Ok(path(text(0), text(1)))
+    }
+
+    /// The schema, quoted, of the extension that tries indexes: its functions are called by their whole name.
+    fn extension(&self) -> Result<Option<String>, Failure> {
+        self.0.value(
+            "SELECT quote_ident(holdup_n.nspname) FROM pg_extension AS holdup_e \
+             JOIN pg_namespace AS holdup_n ON holdup_n.oid = holdup_e.extnamespace WHERE holdup_e.extname = 'hypopg'",
+        )
+    }
 }
 
-/// A name, or one with its schema, as it stands where a name is taken literally.
+/// A name as it stands where it is taken literally.
 fn quoted(name: &str) -> String {
-    name.split('.').map(|part| format!("\"{}\"", part.replace('"', "\"\""))).collect::<Vec<_>>().join(".")
-}
-
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
+    format!("\"{}\"", name.replace('"', "\"\""))
 }

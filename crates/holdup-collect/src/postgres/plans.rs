@@ -8,10 +8,12 @@ use holdup_recording::{Batch, Coverage, CoverageState, clock};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::address::Address;
+use super::gate;
+use super::resolve::path;
 use super::server::{Failure, MARKER, Row, Server};
 use crate::plans::allowed::{self, Allowed};
 use crate::plans::pace::Pace;
-use crate::plans::{Wish, postgresql, row};
+use crate::plans::{Wish, row};
 
 /// Most statements that are explained in a sample.
 const EXPLAINED: usize = 2;
@@ -39,8 +41,8 @@ pub(super) struct Plans {
 struct Candidate {
     session: Option<i64>,
     database: Option<String>,
-    /// As the account has it, names quoted.
-    search_path: String,
+    /// Where the account's statements look for tables.
+    search_path: Vec<String>,
     digest: String,
     digest_text: String,
     trace_id: Option<String>,
@@ -93,7 +95,7 @@ impl Plans {
     fn due(&self, server: &Server, query_size: usize) -> Result<Vec<(f64, Candidate)>, Failure> {
         // The search path of whoever runs it, as far as it is set for the account: a path that a session has set itself is not seen.
         let answer = server.rows_again(&format!(
-            "SELECT holdup_a.pid, holdup_a.datname, quote_ident(holdup_a.usename), holdup_a.query, coalesce((SELECT substr(holdup_c, 13) \
+            "SELECT holdup_a.pid, holdup_a.datname, holdup_a.usename, holdup_a.query, coalesce((SELECT substr(holdup_c, 13) \
              FROM pg_db_role_setting AS holdup_s, unnest(holdup_s.setconfig) AS holdup_c WHERE holdup_c LIKE 'search_path=%' \
              AND holdup_s.setdatabase IN (0, holdup_a.datid) AND holdup_s.setrole IN (0, holdup_a.usesysid) \
              ORDER BY holdup_s.setrole = 0, holdup_s.setdatabase = 0 LIMIT 1), \
@@ -123,7 +125,7 @@ fn candidate(row: &Row) -> Option<Candidate> {
     Some(Candidate {
         session: row.int(0),
         database: row.text(1).map(str::to_owned),
-        search_path: row.text(4)?.replace("\"$user\"", row.text(2)?),
+        search_path: path(row.text(4)?, row.text(2)?),
         digest: digest_of_text(&digest_text),
         digest_text,
         trace_id: trace_id(sql, Dialect::PostgreSql),
@@ -138,24 +140,14 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
         return Ok(None);
     }
     let executes = wish == Wish::Analyze && of.allowed.reads_only && !is_generic;
-    let path = of.search_path.replace('\'', "''");
     // Not one of the answers is needed.
-    server.rows(&format!("BEGIN READ ONLY; {LIMITS}; SELECT set_config('search_path', '{path}', true)"))?;
+    server.rows(&format!("BEGIN READ ONLY; {LIMITS}"))?;
     let ask = || {
-        let sql = of.allowed.sql.trim().trim_end_matches(';');
-        // What holds words of others goes where the server takes one statement and no more, however it reads them.
-        let value = |sql: &str| Ok(server.rows_again(sql)?.rows.first().and_then(|row| row.text(0)).map(str::to_owned));
-        if is_generic {
-            server.rows_again(&format!("PREPARE holdup_plan AS {sql}"))?;
-            let nulls = vec!["NULL"; of.allowed.parameters].join(", ");
-            server.rows("SET LOCAL plan_cache_mode = force_generic_plan")?;
-            return value(&format!("EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE holdup_plan({nulls})"));
-        }
+        let Some(admitted) = gate::admit(server, &of.allowed, &of.search_path)? else { return Ok(None) };
         if executes {
             server.rows(ANALYZE_LIMIT)?;
         }
-        let how = if executes { "ANALYZE, TIMING OFF, " } else { "" };
-        value(&format!("EXPLAIN ({how}FORMAT JSON, VERBOSE) {sql}"))
+        admitted.plan(server, executes)
     };
     let answer = ask();
     if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) = answer {
@@ -163,14 +155,10 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
     }
     server.rows("ROLLBACK")?;
     if is_generic {
-        // Of all that the session has prepared only this; it is not there if it could not be.
-        match server.rows("DEALLOCATE holdup_plan") {
-            Ok(_) | Err(Failure::Server(..)) => {}
-            Err(lost) => return Err(lost),
-        }
+        gate::forget(server)?;
     }
     let kind = if executes { "analyze" } else { "explain" };
-    Ok(answer?.and_then(|text| postgresql::tree(&text)).map(|tree| (kind, tree)))
+    Ok(answer?.map(|tree| (kind, tree)))
 }
 
 /// The entry of plans, and whether they may be asked for.
@@ -194,6 +182,12 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
             "add plans=explain to the address{}; or let the server log them (auto_explain.log_min_duration, with log=FILE in the address)",
             rights.map_or_else(String::new, |rights| format!(" and run: {rights}"))
         ));
+        return Ok((entry, false));
+    }
+    if let Some(why) = gate::refuses(server)? {
+        entry.state = if is_logged { CoverageState::Partial } else { CoverageState::Absent };
+        (entry.why, entry.enable) =
+            (Some(why), Some("CREATE ROLE holdup LOGIN; GRANT pg_monitor TO holdup;".to_owned()));
         return Ok((entry, false));
     }
     // Who may not switch it off is told how.
@@ -222,7 +216,9 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     if !lacks.is_empty() {
         (entry.state, entry.why) = (CoverageState::Partial, Some(lacks.join("; ")));
     } else {
-        entry.why = Some("INSERT and statements with functions of your own are not explained".to_owned());
+        entry.why = Some(
+            "INSERT and statements with views, types, functions or operators of your own are not explained".to_owned(),
+        );
     }
     Ok((entry, true))
 }

@@ -249,8 +249,9 @@ impl Line {
         Ok(())
     }
 
-    fn rows(&mut self, text: String, is_prepared: bool) -> Result<Rows, Failure> {
-        let statement = Statement { text, is_prepared, ..Statement::default() };
+    fn rows(&mut self, text: String, is_prepared: bool, values: &[&str]) -> Result<Rows, Failure> {
+        let parameters = values.iter().map(|value| Some(value.as_bytes().to_vec())).collect();
+        let statement = Statement { text, is_prepared, parameters };
         self.session.execute(&[statement], true).map_err(|refused| Failure::Lost(refused.to_string()))?;
         let mut heard = Heard::default();
         self.until(&mut heard, |heard| heard.done || heard.failed.is_some())?;
@@ -293,8 +294,8 @@ impl Server {
             }
             other => other?,
         };
-        line.rows(format!("{MARKER} {SETTINGS}"), false)?;
-        let facts = line.rows(format!("{MARKER} {VERSION}"), false)?;
+        line.rows(format!("{MARKER} {SETTINGS}"), false, &[])?;
+        let facts = line.rows(format!("{MARKER} {VERSION}"), false, &[])?;
         let version = facts.rows.first().and_then(|row| row.int(0)).unwrap_or(0);
         let own =
             SETTINGS.split("; ").chain([VERSION]).map(|sql| digest(sql, holdup_sql::Dialect::PostgreSql)).collect();
@@ -303,18 +304,23 @@ impl Server {
 
     /// All rows of one statement, which is marked as ours.
     pub(super) fn rows(&self, sql: &str) -> Result<Rows, Failure> {
-        self.execute(sql, false)
+        self.execute(sql, false, &[])
     }
 
     /// The same of a statement that comes with every sample: the server keeps it prepared, for to plan it takes longer than to
     /// execute it.
     pub(super) fn rows_again(&self, sql: &str) -> Result<Rows, Failure> {
-        self.execute(sql, true)
+        self.execute(sql, true, &[])
     }
 
-    fn execute(&self, sql: &str, is_prepared: bool) -> Result<Rows, Failure> {
+    /// The same with `values` for its `$1`, `$2`, …: where words of others are looked for.
+    pub(super) fn rows_with(&self, sql: &str, values: &[&str]) -> Result<Rows, Failure> {
+        self.execute(sql, true, values)
+    }
+
+    fn execute(&self, sql: &str, is_prepared: bool, values: &[&str]) -> Result<Rows, Failure> {
         self.own.borrow_mut().insert(digest(sql, holdup_sql::Dialect::PostgreSql));
-        let answer = self.line.borrow_mut().rows(format!("{MARKER} {sql}"), is_prepared);
+        let answer = self.line.borrow_mut().rows(format!("{MARKER} {sql}"), is_prepared, values);
         if let Err(Failure::Server(..)) = &answer
             && self.in_transaction.replace(false)
         {

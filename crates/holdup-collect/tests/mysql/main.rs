@@ -2,7 +2,10 @@
 //! is not to be had the test says so and passes, unless `CI` is set.
 
 mod depth;
+mod gate;
+mod lexer;
 mod old;
+mod raw;
 mod server;
 mod slow_log;
 #[path = "../../../holdup-wire/tests/real/template.rs"]

@@ -5,6 +5,8 @@
 mod advice;
 mod catalog;
 mod depth;
+mod gate;
+mod lexer;
 mod logged;
 mod plans;
 mod replica;

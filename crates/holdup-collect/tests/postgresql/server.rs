@@ -188,13 +188,13 @@ impl Server {
 
     /// Begins to run statements in a session of their own.
     pub fn begin(&self, sql: &str) -> Running {
-        let mut process = self
-            .psql("boss")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("psql");
+        self.begin_as("boss", sql)
+    }
+
+    /// The same as another account.
+    pub fn begin_as(&self, user: &str, sql: &str) -> Running {
+        let mut process =
+            self.psql(user).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("psql");
         process.stdin.take().expect("its input").write_all(sql.as_bytes()).expect("it reads");
         Running(process)
     }

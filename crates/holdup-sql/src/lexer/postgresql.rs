@@ -48,7 +48,9 @@ impl Lexer<'_> {
             match bytes.get(at)? {
                 b'\n' | b'\r' => (line_feed, at) = (true, at + 1),
                 byte if *byte <= b' ' => at += 1,
-                b'-' if bytes.get(at + 1) == Some(&b'-') => at += bytes.get(at..)?.iter().position(|b| *b == b'\n')?,
+                b'-' if bytes.get(at + 1) == Some(&b'-') => {
+                    at += bytes.get(at..)?.iter().position(|byte| matches!(byte, b'\n' | b'\r'))?;
+                }
                 b'\'' if line_feed => return Some(at),
                 _ => return None,
             }
@@ -157,6 +159,7 @@ mod tests {
             r"E'it\'s' a",
             "e'a'\n  'it\\'s' a",
             "e'a' -- on\n 'it\\'s' a",
+            "e'a' -- on\r 'it\\'s' a",
             r"U&'\0061''' a",
             "B'01' a",
             "x'1F' a",
