@@ -33,7 +33,6 @@ pub fn mysql_5_6() -> Option<(Command, tempfile::TempDir)> {
 }
 
 #[test]
-#[holdup_witness::judged]
 fn what_mysql_5_6_shows() {
     let Some((mut command, dir)) = mysql_5_6() else { return };
     command.args(["--performance-schema-consumer-events-statements-history-long=ON"]);
