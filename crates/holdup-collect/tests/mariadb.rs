@@ -228,7 +228,7 @@ fn a_real_mariadb() {
     statements(&server, &mut watcher);
     plans(&server);
     locks(&server, &mut watcher);
-    let clients = full_pool(&server, &mut watcher);
+    let clients = full_pool(&server);
 
     server.kill();
     for client in clients {
@@ -455,15 +455,17 @@ fn locks(server: &MariaDb, watcher: &mut Box<dyn Collector>) {
     }
 }
 
-/// Returns clients that pile on until the server is gone.
-fn full_pool(server: &MariaDb, watcher: &mut Box<dyn Collector>) -> Vec<JoinHandle<()>> {
+/// Returns clients that pile on until the server is gone. It is watched past the pool, where they wait.
+fn full_pool(server: &MariaDb) -> Vec<JoinHandle<()>> {
+    let mut watcher = server.watch("watcher", PASSWORD, &format!("?extra_port={}", server.extra_port), false);
+    watcher.probe().unwrap();
     let mut clients = Vec::new();
     for _ in 0..20 {
         clients.push(server.client().unwrap());
     }
     let clients: Vec<JoinHandle<()>> =
         clients.into_iter().map(|mut client| std::thread::spawn(move || drop(client.query_drop(HEAVY)))).collect();
-    let batch = sample_until(watcher, "ten queued", |batch| in_state(batch, "queued").len() >= 10);
+    let batch = sample_until(&mut watcher, "ten queued", |batch| in_state(batch, "queued").len() >= 10);
     let queued = in_state(&batch, "queued");
     for session in &queued {
         assert_eq!(
@@ -489,7 +491,5 @@ fn full_pool(server: &MariaDb, watcher: &mut Box<dyn Collector>) -> Vec<JoinHand
     // The way in that users take is blocked; the message says which one isn't.
     let (error, text) = refusal(&mut server.watch("watcher", PASSWORD, "", false));
     assert!(matches!(error, ProbeError::Unreachable { .. }) && text.contains("?extra_port=N"), "{text}");
-    server.watch("watcher", PASSWORD, &format!("?extra_port={}", server.extra_port), false).probe().unwrap();
-
     clients
 }

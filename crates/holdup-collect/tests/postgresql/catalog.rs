@@ -17,6 +17,7 @@ const TABLES: usize = 10_000;
 const STATEMENTS: usize = 5_000;
 
 #[test]
+#[ignore = "full: ten thousand tables are made"]
 fn a_sample_of_ten_thousand_tables() {
     let settings = &[
         ("shared_preload_libraries", "pg_stat_statements"),
