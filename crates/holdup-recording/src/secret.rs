@@ -76,7 +76,8 @@ pub fn redact_value(text: &str) -> String {
 
 /// Where in one whole value secrets stand, in order, apart from each other.
 pub fn spans(text: &str) -> Vec<Range<usize>> {
-    joined([whole_address(text), credentials(text), addresses(text), pairs(text)].concat())
+    let whole = [whole_address(text), credentials(text)].into_iter().flatten();
+    joined(whole.chain(addresses(text)).chain(pairs(text)).collect())
 }
 
 fn replaced(text: &str, spans: &[Range<usize>]) -> String {
@@ -104,27 +105,23 @@ fn joined(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
 }
 
 /// The secret of a database's address that is all of `text`.
-fn whole_address(text: &str) -> Vec<Range<usize>> {
-    let Some(at) = text.find("://") else { return Vec::new() };
-    if !is_database(&text[..at]) {
-        return Vec::new();
-    }
-    let from = at + 3;
+fn whole_address(text: &str) -> Option<Range<usize>> {
+    let from = text.find("://").filter(|at| is_database(&text[..*at]))? + 3;
     let (end, has_host) = text[from..].rfind('@').map_or((text.len(), false), |at| (from + at, true));
-    let Some(colon) = text[from..end].find(':').map(|colon| from + colon + 1) else { return Vec::new() };
+    let colon = text[from..end].find(':').map(|colon| from + colon + 1)?;
     // Without an `@`, what is no port is a password whose host was forgotten.
     let port_end = text[colon..].find(|c: char| !c.is_ascii_digit()).map_or(text.len(), |at| colon + at);
     let is_port = port_end > colon && text[port_end..].chars().next().is_none_or(|c| matches!(c, '/' | '?'));
-    if has_host || !is_port { vec![colon..end] } else { Vec::new() }
+    (has_host || !is_port).then_some(colon..end)
 }
 
 /// What follows `Bearer` and the like at the beginning of a value.
-fn credentials(text: &str) -> Vec<Range<usize>> {
+fn credentials(text: &str) -> Option<Range<usize>> {
     let trimmed = text.trim_start();
-    let Some(blank) = trimmed.find(char::is_whitespace) else { return Vec::new() };
+    let blank = trimmed.find(char::is_whitespace)?;
     let from = text.len() - trimmed.len() + blank + 1;
     let is_scheme = SCHEMES.iter().any(|scheme| trimmed[..blank].eq_ignore_ascii_case(scheme));
-    if is_scheme { vec![from..text.trim_end().len().max(from)] } else { Vec::new() }
+    is_scheme.then_some(from..text.trim_end().len().max(from))
 }
 
 fn is_database(before: &str) -> bool {
