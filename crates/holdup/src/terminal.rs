@@ -63,6 +63,15 @@ pub fn print(text: &str) {
     let _ = out.write_all(sent(text).as_bytes()).and_then(|()| out.flush());
 }
 
+/// Prints a file's content on stdout: as it is where that is no terminal, for it is to be read by a program then.
+pub fn print_document(text: &str) {
+    if std::io::stdout().is_terminal() {
+        return print(text);
+    }
+    let mut out = std::io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
 /// Prints on stderr, as [`print`] does on stdout.
 pub fn print_error(text: &str) {
     let _ = anstream::stderr().write_all(sent(text).as_bytes());

@@ -211,7 +211,7 @@ fn scenario(args: ScenarioArgs) -> Result<(), Failure> {
         print_json(&answer(&imported, output))?;
     } else {
         if output.is_none() {
-            crate::terminal::print(&imported.yaml);
+            crate::terminal::print_document(&imported.yaml);
         }
         say(&imported, output);
     }
