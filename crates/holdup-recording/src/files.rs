@@ -6,6 +6,9 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
+/// Largest file of a password, a token or certificates that is read.
+pub const SMALL_BYTES: u64 = 16 << 20;
+
 /// Opens an input. A pipe is one only where the caller's shell has handed it over (`<(…)`, `/dev/fd/N`), as standard input is.
 ///
 /// # Errors

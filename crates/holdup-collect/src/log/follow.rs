@@ -246,7 +246,7 @@ impl Follow {
 }
 
 fn open(path: &PathBuf) -> io::Result<Open> {
-    let file = File::open(path)?;
+    let file = holdup_recording::files::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no file of its own, which could be followed"));

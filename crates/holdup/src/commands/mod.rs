@@ -11,7 +11,7 @@ pub mod digest;
 pub mod disk;
 pub mod doctor;
 pub mod explain;
-mod given;
+pub mod given;
 mod http_args;
 pub mod import;
 pub mod init;

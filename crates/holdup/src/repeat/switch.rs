@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use holdup_load::scenario::Target;
 use holdup_recording::{files, secret};
 
+use crate::commands::given::value;
 use crate::failure::Failure;
 use crate::lab::{accepts, answers_200};
 
@@ -50,8 +51,9 @@ enum Ready {
 
 fn ready(text: &str) -> Result<Ready, String> {
     let wrong = "say http://HOST:PORT/PATH, which answers 200 when it is ready, or tcp://HOST:PORT";
+    let text = value(text)?;
     match text.split_once("://") {
-        Some(("http", rest)) if !rest.is_empty() => Ok(Ready::Http(text.to_owned())),
+        Some(("http", rest)) if !rest.is_empty() => Ok(Ready::Http(text.clone())),
         Some(("tcp", rest)) if rest.contains(':') => Ok(Ready::Tcp(rest.to_owned())),
         _ => Err(wrong.to_owned()),
     }

@@ -35,7 +35,11 @@ fn pipes_and_devices_are_no_inputs() {
         let feeder = scenario("feeder.yaml", &format!("feeders: {{f: {{csv: {bad}}}}}\nsteps: [get: /]\n"));
         let body = scenario("body.yaml", &format!("operations: [{{post: /, body_file: {bad}}}]\n"));
         let include = scenario("include.yaml", &format!("include: {bad}\noperations: [get: /]\n"));
-        let commands: [&[&str]; 12] = [
+        let password = format!("mysql://u@127.0.0.1:9?password_file={bad}");
+        let commands: [&[&str]; 15] = [
+            &["watch", "--for=1s", "--watch", &format!("log:{bad}")],
+            &["watch", "--for=1s", "--watch", &password],
+            &["run", "--url", "https://127.0.0.1:9", "--rate=1", "--duration=1s", "--tls-ca", bad],
             &["run", bad],
             &["run", &feeder],
             &["run", &body],
