@@ -8,7 +8,7 @@
 use std::io::{self, ErrorKind, Write as _};
 use std::time::{Duration, Instant};
 
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage, Labels, clock, files};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
@@ -155,7 +155,8 @@ fn token(query: &str) -> Result<Option<String>, String> {
             "token" => value.to_owned(),
             "token_env" => std::env::var(value).map_err(|_| format!("token_env={value}: no such variable"))?,
             "token_file" => {
-                let text = std::fs::read_to_string(value).map_err(|e| format!("token_file={value}: {e}"))?;
+                let text = files::read_text(value.as_ref(), files::SMALL_BYTES)
+                    .map_err(|e| format!("token_file={value}: {e}"))?;
                 text.trim_end_matches(['\r', '\n']).to_owned()
             }
             _ => return Err("the options are token, token_env and token_file".to_owned()),

@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use holdup_recording::files;
+
 use crate::block::{Block, Context, Cut as _, LONGEST, SIZE};
 use crate::event::Position;
 use crate::format::{Cutter, Format, Reader};
@@ -65,7 +67,7 @@ impl Follow {
                 return Err(InputError::Folder { path: path.clone() });
             }
             let failed = |error| InputError::Open { path: path.clone(), error };
-            let mut file = File::open(path).map_err(failed)?;
+            let mut file = files::open(path).map_err(failed)?;
             let mut sample = Vec::new();
             Read::by_ref(&mut file).take(SAMPLE as u64).read_to_end(&mut sample).map_err(failed)?;
             if path.as_os_str() == "-" || input::packing(&sample) != Packing::Plain {
@@ -143,7 +145,7 @@ impl Follow {
             file.format = tail.known.as_ref().map_or(file.format, |(cutter, _)| cutter.format);
         }
         if tail.file.is_none()
-            && let Ok(file) = File::open(&tail.path)
+            && let Ok(file) = files::open(&tail.path)
         {
             let identity = identity(&file).map_err(failed)?;
             let number = self.opened(&path);

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _};
 use std::path::{Path, PathBuf};
 
+use holdup_recording::files;
+
 mod zstd;
 
 /// Bytes that are looked at to tell what a log is.
@@ -90,7 +92,7 @@ pub fn open(path: &Path) -> Result<Input, InputError> {
         if path.is_dir() {
             return Err(InputError::Folder { path: path.to_owned() });
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = files::open(path).map_err(failed)?;
         plain = file.try_clone().ok().filter(|file| file.metadata().is_ok_and(|known| known.is_file()));
         Box::new(file)
     };

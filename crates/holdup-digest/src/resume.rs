@@ -4,6 +4,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use holdup_recording::files;
 use md5::{Digest as _, Md5};
 use serde::{Deserialize, Serialize};
 
@@ -107,7 +108,7 @@ impl State {
     /// # Errors
     /// If it can't be read, or is none.
     pub fn load(path: &Path) -> Result<Self, StateError> {
-        let text = match std::fs::read(path) {
+        let text = match files::read(path, u64::MAX) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::default()),
             Err(error) => return Err(StateError::Io { path: path.to_owned(), error }),
@@ -127,10 +128,7 @@ impl State {
     pub fn save(&self, path: &Path) -> Result<(), StateError> {
         let failed = |error| StateError::Io { path: path.to_owned(), error };
         let text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
-        let mut beside = path.as_os_str().to_owned();
-        beside.push(".new");
-        std::fs::write(&beside, text).map_err(failed)?;
-        std::fs::rename(&beside, path).map_err(failed)
+        files::replace(path, &text).map_err(failed)
     }
 
     /// The mark of a log that begins so; of several the one that was read farthest.

@@ -12,13 +12,12 @@ mod tests;
 pub mod time;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 use std::time::Duration;
 
 use distinct::Distinct;
+use holdup_recording::files;
 use lines::{Line, Lines, MAX_LINE};
 use request::Request;
 
@@ -150,9 +149,8 @@ pub fn read(path: &Path, options: &Options) -> Result<Log, LogError> {
     let file = path.display().to_string();
     let unusable = |why: &str| LogError::Unusable { file: file.clone(), why: why.to_owned() };
     let failed = |why| LogError::Io { file: file.clone(), why };
-    let opened = File::open(path).map_err(failed)?;
-    let kind = opened.metadata().map_err(failed)?.file_type();
-    if !kind.is_file() && !kind.is_fifo() {
+    let opened = files::open(path).map_err(failed)?;
+    if opened.metadata().map_err(failed)?.is_dir() {
         return Err(unusable("it is not a file"));
     }
     let mut reader = BufReader::with_capacity(1 << 16, opened);

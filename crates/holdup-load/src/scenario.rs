@@ -5,6 +5,7 @@ mod asked;
 pub mod generator;
 pub mod http;
 mod include;
+mod kept;
 mod load;
 mod names;
 mod objectives;
@@ -26,6 +27,7 @@ use holdup_script::program::{Op, Script};
 
 pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion};
+pub use self::kept::kept;
 pub use self::names::Given;
 pub use self::target::{Target, password_variable};
 use crate::model::{Closed, Load};
@@ -91,7 +93,7 @@ pub struct Scenario {
     pub generator: Generator,
     /// Whether each request carries a trace id of its own.
     pub trace: bool,
-    /// The text it was read from, if any.
+    /// The text it was read from, if any, as it may be kept: without secrets.
     pub text: Option<String>,
 }
 

@@ -1,6 +1,8 @@
 //! YAML with the place of every value, so that an error can say file, line, key and the way out. Values
 //! stay text until somebody asks for a number, a duration or a rate. It knows nothing of scenarios.
 
+mod emit;
+
 use std::fmt;
 use std::time::Duration;
 
@@ -219,6 +221,20 @@ impl Node {
             Value::List(items) => items.iter_mut().try_for_each(|item| item.fill(with)),
             Value::Map(entries) => entries.iter_mut().try_for_each(|(_, node)| node.fill(with)),
             Value::Empty => Ok(()),
+        }
+    }
+
+    /// Replaces each text in it for which `with` has another, by its path and itself.
+    pub fn rewrite(&mut self, with: &mut impl FnMut(&str, &str) -> Option<String>) {
+        match &mut self.value {
+            Value::Text(text) => {
+                if let Some(other) = with(&self.path, text) {
+                    *text = other;
+                }
+            }
+            Value::List(items) => items.iter_mut().for_each(|item| item.rewrite(with)),
+            Value::Map(entries) => entries.iter_mut().for_each(|(_, node)| node.rewrite(with)),
+            Value::Empty => {}
         }
     }
 

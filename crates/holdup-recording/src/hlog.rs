@@ -8,7 +8,6 @@
 
 mod sparse;
 
-use std::fs::File;
 use std::io::{LineWriter, Write};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -20,6 +19,7 @@ use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLog
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
 use self::sparse::Reader;
+use crate::files;
 
 /// File name in a recording.
 pub const HLOG: &str = "latency.hlog";
@@ -41,7 +41,7 @@ pub struct Interval {
 /// # Errors
 /// Those of the file system, or a tag with a comma, space or line break in it.
 pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = Interval>) -> std::io::Result<()> {
-    let mut file = LineWriter::new(File::create(dir.join(HLOG))?);
+    let mut file = LineWriter::new(files::create(&dir.join(HLOG))?);
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("values are nanoseconds")
@@ -79,7 +79,7 @@ pub struct Slice {
 /// Reads the intervals of the recording in `dir`, in the order they were written. A recording without any, or a
 /// file that can't be read, gives none: rows hold the same times, and what was cut off in the middle of a line is left out.
 pub fn read(dir: &Path) -> Vec<Slice> {
-    let text = std::fs::read(dir.join(HLOG)).unwrap_or_default();
+    let text = files::read(&dir.join(HLOG), u64::MAX).unwrap_or_default();
     let ns = |duration: Duration| i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX);
     let mut base = 0;
     let mut slices = Vec::new();

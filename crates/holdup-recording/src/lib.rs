@@ -9,6 +9,7 @@
 //! - [`manifest`]: what was recorded, when, on what, and what could not be seen.
 //! - [`condensed`]: samples and statements without what they repeat, as they are judged.
 //! - [`plan`]: the tree in the table `plans`.
+//! - [`files`], [`secret`]: how files are opened and made, and what of a text is kept in none.
 //! - [`objective`]: what was asked of the service, read, and held against seconds of load.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` but for the last seconds.
 //! - [`Recording`]: opens a finished, a running or a broken one.
@@ -16,6 +17,7 @@
 pub mod clock;
 pub mod condensed;
 pub mod duration;
+pub mod files;
 pub mod hlog;
 pub mod labels;
 pub mod manifest;
@@ -24,6 +26,7 @@ pub mod plan;
 pub mod priority;
 pub mod reader;
 pub mod rows;
+pub mod secret;
 mod segment;
 mod table;
 mod text;

@@ -9,6 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::files;
 use crate::objective::{Judgement, Stretch};
 pub use crate::threshold::Threshold;
 
@@ -268,7 +269,7 @@ impl Manifest {
     /// Those of the file system.
     pub fn write(&self, dir: &Path) -> std::io::Result<()> {
         let partial = dir.join("manifest.json.tmp");
-        let mut file = fs::File::create(&partial)?;
+        let mut file = files::create(&partial)?;
         file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
         file.write_all(b"\n")?;
         file.sync_all()?;

@@ -9,14 +9,17 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::RowGroupReader;
 
 use crate::condensed::{Condensed, read_samples, read_statements};
-use crate::hlog;
 use crate::manifest::{FORMAT_MAJOR, MANIFEST, Manifest};
 use crate::rows::{Exchange, Sample, Statement, Tables};
 use crate::segment::{self, SegmentError};
 use crate::table::Row;
+use crate::{files, hlog};
 
 /// The file of a search for the knee: what was asked for, and every step that was played (JSON).
 pub const SEARCH: &str = "search.json";
+
+/// Largest manifest, and file of a search, that is read.
+const LARGEST_TEXT_BYTES: u64 = 256 << 20;
 
 /// Why a recording can't be opened. Each says what to do.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +140,7 @@ impl Recording {
         }
         let manifest = read_manifest(dir)?;
         let (tables, latencies) = read(dir)?;
-        let search = fs::read_to_string(dir.join(SEARCH)).ok();
+        let search = files::read_text(&dir.join(SEARCH), LARGEST_TEXT_BYTES).ok();
         Ok(Self { dir: dir.to_owned(), manifest, tables, latencies, search })
     }
 }
@@ -148,7 +151,7 @@ fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
 
 fn read_manifest(dir: &Path) -> Result<Manifest, OpenError> {
     let path = dir.join(MANIFEST);
-    let text = match fs::read_to_string(&path) {
+    let text = match files::read_text(&path, LARGEST_TEXT_BYTES) {
         Ok(text) => text,
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
             return Err(OpenError::NoManifest { dir: dir.to_owned(), hint: recordings_in(dir) });

@@ -3,7 +3,7 @@
 //! under another name and renamed when it is whole (rename is atomic on one file system). At the end the
 //! segments become `<table>.parquet`. If that file exists it has everything and segments are leftovers.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 
+use crate::files;
 use crate::table::{Row, parquet_schema};
 
 /// Rows a row group holds in a finished table: enough for columns to compress, few enough to buffer.
@@ -83,7 +84,7 @@ fn write_partial<R: Row>(
 ) -> Result<(), SegmentError> {
     let schema = parquet(path, parquet_schema::<R>())?;
     let properties = Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
-    let file = io(path, File::create(path))?;
+    let file = io(path, files::create(path))?;
     let mut writer = parquet(path, SerializedFileWriter::new(file, schema, properties))?;
     for batch in batches {
         for rows in batch?.chunks(ROW_GROUP_ROWS) {
@@ -116,7 +117,7 @@ pub(crate) fn each_group<R: Row>(
     path: &Path,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
-    let file = io(path, File::open(path))?;
+    let file = io(path, files::open(path))?;
     let reader = parquet(path, SerializedFileReader::new(file))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let positions: Vec<Option<usize>> =

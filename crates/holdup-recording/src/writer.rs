@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use crate::files;
 use crate::manifest::{Manifest, RunState};
 use crate::priority::give_way;
 use crate::rows::{Batch, merge_all};
@@ -93,7 +94,8 @@ impl Recorder {
         if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) || dir.is_file() {
             return Err(RecordError::Occupied(dir.to_owned()));
         }
-        fs::create_dir_all(dir.join(SEGMENTS)).map_err(io(dir))?;
+        files::create_dir(dir).map_err(io(dir))?;
+        files::create_dir(&dir.join(SEGMENTS)).map_err(io(dir))?;
         manifest.write(dir).map_err(io(dir))?;
         let (sender, receiver) = mpsc::channel();
         let trouble = Arc::new(Mutex::new(None));

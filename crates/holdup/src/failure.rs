@@ -1,7 +1,10 @@
 //! How a command ends: exit codes and the one line that says why.
 
+use std::ffi::OsString;
 use std::fmt::Display;
 use std::process::ExitCode;
+
+use crate::secret::redact_arguments;
 
 /// A command's end other than "fine".
 #[derive(Debug)]
@@ -21,21 +24,31 @@ impl Failure {
     }
 }
 
-/// Says why on stderr and turns it into the exit code.
-pub fn exit(result: Result<(), Failure>) -> ExitCode {
-    let style = anstyle::AnsiColor::Red.on_default().bold();
+/// Says why on stderr and turns it into the exit code. What is wrong may be an argument, which may hold a secret where none belongs.
+pub fn exit(result: Result<(), Failure>, arguments: &[OsString]) -> ExitCode {
+    let style = crate::terminal::style::AnsiColor::Red.on_default().bold();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::No(why)) => {
             if !why.is_empty() {
-                errln!("{why}");
+                errln!("{}", redact_arguments(&why, arguments));
             }
             ExitCode::from(1)
         }
         Err(Failure::Unusable(why)) => {
-            errln!("{style}error:{style:#} {why}");
+            errln!("{style}error:{style:#} {}", redact_arguments(&why, arguments));
             ExitCode::from(2)
         }
         Err(Failure::Interrupted) => ExitCode::from(130),
     }
+}
+
+/// What clap says of the command line: help, or what is wrong with it, which may repeat what was given.
+pub fn arguments(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
+    if error.use_stderr() {
+        crate::terminal::print_error(&redact_arguments(&error.render().to_string(), arguments));
+    } else {
+        let _ = error.print();
+    }
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
 }

@@ -2,17 +2,17 @@
 //! whatever came from outside goes in as JSON and comes out as text nodes.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use holdup_diagnose::compare::Comparison;
 use holdup_diagnose::{Diagnosis, verdict::Span};
 use holdup_recording::plan::Node;
-use holdup_recording::{Recording, clock};
+use holdup_recording::{Recording, clock, files};
 use serde::Serialize;
 
 use crate::charts::{Chart, Lane, Mark, charts, link, marks, overview};
 use crate::failure::Failure;
+use crate::terminal::visible::{one_line, shown_json};
 
 const SCRIPT: &str = include_str!("../../../web/dist/report.js");
 const STYLE: &str = include_str!("../../../web/dist/report.css");
@@ -120,18 +120,14 @@ impl<'a> Report<'a> {
     /// # Errors
     /// If it can't be written.
     pub fn write(&self, path: &Path) -> Result<(), Failure> {
-        let partial = path.with_extension("html.tmp");
-        let written = fs::write(&partial, self.html()).and_then(|()| fs::rename(&partial, path));
-        written.map_err(|error| {
-            let _ = fs::remove_file(&partial);
-            Failure::Unusable(format!("failed to write {}: {error}", path.display()))
-        })
+        files::replace(path, self.html().as_bytes())
+            .map_err(|error| Failure::Unusable(format!("failed to write {}: {error}", path.display())))
     }
 
     fn html(&self) -> String {
         // Inside a script element only "<" could end it or begin a comment; in JSON it stands in strings only.
-        let json = serde_json::to_string(self).unwrap_or_default().replace('<', "\\u003c");
-        let title = escape(self.title);
+        let json = shown_json(&serde_json::to_string(self).unwrap_or_default()).replace('<', "\\u003c");
+        let title = escape(&one_line(self.title));
         format!(
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\

@@ -86,8 +86,12 @@ enum Command {
 }
 
 fn main() -> std::process::ExitCode {
-    let cli = Cli::parse();
+    let arguments: Vec<_> = std::env::args_os().collect();
     secret::hide_in_process_list();
+    let cli = match Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli,
+        Err(error) => return failure::arguments(&error, &arguments),
+    };
     let result = match cli.command {
         Command::Demo(args) => commands::demo::run(args),
         Command::Run(args) => commands::run::run(*args),
@@ -114,5 +118,5 @@ fn main() -> std::process::ExitCode {
         Command::Hog(options) => holdup_service::hog(options).map_err(Failure::unusable),
         Command::Disk(options) => commands::disk::run(&options),
     };
-    failure::exit(result)
+    failure::exit(result, &arguments)
 }

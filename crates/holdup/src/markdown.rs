@@ -4,6 +4,8 @@ use std::fmt::Write as _;
 
 use holdup_diagnose::compare::{Cell, Change, Comparison, Row, words};
 
+use crate::terminal::visible::one_line;
+
 /// Headlines, a table, notes. Rows in which nothing differs are left out unless `all`.
 pub fn comparison(c: &Comparison, all: bool) -> String {
     let mut out = String::new();
@@ -67,7 +69,7 @@ fn against(cell: &Cell, row: &Row) -> Option<[String; 2]> {
 /// What others wrote stays text.
 fn escape(text: &str) -> String {
     let mut out = String::new();
-    for c in text.chars().filter(|c| !c.is_control()) {
+    for c in one_line(text).chars() {
         match c {
             '|' | '*' | '_' | '`' | '[' | ']' | '#' | '\\' | '~' => out.extend(['\\', c]),
             '<' => out.push_str("&lt;"),

@@ -20,7 +20,7 @@ use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, Labels, Manifest, Recorder, Recording, RunState, clock, hlog};
+use holdup_recording::{Batch, Coverage, Labels, Manifest, Recorder, Recording, RunState, clock, files, hlog};
 
 use crate::around;
 use crate::failure::Failure;
@@ -28,7 +28,6 @@ use crate::objectives::Objectives;
 use crate::outputs::{self, Outputs as Ways};
 use crate::progress::{Moment, Progress};
 use crate::replay::PlayedFacts;
-use crate::secret::redact_scenario;
 
 /// What to record.
 pub struct Session<'a> {
@@ -156,7 +155,7 @@ pub fn record_to(
 
     let mut manifest = Manifest::starting(session.name, clock::now_ns(), host());
     manifest.coverage = coverage.iter().flatten().cloned().collect();
-    manifest.scenario = session.scenario.and_then(|s| s.text.as_deref()).map(redact_scenario);
+    manifest.scenario = session.scenario.and_then(|s| s.text.clone());
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
     let mut recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
     if let Some(slow) = slow {
@@ -242,7 +241,7 @@ fn put_load_on(
     }
     if let Some(search) = &summary.search {
         let text = serde_json::to_string(search).map_err(Failure::unusable)?;
-        if let Err(error) = std::fs::write(session.dir.join(SEARCH), text) {
+        if let Err(error) = files::replace(&session.dir.join(SEARCH), text.as_bytes()) {
             progress.say(&format!("failed to write {SEARCH}: {error}"));
         }
     }

@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anstyle::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
@@ -19,7 +18,12 @@ pub mod processes;
 mod rivals;
 mod search;
 mod statements;
+pub mod style;
 mod timeline;
+pub mod visible;
+
+use self::style::{AnsiColor, Style};
+use self::visible::{one_line, sent};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -52,11 +56,25 @@ pub fn is_seen() -> bool {
 /// what was measured is on disk.
 pub fn print(text: &str) {
     if ON_STDERR.load(Ordering::Relaxed) {
-        let _ = anstream::stderr().write_all(text.as_bytes());
+        print_error(text);
         return;
     }
     let mut out = anstream::stdout();
+    let _ = out.write_all(sent(text).as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints a file's content on stdout: as it is where that is no terminal, for it is to be read by a program then.
+pub fn print_document(text: &str) {
+    if std::io::stdout().is_terminal() {
+        return print(text);
+    }
+    let mut out = std::io::stdout();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Prints on stderr, as [`print`] does on stdout.
+pub fn print_error(text: &str) {
+    let _ = anstream::stderr().write_all(sent(text).as_bytes());
 }
 
 /// Prints a line on stdout, as [`print`] does.
@@ -66,10 +84,7 @@ macro_rules! outln {
 
 /// Prints a line on stderr, without colours where it is no terminal; nobody there to read it is no error.
 macro_rules! errln {
-    ($($text:tt)*) => {{
-        use std::io::Write as _;
-        let _ = writeln!(anstream::stderr(), $($text)*);
-    }};
+    ($($text:tt)*) => { $crate::terminal::print_error(&(format!($($text)*) + "\n")) };
 }
 
 pub use accounts::request;
@@ -222,7 +237,7 @@ fn describe(out: &mut String, finding: &Finding) {
     for (i, fix) in finding.fixes.iter().enumerate() {
         wrap(out, &format!("  {}. ", i + 1), &fix.text);
         if let Some(command) = &fix.command {
-            let command: String = command.chars().filter(|c| !c.is_control()).collect();
+            let command = one_line(command);
             let _ = writeln!(out, "     {}{command}{:#}", AnsiColor::Cyan.on_default(), AnsiColor::Cyan.on_default());
         }
         for (word, text) in [("keep: ", &fix.keep), ("risk: ", &fix.risk)] {
@@ -278,7 +293,7 @@ fn wrap(out: &mut String, lead: &str, text: &str) {
     let indent = lead.chars().count();
     let mut line = lead.to_owned();
     let mut empty = true;
-    for word in text.split_whitespace() {
+    for word in text.split_whitespace().map(one_line) {
         if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
             let _ = writeln!(out, "{}", line.trim_end());
             line = " ".repeat(indent);
@@ -287,8 +302,7 @@ fn wrap(out: &mut String, lead: &str, text: &str) {
         if !empty {
             line.push(' ');
         }
-        // Terminal control characters in a name from outside would act on the reader's terminal.
-        line.extend(word.chars().filter(|c| !c.is_control()));
+        line.push_str(&word);
         empty = false;
     }
     let _ = writeln!(out, "{}", line.trim_end());

@@ -133,7 +133,8 @@ fn is_loopback(host: &str) -> bool {
 /// # Errors
 /// If it can't be read or is empty; the content is not repeated.
 pub(super) fn word(path: &Path) -> Result<String, String> {
-    let text = std::fs::read_to_string(path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let text = holdup_recording::files::read_text(path, holdup_recording::files::SMALL_BYTES)
+        .map_err(|e| format!("{}: {e}", path.display()))?;
     let text = text.trim();
     if text.is_empty() { Err(format!("{}: the file is empty", path.display())) } else { Ok(text.to_owned()) }
 }

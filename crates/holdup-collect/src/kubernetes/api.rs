@@ -60,7 +60,8 @@ impl Api {
     pub fn of(address: &Address) -> Result<Self, String> {
         let mut tls = ureq::tls::TlsConfig::builder();
         if let Some(file) = &address.ca_file {
-            let pem = std::fs::read(file).map_err(|e| format!("{}: {e}", file.display()))?;
+            let pem = holdup_recording::files::read(file, holdup_recording::files::SMALL_BYTES)
+                .map_err(|e| format!("{}: {e}", file.display()))?;
             let items = ureq::tls::parse_pem(&pem).collect::<Result<Vec<_>, _>>();
             let items = items.map_err(|_| format!("{}: this is no PEM file", file.display()))?;
             let found: Vec<_> = items

@@ -4,7 +4,7 @@
 use std::fs::{File, Metadata};
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Longest line that is held.
 pub(crate) const LINE_BYTES_MAX: usize = 64 * 1024;
@@ -245,8 +245,8 @@ impl Follow {
     }
 }
 
-fn open(path: &PathBuf) -> io::Result<Open> {
-    let file = File::open(path)?;
+fn open(path: &Path) -> io::Result<Open> {
+    let file = holdup_recording::files::open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
         return Err(io::Error::other("it is no file of its own, which could be followed"));

@@ -4,6 +4,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use holdup_recording::files;
+
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::Wish;
@@ -132,7 +134,7 @@ fn read(address: &str) -> Result<Address, String> {
 fn file(path: &str) -> std::io::Result<String> {
     let home = path.strip_prefix("~/").zip(std::env::var_os("HOME"));
     let path = home.map_or_else(|| PathBuf::from(path), |(rest, home)| Path::new(&home).join(rest));
-    std::fs::read_to_string(path)
+    files::read_text(&path, files::SMALL_BYTES)
 }
 
 /// What a client's option file (`~/.my.cnf`) says of the account.

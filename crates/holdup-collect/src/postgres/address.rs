@@ -6,6 +6,8 @@ use std::path::PathBuf;
 
 use holdup_wire::Secret;
 
+use holdup_recording::files;
+
 use crate::ProbeError;
 use crate::database::{decoded, host_and_port, password_of_variable, user_and_password};
 use crate::plans::Wish;
@@ -112,8 +114,8 @@ fn read(address: &str) -> Result<Address, String> {
             "plans" => found.plans = Wish::of(&value)?,
             "password_env" => password = Some(password_of_variable(&value)?),
             "password_file" => {
-                let text =
-                    std::fs::read_to_string(&value).map_err(|error| format!("password_file={value}: {error}"))?;
+                let text = files::read_text(value.as_ref(), files::SMALL_BYTES)
+                    .map_err(|error| format!("password_file={value}: {error}"))?;
                 password = Some(text.lines().next().unwrap_or_default().to_owned());
             }
             _ => return Err(format!("{name} is no parameter")),

@@ -81,7 +81,7 @@ struct Entry {
 /// The file that is written to: `path`, or if that is a folder, the one in it that was changed last.
 pub(super) fn newest(path: &Path) -> std::io::Result<PathBuf> {
     if !path.is_dir() {
-        return File::open(path).map(|_| path.to_owned());
+        return holdup_recording::files::open(path).map(|_| path.to_owned());
     }
     let changed = |entry: std::io::Result<std::fs::DirEntry>| {
         let entry = entry.ok()?;
@@ -90,7 +90,7 @@ pub(super) fn newest(path: &Path) -> std::io::Result<PathBuf> {
     };
     let found = std::fs::read_dir(path)?.filter_map(changed).max();
     let (_, file) = found.ok_or_else(|| std::io::Error::other("there is no file in it"))?;
-    File::open(&file).map(|_| file)
+    holdup_recording::files::open(&file).map(|_| file)
 }
 
 /// Whether the log is text, not CSV or JSON.
@@ -223,7 +223,7 @@ impl Log {
 }
 
 fn open(path: &Path) -> std::io::Result<Open> {
-    let file = File::open(path)?;
+    let file = holdup_recording::files::open(path)?;
     let identity = identity(&file.metadata()?);
     Ok(Open { file, identity, offset: 0, kind: Kind::of(path) })
 }

@@ -97,7 +97,7 @@ fn files_that_are_no_logs() {
     for (path, words) in [
         (path.as_path(), "zcat"),
         (dir.path(), "not a file"),
-        (Path::new("/dev/zero"), "not a file"),
+        (Path::new("/dev/zero"), "not a regular file"),
         (Path::new("/nowhere/access.log"), "No such file"),
     ] {
         let error = read(path, &options(None)).unwrap_err().to_string();

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use holdup_recording::files;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, WebPkiServerVerifier, verify_server_name};
 use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
@@ -97,7 +98,8 @@ fn roots(file: Option<&Path>) -> Result<Trusted, TlsError> {
     let mut named = Vec::new();
     if let Some(path) = file {
         let wrong = |why: String| TlsError::Certificates { file: path.display().to_string(), why };
-        for certificate in CertificateDer::pem_file_iter(path).map_err(|e| wrong(e.to_string()))? {
+        let pem = files::read(path, files::SMALL_BYTES).map_err(|e| wrong(e.to_string()))?;
+        for certificate in CertificateDer::pem_slice_iter(&pem) {
             let certificate = certificate.map_err(|e| wrong(e.to_string()))?;
             store.add(certificate.clone()).map_err(|e| wrong(e.to_string()))?;
             named.push(certificate);

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use holdup_recording::secret::{HIDDEN, redact_value, spans};
 use holdup_script::program::{Asked, Form, Source};
 use holdup_script::{Names, Template};
 
 use super::asked::Language;
+use super::kept::Kept;
 use super::{
     DEFAULT_CONNECTIONS, DEFAULT_TIMEOUT, Generator, Given, Http, MAX_CONNECTIONS, Operation, Pace, RateOf, Scenario,
     Sessions, Target, http, include, load, measured, names, objectives, positive, probe, statement, steps,
@@ -53,6 +55,14 @@ impl Scenario {
     pub fn read(text: &str, file: &str, given: &Given) -> Result<Self, YamlError> {
         let mut root = Node::parse(text, file)?;
         let included = include::resolve(&mut root)?;
+        let mut kept = Kept::of(&root);
+        given.vars.values().for_each(|value| kept.also(value));
+        given.target.iter().for_each(|target| spans(target).into_iter().for_each(|span| kept.also(&target[span])));
+        Self::of(&root, file, given, &(kept.text.clone() + &included)).map_err(|error| kept.masked(error))
+    }
+
+    /// The scenario of `root`, of whose text `kept` may be kept.
+    fn of(root: &Node, file: &str, given: &Given, kept: &str) -> Result<Self, YamlError> {
         let map = root.map(&KEYS)?;
         let luck = map.get("seed").map_or(Ok(given.luck), seed)?;
         let (names, sources) = names::gather(&map, given, luck)?;
@@ -96,12 +106,10 @@ impl Scenario {
         let remark = section.remark.map_or_else(String::new, |remark| format!("# {remark}\n"));
         let has_luck = sessions.as_ref().is_some_and(|_| map.get("seed").is_none());
         let luck = if has_luck { format!("# seed: {luck}, as nothing else was said\n") } else { String::new() };
-        let target_given = given.target.as_ref().map_or_else(String::new, |target| format!("# --target {target}\n"));
-        let vars: String = given.vars.iter().map(|(name, value)| format!("# --var {name}={value}\n")).collect();
-        let recorded = match [included, remark, vars, target_given, luck].concat() {
-            nothing if nothing.is_empty() => text.to_owned(),
-            remarks => format!("{}\n{remarks}", text.trim_end()),
-        };
+        let target_given = given.target.as_deref().map(redact_value);
+        let target_given = target_given.map_or_else(String::new, |target| format!("# --target {target}\n"));
+        // What is given from outside may be a secret under any name.
+        let vars: String = given.vars.keys().map(|name| format!("# --var {name}={HIDDEN}\n")).collect();
         let mut http = map.get("http").map_or(Ok(Http::default()), Http::parse)?;
         // Users keep their cookies, unless it is said that they do not.
         http.cookies |=
@@ -132,7 +140,7 @@ impl Scenario {
                 ..Generator::default()
             },
             trace: map.get("trace").map_or(Ok(true), |node| http::flag(Some(node)))?,
-            text: Some(recorded),
+            text: Some([kept, &remark, &vars, &target_given, &luck].concat()),
         })
     }
 }

@@ -11,10 +11,12 @@ use holdup_digest::format::Format;
 use holdup_digest::report::{Order, Report as Digest};
 use holdup_digest::run::{Options, run as read};
 
+use super::given::value;
 use super::log_args::LogArgs;
 use super::print_json;
 use crate::failure::Failure;
 use crate::terminal;
+use crate::terminal::visible::one_line;
 
 /// Say what would take the time of the heaviest statements of a log away: an index, or a replica
 ///
@@ -35,7 +37,7 @@ pub struct Args {
     files: Vec<PathBuf>,
 
     /// The server the log is of: mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE
-    #[arg(long, value_name = "ADDRESS")]
+    #[arg(long, value_name = "ADDRESS", value_parser = value)]
     on: Option<String>,
 
     #[command(flatten)]
@@ -137,7 +139,7 @@ fn known(catalog: &Catalog, names: &[String]) -> Result<Vec<Table>, ReadError> {
 
 /// Without what acts on a terminal.
 fn plain(text: &str) -> String {
-    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+    one_line(text).into_owned()
 }
 
 fn percent(ratio: f64) -> String {

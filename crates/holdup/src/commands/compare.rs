@@ -7,10 +7,10 @@ use clap::ValueEnum;
 use holdup_diagnose::compare::{Comparison, Group, Options, Run, groups};
 use holdup_diagnose::statements::{self, Known, Report as Statements, Verdict};
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::Recording;
+use holdup_recording::{Recording, files};
 
 use super::compare_groups::{Named, read};
-use super::print_json;
+use super::{LARGEST_BYTES, print_json};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::replay::REPLAY;
@@ -107,7 +107,8 @@ pub(super) fn by_statements(old: &Named, new: &Named, carries: Option<f64>) -> R
     let (olds, news) = (open(old)?, open(new)?);
     // Without it statements are called by their digests.
     let texts = |(path, _): &(PathBuf, Option<u32>)| -> Option<BTreeMap<String, String>> {
-        let facts: serde_json::Value = serde_json::from_slice(&std::fs::read(path.join(REPLAY)).ok()?).ok()?;
+        let facts: serde_json::Value =
+            serde_json::from_slice(&files::read(&path.join(REPLAY), LARGEST_BYTES).ok()?).ok()?;
         serde_json::from_value(facts.get("texts")?.clone()).ok()
     };
     let texts = old.recordings.first().and_then(texts).unwrap_or_default();

@@ -19,6 +19,7 @@ use super::log_args::LogArgs;
 use crate::failure::Failure;
 use crate::history::History;
 use crate::terminal;
+use crate::terminal::visible::Shown;
 
 /// Most threads that are used without being asked for: this one cuts, and is soon busy with that.
 const MOST_THREADS: usize = 8;
@@ -230,7 +231,7 @@ fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<O
 /// The report on stdout as it is made: it may have tens of megabytes. A reader that has gone is no error.
 fn stream_json(report: &Report) -> Result<(), Failure> {
     use std::io::Write as _;
-    let mut out = std::io::BufWriter::with_capacity(64 << 10, std::io::stdout().lock());
+    let mut out = std::io::BufWriter::with_capacity(64 << 10, Shown::new(std::io::stdout().lock()));
     match serde_json::to_writer_pretty(&mut out, report) {
         Err(error) if !error.is_io() => return Err(Failure::unusable(error)),
         _ => {}

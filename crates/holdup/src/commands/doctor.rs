@@ -15,9 +15,10 @@ use holdup_diagnose::verdict::Note;
 use holdup_recording::{Batch, CoverageState};
 use serde::Serialize;
 
+use super::given::{Values, values};
 use super::{duration, print_json};
 use crate::failure::Failure;
-use crate::secret::redact;
+use holdup_recording::secret::redact_value;
 
 /// Say what can be seen from here, and the exact command or grant that would show the rest
 #[derive(clap::Args)]
@@ -28,8 +29,8 @@ Examples:
   holdup doctor --for-verdict recordings/first --watch mysql://holdup@127.0.0.1:3306")]
 pub struct Args {
     /// Source to look at besides this machine and the servers found on it; repeatable
-    #[arg(long, value_name = "SOURCE")]
-    watch: Vec<String>,
+    #[arg(long, value_name = "SOURCE", value_parser = values)]
+    watch: Vec<Values>,
 
     /// Say what would tell apart the causes that the verdict on this recording does not, and measure it where that only reads
     #[arg(long, value_name = "RECORDING")]
@@ -74,8 +75,9 @@ struct Server {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
+    let watched = Values::list(&args.watch);
     if let Some(dir) = &args.for_verdict {
-        return for_verdict::run(dir, &args.watch, args.length, args.json);
+        return for_verdict::run(dir, &watched, args.length, args.json);
     }
     let mut report =
         Report { sources: Vec::new(), servers: Vec::new(), proposal: vec!["host".to_owned()], notes: Vec::new() };
@@ -99,7 +101,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         });
     }
     let options = Options { partial: true, ..Options::default() };
-    for address in std::iter::once("host").chain(args.watch.iter().map(String::as_str)) {
+    for address in std::iter::once("host").chain(watched.iter().map(String::as_str)) {
         // A source that can't be used is an answer here, not an error.
         match watch::collector(address, &options).and_then(|mut c| c.probe()) {
             Ok(coverage) => report.sources.extend(coverage.into_iter().map(|c| Source {
@@ -109,14 +111,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 enable: c.enable,
             })),
             Err(error) => report.sources.push(Source {
-                source: redact(address),
+                source: redact_value(address),
                 state: CoverageState::Absent,
                 why: Some(error.to_string()),
                 enable: None,
             }),
         }
     }
-    report.notes = notes(&report.servers, &args.watch, &options);
+    report.notes = notes(&report.servers, &watched, &options);
     if args.json {
         return print_json(&report);
     }
@@ -163,8 +165,8 @@ fn notes(servers: &[Server], watch: &[String], options: &Options) -> Vec<Note> {
 }
 
 fn print(report: &Report) {
-    use anstyle::AnsiColor;
-    let bold = anstyle::Style::new().bold();
+    use crate::terminal::style::AnsiColor;
+    let bold = crate::terminal::style::Style::new().bold();
     outln!("{bold}What can be seen from here{bold:#}");
     for source in &report.sources {
         let (word, color) = match source.state {

@@ -47,7 +47,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             page.sections.iter().map(|(heading, text)| ((*heading).to_owned(), text.as_str().into())).collect();
         return print_json(&serde_json::json!({"cause": page.cause, "title": page.title, "sections": sections}));
     }
-    let bold = anstyle::Style::new().bold();
+    let bold = crate::terminal::style::Style::new().bold();
     outln!("{bold}{}{bold:#}  ({})", page.title, page.cause);
     for (heading, text) in &page.sections {
         outln!("\n{bold}{heading}{bold:#}\n{text}");

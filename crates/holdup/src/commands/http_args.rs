@@ -6,21 +6,22 @@ use holdup_load::model::Load;
 use holdup_load::scenario::http::{MAX_STREAMS, parse_bytes};
 use holdup_load::scenario::{self, HttpVersion, Operation, Pace, Scenario};
 
+use super::given::{Values, value, values};
 use crate::failure::Failure;
 
 #[derive(clap::Args)]
 #[command(next_help_heading = "How requests are sent")]
 pub struct HttpArgs {
-    /// Header of the quick form's request; repeatable, e.g. 'Authorization: Bearer …'
-    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE", requires = "url", value_parser = header)]
-    headers: Vec<(String, String)>,
+    /// Header of the quick form's request; repeatable, e.g. 'Accept: text/html'; @FILE has one a line
+    #[arg(long = "header", short = 'H', value_name = "NAME: VALUE", requires = "url", value_parser = values)]
+    headers: Vec<Values>,
 
     /// Method of the quick form's request [default: GET, or POST with --body]
     #[arg(long, value_name = "METHOD", requires = "url", conflicts_with = "replay", value_parser = method)]
     method: Option<String>,
 
-    /// Body of the quick form's request
-    #[arg(long, value_name = "TEXT", requires = "url", conflicts_with = "replay")]
+    /// Body of the quick form's request; @FILE is what that file holds
+    #[arg(long, value_name = "TEXT", requires = "url", conflicts_with = "replay", value_parser = value)]
     body: Option<String>,
 
     /// Version of HTTP: 1.1 or 2 (over TLS by ALPN, else with prior knowledge) [default: the scenario's, or 1.1]
@@ -98,16 +99,19 @@ const ROWS_ALONE: u64 = 3_000;
 
 impl HttpArgs {
     /// The quick form's request for `path`.
-    pub fn operation(&self, path: String) -> Operation {
+    ///
+    /// # Errors
+    /// If a header is none.
+    pub fn operation(&self, path: String) -> Result<Operation, Failure> {
         let given = self.method.clone();
-        Operation {
+        Ok(Operation {
             name: scenario::without_query(&path).to_owned(),
             method: given.unwrap_or_else(|| if self.body.is_some() { "POST" } else { "GET" }.to_owned()),
             path,
-            headers: self.headers.clone(),
+            headers: Values::all(&self.headers).map(|text| header(text)).collect::<Result<_, _>>()?,
             body: self.body.clone(),
             weight: 1,
-        }
+        })
     }
 
     /// The first flag that was given and is a matter of HTTP alone.
@@ -164,10 +168,16 @@ impl HttpArgs {
     }
 }
 
-fn header(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once(':').ok_or_else(|| format!("\"{text}\" is not NAME: VALUE"))?;
+fn header(text: &str) -> Result<(String, String), Failure> {
+    // What was given may be a secret whose name was forgotten.
+    let wrong = |why: &str| Failure::Unusable(format!("--header: {why}; say NAME: VALUE, e.g. 'Accept: text/html'"));
+    let (name, value) = text.split_once(':').ok_or_else(|| wrong("one has no colon"))?;
     let (name, value) = (name.trim(), value.trim());
-    scenario::check_header(name, value)?;
+    scenario::check_header("X", value).map_err(|why| wrong(&why))?;
+    scenario::check_header(name, "").map_err(|why| {
+        let is_word = name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-' || b == b'_');
+        wrong(if is_word { &why } else { "one has a name that is none" })
+    })?;
     Ok((name.to_owned(), value.to_owned()))
 }
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use holdup_capture::Protocol;
 use holdup_capture::file::is_capture;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
+use holdup_recording::files;
 
 use super::print_json;
 use crate::failure::Failure;
@@ -176,7 +177,7 @@ impl Opened {
         let shown = if is_stream { "standard input".to_owned() } else { path.display().to_string() };
         let unreadable = |e: std::io::Error| Failure::Unusable(format!("{shown}: {e}"));
         let mut rest: Box<dyn Read> =
-            if is_stream { Box::new(std::io::stdin()) } else { Box::new(fs::File::open(path).map_err(unreadable)?) };
+            if is_stream { Box::new(std::io::stdin()) } else { Box::new(files::open(path).map_err(unreadable)?) };
         let mut head = Vec::new();
         rest.by_ref().take(64).read_to_end(&mut head).map_err(unreadable)?;
         Ok(Self { name, shown, head, rest })
@@ -210,7 +211,7 @@ fn scenario(args: ScenarioArgs) -> Result<(), Failure> {
         print_json(&answer(&imported, output))?;
     } else {
         if output.is_none() {
-            crate::terminal::print(&imported.yaml);
+            crate::terminal::print_document(&imported.yaml);
         }
         say(&imported, output);
     }
@@ -232,7 +233,7 @@ fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     if is_stream(path) {
         std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?;
     } else {
-        fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
+        files::open(path)?.take(limit).read_to_end(&mut bytes)?;
     }
     Ok(bytes)
 }

@@ -11,6 +11,7 @@ pub mod digest;
 pub mod disk;
 pub mod doctor;
 pub mod explain;
+pub mod given;
 mod http_args;
 pub mod import;
 pub mod init;
@@ -34,10 +35,14 @@ use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_load::Scenario;
 use holdup_recording::{RecordError, Recording};
 
+use self::given::{Values, values};
 use crate::failure::Failure;
 use crate::html::Report;
 use crate::session::{Recorded, Session};
 use crate::{session, terminal};
+
+/// Largest scenario and largest facts beside a recording, bytes.
+pub const LARGEST_BYTES: u64 = 64 << 20;
 
 /// File name of the report in a recording.
 const REPORT: &str = "report.html";
@@ -77,9 +82,9 @@ impl Output {
 /// How sources are read.
 #[derive(clap::Args)]
 struct Sampling {
-    /// Source to watch: host, pid:N, mysql://…, prometheus:URL; repeatable
-    #[arg(long, value_name = "SOURCE")]
-    watch: Vec<String>,
+    /// Source to watch: host, pid:N, mysql://…, prometheus:URL; repeatable; @FILE has one a line
+    #[arg(long, value_name = "SOURCE", value_parser = values)]
+    watch: Vec<Values>,
 
     /// Time between samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
@@ -95,6 +100,11 @@ struct Sampling {
 }
 
 impl Sampling {
+    /// What is to be watched.
+    fn watched(&self) -> Vec<String> {
+        Values::list(&self.watch)
+    }
+
     /// What to record into `dir` while `scenario` is played, with what it watches.
     fn session<'a>(&self, name: &'a str, scenario: &'a Scenario, dir: &'a Path) -> Session<'a> {
         Session {

@@ -1,5 +1,6 @@
 //! The flags that say where a run goes beside its recording.
 
+use super::given::{Values, values};
 use crate::failure::Failure;
 use crate::outputs::Outputs;
 use crate::terminal;
@@ -16,8 +17,8 @@ pub struct OutputArgs {
     /// For example --out csv:seconds.csv, --out junit:objectives.xml, --out
     /// prometheus:http://127.0.0.1:9090/api/v1/write
     // Taken as text, and read later: clap would repeat a URL with its password in an error.
-    #[arg(long, value_name = "[FORMAT:]WHERE")]
-    out: Vec<String>,
+    #[arg(long, value_name = "[FORMAT:]WHERE", value_parser = values)]
+    out: Vec<Values>,
 
     /// Serve the same series to Prometheus at http://ADDR/metrics while it runs, e.g. 127.0.0.1:9464
     ///
@@ -33,7 +34,7 @@ impl OutputArgs {
     /// # Errors
     /// If one is no output, or two want the same place, the verdict as JSON among them.
     pub fn outputs(&self, json: bool) -> Result<Outputs, Failure> {
-        let outputs = Outputs::parse(&self.out, self.metrics.as_deref())?;
+        let outputs = Outputs::parse(&Values::list(&self.out), self.metrics.as_deref())?;
         if outputs.take_stdout() {
             if json {
                 return Err(Failure::Unusable(

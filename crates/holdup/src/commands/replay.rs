@@ -14,6 +14,7 @@ use holdup_digest::run::Options;
 use holdup_digest::select::{Filter, Select};
 use holdup_load::scenario::{self, Scenario};
 use holdup_load::schedule::played::Rows;
+use holdup_recording::files;
 use holdup_replay::mix::Rules;
 use holdup_replay::source::Logs;
 use holdup_replay::survey::Survey;
@@ -21,6 +22,7 @@ use holdup_replay::survey::Survey;
 use self::servers::Server;
 use super::compare::carries;
 use super::digest::time;
+use super::given::{Values, values};
 use super::log_args::LogArgs;
 use super::{Output, Sampling, conclude, duration, print_json};
 use crate::failure::Failure;
@@ -59,8 +61,8 @@ pub struct Args {
 
     /// Where to: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…; given twice, the old server and the new one, which play it in turns and are compared
     // Taken as text, and read later: clap would repeat an address with its password in an error.
-    #[arg(long, value_name = "[NAME=]DSN", required = true)]
-    to: Vec<String>,
+    #[arg(long, value_name = "[NAME=]DSN", required = true, value_parser = values)]
+    to: Vec<Values>,
 
     /// How often each of two servers plays it [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=rounds::MOST))]
@@ -213,7 +215,7 @@ impl Args {
         });
         facts.connections = scenario.connections;
         scenario.timeout = self.timeout;
-        scenario.watch = server.watched(&self.sampling.watch, all)?;
+        scenario.watch = server.watched(&self.sampling.watched(), all)?;
         if self.sampling.watch.is_empty() && scenario.target.is_local() {
             scenario.watch.push("host".to_owned());
         }
@@ -238,7 +240,8 @@ impl Args {
         facts.played = recorded.played;
         let path = dir.join(REPLAY);
         let text = serde_json::to_string_pretty(&facts).map_err(Failure::unusable)?;
-        std::fs::write(&path, text).map_err(|why| Failure::Unusable(format!("{}: {why}", path.display())))?;
+        files::replace(&path, text.as_bytes())
+            .map_err(|why| Failure::Unusable(format!("{}: {why}", path.display())))?;
         for line in facts.played.iter().flat_map(crate::replay::PlayedFacts::lines) {
             progress.say(&line);
         }
@@ -247,7 +250,7 @@ impl Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let servers = servers::read(&args.to)?;
+    let servers = servers::read(&Values::list(&args.to))?;
     let mut mix = args.mix(&servers)?;
     let [server] = servers.as_slice() else { return rounds::run(&args, &mut mix, &servers) };
     rounds::refuse(&args)?;

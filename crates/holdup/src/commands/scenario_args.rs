@@ -8,13 +8,14 @@ use std::time::Duration;
 use holdup_diagnose::Diagnosis;
 use holdup_load::model::Load;
 use holdup_load::scenario::{self, Given, Scenario, Target};
-use holdup_recording::clock;
 use holdup_recording::manifest::Threshold;
+use holdup_recording::{clock, files};
 
+use super::given::{Values, value, values};
 use super::http_args::HttpArgs;
 use super::load_args::LoadArgs;
 use super::sql_args::SqlArgs;
-use super::{Sampling, duration, judge};
+use super::{LARGEST_BYTES, Sampling, duration, judge};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::session::{self, Recorded, Session};
@@ -25,16 +26,16 @@ pub struct ScenarioArgs {
     #[arg(value_name = "SCENARIO", conflicts_with = "url")]
     file: Option<PathBuf>,
 
-    /// Value of one of the scenario's vars; repeatable
-    #[arg(long = "var", value_name = "NAME=VALUE", requires = "file", value_parser = variable)]
-    vars: Vec<(String, String)>,
+    /// Value of one of the scenario's vars; repeatable; @FILE has one a line, @env:NAME is a variable's
+    #[arg(long = "var", value_name = "NAME=VALUE", requires = "file", value_parser = values)]
+    vars: Vec<Values>,
 
     /// Where to, in place of the scenario's target
-    #[arg(long, value_name = "URL", requires = "file")]
+    #[arg(long, value_name = "URL", requires = "file", value_parser = value)]
     target: Option<String>,
 
     /// Quick form: GET this URL, or execute --query on this database (mysql://USER@HOST/DATABASE, postgres://…)
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = value)]
     url: Option<String>,
 
     /// Most requests in flight; in a closed model, its users [default: the scenario's, or 50]
@@ -85,7 +86,7 @@ impl ScenarioArgs {
     /// Whatever is wrong with it, with file and line or the flag.
     pub fn scenario(&self, flags: &LoadFlags) -> Result<Scenario, Failure> {
         let given = Given {
-            vars: self.vars.iter().cloned().collect(),
+            vars: Values::all(&self.vars).map(|text| variable(text)).collect::<Result<_, _>>()?,
             target: self.target.clone(),
             // Two runs are two sets of users: what they make up, such as keys, must differ.
             luck: clock::now_ns().unsigned_abs() ^ u64::from(std::process::id()),
@@ -94,7 +95,8 @@ impl ScenarioArgs {
         let mut scenario = match &self.file {
             Some(path) => {
                 let file = path.display().to_string();
-                let text = std::fs::read_to_string(path).map_err(|e| Failure::Unusable(format!("{file}: {e}")))?;
+                let text =
+                    files::read_text(path, LARGEST_BYTES).map_err(|e| Failure::Unusable(format!("{file}: {e}")))?;
                 Scenario::read(&text, &file, &given).map_err(Failure::unusable)?
             }
             None if self.url.is_none() => {
@@ -121,7 +123,7 @@ impl ScenarioArgs {
             let abort_after_ns = self.abort_after.unwrap_or_default().as_nanos() as i64;
             scenario.thresholds.push(Threshold { abort: true, abort_after_ns, ..threshold });
         }
-        scenario.watch.extend(self.sampling.watch.iter().cloned());
+        scenario.watch.extend(self.sampling.watched());
         if self.no_collect {
             scenario.watch.clear();
             scenario.probes.clear();
@@ -176,19 +178,25 @@ impl ScenarioArgs {
             if path != "/" {
                 return Err(bad(format!("with --replay the paths are the log's; use {}", target.url())));
             }
-            let given = flags.http.operation(path);
+            let given = flags.http.operation(path)?;
             demand.operations.iter_mut().for_each(|operation| operation.headers.clone_from(&given.headers));
         } else {
-            demand.operations.push(flags.http.operation(path));
+            demand.operations.push(flags.http.operation(path)?);
         }
         let text = format!("target: {}\n{}", target.url(), demand.text);
         let search = demand.search;
-        Ok(Scenario { text: Some(text), search, ..Scenario::new("run", target, demand.load, demand.operations) })
+        Ok(Scenario {
+            text: Some(scenario::kept(&text)),
+            search,
+            ..Scenario::new("run", target, demand.load, demand.operations)
+        })
     }
 }
 
 /// `NAME=VALUE`.
-fn variable(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("say NAME=VALUE, e.g. tenant=acme")?;
+fn variable(text: &str) -> Result<(String, String), Failure> {
+    // What was given may be a secret whose name was forgotten.
+    let why = "--var: say NAME=VALUE, e.g. tenant=acme";
+    let (name, value) = text.split_once('=').ok_or_else(|| Failure::Unusable(why.to_owned()))?;
     Ok((name.to_owned(), value.to_owned()))
 }

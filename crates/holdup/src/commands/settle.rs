@@ -13,6 +13,7 @@ use holdup_recording::manifest::{Host, Manifest};
 use holdup_recording::rows::Sample;
 use holdup_recording::{Batch, Recording, clock};
 
+use super::given::value;
 use super::{duration, print_json};
 use crate::failure::Failure;
 use crate::session;
@@ -43,8 +44,8 @@ Examples:
 
 Exit codes: 0 it is settled, 1 it was not within that time, 2 it can't be read, 130 interrupted.")]
 pub struct Args {
-    /// Server: postgresql://USER@HOST:PORT/DATABASE, as for --watch
-    #[arg(value_name = "ADDRESS")]
+    /// Server: postgresql://USER@HOST:PORT/DATABASE, as for --watch; or @FILE
+    #[arg(value_name = "ADDRESS", value_parser = value)]
     address: String,
 
     /// Longest to wait

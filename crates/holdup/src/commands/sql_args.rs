@@ -1,8 +1,9 @@
 //! The flags of the quick form that say which statement to put on a database as load. What they mean is the library's: a
 //! scenario is made of them and read as any other.
 
-use holdup_load::scenario::{Given, Scenario, Target};
+use holdup_load::scenario::{self, Given, Scenario, Target};
 
+use super::given::value;
 use super::load_args::LoadArgs;
 use crate::failure::Failure;
 
@@ -10,11 +11,11 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Which statement")]
 pub struct SqlArgs {
     /// Statement of the quick form, with ? for each --param; it may hold templates
-    #[arg(long, value_name = "SQL", requires = "url")]
+    #[arg(long, value_name = "SQL", requires = "url", value_parser = value)]
     query: Option<String>,
 
     /// Value of the statement's next ?; repeatable; a template, e.g. '${random(1, 5000)}'
-    #[arg(long = "param", value_name = "VALUE", requires = "query", allow_hyphen_values = true)]
+    #[arg(long = "param", value_name = "VALUE", requires = "query", allow_hyphen_values = true, value_parser = value)]
     params: Vec<String>,
 }
 
@@ -58,7 +59,7 @@ impl SqlArgs {
         let scenario = Scenario::read(&read, "the quick form", &given).map_err(Failure::unusable)?;
         let tls = if target.tls { "?tls=on" } else { "" };
         Ok(Scenario {
-            text: Some(format!("target: {}{tls}\n{}{operation}", target.url(), demand.text)),
+            text: Some(scenario::kept(&format!("target: {}{tls}\n{}{operation}", target.url(), demand.text))),
             target,
             load: demand.load,
             search: demand.search,

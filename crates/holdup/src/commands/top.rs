@@ -9,9 +9,11 @@ use holdup_collect::ReadError;
 use holdup_collect::mysql::processes::{Look, Processes};
 
 use super::duration;
+use super::given::value;
 use crate::failure::Failure;
 use crate::session;
 use crate::terminal::processes::{Size, View};
+use crate::terminal::visible::sent;
 
 /// How often it looks whether it is to end.
 const WAKE: Duration = Duration::from_millis(50);
@@ -28,8 +30,8 @@ Examples:
 The account needs PROCESS, and SELECT on performance_schema to show what a session that holds a lock ran last.
 A password is best given in HOLDUP_MYSQL_PASSWORD. Ctrl-C ends it.")]
 pub struct Args {
-    /// Server: mysql://USER@HOST:PORT, as for --watch
-    #[arg(value_name = "ADDRESS")]
+    /// Server: mysql://USER@HOST:PORT, as for --watch; or @FILE
+    #[arg(value_name = "ADDRESS", value_parser = value)]
     address: String,
 
     /// Time between looks
@@ -126,6 +128,7 @@ impl Screen {
 
     /// In place of what stands there, in one write: nothing flickers.
     fn draw(&mut self, text: &str) {
+        let text = sent(text);
         let lines: Vec<&str> = text.lines().collect();
         print(&format!("\x1b[H{}\x1b[K\x1b[J", lines.join("\x1b[K\r\n")));
     }

@@ -34,6 +34,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             "say what to watch, e.g. --watch host; holdup doctor proposes a list".to_owned(),
         ));
     }
+    let watched = args.sampling.watched();
     let stop = session::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
     let dir = args.output.dir("watch");
@@ -41,7 +42,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         name: "watch",
         scenario: None,
         watch_for: args.length,
-        watch: &args.sampling.watch,
+        watch: &watched,
         interval: args.sampling.interval,
         dir: &dir,
         partial: args.sampling.partial,

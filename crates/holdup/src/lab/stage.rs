@@ -2,7 +2,6 @@
 //! `act`'s; neither leaves anything behind.
 
 use std::fs::Permissions;
-use std::io::Write as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -85,7 +84,7 @@ impl Stage<'_> {
             let (bytes, position) = running.log.read_from(shown);
             shown = position;
             // A stderr that is closed is no reason not to install.
-            let _ = std::io::stderr().write_all(self.scope.redact(&String::from_utf8_lossy(&bytes)).as_bytes());
+            crate::terminal::print_error(&self.scope.redact(&String::from_utf8_lossy(&bytes)));
         };
         let ending = running.wait(within, stop, &mut show)?;
         if ending == Some(Ending::Exited(3)) {

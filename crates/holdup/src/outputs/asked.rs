@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use holdup_load::yaml::nearest;
 
 use super::endpoint::Endpoint;
-use crate::secret::redact;
+use holdup_recording::secret::redact_value;
 
 /// An output as it was asked for.
 #[derive(Debug, PartialEq)]
@@ -80,7 +80,7 @@ pub fn parse(text: &str) -> Result<Asked, String> {
             let extension = place.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
             let known = EXTENSIONS.into_iter().find(|(name, _)| extension.as_deref() == Some(*name));
             known.map(|(_, format)| format).ok_or_else(|| {
-                let shown = redact(place);
+                let shown = redact_value(place);
                 format!(
                     "\"{shown}\" does not say which format; put one before it, e.g. csv:{shown}: there are {}",
                     NAMES.join(", ")

@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use holdup_recording::priority::give_way;
 
 use super::asked::Place;
+use crate::terminal::visible::Shown;
 
 /// A place that has been opened for writing; nothing of what was there has been touched yet.
 pub struct Opened {
@@ -48,7 +49,7 @@ impl Opened {
                 let _ = file.set_len(0);
                 Box::new(file)
             }
-            None => Box::new(std::io::stdout()),
+            None => Box::new(Shown::new(std::io::stdout())),
         }
     }
 

@@ -8,6 +8,7 @@ use holdup_load::stats::Snapshot;
 use unicode_width::UnicodeWidthChar as _;
 
 use super::moment::Moment;
+use crate::terminal::visible::one_line;
 
 /// Seconds that a curve shows at most.
 pub const SECONDS: usize = 60;
@@ -273,7 +274,7 @@ fn fit(text: &str, width: usize) -> String {
 fn cut(text: &str, width: usize) -> (String, usize) {
     let mut out = String::new();
     let mut used = 0;
-    for c in text.chars().filter(|c| !c.is_control()) {
+    for c in one_line(text).chars() {
         let wide = c.width().unwrap_or(0);
         if used + wide > width {
             break;
@@ -383,7 +384,7 @@ mod tests {
         assert!(lines[3].contains("1.2 %: timeout 2"), "{text}");
         assert!(lines[4].contains("34 of 100 in flight, 5 waiting; 12,345 done, 60 failed"), "{text}");
         assert_eq!(lines[6], "search        1,150      80.0  timeout 2, http_status 1, never_sent 1, …", "{text}");
-        assert!(lines[7].starts_with("a[2Jb             0         -"), "what a name holds does not act: {text:?}");
+        assert!(lines[7].starts_with("a\\u001b[2 "), "what a name holds does not act: {text:?}");
     }
 
     #[test]

@@ -3,8 +3,10 @@
 
 use std::path::{Path, PathBuf};
 
+use holdup_recording::files;
 use serde::{Deserialize, Serialize};
 
+use crate::commands::LARGEST_BYTES;
 use crate::failure::Failure;
 
 /// File beside the recordings.
@@ -45,7 +47,7 @@ impl Interleave {
     pub fn read(folder: &Path) -> Result<Self, Failure> {
         let file = folder.join(INTERLEAVE);
         let bad = |why: &dyn std::fmt::Display| Failure::Unusable(format!("{}: {why}", file.display()));
-        let text = std::fs::read_to_string(&file).map_err(|error| bad(&error))?;
+        let text = files::read_text(&file, LARGEST_BYTES).map_err(|error| bad(&error))?;
         serde_json::from_str(&text).map_err(|error| bad(&error))
     }
 
@@ -56,7 +58,8 @@ impl Interleave {
     pub fn write(&self, folder: &Path) -> Result<(), Failure> {
         let file = folder.join(INTERLEAVE);
         let text = serde_json::to_string_pretty(self).map_err(Failure::unusable)?;
-        std::fs::write(&file, text + "\n").map_err(|error| Failure::Unusable(format!("{}: {error}", file.display())))
+        files::replace(&file, (text + "\n").as_bytes())
+            .map_err(|error| Failure::Unusable(format!("{}: {error}", file.display())))
     }
 }
 

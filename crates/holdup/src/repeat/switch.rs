@@ -1,7 +1,7 @@
 //! Switching what is measured by a command that the user gives, and waiting until it can be measured. The command is the
 //! user's: what it starts is left alone, and what it writes goes to a file beside the recordings.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -9,10 +9,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use holdup_load::scenario::Target;
+use holdup_recording::{files, secret};
 
+use crate::commands::given::value;
 use crate::failure::Failure;
 use crate::lab::{accepts, answers_200};
-use crate::secret::redact_scenario;
 
 /// File beside the recordings that has what the commands wrote.
 pub const LOG: &str = "switch.log";
@@ -50,8 +51,9 @@ enum Ready {
 
 fn ready(text: &str) -> Result<Ready, String> {
     let wrong = "say http://HOST:PORT/PATH, which answers 200 when it is ready, or tcp://HOST:PORT";
+    let text = value(text)?;
     match text.split_once("://") {
-        Some(("http", rest)) if !rest.is_empty() => Ok(Ready::Http(text.to_owned())),
+        Some(("http", rest)) if !rest.is_empty() => Ok(Ready::Http(text.clone())),
         Some(("tcp", rest)) if rest.contains(':') => Ok(Ready::Tcp(rest.to_owned())),
         _ => Err(wrong.to_owned()),
     }
@@ -67,7 +69,7 @@ impl Ready {
 
     fn words(&self) -> String {
         match self {
-            Self::Http(url) => format!("{} did not answer 200", crate::secret::redact(url)),
+            Self::Http(url) => format!("{} did not answer 200", secret::redact_value(url)),
             Self::Tcp(address) => format!("{address} did not accept connections"),
         }
     }
@@ -110,7 +112,7 @@ impl SwitchArgs {
 
     fn run(&self, what: &str, command: &str, log: &Path, begun: u64, stop: &AtomicBool) -> Result<(), Failure> {
         let failed = |why: String| Failure::Unusable(format!("the command for {what} {why}"));
-        let file = OpenOptions::new().create(true).append(true).open(log);
+        let file = files::append(log);
         let file = file.and_then(|file| Ok((file.try_clone()?, file)));
         let (errors, output) =
             file.map_err(|error| failed(format!("has nowhere to write: {}: {error}", log.display())))?;
@@ -182,7 +184,7 @@ fn quote(log: &Path, begun: u64) -> String {
         file.seek(SeekFrom::Start(begun))?;
         file.read_to_end(&mut bytes)
     });
-    let text = redact_scenario(&String::from_utf8_lossy(&bytes));
+    let text = secret::redact(&String::from_utf8_lossy(&bytes));
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
     if read.is_err() || lines.is_empty() {
         return "; it wrote nothing".to_owned();

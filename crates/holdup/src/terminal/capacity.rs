@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use holdup_diagnose::capacity::{CapacityReport, Plan, Setting, figure};
 use holdup_diagnose::search::Interval;
 
+use super::visible::one_line;
 use super::{BOLD, DIM, wrap};
 
 /// Between columns.
@@ -115,7 +116,7 @@ impl Table {
         let widths: Vec<usize> = (0..self.heads.len()).map(width).collect();
         let line = |cells: &[String]| {
             let padded = cells.iter().zip(&widths).map(|(cell, width)| {
-                let clean: String = cell.chars().filter(|c| !c.is_control()).collect();
+                let clean = one_line(cell);
                 format!("{GAP}{clean:<width$}")
             });
             padded.collect::<String>().trim_end().to_owned()
@@ -150,7 +151,7 @@ fn none() -> String {
 /// Text from outside as text in Markdown.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for c in text.chars().filter(|c| !c.is_control()) {
+    for c in one_line(text).chars() {
         if matches!(c, '|' | '<' | '>' | '`' | '*' | '_' | '[' | ']' | '\\') {
             out.push('\\');
         }
@@ -200,7 +201,7 @@ mod tests {
 
     #[test]
     fn tables_have_what_is_carried_and_what_a_load_takes() {
-        let text = anstream::adapter::strip_str(&capacity(&report())).to_string();
+        let text = anstream::adapter::strip_str(&super::super::visible::sent(&capacity(&report()))).to_string();
         let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  cpu ")).collect();
         assert_eq!(
             rows,

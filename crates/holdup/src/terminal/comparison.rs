@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
+use super::style::{AnsiColor, Style};
+use super::visible::one_line;
 use holdup_diagnose::compare::{Against, Cell, Change, Comparison, Row, Section, words};
 
 use super::{BOLD, DIM, wrap};
@@ -170,9 +171,9 @@ fn color(change: Change) -> Style {
 
 /// `text` in so many cells at most, without what would act on a terminal.
 fn cut(text: &str, cells: usize) -> String {
-    let clean: String = text.chars().filter(|c| !c.is_control()).collect();
+    let clean = one_line(text);
     if clean.chars().count() <= cells {
-        return clean;
+        return clean.into_owned();
     }
     clean.chars().take(cells.saturating_sub(1)).chain(['…']).collect()
 }

@@ -3,7 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use anstyle::{AnsiColor, Style};
+use super::style::mark;
+use super::style::{AnsiColor, Style};
+use super::visible::one_line;
 use holdup_collect::mysql::processes::{Look, Process};
 use holdup_recording::Text;
 use holdup_recording::clock;
@@ -296,15 +298,14 @@ fn row(cells: &[&str], digits: usize, statement: &str) -> String {
 
 /// Without what would act on the terminal; lines and runs of blanks as one blank.
 fn clean(text: &str) -> String {
-    let visible: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    visible.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.split_whitespace().map(one_line).collect::<Vec<_>>().join(" ")
 }
 
 /// As much of `line` as fits into `width` columns; escapes of styles take none, and those at its end are kept.
 fn cut(line: &str, width: usize) -> String {
     let (mut out, mut used, mut in_escape) = (String::new(), 0, false);
     for c in line.chars() {
-        if in_escape || c == '\x1b' {
+        if in_escape || c == mark() {
             in_escape = !(in_escape && c.is_ascii_alphabetic());
             out.push(c);
             continue;
@@ -379,7 +380,7 @@ mod tests {
         let view = view(&now, Some(&before), false);
         let order: Vec<i64> = view.sorted().iter().map(|(process, _)| process.session.session_id).collect();
         assert_eq!(order, [5, 4, 3, 2, 1]);
-        let text = anstream::adapter::strip_str(&view.text(None)).to_string();
+        let text = anstream::adapter::strip_str(&super::super::visible::sent(&view.text(None))).to_string();
         assert!(text.contains("statements   250/s"), "{text}");
         assert!(text.contains("sessions     43: 1 queued"), "{text}");
         assert!(text.contains("1 group: 4 threads"), "{text}");
@@ -394,8 +395,8 @@ mod tests {
     fn literals_are_asked_for_and_nothing_acts_on_the_terminal() {
         let now = look(12, 0.0);
         let shown = view(&now, None, true);
-        let text = anstream::adapter::strip_str(&shown.text(None)).to_string();
-        assert!(text.contains("SELECT 'literal [2J-canary'"), "{text}");
+        let text = anstream::adapter::strip_str(&super::super::visible::sent(&shown.text(None))).to_string();
+        assert!(text.contains("SELECT 'literal \\u001b[2J-canary'"), "{text}");
         assert_eq!(shown.json()["sessions"][0]["statement"], "SELECT 'literal\n\x1b[2J-canary'");
         assert_eq!(view(&now, None, false).json()["sessions"][0]["statement"], Value::Null);
         assert_eq!(shown.json()["sessions_by_true_state"]["idle"], 42);
@@ -407,7 +408,10 @@ mod tests {
         let text = view(&now, None, false).text(Some((60, 8)));
         assert_eq!(text.lines().count(), 8);
         for line in text.lines() {
-            assert!(anstream::adapter::strip_str(line).to_string().width() <= 60, "{line}");
+            assert!(
+                anstream::adapter::strip_str(&super::super::visible::sent(line)).to_string().width() <= 60,
+                "{line}"
+            );
         }
         assert!(text.contains("more sessions"), "{text}");
     }

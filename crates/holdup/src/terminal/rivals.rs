@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anstyle::AnsiColor;
+use super::style::AnsiColor;
+use super::visible::one_line;
 use holdup_diagnose::Diagnosis;
 
 use super::{BOLD, wrap};
@@ -15,7 +16,7 @@ pub(super) fn split(out: &mut String, d: &Diagnosis) {
     wrap(out, "  - ", &format!("{}: measure {}", split.rivals.join(" or "), split.measure));
     if let Some(command) = &split.command {
         let style = AnsiColor::Cyan.on_default();
-        let command: String = command.chars().filter(|c| !c.is_control()).collect();
+        let command = one_line(command);
         let _ = writeln!(out, "    {style}{command}{style:#}");
     }
     if split.watch.is_some() {

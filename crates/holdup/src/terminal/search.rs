@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
+use super::style::{AnsiColor, Style};
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::search::{How, Purpose, SearchReport, StepReport};
 
@@ -166,7 +166,7 @@ mod tests {
         points.push(StepReport { purpose: Purpose::Recover, ..visit(150.0, "yes", None) });
         let mut text = String::new();
         table(&mut text, &report(points));
-        let plain = anstream::adapter::strip_str(&text).to_string();
+        let plain = anstream::adapter::strip_str(&super::super::visible::sent(&text)).to_string();
         let lines: Vec<&str> = plain.lines().skip(2).collect();
         assert_eq!(
             lines,

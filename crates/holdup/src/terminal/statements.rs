@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use anstyle::AnsiColor;
+use super::style::AnsiColor;
+use super::visible::one_line;
 use holdup_diagnose::statements::{Answer, Differs, Report, Statement, Verdict};
 
 use super::{BOLD, DIM, wrap};
@@ -82,7 +83,7 @@ fn change(ratio: f64) -> f64 {
 
 /// The beginning of it, without what acts on a terminal.
 fn clean(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(TEXT).collect()
+    one_line(text).chars().take(TEXT).collect()
 }
 
 fn row(out: &mut String, s: &Statement) {

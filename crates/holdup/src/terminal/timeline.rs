@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use anstyle::{AnsiColor, Style};
+use super::style::{AnsiColor, Style};
 use holdup_recording::Recording;
 
 use super::{BOLD, DIM, WIDTH};

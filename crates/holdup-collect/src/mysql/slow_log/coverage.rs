@@ -2,7 +2,6 @@
 //! the user did not name.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -111,7 +110,7 @@ fn way_out(settings: &Settings, address: &Address) -> String {
 
 /// Tries to open it, and reads nothing; why it can't be read, and what to do.
 fn may_read(path: &Path) -> Result<(), (String, String)> {
-    let Err(error) = File::open(path) else { return Ok(()) };
+    let Err(error) = holdup_recording::files::open(path) else { return Ok(()) };
     let why = format!("{}: {error}", path.display());
     if error.kind() != ErrorKind::PermissionDenied {
         return Err((why, "run holdup on the server's machine, and switch the log on".to_owned()));

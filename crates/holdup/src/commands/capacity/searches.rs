@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use holdup_diagnose::capacity::{self, Run};
 use holdup_diagnose::diagnose;
 use holdup_load::scenario::Scenario;
-use holdup_recording::{Recording, clock};
+use holdup_recording::{Recording, clock, files};
 use serde::{Deserialize, Serialize};
 
 use super::Args;
+use crate::commands::LARGEST_BYTES;
 use crate::failure::Failure;
 use crate::repeat::order::balanced;
 use crate::repeat::quota::Quota;
@@ -54,7 +55,7 @@ pub fn play(args: &Args) -> Result<Searched, Failure> {
     let quota = args.cgroup.as_deref().map(Quota::of).transpose()?;
     let stop = session::stop_flag()?;
     let dir = args.output.empty_dir(&format!("{}-capacity", first.name))?;
-    std::fs::create_dir_all(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    files::create_dir(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {
         if !args.output.quiet {
             errln!("{text}");
@@ -165,7 +166,8 @@ fn search(
 fn write(dir: &Path, made: &Made) -> Result<(), Failure> {
     let path = dir.join(CAPACITY);
     let text = serde_json::to_string_pretty(made).map_err(Failure::unusable)?;
-    std::fs::write(&path, text + "\n").map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
+    files::replace(&path, (text + "\n").as_bytes())
+        .map_err(|error| Failure::Unusable(format!("{}: {error}", path.display())))
 }
 
 /// Judges recordings of before: folders with a [`CAPACITY`], and single recordings, whose value is in the folder above if they were
@@ -215,6 +217,6 @@ fn searches_in(path: &Path) -> Result<Found, Failure> {
 fn read(dir: &Path) -> Result<Made, Failure> {
     let file = dir.join(CAPACITY);
     let bad = |error: String| Failure::Unusable(format!("{}: {error}", file.display()));
-    let text = std::fs::read_to_string(&file).map_err(|error| bad(error.to_string()))?;
+    let text = files::read_text(&file, LARGEST_BYTES).map_err(|error| bad(error.to_string()))?;
     serde_json::from_str(&text).map_err(|error| bad(error.to_string()))
 }

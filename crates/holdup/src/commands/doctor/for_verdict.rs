@@ -16,8 +16,8 @@ use serde::Serialize;
 use crate::commands::print_json;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::secret::redact;
 use crate::session::{self, Session};
+use holdup_recording::secret::redact_value;
 
 /// Time between samples.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -179,7 +179,7 @@ fn take(
     };
     recorded.whole()?;
     let diagnosis = diagnose(&recorded.recording, None);
-    report.taken = watch.iter().map(|address| redact(address)).collect();
+    report.taken = watch.iter().map(|address| redact_value(address)).collect();
     report.rivals = split.rivals.iter().map(|cause| rival(&diagnosis, cause)).collect();
     report.answer = Some(answer(&diagnosis, &report.rivals, dir));
     report.recording = Some(to);
@@ -214,7 +214,7 @@ fn answer(diagnosis: &Diagnosis, rivals: &[Rival], dir: &Path) -> String {
 }
 
 fn print(report: &Report, dir: &Path) {
-    let bold = anstyle::Style::new().bold();
+    let bold = crate::terminal::style::Style::new().bold();
     outln!("{}", report.headline);
     let Some(split) = &report.split else {
         outln!("\nThere is nothing to tell apart: no measurement would change this verdict.");

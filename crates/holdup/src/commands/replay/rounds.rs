@@ -55,7 +55,8 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
         return check(args, &mix.facts);
     }
     let stop = session::stop_flag()?;
-    std::fs::create_dir_all(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    holdup_recording::files::create_dir(&dir)
+        .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {
         if !args.output.quiet {
             errln!("{text}");

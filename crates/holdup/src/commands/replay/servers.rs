@@ -4,7 +4,7 @@ use holdup_load::scenario::Target;
 
 use crate::failure::Failure;
 use crate::repeat::interleave::checked_name;
-use crate::secret::redact;
+use holdup_recording::secret::redact_value;
 
 /// What two servers are called where nobody says otherwise, the baseline first.
 const NAMES: [&str; 2] = ["old", "new"];
@@ -63,7 +63,7 @@ impl Server {
     /// # Errors
     /// If a source is of a server that nobody named, or of one of two and does not say which.
     pub fn watched(&self, sources: &[String], all: &[Self]) -> Result<Vec<String>, Failure> {
-        let bad = |source: &str, why: String| Failure::Unusable(format!("--watch {}: {why}", redact(source)));
+        let bad = |source: &str, why: String| Failure::Unusable(format!("--watch {}: {why}", redact_value(source)));
         let mut watched = Vec::new();
         for source in sources {
             match named(source) {

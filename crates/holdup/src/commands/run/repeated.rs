@@ -83,7 +83,8 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
     let versions = if versions.is_empty() { &one[..] } else { &versions[..] };
     let stop = session::stop_flag()?;
     let dir = args.output.empty_dir(&first.name)?;
-    std::fs::create_dir_all(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
+    holdup_recording::files::create_dir(&dir)
+        .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     say_notes(args, first);
     let say = |text: &str| {
         if !args.output.quiet {

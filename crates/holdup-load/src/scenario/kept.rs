@@ -1,0 +1,112 @@
+//! What of a scenario's text is kept in a recording: the tree as it was read, without the secrets in it, whatever way they are
+//! written. A value is one if its key, or one above it, says so, if it looks like one, or if it is filled into one.
+
+use std::collections::BTreeSet;
+
+use holdup_recording::secret::{HIDDEN, is_secret_name, redact_value, spans};
+
+use crate::yaml::{Node, YamlError};
+
+/// Shortest secret that is looked for in messages: shorter ones are parts of words.
+const SHORTEST: usize = 4;
+
+/// A scenario's text and what was taken out of it.
+pub struct Kept {
+    /// YAML without secrets.
+    pub text: String,
+    secrets: Vec<String>,
+}
+
+impl Kept {
+    /// Of `root`, a scenario that may be wrong in any way.
+    pub fn of(root: &Node) -> Self {
+        let (mut secrets, mut names) = (Vec::new(), BTreeSet::new());
+        let hidden = hide(root, &BTreeSet::new(), &mut |secret| {
+            names.extend(filled_in(secret));
+            secrets.push(secret.to_owned());
+        });
+        // Vars that stand in a secret's place are secrets themselves.
+        let kept =
+            if names.is_empty() { hidden } else { hide(root, &names, &mut |secret| secrets.push(secret.to_owned())) };
+        secrets.retain(|secret| secret.len() >= SHORTEST);
+        secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        secrets.dedup();
+        Self { text: kept.to_yaml(), secrets }
+    }
+
+    /// Counts `value` among what is not to be repeated.
+    pub fn also(&mut self, value: &str) {
+        if value.len() >= SHORTEST {
+            self.secrets.push(value.to_owned());
+        }
+    }
+
+    /// `error` without them.
+    pub fn masked(&self, mut error: YamlError) -> YamlError {
+        for secret in &self.secrets {
+            error.message = error.message.replace(secret, HIDDEN);
+        }
+        error
+    }
+}
+
+/// The text of a scenario that was made of flags, as it may be kept.
+pub fn kept(text: &str) -> String {
+    Node::parse(text, "the quick form").map_or_else(|_| String::new(), |root| Kept::of(&root).text)
+}
+
+/// `root` without its secrets, each of which `found` is told; `names` are vars that are some.
+fn hide(root: &Node, names: &BTreeSet<String>, found: &mut impl FnMut(&str)) -> Node {
+    let mut kept = root.clone();
+    kept.rewrite(&mut |path, text| {
+        if is_secret_place(path, names) {
+            found(text);
+            return Some(HIDDEN.to_owned());
+        }
+        spans(text).into_iter().for_each(|span| found(&text[span]));
+        Some(redact_value(text))
+    });
+    kept
+}
+
+/// Whether a key on the way to `path` names a secret. `secrets` holds names of variables; those of `define` are the scenario's own.
+fn is_secret_place(path: &str, names: &BTreeSet<String>) -> bool {
+    let mut keys = path.split(['.', '[']).filter(|key| !key.ends_with(']'));
+    let first = keys.next().unwrap_or_default();
+    let own = match first {
+        "secrets" => return false,
+        "define" => keys.next(),
+        _ => None,
+    };
+    let is_var = first == "vars" && keys.clone().next().is_some_and(|name| names.contains(name));
+    is_var || own.is_none() && is_secret_name(first) || keys.any(is_secret_name)
+}
+
+/// Names that are filled into `text`: of `${name}`, `${name.column}`, `${default(name, 1)}` all words.
+fn filled_in(text: &str) -> impl Iterator<Item = String> {
+    let blanks = text.split("${").skip(1).map(|rest| rest.split('}').next().unwrap_or_default());
+    let words = blanks.flat_map(|blank| blank.split(|c: char| !(c.is_alphanumeric() || c == '_' || c == '-')));
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_filled_into_a_secret_is_one() {
+        let text = "vars: {handle: canary, page: 2}\nsecrets: [TOKEN]\ndefine: {get_token: [get: /x]}\nheaders:\n  Authorization: >-\n    Digest a=\"${handle}\",\n    b=canary\n";
+        let kept = kept(text);
+        assert_eq!(
+            kept,
+            "vars:\n  handle: \"***\"\n  page: 2\nsecrets:\n  - TOKEN\ndefine:\n  get_token:\n    -\n      get: /x\nheaders:\n  Authorization: \"***\"\n"
+        );
+    }
+
+    #[test]
+    fn messages_repeat_none() {
+        let root = Node::parse("target: 'mysql://u:a canary@h'\npassword: x\n", "s.yaml").unwrap();
+        let error = Kept::of(&root).masked(root.error("found \"mysql://u:a canary@h\" and x"));
+        assert_eq!(error.message, "found \"mysql://u:***@h\" and x");
+    }
+}

@@ -1,0 +1,164 @@
+//! How holdup opens files: an input is a regular file, and what holdup makes is its owner's alone and never lies behind a link
+//! that somebody else has put there.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::Path;
+
+/// Largest file of a password, a token or certificates that is read.
+pub const SMALL_BYTES: u64 = 16 << 20;
+
+/// Opens an input. A pipe is one only where the caller's shell has handed it over (`<(…)`, `/dev/fd/N`), as standard input is.
+///
+/// # Errors
+/// Also if it is a pipe, a socket or a device, which may never end or answer. It is not waited for.
+pub fn open(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
+    let kind = file.metadata()?.file_type();
+    if kind.is_file() || kind.is_dir() {
+        return Ok(file);
+    }
+    use std::os::unix::fs::FileTypeExt as _;
+    if kind.is_fifo() && is_handed_over(path) {
+        return File::open(path);
+    }
+    let what = if kind.is_fifo() { "a pipe" } else { "a device" };
+    Err(io::Error::other(format!("it is {what}, not a regular file; copy it into one")))
+}
+
+/// Whether it is a descriptor that this process was started with.
+fn is_handed_over(path: &Path) -> bool {
+    path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == Path::new("/dev/stdin")
+}
+
+/// All of an input that has at most `most` bytes.
+///
+/// # Errors
+/// As [`open`], and if it has more.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most {
+        return Err(io::Error::other(format!("it has more than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+/// The same of a text.
+///
+/// # Errors
+/// As [`read`], and if it is not UTF-8.
+pub fn read_text(path: &Path, most: u64) -> io::Result<String> {
+    String::from_utf8(read(path, most)?).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is not UTF-8"))
+}
+
+/// Makes or empties a file to be written. A link in its place is refused.
+///
+/// # Errors
+/// Those of the file system.
+pub fn create(path: &Path) -> io::Result<File> {
+    writable().truncate(true).open(path)
+}
+
+/// The same to write behind what is there.
+///
+/// # Errors
+/// Those of the file system.
+pub fn append(path: &Path) -> io::Result<File> {
+    writable().append(true).open(path)
+}
+
+fn writable() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    let mode = if account() == 0 { 0o600 } else { 0o666 };
+    options.write(true).create(true).mode(mode).custom_flags(libc::O_NOFOLLOW);
+    options
+}
+
+/// Writes a file that is there whole or as it was before.
+///
+/// # Errors
+/// Those of the file system; nothing is left behind then.
+pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(".tmp");
+    let partial = path.with_file_name(name);
+    let written = create(&partial)
+        .and_then(|mut file| io::Write::write_all(&mut file, bytes))
+        .and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+/// Makes `dir` and what is missing above it, or takes what is there if it is this account's own.
+///
+/// # Errors
+/// Also if it belongs to another user, or is reached by another user's link.
+pub fn create_dir(dir: &Path) -> io::Result<()> {
+    let mode = if account() == 0 { 0o700 } else { 0o777 };
+    DirBuilder::new().recursive(true).mode(mode).create(dir)?;
+    // The link itself, if it is one, and what it leads to.
+    for found in [fs::symlink_metadata(dir)?, fs::metadata(dir)?] {
+        if found.uid() != account() {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, FOREIGN));
+        }
+    }
+    Ok(())
+}
+
+const FOREIGN: &str =
+    "it belongs to another user, who could read or redirect what is written; name a directory of your own with -o";
+
+/// The account whose files these will be.
+fn account() -> u32 {
+    // SAFETY: geteuid(2) takes nothing, touches no memory and always succeeds.
+    unsafe { libc::geteuid() }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn links_are_not_written_through() {
+        let dir = tempfile::tempdir().unwrap();
+        let (victim, link) = (dir.path().join("victim"), dir.path().join("link"));
+        fs::write(&victim, "kept").unwrap();
+        symlink(&victim, &link).unwrap();
+        assert!(create(&link).is_err() && append(&link).is_err());
+        symlink(&victim, dir.path().join("page.tmp")).unwrap();
+        assert!(replace(&dir.path().join("page"), b"x").is_err());
+        assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
+        // What was planted is gone: the next attempt is fine.
+        replace(&dir.path().join("page"), b"x").unwrap();
+    }
+
+    #[test]
+    fn what_root_makes_is_roots_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let inside = dir.path().join("a/b");
+        create_dir(&inside).unwrap();
+        create_dir(&inside).unwrap();
+        let file = inside.join("f");
+        create(&file).unwrap();
+        let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+        if account() == 0 {
+            assert_eq!((mode(&dir.path().join("a")), mode(&inside), mode(&file)), (0o700, 0o700, 0o600));
+        }
+    }
+
+    #[test]
+    fn inputs_are_regular_files() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("f");
+        fs::write(&file, "abc").unwrap();
+        assert_eq!(read(&file, 3).unwrap(), b"abc");
+        assert_eq!(read(&file, 2).unwrap_err().to_string(), "it has more than 2 bytes");
+        assert!(read(Path::new("/dev/zero"), 2).unwrap_err().to_string().contains("not a regular file"));
+    }
+}

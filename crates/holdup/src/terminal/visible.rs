@@ -1,0 +1,179 @@
+//! What others wrote as it may go to a terminal: what would act on it or turn text round is written out (`\u001b`), as JSON
+//! writes it. All that is printed goes through here once, at last.
+
+use std::borrow::Cow;
+use std::io::{self, Write};
+
+use super::style;
+
+/// Whether a terminal acts on `c`, or `c` turns the order of what is shown.
+fn is_acting(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn is_layout(c: char) -> bool {
+    matches!(c, '\n' | '\t')
+}
+
+fn write_out(out: &mut String, c: char) {
+    let mut units = [0; 2];
+    for unit in c.encode_utf16(&mut units) {
+        out.push_str(&format!("\\u{unit:04x}"));
+    }
+}
+
+fn escaped(text: &str, is_kept: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(|c| is_acting(c) && !is_kept(c)) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_acting(c) && !is_kept(c) {
+            write_out(&mut out, c);
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
+}
+
+/// A text of lines.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    escaped(text, is_layout)
+}
+
+/// A text that is to be on one line.
+pub fn one_line(text: &str) -> Cow<'_, str> {
+    escaped(text, |_| false)
+}
+
+/// JSON whose texts, once read, may be shown anywhere: what acts is written out in them, not escaped for the reader of JSON to
+/// make it again.
+pub fn shown_json(json: &str) -> String {
+    let mut out = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find(|c| c == '\\' || is_acting(c) && !is_layout(c)) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let kind = rest.as_bytes().get(1).copied().unwrap_or_default();
+        let code = rest.get(2..6).and_then(|digits| u32::from_str_radix(digits, 16).ok()).and_then(char::from_u32);
+        let (acting, length) = match (rest.starts_with('\\'), kind) {
+            (false, _) => (rest.chars().next(), rest.chars().next().map_or(0, char::len_utf8)),
+            (true, b'u') if rest.len() >= 6 => (code.filter(|c| is_acting(*c)), 6),
+            (true, b'b') => (Some('\u{8}'), 2),
+            (true, b'f') => (Some('\u{c}'), 2),
+            (true, b'r') => (Some('\r'), 2),
+            (true, _) => (None, 1 + rest[1..].chars().next().map_or(0, char::len_utf8)),
+        };
+        match acting {
+            Some(c) => {
+                out.push('\\');
+                write_out(&mut out, c);
+            }
+            None => out.push_str(&rest[..length]),
+        }
+        rest = &rest[length..];
+    }
+    out + rest
+}
+
+/// A text of holdup's own styles and of others' words, as it is sent.
+pub fn sent(text: &str) -> String {
+    let mark = style::mark();
+    let mut out = String::with_capacity(text.len() + 16);
+    let mut pieces = text.split(mark);
+    out.push_str(&shown(pieces.next().unwrap_or_default()));
+    for piece in pieces {
+        match style::bytes(piece) {
+            Some(length) => {
+                out.push('\u{1b}');
+                out.push_str(&piece[..length]);
+                out.push_str(&shown(&piece[length..]));
+            }
+            None => {
+                write_out(&mut out, mark);
+                out.push_str(&shown(piece));
+            }
+        }
+    }
+    out
+}
+
+/// Text on its way to a terminal in pieces that may end within a letter.
+pub struct Shown<W: Write> {
+    out: W,
+    /// The beginning of a letter.
+    begun: Vec<u8>,
+}
+
+impl<W: Write> Shown<W> {
+    /// To `out`.
+    pub fn new(out: W) -> Self {
+        Self { out, begun: Vec::new() }
+    }
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.begun.extend(bytes);
+        let whole = match std::str::from_utf8(&self.begun) {
+            Err(error) if error.error_len().is_none() => error.valid_up_to(),
+            _ => self.begun.len(),
+        };
+        let rest = self.begun.split_off(whole);
+        let text = String::from_utf8_lossy(&self.begun).into_owned();
+        self.begun = rest;
+        self.out.write_all(shown(&text).as_bytes())?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::style::{AnsiColor, Style};
+    use super::*;
+
+    #[test]
+    fn what_acts_is_written_out() {
+        assert_eq!(
+            shown("a\u{1b}]52;c;x\u{7}\u{9b}1m\u{202e}b\u{2066}\u{200f}\r\n\tc"),
+            "a\\u001b]52;c;x\\u0007\\u009b1m\\u202eb\\u2066\\u200f\\u000d\n\tc"
+        );
+        assert_eq!(one_line("a\nb"), "a\\u000ab");
+        assert!(matches!(shown("検索 é\n"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn only_styles_of_our_own_act() {
+        let (bold, red) = (Style::new().bold(), AnsiColor::Red.on_default());
+        assert_eq!(
+            sent(&format!("{bold}a\u{1b}[31mb{bold:#}{red}c{red:#}")),
+            "\u{1b}[1ma\\u001b[31mb\u{1b}[0m\u{1b}[31mc\u{1b}[0m"
+        );
+        // Whoever guessed the mark gets no further than a style.
+        let mark = style::mark();
+        assert!(!sent(&format!("{mark}]52;c;x\u{7}{mark}[2J")).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn texts_of_json_are_shown_and_stay_json() {
+        let value = serde_json::json!({"a\u{202e}": "\u{1b}]52\u{8}\u{c}\r\n\t\\u001b \u{9b}検\"\\"});
+        let read: serde_json::Value = serde_json::from_str(&shown_json(&value.to_string())).unwrap();
+        let expected = serde_json::json!({"a\\u202e": "\\u001b]52\\u0008\\u000c\\u000d\n\t\\u001b \\u009b検\"\\"});
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn letters_may_come_in_pieces() {
+        let mut out = Shown::new(Vec::new());
+        for byte in "é\u{202e}検\u{9b}".bytes() {
+            out.write_all(&[byte]).unwrap();
+        }
+        assert_eq!(String::from_utf8(out.out).unwrap(), "é\\u202e検\\u009b");
+    }
+}
