@@ -424,12 +424,21 @@ macro_rules! tables {
                 0 $(+ self.$field.len())*
             }
 
+            /// About the memory that they take, in bytes.
+            pub(crate) fn bytes(&self) -> usize {
+                0 $(+ self.$field.iter().map(crate::table::Row::bytes).sum::<usize>())*
+            }
+
+            /// Writes each table as a segment. What could not be written stays in the batch; the others are tried all the same.
             pub(crate) fn write_segments(&mut self, dir: &std::path::Path, number: u64) -> Result<(), crate::segment::SegmentError> {
+                let mut result = Ok(());
                 $(
-                    crate::segment::write_segment(dir, number, &self.$field)?;
-                    self.$field.clear();
+                    match crate::segment::write_segment(dir, number, &self.$field) {
+                        Ok(()) => self.$field.clear(),
+                        Err(error) => result = Err(error),
+                    }
                 )*
-                Ok(())
+                result
             }
         }
 
