@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::repeat::quota;
 use crate::session::{self, Session};
 
 /// Record a live system without putting any load on it
@@ -34,7 +35,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
             "say what to watch, e.g. --watch host; holdup doctor proposes a list".to_owned(),
         ));
     }
-    let stop = session::stop_flag()?;
+    quota::restore_if_any();
+    let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
     let dir = args.output.dir("watch");
     let session = Session {
@@ -46,6 +48,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         dir: &dir,
         partial: args.sampling.partial,
         slow: args.sampling.slow.0,
+        limits: args.sampling.limits(),
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
     conclude(&recorded, args.output.json)?;

@@ -38,4 +38,5 @@ mod search;
 mod secrets;
 mod service;
 mod sql;
+mod survive;
 mod upgrade;
