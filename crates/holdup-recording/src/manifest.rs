@@ -38,7 +38,7 @@ pub enum RunState {
     Running,
     /// Ended as planned.
     Complete,
-    /// Ended early (Ctrl-C, an objective that ends the run, disk full); what was measured is kept.
+    /// Ended early (a signal, an objective that ends the run, rows that the disk refused to the end); what was measured is kept.
     Interrupted,
 }
 

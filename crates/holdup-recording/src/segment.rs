@@ -54,13 +54,15 @@ fn parquet<T>(path: &Path, result: Result<T, ParquetError>) -> Result<T, Segment
     result.map_err(|source| SegmentError::Parquet { path: path.display().to_string(), source })
 }
 
-/// Writes `rows` as segment `number`; nothing if there are none.
-pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &[R]) -> Result<(), SegmentError> {
+/// Writes `rows` as segment `number`, nothing if there are none, and drops them once they are on disk.
+pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &mut Vec<R>) -> Result<(), SegmentError> {
     if rows.is_empty() {
         return Ok(());
     }
     let path = dir.join(SEGMENTS).join(format!("{}-{number:08}.parquet", R::TABLE));
-    write_file(&path, [Ok(rows.to_vec())])
+    write_file(&path, [Ok(rows.clone())])?;
+    rows.clear();
+    Ok(())
 }
 
 /// Writes batches of rows as one Parquet file that appears whole or not at all.

@@ -134,11 +134,11 @@ impl KeptFile {
     pub(crate) fn read<'a>(&mut self, files: &'a mut Files, id: Id, name: &str, keep: bool) -> Option<&'a str> {
         if let Some((file, _)) = &self.0 {
             let length = file.read_at(&mut files.line, 0).ok().filter(|length| *length > 0);
+            // Ended, and there may be another one under its number; or more are open than may be.
             if length.is_none() || OPEN.load(Ordering::Relaxed) > MOST.load(Ordering::Relaxed) {
                 self.0 = None;
                 files.room += 1;
             }
-            // Else it has ended; there may be another one under its number.
             if let Some(length) = length {
                 return Some(task::text(&mut files.line[..length]));
             }

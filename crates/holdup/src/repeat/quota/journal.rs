@@ -125,7 +125,7 @@ impl Journal {
         if !lines.any(|set| set == now) {
             return Ok(Some(format!("{shown} is {now}, which no holdup has set: it is left so (it was {before})")));
         }
-        OpenOptions::new().write(true).open(file)?.write_all(before.as_bytes())?;
+        OpenOptions::new().write(true).truncate(true).open(file)?.write_all(before.as_bytes())?;
         Ok(Some(format!("{shown} was left at {now} by a holdup that was killed, and is set back to {before}")))
     }
 
