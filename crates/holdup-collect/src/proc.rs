@@ -24,6 +24,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use self::kept::keep_open;
 use crate::ReadError;
 
 /// Most bytes taken from one file. `/proc/net/tcp` has about 150 a socket: enough for 200,000 of them.

@@ -52,16 +52,14 @@ pub fn start(
     Ok(Running { workers })
 }
 
-/// How long a collector that hangs in a read is waited for at the end.
-const PATIENCE: Duration = Duration::from_secs(5);
-
 impl Running {
-    /// Stops all collectors after one last sample each and returns what they could see and what it cost.
-    pub fn stop(self) -> Vec<Coverage> {
+    /// Stops all collectors after one last sample each and returns what they could see and what it cost. One that hangs in a read
+    /// is waited for so long.
+    pub fn stop(self, patience: Duration) -> Vec<Coverage> {
         for worker in &self.workers {
             let _ = worker.stop.send(());
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience;
         let mut coverage = Vec::new();
         for worker in self.workers {
             while !worker.thread.is_finished() && Instant::now() < deadline {

@@ -26,7 +26,7 @@ pub use holdup_script::program::Over;
 use holdup_script::program::{Op, Script};
 
 pub use self::generator::{Generator, Pace};
-pub use self::http::{Http, HttpVersion};
+pub use self::http::{Http, HttpVersion, parse_bytes};
 pub use self::kept::kept;
 pub use self::names::Given;
 pub use self::target::{Target, password_variable};

@@ -98,8 +98,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// # Errors
 /// Also if it belongs to another user, or is reached by another user's link.
 pub fn create_dir(dir: &Path) -> io::Result<()> {
-    let mode = if account() == 0 { 0o700 } else { 0o777 };
-    DirBuilder::new().recursive(true).mode(mode).create(dir)?;
+    folders().recursive(true).create(dir)?;
     // The link itself, if it is one, and what it leads to.
     for found in [fs::symlink_metadata(dir)?, fs::metadata(dir)?] {
         if found.uid() != account() {
@@ -107,6 +106,20 @@ pub fn create_dir(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Makes `dir`, which must not be there: of several processes that try at the same time one succeeds.
+///
+/// # Errors
+/// Also if something of that name is there.
+pub fn create_new_dir(dir: &Path) -> io::Result<()> {
+    folders().create(dir)
+}
+
+fn folders() -> DirBuilder {
+    let mut builder = DirBuilder::new();
+    builder.mode(if account() == 0 { 0o700 } else { 0o777 });
+    builder
 }
 
 const FOREIGN: &str =

@@ -6,6 +6,7 @@
 //!
 //! What is read stays encoded until it is asked for: a decoded histogram takes a hundred times the room of its line.
 
+mod patient;
 mod sparse;
 
 use std::io::{LineWriter, Write};
@@ -18,6 +19,7 @@ use hdrhistogram::Histogram;
 use hdrhistogram::serialization::interval_log::{IntervalLogIterator, IntervalLogWriterBuilder, LogEntry, Tag};
 use hdrhistogram::serialization::{Deserializer, V2DeflateSerializer};
 
+use self::patient::Patient;
 use self::sparse::Reader;
 use crate::files;
 
@@ -36,12 +38,13 @@ pub struct Interval {
     pub histogram: Histogram<u64>,
 }
 
-/// Writes intervals of a recording that started at `start` as they come; each is in the file at once.
+/// Writes intervals of a recording that started at `start` as they come; each is in the file at once, or once a disk that is full
+/// has room again.
 ///
 /// # Errors
 /// Those of the file system, or a tag with a comma, space or line break in it.
 pub fn write(dir: &Path, start: SystemTime, intervals: impl IntoIterator<Item = Interval>) -> std::io::Result<()> {
-    let mut file = LineWriter::new(files::create(&dir.join(HLOG))?);
+    let mut file = LineWriter::new(Patient::new(files::create(&dir.join(HLOG))?));
     let mut serializer = V2DeflateSerializer::new();
     let mut log = IntervalLogWriterBuilder::new()
         .add_comment("values are nanoseconds")

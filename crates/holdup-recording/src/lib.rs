@@ -39,4 +39,4 @@ pub use reader::{OpenError, Recording, Table};
 pub use rows::Batch;
 pub use table::{Column, ColumnType, Row};
 pub use text::Text;
-pub use writer::{RecordError, Recorder};
+pub use writer::{Limits, RecordError, Recorder};

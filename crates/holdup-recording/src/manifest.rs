@@ -39,7 +39,7 @@ pub enum RunState {
     Running,
     /// Ended as planned.
     Complete,
-    /// Ended early (Ctrl-C, an objective that ends the run, disk full); what was measured is kept.
+    /// Ended early (a signal, an objective that ends the run, rows that the disk refused to the end); what was measured is kept.
     Interrupted,
 }
 
@@ -269,11 +269,18 @@ impl Manifest {
     /// Those of the file system.
     pub fn write(&self, dir: &Path) -> std::io::Result<()> {
         let partial = dir.join("manifest.json.tmp");
-        let mut file = files::create(&partial)?;
+        let written = self.write_to(&partial).and_then(|()| fs::rename(&partial, dir.join(MANIFEST)));
+        if written.is_err() {
+            let _ = fs::remove_file(&partial);
+        }
+        written
+    }
+
+    fn write_to(&self, path: &Path) -> std::io::Result<()> {
+        let mut file = files::create(path)?;
         file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
         file.write_all(b"\n")?;
-        file.sync_all()?;
-        fs::rename(&partial, dir.join(MANIFEST))
+        file.sync_all()
     }
 }
 

@@ -192,11 +192,10 @@ pub(crate) fn read_groups<R: Row>(
     dir: &Path,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Table<R>, OpenError> {
-    let whole = segment::table_path(dir, R::TABLE);
-    let parts = if whole.exists() { vec![whole] } else { segment::not_replaced(segment::segments(dir, R::TABLE)) };
+    let parts = segment::open_parts(dir, R::TABLE)?;
     let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
-    for part in parts {
-        table.missing.extend(segment::each_group::<R>(&part, &mut read)?);
+    for (path, file) in parts {
+        table.missing.extend(segment::each_group_of::<R>(&path, file, &mut read)?);
     }
     table.missing.sort_unstable();
     table.missing.dedup();

@@ -424,12 +424,16 @@ macro_rules! tables {
                 0 $(+ self.$field.len())*
             }
 
+            /// About the memory that they take, in bytes.
+            pub(crate) fn bytes(&self) -> usize {
+                0 $(+ self.$field.iter().map(crate::table::Row::bytes).sum::<usize>())*
+            }
+
+            /// Writes each table as a segment. What could not be written stays in the batch; the others are tried all the same.
             pub(crate) fn write_segments(&mut self, dir: &std::path::Path, number: u64) -> Result<(), crate::segment::SegmentError> {
-                $(
-                    crate::segment::write_segment(dir, number, &self.$field)?;
-                    self.$field.clear();
-                )*
-                Ok(())
+                let mut result = Ok(());
+                $(result = crate::segment::write_segment(dir, number, &mut self.$field).and(result);)*
+                result
             }
         }
 
@@ -466,11 +470,7 @@ macro_rules! tables {
         pub(crate) fn merge_all(dir: &std::path::Path, finish: bool) -> Result<std::collections::BTreeMap<String, u64>, crate::segment::SegmentError> {
             let mut rows = std::collections::BTreeMap::new();
             $(
-                let count = if finish {
-                    crate::segment::finish_table::<$row>(dir)?
-                } else {
-                    crate::segment::compact::<$row>(dir)?
-                };
+                let count = if finish { crate::segment::finish_table::<$row>(dir)? } else { crate::segment::compact::<$row>(dir)? };
                 rows.insert(stringify!($field).to_owned(), count);
             )*
             Ok(rows)

@@ -3,7 +3,7 @@
 //! under another name and renamed when it is whole (rename is atomic on one file system). At the end the
 //! segments become `<table>.parquet`. If that file exists it has everything and segments are leftovers.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,13 +55,15 @@ fn parquet<T>(path: &Path, result: Result<T, ParquetError>) -> Result<T, Segment
     result.map_err(|source| SegmentError::Parquet { path: path.display().to_string(), source })
 }
 
-/// Writes `rows` as segment `number`; nothing if there are none.
-pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &[R]) -> Result<(), SegmentError> {
+/// Writes `rows` as segment `number`, nothing if there are none, and drops them once they are on disk.
+pub(crate) fn write_segment<R: Row>(dir: &Path, number: u64, rows: &mut Vec<R>) -> Result<(), SegmentError> {
     if rows.is_empty() {
         return Ok(());
     }
     let path = dir.join(SEGMENTS).join(format!("{}-{number:08}.parquet", R::TABLE));
-    write_file(&path, [Ok(rows.to_vec())])
+    write_file(&path, [Ok(rows.clone())])?;
+    rows.clear();
+    Ok(())
 }
 
 /// Writes batches of rows as one Parquet file that appears whole or not at all.
@@ -113,11 +115,19 @@ fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, SegmentError> {
 
 /// Hands each row group of one Parquet file of table `R` to `read`, with where the file has its columns. Returns the columns it does
 /// not have.
-pub(crate) fn each_group<R: Row>(
+fn each_group<R: Row>(
     path: &Path,
+    read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
+) -> Result<Vec<&'static str>, SegmentError> {
+    each_group_of::<R>(path, io(path, files::open(path))?, read)
+}
+
+/// The same of a file that is open; `path` is for errors.
+pub(crate) fn each_group_of<R: Row>(
+    path: &Path,
+    file: File,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
-    let file = io(path, files::open(path))?;
     let reader = parquet(path, SerializedFileReader::new(file))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let positions: Vec<Option<usize>> =
@@ -149,6 +159,33 @@ pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
 /// The finished file of `table`.
 pub(crate) fn table_path(dir: &Path, table: &str) -> PathBuf {
     dir.join(format!("{table}.parquet"))
+}
+
+/// How often the files of a table are listed again because a writer merged them meanwhile. Each time takes it at least a merge.
+const LISTINGS_MAX: usize = 1_000;
+
+/// All files that a table is made of, opened at one moment of its life: either `<table>.parquet` or the segments that it will be
+/// made of. A writer that merges removes files only after the merged one is there, and an open file outlives its name. So the
+/// opened files are the table if the names were the same before and after.
+///
+/// # Errors
+/// If one can't be opened for another reason than that it was merged.
+pub(crate) fn open_parts(dir: &Path, table: &str) -> Result<Vec<(PathBuf, File)>, SegmentError> {
+    let names = || {
+        let whole = table_path(dir, table);
+        if whole.exists() { vec![whole] } else { not_replaced(segments(dir, table)) }
+    };
+    let mut listed = names();
+    for listing in 1.. {
+        let opened: Result<Vec<_>, _> =
+            listed.iter().map(|path| io(path, files::open(path)).map(|file| (path.clone(), file))).collect();
+        let now = names();
+        if now == listed || listing == LISTINGS_MAX {
+            return opened;
+        }
+        listed = now;
+    }
+    Ok(Vec::new())
 }
 
 /// Makes `<table>.parquet` of all segments, then removes them. Returns the rows it has.

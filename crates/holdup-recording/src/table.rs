@@ -57,6 +57,10 @@ pub trait Row: Sized + Clone + Send + 'static {
     #[doc(hidden)]
     fn write_column(rows: &[Self], index: usize, writer: SerializedColumnWriter<'_>) -> Result<()>;
 
+    /// About the memory that the row takes, in bytes.
+    #[doc(hidden)]
+    fn bytes(&self) -> usize;
+
     /// Reads a row group. `positions[i]` is where the file has column `i`, if it has it.
     #[doc(hidden)]
     fn read_group(group: &dyn RowGroupReader, positions: &[Option<usize>]) -> Result<Vec<Self>>;
@@ -97,6 +101,10 @@ pub(crate) trait Field: Sized {
     fn store(&self) -> Option<<Self::Parquet as DataType>::T>;
     /// The value from what was stored.
     fn load(stored: Option<&<Self::Parquet as DataType>::T>, shared: &mut Self::Shared) -> Self;
+    /// Bytes that it has outside of its own size. A text that rows share counts for each of them.
+    fn heap_bytes(&self) -> usize {
+        0
+    }
 }
 
 macro_rules! plain_field {
@@ -132,6 +140,9 @@ impl Field for String {
     fn load(stored: Option<&ByteArray>, (): &mut ()) -> Self {
         stored.map(|b| String::from_utf8_lossy(b.data()).into_owned()).unwrap_or_default()
     }
+    fn heap_bytes(&self) -> usize {
+        self.len()
+    }
 }
 
 impl Field for Text {
@@ -146,6 +157,9 @@ impl Field for Text {
         let number = shared.number(stored.map_or(&[], ByteArray::data));
         shared.text(number).clone()
     }
+    fn heap_bytes(&self) -> usize {
+        self.len()
+    }
 }
 
 impl Field for Labels {
@@ -159,6 +173,9 @@ impl Field for Labels {
     fn load(stored: Option<&ByteArray>, (): &mut ()) -> Self {
         stored.map(|b| Labels::from(String::from_utf8_lossy(b.data()).as_ref())).unwrap_or_default()
     }
+    fn heap_bytes(&self) -> usize {
+        self.iter().map(|(name, value)| 2 * std::mem::size_of::<String>() + name.len() + value.len()).sum()
+    }
 }
 
 impl<F: Field> Field for Option<F> {
@@ -171,6 +188,9 @@ impl<F: Field> Field for Option<F> {
     }
     fn load(stored: Option<&<F::Parquet as DataType>::T>, shared: &mut F::Shared) -> Self {
         stored.map(|value| F::load(Some(value), shared))
+    }
+    fn heap_bytes(&self) -> usize {
+        self.as_ref().map_or(0, F::heap_bytes)
     }
 }
 
@@ -295,6 +315,10 @@ macro_rules! table {
                     }
                 )*
                 unreachable!("column {name} is declared in COLUMNS")
+            }
+
+            fn bytes(&self) -> usize {
+                std::mem::size_of::<Self>() $(+ crate::table::Field::heap_bytes(&self.$field))*
             }
 
             fn read_group(

@@ -1,17 +1,28 @@
 //! Writes a recording while it happens. Any thread pushes rows; one thread of its own puts them into
 //! closed segments every [`FLUSH_EVERY`], so that after `kill -9` all but the last seconds can be read.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+mod flush;
+mod queue;
+mod room;
 
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub use self::flush::SOURCE;
+use self::flush::{Flush, Told};
+use self::queue::{Memory, Message};
+pub use self::queue::{RowSink, Tap};
+pub use self::room::Limits;
+use self::room::{Reserve, Room};
 use crate::files;
-use crate::manifest::{Manifest, RunState};
+use crate::manifest::{MANIFEST, Manifest, RunState};
 use crate::priority::give_way;
-use crate::rows::{Batch, merge_all};
+use crate::rows::merge_all;
 use crate::segment::{self, SEGMENTS, SegmentError};
 use crate::table::Row;
 
@@ -46,70 +57,59 @@ pub fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec<R>>) -
     Ok(segment::write_table(dir, rows)?)
 }
 
-enum Message {
-    Rows(Box<Batch>),
-    Finish,
-}
-
-/// What looks at rows on their way into a recording. It is called by whoever pushes them, so it has to be quick.
-pub type Tap = Arc<dyn Fn(&Batch) + Send + Sync>;
-
-/// Handle for pushing rows; clone it for each thread.
-#[derive(Clone)]
-pub struct RowSink {
-    sender: mpsc::Sender<Message>,
-    tap: Option<Tap>,
-}
-
-impl RowSink {
-    /// Takes rows in. Never blocks; rows pushed after the recording has ended are dropped.
-    pub fn push(&self, batch: Batch) {
-        if !batch.is_empty() {
-            if let Some(tap) = &self.tap {
-                tap(&batch);
-            }
-            let _ = self.sender.send(Message::Rows(Box::new(batch)));
-        }
-    }
-}
-
 /// A recording being written.
 pub struct Recorder {
     dir: PathBuf,
     sink: RowSink,
-    writer: Option<JoinHandle<()>>,
-    trouble: Arc<Mutex<Option<SegmentError>>>,
+    writer: Option<JoinHandle<Flush>>,
+    told: Arc<Told>,
+    reserve: Reserve,
 }
 
 impl Recorder {
-    /// Makes `dir` and starts a recording in it.
+    /// Makes `dir` and starts a recording in it, with the usual limits.
     ///
     /// # Errors
-    /// If `dir` holds something already or can't be written; nothing is left behind then.
+    /// Those of [`Self::create_within`].
     pub fn create(dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| RecordError::Io { path, source }
-        };
+        Self::create_within(Limits::default(), dir, manifest)
+    }
+
+    /// Makes `dir` and starts a recording in it that takes no more than `limits`.
+    ///
+    /// # Errors
+    /// If `dir` holds something already, another recording is being started in it, or it can't be written; nothing is left
+    /// behind then.
+    pub fn create_within(limits: Limits, dir: &Path, manifest: &Manifest) -> Result<Self, RecordError> {
         if fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_some()) || dir.is_file() {
             return Err(RecordError::Occupied(dir.to_owned()));
         }
-        files::create_dir(dir).map_err(io(dir))?;
-        files::create_dir(&dir.join(SEGMENTS)).map_err(io(dir))?;
-        manifest.write(dir).map_err(io(dir))?;
+        let is_new = !dir.exists();
+        claim(dir)?;
+        let started = Self::start(limits, dir, manifest);
+        if started.is_err() {
+            let _ = fs::remove_file(dir.join(MANIFEST));
+            let _ = fs::remove_dir(dir.join(SEGMENTS));
+            if is_new {
+                let _ = fs::remove_dir(dir);
+            }
+        }
+        started.map_err(|source| RecordError::Io { path: dir.to_owned(), source })
+    }
+
+    fn start(limits: Limits, dir: &Path, manifest: &Manifest) -> io::Result<Self> {
+        Room::new(dir, limits).check()?;
+        let reserve = Reserve::take(dir)?;
+        manifest.write(dir)?;
         let (sender, receiver) = mpsc::channel();
-        let trouble = Arc::new(Mutex::new(None));
-        let writer = std::thread::Builder::new()
-            .name("recording".to_owned())
-            .spawn({
-                let (dir, trouble) = (dir.to_owned(), Arc::clone(&trouble));
-                move || {
-                    give_way();
-                    write_rows(&dir, &receiver, &trouble);
-                }
-            })
-            .map_err(io(dir))?;
-        Ok(Self { dir: dir.to_owned(), sink: RowSink { sender, tap: None }, writer: Some(writer), trouble })
+        let (memory, told) = (Memory::new(limits.memory_bytes), Arc::new(Told::default()));
+        let flush = Flush::new(dir, limits, Arc::clone(&memory), Arc::clone(&told));
+        let writer = std::thread::Builder::new().name("recording".to_owned()).spawn(move || {
+            give_way();
+            flush.run(&receiver)
+        })?;
+        let sink = RowSink { sender, memory, tap: None };
+        Ok(Self { dir: dir.to_owned(), sink, writer: Some(writer), told, reserve })
     }
 
     /// Where it is.
@@ -127,54 +127,79 @@ impl Recorder {
         self.sink.clone()
     }
 
-    /// Ends the recording: merges segments into tables and writes `manifest` with `state` and row counts.
+    /// What went wrong with writing since this was asked for last, and what became of it: worth a line at once.
+    pub fn notices(&self) -> Vec<String> {
+        self.told.take()
+    }
+
+    /// Whether it has reached the largest size that it may have: time to finish it.
+    pub fn is_full(&self) -> bool {
+        self.told.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Ends the recording: writes `manifest` with `state`, merges segments into tables, and writes it again with row counts. Who is
+    /// killed while it merges leaves a whole recording.
     ///
     /// # Errors
-    /// If something could not be written, now or before. What was written stays readable.
+    /// If something could not be written. What was written stays readable.
     pub fn finish(mut self, mut manifest: Manifest, state: RunState) -> Result<Manifest, RecordError> {
         let _ = self.sink.sender.send(Message::Finish);
-        if let Some(writer) = self.writer.take() {
-            let _ = writer.join();
-        }
-        let trouble = self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let flush = self.writer.take().and_then(|writer| writer.join().ok());
+        let dir = self.dir;
+        drop(self.reserve);
         manifest.ended_at = Some(crate::clock::now_ns());
+        manifest.state = state;
+        let Some(mut flush) = flush else {
+            manifest.state = RunState::Interrupted;
+            let _ = manifest.write(&dir);
+            let source = io::Error::other("the thread that writes it failed; please report this");
+            return Err(RecordError::Io { path: dir, source });
+        };
+        if flush.has_failed() {
+            // The room of the reserve is the manifest's first, then that of the last rows.
+            manifest.state = RunState::Interrupted;
+            let _ = manifest.write(&dir);
+            flush.flush_last();
+        }
+        manifest.state = if flush.has_failed() { RunState::Interrupted } else { state };
+        manifest.coverage.extend(flush.coverage());
+        let written = manifest.write(&dir);
+        if let Some(error) = flush.take_error() {
+            return Err(error.into());
+        }
+        let io = |source| RecordError::Io { path: dir.clone(), source };
+        written.map_err(io)?;
         // Segments that can't be merged for want of room can be read as they are.
-        match trouble.map_or_else(|| merge_all(&self.dir, true), Err) {
-            Ok(tables) => (manifest.tables, manifest.state) = (tables, state),
+        match merge_all(&dir, true) {
+            Ok(tables) => manifest.tables = tables,
             Err(trouble) => {
                 manifest.state = RunState::Interrupted;
-                let _ = manifest.write(&self.dir);
+                let _ = manifest.write(&dir);
                 return Err(trouble.into());
             }
         }
-        let _ = fs::remove_dir(self.dir.join(SEGMENTS));
-        manifest.write(&self.dir).map_err(|source| RecordError::Io { path: self.dir.clone(), source })?;
+        let _ = fs::remove_dir(dir.join(SEGMENTS));
+        manifest.write(&dir).map_err(io)?;
         Ok(manifest)
     }
 }
 
-fn write_rows(dir: &Path, receiver: &mpsc::Receiver<Message>, trouble: &Mutex<Option<SegmentError>>) {
-    let mut pending = Batch::default();
-    let mut number = 0;
-    let mut due = Instant::now() + FLUSH_EVERY;
-    let mut open = true;
-    while open {
-        match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
-            Ok(Message::Rows(batch)) => pending.append(*batch),
-            Ok(Message::Finish) | Err(RecvTimeoutError::Disconnected) => open = false,
-            Err(RecvTimeoutError::Timeout) => {}
+/// Makes `dir` a recording's: of several that try at the same time one makes the folder of segments, which the kernel does in one
+/// step, and the others are refused.
+fn claim(dir: &Path) -> Result<(), RecordError> {
+    let io = |source| RecordError::Io { path: dir.to_owned(), source };
+    files::create_dir(dir).map_err(io)?;
+    match files::create_new_dir(&dir.join(SEGMENTS)) {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(RecordError::Occupied(dir.to_owned()));
         }
-        if open && Instant::now() < due {
-            continue;
-        }
-        due = Instant::now() + FLUSH_EVERY;
-        number += 1;
-        let written = pending
-            .write_segments(dir, number)
-            .and_then(|()| if open { merge_all(dir, false).map(drop) } else { Ok(()) });
-        if let Err(error) = written {
-            *trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
-            return;
-        }
+        Err(error) => return Err(io(error)),
     }
+    // A recording that has begun and ended since `dir` was looked at has no such folder any more.
+    if dir.join(MANIFEST).exists() {
+        let _ = fs::remove_dir(dir.join(SEGMENTS));
+        return Err(RecordError::Occupied(dir.to_owned()));
+    }
+    Ok(())
 }

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use holdup_recording::manifest::{FORMAT_MAJOR, Host};
 use holdup_recording::rows::{Request, Sample};
-use holdup_recording::{Batch, Labels, Manifest, OpenError, RecordError, Recorder, Recording, RunState};
+use holdup_recording::{Batch, Labels, Limits, Manifest, OpenError, RecordError, Recorder, Recording, RunState};
 
 fn manifest() -> Manifest {
     Manifest::starting("test", 1_000, Host { kernel: "6.1".into(), cpus: 2 })
@@ -150,4 +151,175 @@ fn unreadable_recordings_say_why() {
     fs::write(dir.join("requests.parquet"), b"not parquet at all").unwrap();
     let text = open(&dir).to_string();
     assert!(text.contains("requests.parquet"), "{text}");
+}
+
+/// Waits until a recording has said something that has `part` in it.
+fn wait_for_notice(recorder: &Recorder, part: &str) -> String {
+    let begun = Instant::now();
+    loop {
+        if let Some(text) = recorder.notices().into_iter().find(|text| text.contains(part)) {
+            return text;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(120), "it never says \"{part}\"");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// The folder of segments goes away and comes back, as if a disk refused to be written for a while.
+#[test]
+fn a_failed_write_is_said_kept_and_tried_again() {
+    let root = tempfile::tempdir().unwrap();
+    let (dir, away) = (root.path().join("r"), root.path().join("away"));
+    let recorder = Recorder::create(&dir, &manifest()).unwrap();
+    fs::rename(dir.join("segments"), &away).unwrap();
+    recorder.sink().push(batch(0, 100));
+    wait_for_notice(&recorder, "can't be written");
+    recorder.sink().push(batch(100, 100));
+    fs::rename(&away, dir.join("segments")).unwrap();
+    wait_for_notice(&recorder, "written again");
+    recorder.sink().push(batch(200, 100));
+    recorder.finish(manifest(), RunState::Complete).unwrap();
+
+    let read = Recording::open(&dir).unwrap();
+    assert_eq!(read.manifest.state, RunState::Complete);
+    assert_eq!(read.tables.requests.rows, batch(0, 300).requests);
+    let gaps: Vec<_> = read.tables.events.rows.iter().filter(|event| event.kind == "gap").collect();
+    assert_eq!(gaps.len(), 2, "{gaps:?}");
+    assert_eq!(gaps[1].labels.get("lost_rows"), Some("0"));
+    let own = read.manifest.coverage.iter().find(|c| c.source == "recording").unwrap();
+    assert!(own.gaps_total > 0 && own.reads_total > 0, "{own:?}");
+}
+
+#[test]
+fn what_the_memory_does_not_hold_is_counted_as_lost() {
+    let root = tempfile::tempdir().unwrap();
+    let (dir, away) = (root.path().join("r"), root.path().join("away"));
+    let limits = Limits { memory_bytes: 64 << 10, ..Limits::default() };
+    let recorder = Recorder::create_within(limits, &dir, &manifest()).unwrap();
+    fs::rename(dir.join("segments"), &away).unwrap();
+    let pushed = 50 * 101;
+    (0..50).for_each(|number| recorder.sink().push(batch(number * 100, 100)));
+    wait_for_notice(&recorder, "can't be written");
+    fs::rename(&away, dir.join("segments")).unwrap();
+    wait_for_notice(&recorder, "written again");
+    // There is memory again.
+    recorder.sink().push(batch(1_000_000, 100));
+    recorder.finish(manifest(), RunState::Complete).unwrap();
+    let read = Recording::open(&dir).unwrap();
+    let kept = read.tables.requests.rows.len() + read.tables.samples.rows.len() - 101;
+    let lost: usize = read
+        .tables
+        .events
+        .rows
+        .iter()
+        .filter_map(|event| event.labels.get("lost_rows"))
+        .map(|rows| rows.parse::<usize>().unwrap())
+        .sum();
+    assert!(kept > 0 && lost > 0 && kept + lost == pushed, "{kept} kept and {lost} lost of {pushed}");
+    let why = read.manifest.coverage[0].why.clone().unwrap();
+    assert!(why.contains(&format!("{lost} rows were lost")), "{why}");
+}
+
+/// The disk never takes anything again: the manifest has its room, and what was written before is kept.
+#[test]
+fn a_disk_that_stays_full_leaves_a_manifest_that_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let recorder = Recorder::create(&dir, &manifest()).unwrap();
+    recorder.sink().push(batch(0, 100));
+    wait_for_segments(&dir, 2);
+    // A file cannot be made where a folder of its name is.
+    for number in 2..20 {
+        for table in ["requests", "samples", "events"] {
+            fs::create_dir(dir.join(format!("segments/{table}-{number:08}.parquet.tmp"))).unwrap();
+        }
+    }
+    recorder.sink().push(batch(100, 100));
+    assert!(recorder.finish(manifest(), RunState::Complete).is_err());
+    let read = Recording::open(&dir).unwrap();
+    assert_eq!((read.manifest.state, read.tables.requests.rows.len()), (RunState::Interrupted, 100));
+    let own = read.manifest.coverage.iter().find(|c| c.source == "recording").unwrap();
+    assert!(own.why.as_ref().unwrap().contains("rows were lost") && own.enable.is_some(), "{own:?}");
+    assert!(!dir.join(".reserve").exists());
+}
+
+#[test]
+fn a_recording_says_when_it_has_reached_its_size() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let limits = Limits { max_bytes: Some(2_000), ..Limits::default() };
+    let recorder = Recorder::create_within(limits, &dir, &manifest()).unwrap();
+    assert!(!recorder.is_full());
+    recorder.sink().push(batch(0, 1_000));
+    wait_for_notice(&recorder, "--max-size");
+    assert!(recorder.is_full());
+    recorder.finish(manifest(), RunState::Complete).unwrap();
+    assert_eq!(Recording::open(&dir).unwrap().tables.requests.rows.len(), 1_000);
+}
+
+#[test]
+fn without_the_room_that_must_stay_free_nothing_is_begun() {
+    let root = tempfile::tempdir().unwrap();
+    let dir = root.path().join("r");
+    let limits = Limits { min_free_bytes: Some(u64::MAX), ..Limits::default() };
+    let why = Recorder::create_within(limits, &dir, &manifest()).err().unwrap().to_string();
+    assert!(why.contains("--min-free"), "{why}");
+    assert!(!dir.exists());
+}
+
+#[test]
+fn of_two_writers_on_one_directory_one_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    for round in 0..300 {
+        let dir = root.path().join(format!("r{round}"));
+        // There already and empty: making it does not tell who was first.
+        fs::create_dir(&dir).unwrap();
+        let start = Barrier::new(4);
+        let begun = std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..4)
+                .map(|_| {
+                    scope.spawn(|| {
+                        start.wait();
+                        Recorder::create(&dir, &manifest())
+                    })
+                })
+                .collect();
+            writers.into_iter().map(|writer| writer.join().unwrap()).collect::<Vec<_>>()
+        });
+        let first = begun.iter().filter(|recorder| recorder.is_ok()).count();
+        let refused = begun.iter().filter(|recorder| matches!(recorder, Err(RecordError::Occupied(_)))).count();
+        assert_eq!((first, refused), (1, 3), "round {round}");
+    }
+}
+
+/// A reader opens the recording again and again while its segments become tables: each time it finds every row once.
+#[test]
+fn a_reader_never_sees_half_of_what_is_merged() {
+    let root = tempfile::tempdir().unwrap();
+    for round in 0..5 {
+        let dir = root.path().join(format!("r{round}"));
+        let recorder = Recorder::create(&dir, &manifest()).unwrap();
+        recorder.sink().push(batch(0, 10));
+        wait_for_segments(&dir, 2);
+        let parts = dir.join("segments");
+        let bytes = fs::read(parts.join("requests-00000001.parquet")).unwrap();
+        for number in 100..300 {
+            fs::write(parts.join(format!("requests-00000{number}.parquet")), &bytes).unwrap();
+        }
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                let mut seen = 0;
+                loop {
+                    let read = Recording::open(&dir).unwrap();
+                    assert_eq!(read.tables.requests.rows.len(), 201 * 10, "after {seen} times");
+                    seen += 1;
+                    if dir.join("requests.parquet").exists() && !parts.exists() {
+                        return;
+                    }
+                }
+            });
+            recorder.finish(manifest(), RunState::Complete).unwrap();
+            reader.join().unwrap();
+        });
+    }
 }

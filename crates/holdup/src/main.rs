@@ -6,6 +6,7 @@ mod terminal;
 mod around;
 mod charts;
 mod commands;
+mod descriptors;
 mod failure;
 mod history;
 mod html;
@@ -18,6 +19,7 @@ mod repeat;
 mod replay;
 mod secret;
 mod session;
+mod stop;
 
 use clap::{CommandFactory as _, Parser};
 

@@ -20,14 +20,16 @@ use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, Labels, Manifest, Recorder, Recording, RunState, clock, files, hlog};
+use holdup_recording::{Batch, Coverage, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog};
 
 use crate::around;
+use crate::descriptors;
 use crate::failure::Failure;
 use crate::objectives::Objectives;
 use crate::outputs::{self, Outputs as Ways};
 use crate::progress::{Moment, Progress};
 use crate::replay::PlayedFacts;
+use crate::stop;
 
 /// What to record.
 pub struct Session<'a> {
@@ -47,6 +49,8 @@ pub struct Session<'a> {
     pub partial: bool,
     /// From when on a request is slow: sources that can look closer at one that is do; none if they are not to.
     pub slow: Option<Duration>,
+    /// What the recording may take.
+    pub limits: Limits,
 }
 
 /// A recording that has just been made.
@@ -82,16 +86,6 @@ impl Recorded {
     }
 }
 
-/// Set by Ctrl-C and SIGTERM. A second Ctrl-C ends the process at once.
-pub fn stop_flag() -> Result<Arc<AtomicBool>, Failure> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop)).map_err(Failure::unusable)?;
-        signal_hook::flag::register(signal, Arc::clone(&stop)).map_err(Failure::unusable)?;
-    }
-    Ok(stop)
-}
-
 /// What is needed to record, and was found to answer.
 struct Ready<'a> {
     sources: Vec<Box<dyn Collector>>,
@@ -110,9 +104,8 @@ impl<'a> Ready<'a> {
             .map(|a| watch::collector(a, &options))
             .collect::<Result<Vec<_>, _>>()
             .map_err(Failure::unusable)?;
-        if let Some(scenario) = session.scenario {
-            allow_descriptors(scenario.lanes().div_ceil(scenario.http.streams))?;
-        }
+        let connections = session.scenario.map_or(0, |scenario| scenario.lanes().div_ceil(scenario.http.streams));
+        descriptors::allow(connections)?;
         let engine = session.scenario.map(Engine::prepare).transpose().map_err(Failure::unusable)?;
         let coverage = collectors::probe(&mut sources).map_err(Failure::unusable)?;
         Ok(Self { sources, coverage, engine })
@@ -157,7 +150,8 @@ pub fn record_to(
     manifest.coverage = coverage.iter().flatten().cloned().collect();
     manifest.scenario = session.scenario.and_then(|s| s.text.clone());
     manifest.load = session.scenario.zip(engine.as_ref()).map(|(scenario, engine)| load_facts(scenario, engine));
-    let mut recorder = Recorder::create(session.dir, &manifest).map_err(Failure::unusable)?;
+    let _recording = stop::Recording::begin();
+    let mut recorder = Recorder::create_within(session.limits, session.dir, &manifest).map_err(Failure::unusable)?;
     if let Some(slow) = slow {
         recorder.tap(Arc::new(move |rows| slow.note(rows)));
     }
@@ -166,12 +160,20 @@ pub fn record_to(
 
     let outcome = match engine {
         Some(engine) => put_load_on(&engine, ways, session, &recorder, &mut manifest, progress, stop),
-        None => Ok(Ending { interrupted: wait(session.watch_for, progress, stop), failed: None, played: None }),
+        None => {
+            Ok(Ending { interrupted: wait(session.watch_for, &recorder, progress, stop), failed: None, played: None })
+        }
     };
-    manifest.coverage = running.stop();
-    let Ending { interrupted, failed, played } = outcome?;
+    if recorder.is_full() {
+        recorder.sink().push(ended(clock::now_ns(), "the recording has reached its largest size (--max-size)"));
+    }
+    // Who asked for the end does not wait for a source that hangs.
+    manifest.coverage = running.stop(if stop.load(Ordering::Relaxed) { PATIENCE_STOPPED } else { PATIENCE });
+    let interrupted = outcome.as_ref().map_or(true, |ending| ending.interrupted);
     let state = if interrupted { RunState::Interrupted } else { RunState::Complete };
+    recorder.notices().iter().for_each(|notice| progress.warn(notice));
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
+    let Ending { interrupted, failed, played } = outcome?;
     let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
     // Ended by one of its own objectives, it did what it was asked to.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
@@ -189,7 +191,9 @@ fn put_load_on(
 ) -> Result<Ending, Failure> {
     // As planned; the exact ones follow when it has ended. A recording that is cut off has these.
     manifest.phases = engine.phases(clock::now_ns());
-    manifest.write(session.dir).map_err(Failure::unusable)?;
+    if let Err(error) = manifest.write(session.dir) {
+        progress.warn(&format!("the phases are not in the manifest yet: {error}"));
+    }
     let live = Live::default();
     let (sender, seconds) = mpsc::channel();
     // Set by a stop from outside and by an objective: told apart by who set it.
@@ -220,9 +224,10 @@ fn put_load_on(
         let load = load.map_err(Failure::unusable)?;
         while !load.is_finished() {
             std::thread::sleep(Duration::from_millis(50));
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || recorder.is_full() {
                 end.store(true, Ordering::Relaxed);
             }
+            recorder.notices().iter().for_each(|notice| progress.warn(notice));
             moments.try_iter().for_each(|moment| progress.moment(moment));
             ways.troubles().iter().for_each(|trouble| progress.warn(trouble));
             progress.load(&live.get());
@@ -270,13 +275,9 @@ fn put_load_on(
             labels: Labels::none(),
         });
     }
-    events.events.extend(over.iter().map(|over| Event {
-        observed_at: summary.ended_at,
-        source: "holdup".to_owned(),
-        kind: "ended".to_owned(),
-        text: format!("the load ended early: {}", over.text),
-        labels: Labels::none(),
-    }));
+    if let Some(over) = &over {
+        events.append(ended(summary.ended_at, &format!("the load ended early: {}", over.text)));
+    }
     for (operation, outcome, said) in &summary.refusals {
         // In the midst of the load nobody said it: it is what a count of failures leaves open.
         let text = format!("{operation}: {outcome}: the database said first: {said}");
@@ -321,6 +322,18 @@ fn put_load_on(
     })
 }
 
+/// That it ended early, and why.
+fn ended(at: i64, why: &str) -> Batch {
+    let event = Event {
+        observed_at: at,
+        source: "holdup".to_owned(),
+        kind: "ended".to_owned(),
+        text: why.to_owned(),
+        labels: Labels::none(),
+    };
+    Batch { events: vec![event], ..Batch::default() }
+}
+
 /// The histograms of one second as `latency.hlog` has them.
 fn intervals(second: Second) -> Vec<Interval> {
     let (from, length) = (second.from, second.to.saturating_sub(second.from));
@@ -332,10 +345,18 @@ fn intervals(second: Second) -> Vec<Interval> {
     of_any.map(|(tag, histogram)| Interval { tag, from, length, histogram }).collect()
 }
 
-fn wait(length: Option<Duration>, progress: &mut Progress, stop: &AtomicBool) -> bool {
+/// How long a source that hangs in a read is waited for at the end.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The same after a stop: the recording is to be finished within 2 s.
+const PATIENCE_STOPPED: Duration = Duration::from_secs(1);
+
+/// Watches until it is over. True if it was stopped before that.
+fn wait(length: Option<Duration>, recorder: &Recorder, progress: &mut Progress, stop: &AtomicBool) -> bool {
     let begun = Instant::now();
     while !stop.load(Ordering::Relaxed) {
-        if length.is_some_and(|l| begun.elapsed() >= l) {
+        recorder.notices().iter().for_each(|notice| progress.warn(notice));
+        if recorder.is_full() || length.is_some_and(|l| begun.elapsed() >= l) {
             progress.end();
             return false;
         }
@@ -345,31 +366,6 @@ fn wait(length: Option<Duration>, progress: &mut Progress, stop: &AtomicBool) ->
     progress.end();
     // Without a length, Ctrl-C is how watching ends.
     length.is_some()
-}
-
-/// Descriptors that are needed beside those of the load's connections.
-const OTHER_DESCRIPTORS: u64 = 200;
-
-/// Raises this process's limit of open files so far that `connections` fit.
-fn allow_descriptors(connections: u32) -> Result<(), Failure> {
-    let needed = u64::from(connections) + OTHER_DESCRIPTORS;
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: getrlimit fills and setrlimit reads `limit`, which lives through both calls.
-    let allowed = unsafe {
-        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0
-            && (limit.rlim_cur >= needed
-                || limit.rlim_max >= needed && {
-                    limit.rlim_cur = needed;
-                    libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit) == 0
-                })
-    };
-    if allowed {
-        return Ok(());
-    }
-    Err(Failure::Unusable(format!(
-        "{connections} connections need {needed} open files, and this account may have {}; run: ulimit -n {needed} (as root), or use fewer connections",
-        limit.rlim_max
-    )))
 }
 
 fn load_facts(scenario: &Scenario, engine: &Engine<'_>) -> LoadFacts {

@@ -5,33 +5,58 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::ReadError;
 use crate::proc::{Proc, Tree, set, task};
 
-/// Most files kept open, whatever the limit.
+/// Most files kept open by all sources together, whatever the limit.
 const OPEN_MAX: usize = 8_192;
 
-/// The part (one in so many) of the limit on open files that one source may use: the load generator beside us needs them more.
-const LIMIT_SHARE: usize = 8;
+/// Until it is said how many may be kept: no more than this, which fits beside all else under the usual limit of 1,024.
+const OPEN_UNSAID: usize = 256;
 
 /// Bytes that are read of one file. Of a stack that is its innermost twenty functions or so; all others are shorter.
 const LINE_BYTES: usize = 1_024;
 
-/// How many files may be kept open under this process' present limit. None of a made-up tree: there a file that was
+/// How many files all sources of this process may keep open together.
+static MOST: AtomicUsize = AtomicUsize::new(OPEN_UNSAID);
+
+/// How many they do.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
+
+/// Lets all sources together keep `most` files open. What is open beyond that is closed as it is read next.
+pub fn keep_open(most: u64) {
+    MOST.store(usize::try_from(most).map_or(OPEN_MAX, |most| most.min(OPEN_MAX)), Ordering::Relaxed);
+}
+
+/// Descriptors have run out: from now on half as many are kept.
+fn run_out() {
+    let _ = MOST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |most| Some(most / 2));
+}
+
+/// The right to keep one file open.
+#[derive(Debug)]
+struct Permit(());
+
+impl Permit {
+    fn take() -> Option<Self> {
+        let most = MOST.load(Ordering::Relaxed);
+        let one_more = |open: usize| (open < most).then_some(open + 1);
+        OPEN.fetch_update(Ordering::Relaxed, Ordering::Relaxed, one_more).ok().map(|_| Self(()))
+    }
+}
+
+impl Drop for Permit {
+    fn drop(&mut self) {
+        OPEN.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// How many files one source may keep open, as far as there are permits. None of a made-up tree: there a file that was
 /// removed goes on to be readable.
 pub(crate) fn open_max(proc: &Proc) -> usize {
-    if !proc.is_live() {
-        return 0;
-    }
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
-    // SAFETY: `limit` is a valid rlimit for the call to fill in.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) };
-    if result == 0 {
-        usize::try_from(limit.rlim_cur).map_or(OPEN_MAX, |most| (most / LIMIT_SHARE).min(OPEN_MAX))
-    } else {
-        0
-    }
+    if proc.is_live() { OPEN_MAX } else { 0 }
 }
 
 /// What threads' files are read with: where they are, the memory for names and contents, and how many more may be kept open.
@@ -84,13 +109,21 @@ impl Files {
     fn open(&mut self, id: Id, name: &str) -> Option<File> {
         let Self { root, path, .. } = self;
         set(path, format_args!("{root}{}/task/{}/{name}", id.pid, id.tid));
-        File::open(path).ok()
+        match File::open(path) {
+            Ok(file) => Some(file),
+            Err(error) => {
+                if matches!(error.raw_os_error(), Some(libc::EMFILE | libc::ENFILE)) {
+                    run_out();
+                }
+                None
+            }
+        }
     }
 }
 
 /// One file of one thread.
 #[derive(Debug, Default)]
-pub(crate) struct KeptFile(Option<File>);
+pub(crate) struct KeptFile(Option<(File, Permit)>);
 
 impl KeptFile {
     pub(crate) fn is_open(&self) -> bool {
@@ -99,21 +132,25 @@ impl KeptFile {
 
     /// The file's beginning; nothing if the thread has ended or is not ours to read. With `keep` it stays open if there is room.
     pub(crate) fn read<'a>(&mut self, files: &'a mut Files, id: Id, name: &str, keep: bool) -> Option<&'a str> {
-        if let Some(file) = &self.0 {
-            match file.read_at(&mut files.line, 0) {
-                Ok(length) if length > 0 => return Some(task::text(&mut files.line[..length])),
-                // Ended; there may be another one under its number.
-                _ => {
-                    self.0 = None;
-                    files.room += 1;
-                }
+        if let Some((file, _)) = &self.0 {
+            let length = file.read_at(&mut files.line, 0).ok().filter(|length| *length > 0);
+            // Ended, and there may be another one under its number; or more are open than may be.
+            if length.is_none() || OPEN.load(Ordering::Relaxed) > MOST.load(Ordering::Relaxed) {
+                self.0 = None;
+                files.room += 1;
+            }
+            if let Some(length) = length {
+                return Some(task::text(&mut files.line[..length]));
             }
         }
         let mut file = files.open(id, name)?;
         let length = file.read(&mut files.line).ok().filter(|length| *length > 0)?;
-        if keep && files.room > 0 {
+        if keep
+            && files.room > 0
+            && let Some(permit) = Permit::take()
+        {
             files.room -= 1;
-            self.0 = Some(file);
+            self.0 = Some((file, permit));
         }
         Some(task::text(&mut files.line[..length]))
     }

@@ -12,6 +12,7 @@ use self::asked::{Demanded, Vary};
 use super::scenario_args::{LoadFlags, ScenarioArgs};
 use super::{Output, print_json};
 use crate::failure::Failure;
+use crate::repeat::quota;
 use crate::repeat::switch::SwitchArgs;
 use crate::terminal;
 
@@ -26,6 +27,7 @@ Examples:
   holdup capacity search.yaml --vary workers=2,4,8 --with './restart.sh --workers {workers}' --ready http://127.0.0.1:8080/health
   holdup capacity search.yaml --vary cpu=1,2 --cgroup app --repeat 3 --for-rate 500 --connections-per-instance 10 --connection-budget 100
   holdup capacity --from recordings/capacity-20301231T120000Z --for-rate 900 --markdown
+  holdup capacity --restore
 
 The scenario's load is a search (load: {search: knee}, or --search). Each is played at each value, in a drawn order.
 Exit codes: 0 each value has a knee; 1 the connections that the instances open don't fit in the budget; 2 no knee at some value,
@@ -65,6 +67,10 @@ pub struct Args {
     #[arg(long, value_name = "RECORDING", num_args = 1.., conflicts_with_all = ["file", "url", "vary", "output"], help_heading = "What is varied")]
     from: Vec<PathBuf>,
 
+    /// Set back CPU quotas that a killed holdup has left changed, and stop
+    #[arg(long, exclusive = true, help_heading = "What is varied")]
+    restore: bool,
+
     #[command(flatten)]
     switch: SwitchArgs,
 
@@ -77,6 +83,10 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<(), Failure> {
+    if args.restore {
+        return quota::restore();
+    }
+    quota::restore_if_any();
     let (axis, runs, ended) = if args.from.is_empty() { searches::play(args)? } else { searches::again(&args.from)? };
     if runs.is_empty() {
         return ended;

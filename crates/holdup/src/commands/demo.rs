@@ -13,7 +13,7 @@ use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
 use holdup_load::schedule::Schedule;
-use holdup_recording::Recording;
+use holdup_recording::{Limits, Recording};
 
 use super::{Output, REPORT, SLOW, demonstrate, print_json, where_it_is};
 use crate::failure::Failure;
@@ -51,7 +51,7 @@ const CONNECTIONS: u32 = 600;
 const INTERVAL: Duration = Duration::from_millis(500);
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let length = STEP_LENGTH * STEPS as u32;
     let mut progress = Progress::new(args.output.quiet, Some(length));
     let dir = args.output.empty_dir("demo")?;
@@ -87,6 +87,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                     dir: &place,
                     partial: false,
                     slow: Some(SLOW),
+                    limits: Limits::default(),
                 };
                 session::record(&session, &mut progress, &stop)
             },

@@ -190,7 +190,7 @@ fn print(report: &Report, args: &Args) -> Result<(), Failure> {
 
 /// Reads logs as they grow until Ctrl-C; all that came.
 fn follow(args: &Args, options: &Options, state: &mut Option<State>) -> Result<Outcome, Failure> {
-    let stop = crate::session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let mut from = state.clone().unwrap_or_default();
     let mut following = Follow::new(&args.files, options, &from).map_err(Failure::unusable)?;
     let empty = || Tally::new(Dialect::MySql, options.identity, options.select.clone());

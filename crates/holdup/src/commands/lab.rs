@@ -6,7 +6,7 @@ use std::time::Duration;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::compare;
 use holdup_load::scenario::Scenario;
-use holdup_recording::Recording;
+use holdup_recording::{Limits, Recording};
 
 use super::{Output, REPORT, SLOW, demonstrate, duration, print_json, where_it_is};
 use crate::failure::Failure;
@@ -62,7 +62,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             )));
         }
     }
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let say = |text: &str| {
         if !args.output.quiet {
             errln!("{text}");
@@ -90,6 +90,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
                 dir: &place,
                 partial: false,
                 slow: Some(SLOW),
+                limits: Limits::default(),
             };
             let recorded = session::record(&session, &mut progress, &stop)?;
             let dead = act.dead();

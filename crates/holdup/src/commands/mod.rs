@@ -33,7 +33,7 @@ use std::time::Duration;
 
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_load::Scenario;
-use holdup_recording::{RecordError, Recording};
+use holdup_recording::{Limits, RecordError, Recording};
 
 use self::given::{Values, values};
 use crate::failure::Failure;
@@ -97,12 +97,39 @@ struct Sampling {
     /// Of a request that took longer the database's own account is read at once: its trace id in the statements; or `off`
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = slow)]
     slow: Slow,
+
+    /// Finish the recording when it takes this much room, e.g. 2GiB
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    max_size: Option<u64>,
+
+    /// Write nothing while less is free on the recording's disk [default: 1 % of it, at most 1GiB]
+    #[arg(long, value_name = "SIZE", value_parser = floor)]
+    min_free: Option<u64>,
+}
+
+/// The least size of a recording: below it there is no room for what it says about itself.
+const SIZE_MIN: u64 = 1 << 20;
+
+/// Reads the size of a recording.
+fn size(text: &str) -> Result<u64, String> {
+    let bytes = holdup_load::scenario::parse_bytes(text)?;
+    if bytes < SIZE_MIN { Err("give the recording 1MiB at least".to_owned()) } else { Ok(bytes) }
+}
+
+/// Reads how much must stay free, which may be nothing.
+fn floor(text: &str) -> Result<u64, String> {
+    if text == "0" { Ok(0) } else { holdup_load::scenario::parse_bytes(text) }
 }
 
 impl Sampling {
     /// What is to be watched.
     fn watched(&self) -> Vec<String> {
         Values::list(&self.watch)
+    }
+
+    /// What a recording may take.
+    fn limits(&self) -> Limits {
+        Limits { max_bytes: self.max_size, min_free_bytes: self.min_free, ..Limits::default() }
     }
 
     /// What to record into `dir` while `scenario` is played, with what it watches.
@@ -116,6 +143,7 @@ impl Sampling {
             dir,
             partial: self.partial,
             slow: self.slow.0,
+            limits: self.limits(),
         }
     }
 }

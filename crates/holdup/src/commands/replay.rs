@@ -258,7 +258,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.check {
         return check(&args, &mix.facts);
     }
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::of(&scenario, args.output.quiet);
     mix.facts.lines().iter().for_each(|line| progress.say(line));
     let dir = args.output.dir("replay");

@@ -14,6 +14,7 @@ use super::scenario_args::{LoadFlags, ScenarioArgs};
 use super::{Output, conclude, describe};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::repeat::quota;
 use crate::session::{self, Recorded};
 
 /// Put load on a service, record what every layer says meanwhile, and name what holds it up
@@ -78,7 +79,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return repeated::run(&args, &scenario, &versions);
     }
     say_notes(&args, &scenario);
-    let stop = session::stop_flag()?;
+    quota::restore_if_any();
+    let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::of(&scenario, args.output.quiet);
     let dir = args.output.dir(&scenario.name);
     let session = args.scenario.session(&scenario, &dir);

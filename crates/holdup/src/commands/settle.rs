@@ -16,7 +16,6 @@ use holdup_recording::{Batch, Recording, clock};
 use super::given::value;
 use super::{duration, print_json};
 use crate::failure::Failure;
-use crate::session;
 
 /// What is looked at of what was read: a vacuum's pace shows within it.
 const LOOKED_AT: Duration = Duration::from_secs(6);
@@ -80,7 +79,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let way_out = "settle knows PostgreSQL's debts: holdup settle postgresql://USER@HOST:PORT/DATABASE";
         return Err(Failure::Unusable(way_out.to_owned()));
     }
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let mut server = watch::collector(&args.address, &Options::default()).map_err(Failure::unusable)?;
     server.probe().map_err(Failure::unusable)?;
     let mut kept = Batch::default();

@@ -11,7 +11,6 @@ use holdup_collect::mysql::processes::{Look, Processes};
 use super::duration;
 use super::given::value;
 use crate::failure::Failure;
-use crate::session;
 use crate::terminal::processes::{Size, View};
 use crate::terminal::visible::sent;
 
@@ -61,7 +60,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     }
     let (mut processes, notes) = Processes::open(&args.address).map_err(Failure::unusable)?;
     let source = processes.source().to_owned();
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let (sender, looks) = mpsc::channel::<Seen>();
     let (interval, once) = (args.interval.max(WAKE), args.once);
     // A look may have to wait for the server: whoever ends this does not wait with it.

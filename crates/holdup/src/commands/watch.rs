@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Output, Sampling, conclude, duration};
 use crate::failure::Failure;
 use crate::progress::Progress;
+use crate::repeat::quota;
 use crate::session::{self, Session};
 
 /// Record a live system without putting any load on it
@@ -35,7 +36,8 @@ pub fn run(args: Args) -> Result<(), Failure> {
         ));
     }
     let watched = args.sampling.watched();
-    let stop = session::stop_flag()?;
+    quota::restore_if_any();
+    let stop = crate::stop::stop_flag()?;
     let mut progress = Progress::new(args.output.quiet, args.length);
     let dir = args.output.dir("watch");
     let session = Session {
@@ -47,6 +49,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         dir: &dir,
         partial: args.sampling.partial,
         slow: args.sampling.slow.0,
+        limits: args.sampling.limits(),
     };
     let recorded = session::record(&session, &mut progress, &stop)?;
     conclude(&recorded, args.output.json)?;

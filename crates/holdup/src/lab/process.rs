@@ -77,6 +77,7 @@ impl Running {
         let mut command = Command::new(name);
         command.args(arguments).envs(program.env).current_dir(dir).stdin(stdin).stdout(file).stderr(errors);
         command.process_group(0);
+        crate::descriptors::as_before(&mut command);
         let parent = std::process::id();
         // SAFETY: between fork and exec only async-signal-safe calls are made, and nothing is allocated: prctl and
         // getppid take no memory, and an error made of a number holds none.

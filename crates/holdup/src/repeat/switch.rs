@@ -119,6 +119,7 @@ impl SwitchArgs {
         let mut shell = Command::new("sh");
         // A group of its own: Ctrl-C is for holdup, and not for the servers that the command has started.
         shell.arg("-c").arg(command).process_group(0).stdin(Stdio::null()).stdout(output).stderr(errors);
+        crate::descriptors::as_before(&mut shell);
         let mut child = shell.spawn().map_err(|error| failed(format!("could not be started: {error}")))?;
         match wait(&mut child, self.switch_within, stop)? {
             Some(status) if status.success() => Ok(()),

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::mariadb::{self, CANARY, MariaDb};
-use crate::program::{Finished, Running, beside, finish, free_port, holdup, manifest};
+use crate::program::{Finished, Running, finish, free_port, holdup, manifest};
 use crate::secrets::nowhere;
 use crate::service::Service;
 
@@ -70,7 +70,6 @@ fn shows_none(done: &Finished, out: &Path) {
 
 #[test]
 fn a_scenario_keeps_no_secret_whatever_way_it_is_written() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let (file, out) = (dir.path().join("forms.yaml"), dir.path().join("out"));
@@ -97,7 +96,6 @@ fn a_scenario_keeps_no_secret_whatever_way_it_is_written() {
 /// Each flag that takes a header, a variable, a value or an address, with a secret in it, as it is given on the command line.
 #[test]
 fn no_flag_leaves_a_secret_behind() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let url = format!("{}?sig={CANARY}-sig", service.url());
@@ -123,7 +121,6 @@ fn command_line_and_end(command: &mut Command, out: &Path) -> String {
 /// From a file and from the environment: then no moment of the process shows it in the process list.
 #[test]
 fn files_and_variables_hold_what_the_command_line_need_not() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let write = |name: &str, text: &str| {
@@ -183,7 +180,6 @@ fn a_password_with_quotes_and_blanks_is_nowhere() {
     if !mariadb::is_here() {
         return;
     }
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let server = MariaDb::start();
     server.set_up_with(&format!(

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::path::{Path, PathBuf};
 
-use crate::program::{beside, finish, holdup};
+use crate::program::{finish, holdup};
 use crate::service::Service;
 
 fn fifo(path: &Path) {
@@ -112,7 +112,6 @@ fn is_root() -> bool {
 
 #[test]
 fn what_root_records_is_roots_alone() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let done = record(dir.path(), "deep/out");
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
@@ -132,7 +131,6 @@ fn nothing_is_written_through_what_belongs_to_another() {
     if !is_root() {
         return;
     }
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let (theirs, link) = (dir.path().join("theirs"), dir.path().join("link"));

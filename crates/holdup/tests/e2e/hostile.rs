@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::program::{Finished, beside, finish, holdup};
+use crate::program::{Finished, finish, holdup};
 use crate::service::Service;
 
 /// Writes the clipboard (OSC 52), moves the cursor, is a C1 control, and turns what follows round.
@@ -29,7 +29,6 @@ fn shown_only(done: &Finished, shown: &str) {
 
 #[test]
 fn names_of_a_recording_are_shown_and_not_sent() {
-    let _beside = beside();
     let dir = tempfile::tempdir().unwrap();
     let service = Service::start();
     let (file, out) = (dir.path().join("s.yaml"), dir.path().join("out"));

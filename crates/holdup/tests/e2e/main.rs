@@ -42,6 +42,7 @@ mod search;
 mod secrets;
 mod service;
 mod sql;
+mod survive;
 #[path = "../../../holdup-wire/tests/real/template.rs"]
 mod template;
 mod upgrade;

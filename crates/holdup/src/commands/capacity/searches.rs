@@ -14,7 +14,6 @@ use crate::commands::LARGEST_BYTES;
 use crate::failure::Failure;
 use crate::repeat::order::balanced;
 use crate::repeat::quota::Quota;
-use crate::session;
 
 /// File in the folder of the recordings.
 pub const CAPACITY: &str = "capacity.json";
@@ -52,8 +51,8 @@ pub fn play(args: &Args) -> Result<Searched, Failure> {
     let first = scenario(args)?;
     let axis = args.vary.as_ref().map(|vary| vary.axis.clone());
     check_command(args)?;
+    let stop = crate::stop::stop_flag()?;
     let quota = args.cgroup.as_deref().map(Quota::of).transpose()?;
-    let stop = session::stop_flag()?;
     let dir = args.output.empty_dir(&format!("{}-capacity", first.name))?;
     files::create_dir(&dir).map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {

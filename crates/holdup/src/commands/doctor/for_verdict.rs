@@ -10,7 +10,7 @@ use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::verdict::{Answer, SplitReport};
 use holdup_diagnose::{Diagnosis, diagnose};
-use holdup_recording::{CoverageState, Manifest, Recording};
+use holdup_recording::{CoverageState, Limits, Manifest, Recording};
 use serde::Serialize;
 
 use crate::commands::print_json;
@@ -156,7 +156,7 @@ fn take(
     length: Duration,
     dir: &Path,
 ) -> Result<(), Failure> {
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let to = session::default_dir("for-verdict");
     let mut progress = Progress::new(true, Some(length));
     let session = Session {
@@ -168,6 +168,7 @@ fn take(
         dir: &to,
         partial: true,
         slow: None,
+        limits: Limits::default(),
     };
     let recorded = match session::record(&session, &mut progress, &stop) {
         Ok(recorded) => recorded,

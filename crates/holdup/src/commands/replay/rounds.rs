@@ -54,7 +54,7 @@ pub fn run(args: &Args, mix: &mut Mix, servers: &[Server]) -> Result<(), Failure
     if args.check {
         return check(args, &mix.facts);
     }
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     holdup_recording::files::create_dir(&dir)
         .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;
     let say = |text: &str| {

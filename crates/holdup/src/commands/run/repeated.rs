@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::repeat::interleave::{Interleave, Turn, checked_name, named};
 use crate::repeat::order::balanced;
 use crate::repeat::switch::SwitchArgs;
-use crate::{session, terminal};
+use crate::terminal;
 
 /// Repeats of interleaved versions where nobody says how many: as many as an interval worth having takes.
 const REPEATS: u32 = 5;
@@ -81,7 +81,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
     let repeats = &args.repeats;
     let one = [Version { name: folder(&first.name), command: None }];
     let versions = if versions.is_empty() { &one[..] } else { &versions[..] };
-    let stop = session::stop_flag()?;
+    let stop = crate::stop::stop_flag()?;
     let dir = args.output.empty_dir(&first.name)?;
     holdup_recording::files::create_dir(&dir)
         .map_err(|error| Failure::Unusable(format!("{}: {error}", dir.display())))?;

@@ -1,0 +1,238 @@
+//! The thread that puts rows on disk. A write that fails ends nothing: its rows stay in memory as far as that goes and are tried
+//! again with the next ones; it is said, and stands as a gap among the events and in the coverage.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::FLUSH_EVERY;
+use super::queue::{Memory, Message};
+use super::room::{Limits, Room};
+use crate::labels::Labels;
+use crate::manifest::{Coverage, CoverageState};
+use crate::rows::{Batch, Event, merge_all};
+use crate::segment::SegmentError;
+
+/// Source of events and coverage about the recording itself.
+pub const SOURCE: &str = "recording";
+
+/// Flushes without a merge after one that failed, e.g. for want of room.
+const MERGE_PAUSE: u64 = 30;
+
+/// What the thread tells others while it runs.
+#[derive(Default)]
+pub(super) struct Told {
+    notices: Mutex<Vec<String>>,
+    pub(super) is_full: AtomicBool,
+}
+
+impl Told {
+    fn say(&self, text: String) {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).push(text);
+    }
+
+    /// What was said since it was asked for last.
+    pub(super) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notices.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A time during which writes fail.
+struct Trouble {
+    since: Instant,
+    writes: u64,
+    lost_before: u64,
+}
+
+/// Rows that are not on disk yet, and what came of those before them.
+pub(super) struct Flush {
+    dir: PathBuf,
+    room: Room,
+    memory: Arc<Memory>,
+    told: Arc<Told>,
+    /// Number of the last segment.
+    number: u64,
+    pending: Batch,
+    pending_bytes: usize,
+    writes: u64,
+    failed_writes: u64,
+    trouble: Option<Trouble>,
+    last_error: Option<SegmentError>,
+    /// Lost rows that an event tells of.
+    lost_told: u64,
+    merge_from: u64,
+}
+
+impl Flush {
+    pub(super) fn new(dir: &Path, limits: Limits, memory: Arc<Memory>, told: Arc<Told>) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            room: Room::new(dir, limits),
+            memory,
+            told,
+            number: 0,
+            pending: Batch::default(),
+            pending_bytes: 0,
+            writes: 0,
+            failed_writes: 0,
+            trouble: None,
+            last_error: None,
+            lost_told: 0,
+            merge_from: 0,
+        }
+    }
+
+    /// Writes what comes until the end.
+    pub(super) fn run(mut self, receiver: &mpsc::Receiver<Message>) -> Self {
+        let mut due = Instant::now() + FLUSH_EVERY;
+        loop {
+            match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
+                Ok(Message::Rows(batch, bytes)) => {
+                    self.pending.append(*batch);
+                    self.pending_bytes += bytes;
+                }
+                Ok(Message::Finish) | Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if Instant::now() >= due {
+                due = Instant::now() + FLUSH_EVERY;
+                self.flush();
+                self.merge_some();
+                self.look_at_size();
+            }
+        }
+        self.flush();
+        self
+    }
+
+    /// Tries to write all rows that are pending.
+    pub(super) fn flush(&mut self) {
+        let checked = self.room.check().map_err(|source| SegmentError::Io { path: self.name(), source });
+        self.write(checked);
+    }
+
+    /// The same at the very end, where the floor of free space no longer counts.
+    pub(super) fn flush_last(&mut self) {
+        self.write(Ok(()));
+    }
+
+    fn write(&mut self, checked: Result<(), SegmentError>) {
+        self.tell_of_lost();
+        self.number += 1;
+        self.writes += 1;
+        match checked.and_then(|()| self.pending.write_segments(&self.dir, self.number)) {
+            Ok(()) => {
+                self.memory.give_back(std::mem::take(&mut self.pending_bytes));
+                self.recovered();
+            }
+            Err(error) => {
+                // Some tables may be on disk.
+                let left = self.pending.bytes().min(self.pending_bytes);
+                self.memory.give_back(self.pending_bytes - left);
+                self.pending_bytes = left;
+                self.failed(error);
+            }
+        }
+    }
+
+    fn failed(&mut self, error: SegmentError) {
+        self.failed_writes += 1;
+        let (lost_before, since) = (self.memory.lost_rows(), Instant::now());
+        let is_new = self.trouble.is_none();
+        self.trouble.get_or_insert(Trouble { since, writes: 0, lost_before }).writes += 1;
+        if is_new {
+            let text = format!("the recording can't be written: {error}; its rows are kept in memory and tried again");
+            self.gap(&text, Labels::none());
+            self.told.say(text);
+        }
+        self.last_error = Some(error);
+    }
+
+    /// What was pending is on disk.
+    fn recovered(&mut self) {
+        let Some(trouble) = self.trouble.take() else { return };
+        self.last_error = None;
+        let lost = self.memory.lost_rows() - trouble.lost_before;
+        let seconds = trouble.since.elapsed().as_secs_f64();
+        let text = match lost {
+            0 => format!("the recording is written again after {seconds:.1} s; no row was lost"),
+            lost => format!("the recording is written again after {seconds:.1} s; {lost} rows were lost"),
+        };
+        let labels = Labels::of([("failed_writes", trouble.writes.to_string()), ("lost_rows", lost.to_string())]);
+        self.gap(&text, labels);
+        self.told.say(text);
+        self.lost_told = self.memory.lost_rows();
+    }
+
+    /// Rows may be lost while no write fails: more come than the disk takes.
+    fn tell_of_lost(&mut self) {
+        let lost = self.memory.lost_rows();
+        if self.trouble.is_some() || lost == self.lost_told {
+            return;
+        }
+        let new = lost - std::mem::replace(&mut self.lost_told, lost);
+        let text = format!("{new} rows were lost: they came faster than the disk takes them");
+        self.gap(&text, Labels::of([("lost_rows", new.to_string())]));
+        self.told.say(text);
+    }
+
+    fn gap(&mut self, text: &str, labels: Labels) {
+        self.pending.events.push(Event {
+            observed_at: crate::clock::now_ns(),
+            source: SOURCE.to_owned(),
+            kind: "gap".to_owned(),
+            text: text.to_owned(),
+            labels,
+        });
+    }
+
+    /// Merges small segments. Without a merge there are only more of them, so one that fails is tried again much later.
+    fn merge_some(&mut self) {
+        if self.trouble.is_none() && self.number >= self.merge_from && merge_all(&self.dir, false).is_err() {
+            self.merge_from = self.number + MERGE_PAUSE;
+        }
+    }
+
+    fn look_at_size(&mut self) {
+        if !self.told.is_full.load(Ordering::Relaxed)
+            && let Some(text) = self.room.reached()
+        {
+            self.told.is_full.store(true, Ordering::Relaxed);
+            self.told.say(text);
+        }
+    }
+
+    fn name(&self) -> String {
+        self.dir.display().to_string()
+    }
+
+    /// The error that keeps rows in memory, if there are any.
+    pub(super) fn take_error(&mut self) -> Option<SegmentError> {
+        self.last_error.take()
+    }
+
+    pub(super) fn has_failed(&self) -> bool {
+        self.last_error.is_some()
+    }
+
+    /// What is missing in the recording; nothing if it is all there.
+    pub(super) fn coverage(&self) -> Option<Coverage> {
+        let lost = self.memory.lost_rows() + if self.has_failed() { self.pending.len() as u64 } else { 0 };
+        if self.failed_writes == 0 && lost == 0 {
+            return None;
+        }
+        let error = self.last_error.as_ref().map_or_else(String::new, |error| format!("; the last: {error}"));
+        let (failed, all) = (self.failed_writes, self.writes);
+        Some(Coverage {
+            source: SOURCE.to_owned(),
+            state: CoverageState::Partial,
+            why: Some(format!("{failed} of {all} writes failed{error}; {lost} rows were lost")),
+            enable: (lost > 0).then(|| "room on the disk of the recording: see the events of kind gap".to_owned()),
+            cpu_ratio: None,
+            reads_total: all - failed,
+            gaps_total: failed,
+        })
+    }
+}

@@ -1,0 +1,72 @@
+//! Rows between those who push them and the disk: any thread may push, none ever waits, and the memory is bounded. Rows for which
+//! there is no memory are counted as lost.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+
+use crate::rows::Batch;
+
+/// What looks at rows on their way into a recording. It is called by whoever pushes them, so it has to be quick.
+pub type Tap = Arc<dyn Fn(&Batch) + Send + Sync>;
+
+pub(super) enum Message {
+    /// Rows, and the bytes that were taken for them.
+    Rows(Box<Batch>, usize),
+    Finish,
+}
+
+/// Memory of rows that are not on disk yet.
+#[derive(Debug)]
+pub(super) struct Memory {
+    most: usize,
+    taken: AtomicUsize,
+    lost_rows: AtomicU64,
+}
+
+impl Memory {
+    pub(super) fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, taken: AtomicUsize::new(0), lost_rows: AtomicU64::new(0) })
+    }
+
+    fn take(&self, bytes: usize) -> bool {
+        let more = |taken: usize| taken.checked_add(bytes).filter(|sum| *sum <= self.most);
+        self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
+    }
+
+    /// Rows are on disk, or gone.
+    pub(super) fn give_back(&self, bytes: usize) {
+        self.taken.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
+    /// Rows lost so far.
+    pub(super) fn lost_rows(&self) -> u64 {
+        self.lost_rows.load(Ordering::Relaxed)
+    }
+}
+
+/// Handle for pushing rows; clone it for each thread.
+#[derive(Clone)]
+pub struct RowSink {
+    pub(super) sender: mpsc::Sender<Message>,
+    pub(super) memory: Arc<Memory>,
+    pub(super) tap: Option<Tap>,
+}
+
+impl RowSink {
+    /// Takes rows in. Never blocks; rows pushed after the recording has ended are dropped, and rows for which there is no memory
+    /// are lost and counted.
+    pub fn push(&self, batch: Batch) {
+        if batch.is_empty() {
+            return;
+        }
+        if let Some(tap) = &self.tap {
+            tap(&batch);
+        }
+        let bytes = batch.bytes();
+        if self.memory.take(bytes) {
+            let _ = self.sender.send(Message::Rows(Box::new(batch), bytes));
+        } else {
+            self.memory.lost_rows.fetch_add(batch.len() as u64, Ordering::Relaxed);
+        }
+    }
+}
