@@ -4,8 +4,12 @@
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod backoff;
 pub mod catalog;
 pub mod cgroup;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod connections;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod database;
 pub mod discover;

@@ -11,6 +11,7 @@ mod execution;
 mod history;
 mod holders;
 mod innodb;
+mod login;
 mod plans;
 mod pool;
 mod probe;
@@ -38,6 +39,7 @@ use self::server::{Failure, Own, Server};
 use self::sessions::{LockWaits, Texts};
 use self::slow_log::SlowLog;
 use self::statements::Statements;
+use crate::connections::Connections;
 use crate::database::{Read, Reads};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
@@ -70,6 +72,7 @@ impl MySql {
             slow: options.slow.clone(),
             capture: None,
             own: Own::default(),
+            connections: Connections::default(),
             slow_log: None,
             plans: Plans::default(),
         })
@@ -93,6 +96,8 @@ struct MySql {
     capture: Option<Capture>,
     /// What all our connections run.
     own: Own,
+    /// How many connections there are, and when the next is tried.
+    connections: Connections,
     /// Followed while the server says that it is to be read.
     slow_log: Option<SlowLog>,
     plans: Plans,
@@ -104,7 +109,8 @@ impl Collector for MySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let server = Server::connect_sharing(&self.address, &self.own).map_err(|failure| self.unusable(failure))?;
+        let server = Server::connect_sharing(&self.address, &self.own, &self.connections)
+            .map_err(|failure| self.unusable(failure))?;
         let found = probe::find(&server, &self.address, &self.source).map_err(|failure| self.unusable(failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
@@ -183,9 +189,10 @@ impl MySql {
             return Ok(server);
         }
         let reconnect = || {
-            let server = Server::connect_sharing(&self.address, &self.own)?;
-            let parts = probe::find(&server, &self.address, &self.source)?.parts;
-            Ok((server, parts))
+            let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
+            let found = probe::find(&server, &self.address, &self.source)
+                .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
+            Ok((server, found.parts))
         };
         let (server, parts) =
             reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
@@ -214,7 +221,13 @@ impl MySql {
             return None;
         }
         let (slow, places) = self.slow.as_ref().zip(self.parts.places)?;
-        let started = Capture::start(&self.address, &self.source, slow, places, &self.executions.taken, &self.own);
+        let started = Capture::start(
+            (&self.address, &self.source),
+            slow,
+            places,
+            &self.executions.taken,
+            (&self.own, &self.connections),
+        );
         match started {
             Ok(capture) => {
                 self.capture = Some(capture);
@@ -225,10 +238,14 @@ impl MySql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
-        if !reads.lost {
+        let failures = reads.failures.join("; ");
+        if reads.lost {
+            self.connections.lost(failures.clone());
+        } else {
+            self.connections.served();
             self.server = Some(server);
         }
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
+        if failures.is_empty() { Ok(()) } else { Err(ReadError(failures)) }
     }
 
     fn unusable(&self, failure: Failure) -> ProbeError {
@@ -249,7 +266,9 @@ impl MySql {
                 "; the thread pool may be full or all connections taken: give ?extra_port=N, the server's extra_port"
                     .to_owned()
             }
-            (Failure::Lost(_), None) => "; does the server run, and is this its port?".to_owned(),
+            (Failure::Lost(_) | Failure::Refused(_) | Failure::Large(_), None) => {
+                "; does the server run, and is this its port?".to_owned()
+            }
             (Failure::Server(..), None) => String::new(),
         };
         ProbeError::Unreachable { source_name, why: format!("{failure}{way_out}") }

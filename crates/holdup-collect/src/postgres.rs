@@ -31,6 +31,7 @@ use self::probe::Parts;
 use self::server::{Failure, Server};
 use self::statements::Statements;
 use self::tables::Tables;
+use crate::connections::Connections;
 use crate::database::{Read, Reads};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -53,6 +54,7 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
         address,
         partial: options.partial,
         server: None,
+        connections: Connections::default(),
         parts: Parts::default(),
         statements: Statements::default(),
         tables: Tables::default(),
@@ -67,6 +69,8 @@ struct PostgreSql {
     partial: bool,
     /// Empty before the first connection and after a loss.
     server: Option<Server>,
+    /// How many connections there are, and when the next is tried.
+    connections: Connections,
     parts: Parts,
     statements: Statements,
     tables: Tables,
@@ -81,7 +85,7 @@ impl Collector for PostgreSql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let server = Server::connect(&self.address).map_err(|failure| self.unusable(failure))?;
+        let server = Server::connect(&self.address, &self.connections).map_err(|failure| self.unusable(failure))?;
         let found = probe::find(&server, &self.address).map_err(|failure| self.unusable(failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
@@ -161,9 +165,10 @@ impl PostgreSql {
             return Ok(server);
         }
         let reconnect = || {
-            let server = Server::connect(&self.address)?;
-            let parts = probe::find(&server, &self.address)?.parts;
-            Ok((server, parts))
+            let server = Server::connect(&self.address, &self.connections)?;
+            let found = probe::find(&server, &self.address)
+                .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
+            Ok((server, found.parts))
         };
         let (server, parts) =
             reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
@@ -176,10 +181,14 @@ impl PostgreSql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
-        if !reads.lost {
+        let failures = reads.failures.join("; ");
+        if reads.lost {
+            self.connections.lost(failures.clone());
+        } else {
+            self.connections.served();
             self.server = Some(server);
         }
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
+        if failures.is_empty() { Ok(()) } else { Err(ReadError(failures)) }
     }
 
     fn unusable(&self, failure: Failure) -> ProbeError {
@@ -191,7 +200,7 @@ impl PostgreSql {
                 ProbeError::Denied { source_name, why }
             }
             Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },
-            Failure::Lost(_) | Failure::Silent(_) => {
+            Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) => {
                 let why = format!(
                     "{failure}; does the server run, is this its port, and has it room for one more connection?"
                 );

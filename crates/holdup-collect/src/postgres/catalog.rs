@@ -6,6 +6,7 @@ use holdup_sql::catalog::{Index, Table};
 use super::address::Address;
 use super::server::{Failure, Server};
 use crate::catalog::Trial;
+use crate::connections::Connections;
 use crate::plans::postgresql::tree;
 use crate::{ProbeError, ReadError};
 
@@ -28,7 +29,7 @@ impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
         let address = Address::parse(address)?;
         let source_name = format!("postgresql://{}:{}", address.host, address.port);
-        Server::connect(&address)
+        Server::connect(&address, &Connections::default())
             .map(Self)
             .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
     }
@@ -91,7 +92,8 @@ impl Catalog {
             "BEGIN READ ONLY; {LIMITS}; SET LOCAL plan_cache_mode = force_generic_plan; {USUAL_PATH}"
         ))?;
         let answer = self.trial(statement, values, table, columns);
-        if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) = answer {
+        if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) | Failure::Login(_))) = answer
+        {
             return Err(failure.into());
         }
         self.0.rows("ROLLBACK")?;

@@ -29,6 +29,15 @@ const EXTENSIONS: &[&str] = &["auto_explain.", "pg_stat_statements.", "pg_prewar
 /// Not permitted; no such function, table or column; not supported. So are some of a cloud's servers, whatever their version says.
 const REFUSALS: &[&str] = &["42501", "42883", "42P01", "42703", "0A000"];
 
+/// Settings of our own session.
+const OURS: &[&str] = &[
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "search_path",
+    "default_transaction_read_only",
+];
+
 /// What is remembered between reads.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -149,10 +158,9 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
     for row in &answer.rows {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
         // Ours are not the server's.
-        let is_ours =
-            matches!(name, "statement_timeout" | "lock_timeout" | "search_path" | "default_transaction_read_only")
-                || name.starts_with("application_name")
-                || matches!(name, "transaction_read_only" | "client_encoding");
+        let is_ours = OURS.contains(&name)
+            || name.starts_with("application_name")
+            || matches!(name, "transaction_read_only" | "client_encoding");
         if !is_ours && !may_be_secret(name) {
             let (name, value) = (name.to_owned(), value.to_owned());
             batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });

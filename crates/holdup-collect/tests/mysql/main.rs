@@ -4,4 +4,5 @@
 mod depth;
 mod old;
 mod server;
+mod sick;
 mod slow_log;
