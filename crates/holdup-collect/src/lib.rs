@@ -23,6 +23,8 @@ pub mod log;
 pub mod mysql;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod pace;
 pub mod php_fpm;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod plans;

@@ -39,6 +39,7 @@ use self::server::{Failure, Own, Server};
 use self::sessions::{LockWaits, Texts};
 use self::slow_log::SlowLog;
 use self::statements::Statements;
+use crate::backoff::Backoffs;
 use crate::connections::Connections;
 use crate::database::{Read, Reads};
 use crate::slow::SlowRequests;
@@ -73,6 +74,7 @@ impl MySql {
             capture: None,
             own: Own::default(),
             connections: Connections::default(),
+            backoffs: Backoffs::default(),
             slow_log: None,
             plans: Plans::default(),
         })
@@ -98,6 +100,8 @@ struct MySql {
     own: Own,
     /// How many connections there are, and when the next is tried.
     connections: Connections,
+    /// What failed lately.
+    backoffs: Backoffs,
     /// Followed while the server says that it is to be read.
     slow_log: Option<SlowLog>,
     plans: Plans,
@@ -131,16 +135,14 @@ impl Collector for MySql {
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let log = self.logged(true, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
-        let mut parts = Reads::default();
-        parts.failures.extend(log);
-        parts.note("settings", status::settings(&server, &self.source, batch));
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        reads.failures.extend(log);
+        reads.read("settings", || status::settings(&server, &self.source, batch));
         // They are read at the end too: what was put off is fetched now.
-        if let Some(history) = self.parts.history
-            && !parts.lost
-        {
-            parts.note("statement history", self.executions.sample(&server, history, true, &self.source, batch));
+        if let Some(history) = self.parts.history {
+            reads.read("statement history", || self.executions.sample(&server, history, true, &self.source, batch));
         }
-        self.finish(server, parts)
+        self.finish(server, reads)
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -148,32 +150,27 @@ impl Collector for MySql {
         let log = self.logged(false, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
         let (parts, source) = (self.parts, self.source.as_str());
-        let mut reads = Reads::default();
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
         reads.failures.extend(log);
         let texts = who(&server, source, parts, &mut reads, batch);
-        if parts.pool && !reads.lost {
-            reads.note("thread pool", pool::sample(&server, source, batch));
+        if parts.pool {
+            reads.read("thread pool", || pool::sample(&server, source, batch));
         }
-        if !reads.lost
-            && let Some(status) = reads.note("status", status::sample(&server, source, &mut self.uptime, batch))
-        {
-            let backlog = self.backlog.sample(&server, source, &status, parts.process, batch);
-            reads.note("InnoDB", backlog);
+        if let Some(status) = reads.read("status", || status::sample(&server, source, &mut self.uptime, batch)) {
+            reads.read("InnoDB", || self.backlog.sample(&server, source, &status, parts.process, batch));
         }
-        if parts.replication && !reads.lost {
-            reads.note("replication", self.replication.sample(&server, source, batch));
+        if parts.replication {
+            reads.read("replication", || self.replication.sample(&server, source, batch));
         }
-        if let Some(history) = parts.history
-            && !reads.lost
-        {
-            reads.note("statement history", self.executions.sample(&server, history, false, source, batch));
+        if let Some(history) = parts.history {
+            reads.read("statement history", || self.executions.sample(&server, history, false, source, batch));
         }
-        if parts.digests && !reads.lost {
-            reads.note("statement digests", self.statements.digests(&server, source, batch));
+        if parts.digests {
+            reads.read("statement digests", || self.statements.digests(&server, source, batch));
         }
-        if parts.plans && !reads.lost {
+        if parts.plans {
             let (wish, history) = (self.address.plans, parts.history.is_some());
-            reads.note("plans", self.plans.sample(&server, wish, texts.as_ref(), history, source, batch));
+            reads.read("plans", || self.plans.sample(&server, wish, texts.as_ref(), history, source, batch));
         }
         if let Some(trouble) = self.captured(batch) {
             reads.failures.push(trouble);
@@ -238,6 +235,7 @@ impl MySql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
+        self.backoffs = reads.backoffs;
         let failures = reads.failures.join("; ");
         if reads.lost {
             self.connections.lost(failures.clone());
@@ -284,29 +282,14 @@ fn with(failure: ReadError, other: Option<&str>) -> ReadError {
 /// not be read.
 fn who(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
     // The queue and the sessions are read back to back: they are joined.
-    let locks = if parts.locks {
-        reads.note("lock waits", sessions::lock_waits(server)).map(|(waits, failure)| {
-            reads.note("lock holders", failure.map_or(Ok(()), Err));
-            waits
-        })
-    } else {
-        Some(LockWaits::default())
-    };
-    let queued = if parts.pool && !reads.lost {
-        reads.note("thread pool queue", pool::queues(server, source, batch))
+    let locks = if parts.locks { sessions::lock_waits(server, reads) } else { Some(LockWaits::default()) };
+    let queued = if parts.pool {
+        reads.read("thread pool queue", || pool::queues(server, source, batch))
     } else {
         Some(Queued::new())
     };
     // Without the one or the other a session's true state can't be told, and without the right to see others' it
     // would look as if nobody else was there: no row is better than a wrong one.
-    if let Some((locks, queued)) = locks.zip(queued)
-        && parts.sessions
-        && !reads.lost
-    {
-        let (texts, failure) =
-            reads.note("sessions", sessions::sample(server, source, &queued, &locks, parts.holders, batch))?;
-        reads.note("lock holders", failure.map_or(Ok(()), Err));
-        return Some(texts);
-    }
-    None
+    let (locks, queued) = locks.zip(queued).filter(|_| parts.sessions)?;
+    sessions::sample(server, source, (&queued, &locks, parts.holders), reads, batch)
 }

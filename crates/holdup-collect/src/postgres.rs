@@ -10,7 +10,6 @@ mod address;
 mod catalog;
 mod counters;
 mod log;
-mod pace;
 mod plans;
 mod probe;
 mod readings;
@@ -25,14 +24,15 @@ use holdup_recording::{Batch, Coverage};
 use self::address::Address;
 use self::counters::Counters;
 use self::log::Log;
-use self::pace::Turn;
 use self::plans::Plans;
 use self::probe::Parts;
 use self::server::{Failure, Server};
 use self::statements::Statements;
 use self::tables::Tables;
+use crate::backoff::Backoffs;
 use crate::connections::Connections;
 use crate::database::{Read, Reads};
+use crate::pace::Turn;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -55,6 +55,7 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
         partial: options.partial,
         server: None,
         connections: Connections::default(),
+        backoffs: Backoffs::default(),
         parts: Parts::default(),
         statements: Statements::default(),
         tables: Tables::default(),
@@ -71,6 +72,8 @@ struct PostgreSql {
     server: Option<Server>,
     /// How many connections there are, and when the next is tried.
     connections: Connections,
+    /// What failed lately.
+    backoffs: Backoffs,
     parts: Parts,
     statements: Statements,
     tables: Tables,
@@ -103,11 +106,9 @@ impl Collector for PostgreSql {
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let server = self.connected()?;
-        let mut reads = Reads::default();
-        reads.note("settings", counters::settings(&server, &self.source, batch));
-        if !reads.lost {
-            reads.note("settings of tables", counters::options(&server, &self.source, batch));
-        }
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        reads.read("settings", || counters::settings(&server, &self.source, batch));
+        reads.read("settings of tables", || counters::options(&server, &self.source, batch));
         self.finish(server, reads)
     }
 
@@ -121,14 +122,16 @@ impl Collector for PostgreSql {
             }
         };
         let source = self.source.as_str();
-        let mut reads = Reads { failures: log.into_iter().collect(), lost: false };
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        reads.failures.extend(log);
         let mut turn = Turn::default();
         reads.note("beginning", server.begin());
         // Without the right to see others' it would look as if they did nothing: no row is better than a wrong one.
         if self.parts.sessions {
-            let size = self.parts.query_size;
-            reads.note("sessions", sessions::sample(&server, source, size, &self.statements.texts, batch));
+            let (size, texts) = (self.parts.query_size, &self.statements.texts);
+            reads.read("sessions", || sessions::sample(&server, source, size, texts, batch));
         }
+        // These have a pause for each view, table and read of theirs.
         if !reads.lost {
             let read = self.counters.sample(&server, self.parts.rights, &mut turn, source, batch);
             reads.note("counters", read);
@@ -136,17 +139,15 @@ impl Collector for PostgreSql {
         if !reads.lost {
             reads.note("tables", self.tables.sample(&server, &self.parts.database, &mut turn, source, batch));
         }
-        if let Some(extension) = &self.parts.statements
-            && !reads.lost
-        {
-            reads.note("statements", self.statements.sample(&server, extension, &mut turn, source, batch));
+        if let Some(extension) = &self.parts.statements {
+            reads.read("statements", || self.statements.sample(&server, extension, &mut turn, source, batch));
         }
         if !reads.lost {
             reads.note("end", server.end());
         }
-        if self.parts.plans && !reads.lost {
+        if self.parts.plans {
             let (wish, size) = (self.address.plans, self.parts.query_size);
-            reads.note("plans", self.plans.sample(&server, wish, size, source, batch));
+            reads.read("plans", || self.plans.sample(&server, wish, size, source, batch));
         }
         self.finish(server, reads)
     }
@@ -181,6 +182,7 @@ impl PostgreSql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
+        self.backoffs = reads.backoffs;
         let failures = reads.failures.join("; ");
         if reads.lost {
             self.connections.lost(failures.clone());

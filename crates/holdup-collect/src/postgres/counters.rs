@@ -8,10 +8,11 @@ use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
 use super::Read;
-use super::pace::{Pace, Turn};
 use super::probe::Rights;
 use super::readings::{self, Cadence, Reading};
 use super::server::{Failure, Row, Rows, Server};
+use crate::backoff::Backoffs;
+use crate::pace::{Pace, Turn};
 
 /// Shortest pause between two reads of what is read slowly.
 const SLOW: Duration = Duration::from_secs(10);
@@ -46,6 +47,8 @@ pub(super) struct Counters {
     paces: HashMap<&'static str, Pace>,
     /// What the server has said that it won't have: it is a gap once, and not asked for again.
     refused: HashSet<&'static str>,
+    /// What is read with every sample and failed lately.
+    failing: Backoffs,
 }
 
 impl Counters {
@@ -64,7 +67,19 @@ impl Counters {
                 continue;
             }
             let result = match reading.cadence {
-                Cadence::Sample => read(server, reading, source, batch),
+                Cadence::Sample => match self.failing.ask(reading.from) {
+                    Ok(()) => {
+                        let begun = Instant::now();
+                        let result = read(server, reading, source, batch);
+                        self.failing.note(
+                            reading.from,
+                            begun.elapsed(),
+                            result.as_ref().err().map(ToString::to_string),
+                        );
+                        result
+                    }
+                    Err(words) => Err(Failure::Server("holdup".to_owned(), words.to_owned())),
+                },
                 Cadence::Slow => {
                     let pace = self.paces.entry(reading.from).or_insert_with(|| Pace::at_least(SLOW));
                     if !pace.is_due(turn) {

@@ -57,6 +57,10 @@ impl Trouble for Failure {
     fn is_of_connection(&self) -> bool {
         !matches!(self, Self::Server(..))
     }
+
+    fn is_of_read(&self) -> bool {
+        matches!(self, Self::Server(..) | Self::Silent(_))
+    }
 }
 
 impl std::fmt::Display for Failure {

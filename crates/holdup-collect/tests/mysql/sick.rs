@@ -128,3 +128,78 @@ fn a_server_that_closes_every_connection_is_asked_less_and_less_often() {
     server.again(command);
     until_it_is_back(&mut watcher);
 }
+
+#[test]
+fn reads_that_fail_are_left_alone_for_a_while_and_the_others_go_on() {
+    let Some((mut command, dir)) = mariadb() else { return };
+    command.args(["--performance-schema=ON", "--performance-schema-consumer-events-statements-current=ON"]);
+    command.arg("--performance-schema-consumer-events-statements-history-long=ON");
+    let server = Server::start(command, dir);
+    let (mut watcher, _) = server.watch(None);
+    watcher.sample(&mut Batch::default()).unwrap();
+    let mut root = server.root().unwrap();
+    root.query_drop("REVOKE SELECT ON performance_schema.* FROM 'watcher'@'127.0.0.1'").unwrap();
+    let denials = |root: &mut mysql::Conn| -> u32 {
+        let (_, count): (String, u32) =
+            root.query_first("SHOW GLOBAL STATUS LIKE 'Access_denied_errors'").unwrap().unwrap();
+        count
+    };
+    let before = denials(&mut root);
+    for _ in 0..40 {
+        let mut batch = Batch::default();
+        let words = watcher.sample(&mut batch).unwrap_err().to_string();
+        assert!(words.contains("statement history: error 1142"), "also while it is not asked: {words}");
+        let uptime = |sample: &&holdup_recording::rows::Sample| sample.metric == "mysql_global_status_uptime";
+        assert!(batch.samples.iter().any(|sample| uptime(&sample)) && !batch.sessions.is_empty(), "{words}");
+        sleep(Duration::from_millis(50));
+    }
+    let denied = denials(&mut root) - before;
+    // Two parts: digests and history.
+    assert!((2..=40).contains(&denied), "{denied} refusals in 40 samples");
+    root.query_drop("GRANT SELECT ON performance_schema.* TO 'watcher'@'127.0.0.1'").unwrap();
+    until_it_is_back(&mut watcher);
+}
+
+#[test]
+fn statements_of_many_mebibytes_do_not_keep_sessions_from_being_seen() {
+    let Some((mut command, dir)) = mariadb() else { return };
+    command.arg("--max-allowed-packet=64M");
+    let server = Server::start(command, dir);
+    let (mut watcher, _) = server.watch(None);
+    watcher.sample(&mut Batch::default()).unwrap();
+    let sent = |root: &mut mysql::Conn| -> u64 {
+        let (_, bytes): (String, u64) = root.query_first("SHOW GLOBAL STATUS LIKE 'Bytes_sent'").unwrap().unwrap();
+        bytes
+    };
+    let mut root = server.root().unwrap();
+    // Three that are too much together, and one that is by itself.
+    let running: Vec<_> = [15, 15, 15, 40]
+        .map(|mebibytes: usize| {
+            let mut client = server.client();
+            std::thread::spawn(move || {
+                let _ = client.query_drop(format!("SELECT SLEEP(600), '{}'", "x".repeat(mebibytes << 20)));
+            })
+        })
+        .into();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let asleep = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO_BINARY LIKE 'SELECT SLEEP%'";
+    while root.query_first::<usize, _>(asleep).unwrap() != Some(running.len()) {
+        assert!(Instant::now() < deadline, "the statements do not run");
+        sleep(Duration::from_millis(100));
+    }
+    let before = sent(&mut root);
+    let mut seen = 0;
+    for _ in 0..30 {
+        let mut batch = Batch::default();
+        let _ = watcher.sample(&mut batch);
+        seen += u32::from(batch.sessions.iter().filter(|session| session.command == *"Query").count() >= running.len());
+        sleep(Duration::from_millis(100));
+    }
+    let mebibytes = (sent(&mut root) - before) >> 20;
+    assert!(seen >= 10, "the sessions were seen in {seen} of 30 samples");
+    assert!(mebibytes <= 15 * 85, "{mebibytes} MiB were read in 30 samples");
+    drop(server);
+    for session in running {
+        session.join().unwrap();
+    }
+}

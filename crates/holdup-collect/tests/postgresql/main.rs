@@ -9,6 +9,7 @@ mod logged;
 mod plans;
 mod replica;
 mod server;
+mod sick;
 
 use std::collections::BTreeSet;
 use std::thread::sleep;
