@@ -23,6 +23,7 @@ pub mod log;
 pub mod mysql;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+mod own_thread;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod pace;
 pub mod php_fpm;
@@ -75,6 +76,11 @@ pub trait Collector: Send {
     /// # Errors
     /// If some of it could not be read: a gap.
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
+
+    /// Whether a thread of its own has panicked: what that reads is missing from then on.
+    fn has_panicked(&mut self) -> bool {
+        false
+    }
 
     /// CPU time of threads of its own, besides the one that calls it.
     fn other_cpu_time(&self) -> Duration {

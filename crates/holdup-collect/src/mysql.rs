@@ -177,6 +177,10 @@ impl Collector for MySql {
         }
         self.finish(server, reads)
     }
+
+    fn has_panicked(&mut self) -> bool {
+        self.capture.as_mut().is_some_and(Capture::has_panicked)
+    }
 }
 
 impl MySql {

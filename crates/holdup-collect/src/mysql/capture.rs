@@ -18,6 +18,7 @@ use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds}
 use super::server::{Failure, Own, Server};
 use super::taken::{REMEMBERED_NS, Taken};
 use crate::connections::Connections;
+use crate::own_thread::OwnThread;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
 
 /// Most trace ids that are looked up at once: each is one more comparison a row.
@@ -63,6 +64,7 @@ pub(super) struct Places {
 pub(super) struct Capture {
     end: Arc<AtomicBool>,
     caught: Arc<Mutex<Batch>>,
+    thread: OwnThread,
 }
 
 impl Capture {
@@ -90,8 +92,13 @@ impl Capture {
             end: Arc::clone(&end),
             caught: Arc::clone(&caught),
         };
-        std::thread::Builder::new().name("collect captured".to_owned()).spawn(move || look.run())?;
-        Ok(Self { end, caught })
+        let thread = OwnThread::spawn("collect captured", move || look.run())?;
+        Ok(Self { end, caught, thread })
+    }
+
+    /// Whether its thread has.
+    pub(super) fn has_panicked(&mut self) -> bool {
+        self.thread.has_panicked()
     }
 
     /// What was caught since it was asked last.
