@@ -267,9 +267,9 @@ impl Server {
     fn answer(&self, sql: &str) -> Result<Vec<Row>, Failure> {
         let deadline = Instant::now() + ANSWER_TIME;
         let mut conn = self.conn.borrow_mut();
-        let mut answer = conn.query_iter(sql)?;
+        let answer = conn.query_iter(sql)?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
-        while let Some(row) = answer.next() {
+        for row in answer {
             let row = row?;
             bytes += (0..row.len()).filter_map(|at| row.as_ref(at)).map(size).sum::<usize>();
             let is_late = Instant::now() > deadline;
