@@ -329,7 +329,7 @@ export interface LoadOperation {
 
 export interface Coverage {
   source: string;
-  state: "complete" | "partial" | "absent";
+  state: "complete" | "partial" | "absent" | "failed";
   why: string | null;
   enable: string | null;
   /** share of one core, 0-1 */

@@ -2,14 +2,20 @@
 //! speaks no protocol.
 
 use std::fmt::Display;
+use std::time::Instant;
 
 use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, clock};
+
+use crate::backoff::Backoffs;
 
 /// What can go wrong with a statement of ours.
 pub(crate) trait Trouble: Display {
     /// Whether the connection is of no use any more. What was to be answered may still arrive: one that fell silent is out of step.
     fn is_of_connection(&self) -> bool;
+
+    /// Whether what was read may be the cause, and not only the connection.
+    fn is_of_read(&self) -> bool;
 }
 
 /// How the parts of one sample went.
@@ -19,9 +25,48 @@ pub(crate) struct Reads {
     pub failures: Vec<String>,
     /// The connection is of no use any more.
     pub lost: bool,
+    /// What failed lately and is left alone for a while; it outlives the sample.
+    pub backoffs: Backoffs,
 }
 
 impl Reads {
+    /// Those of a sample after others, of which `backoffs` tell.
+    pub fn after(backoffs: Backoffs) -> Self {
+        Self { backoffs, ..Self::default() }
+    }
+
+    /// Reads `part`, unless the connection is lost, or it failed lately: then it is a gap without being asked for.
+    pub fn read<T, E: Trouble>(&mut self, part: &'static str, read: impl FnOnce() -> Result<T, E>) -> Option<T> {
+        if !self.may(part) {
+            return None;
+        }
+        let begun = Instant::now();
+        let result = read();
+        self.learn(part, begun, result.as_ref().err());
+        self.note(part, result)
+    }
+
+    /// Whether `part` may be read; if it failed lately it is a gap.
+    pub fn may(&mut self, part: &'static str) -> bool {
+        if self.lost {
+            return false;
+        }
+        match self.backoffs.ask(part) {
+            Ok(()) => true,
+            Err(words) => {
+                self.failures.push(format!("{part}: {words}"));
+                false
+            }
+        }
+    }
+
+    /// `part` was read, and the read began at `begun`.
+    pub fn learn(&mut self, part: &'static str, begun: Instant, failure: Option<&impl Trouble>) {
+        if failure.is_none_or(Trouble::is_of_read) {
+            self.backoffs.note(part, begun.elapsed(), failure.map(ToString::to_string));
+        }
+    }
+
     /// What `result` has, or a note of what went wrong with `part`.
     pub fn note<T>(&mut self, part: &str, result: Result<T, impl Trouble>) -> Option<T> {
         result

@@ -14,6 +14,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
 pub use self::address::{Address, Inside};
 use self::api::{Api, Refused};
+use crate::own_thread::OwnThread;
 use crate::reading::thread_cpu_time;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -44,6 +45,7 @@ struct Looker {
     seen: Arc<Mutex<Seen>>,
     /// Asks for a last look; who drops it ends the thread.
     end: mpsc::Sender<mpsc::Sender<()>>,
+    thread: OwnThread,
 }
 
 /// What it has seen.
@@ -83,12 +85,12 @@ impl Kubernetes {
         let now = clock::now_ns();
         let account = Account::since(now - now.rem_euclid(1_000_000_000), self.address.is_of_pods());
         let (events, every) = (self.events, self.every);
-        let thread = std::thread::Builder::new().name("kubernetes".to_owned()).spawn({
+        let thread = OwnThread::spawn("kubernetes", {
             let seen = Arc::clone(&seen);
             move || look(&api, account, events, every, &seen, &ended)
         });
-        thread.map_err(|e| ReadError(format!("no thread to ask with: {e}")))?;
-        Ok(Looker { seen, end })
+        let thread = thread.map_err(|e| ReadError(format!("no thread to ask with: {e}")))?;
+        Ok(Looker { seen, end, thread })
     }
 
     /// Moves what was seen into `batch`.
@@ -220,6 +222,10 @@ impl Collector for Kubernetes {
             self.looker = Some(self.start()?);
         }
         self.take(batch)
+    }
+
+    fn has_panicked(&mut self) -> bool {
+        self.looker.as_mut().is_some_and(|looker| looker.thread.has_panicked())
     }
 
     fn other_cpu_time(&self) -> Duration {

@@ -4,8 +4,12 @@
 //!
 //! To add a source: write `src/<source>.rs` with a [`Collector`], and a line in [`watch::SCHEMES`].
 
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod backoff;
 pub mod catalog;
 pub mod cgroup;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod connections;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod database;
 pub mod discover;
@@ -19,6 +23,9 @@ pub mod log;
 pub mod mysql;
 #[cfg(feature = "otlp")]
 pub mod otlp;
+mod own_thread;
+#[cfg(any(feature = "mysql", feature = "postgresql"))]
+mod pace;
 pub mod php_fpm;
 #[cfg(any(feature = "mysql", feature = "postgresql"))]
 mod plans;
@@ -69,6 +76,11 @@ pub trait Collector: Send {
     /// # Errors
     /// If some of it could not be read: a gap.
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError>;
+
+    /// Whether a thread of its own has panicked: what that reads is missing from then on.
+    fn has_panicked(&mut self) -> bool {
+        false
+    }
 
     /// CPU time of threads of its own, besides the one that calls it.
     fn other_cpu_time(&self) -> Duration {

@@ -12,6 +12,7 @@ mod gate;
 mod history;
 mod holders;
 mod innodb;
+mod login;
 mod plans;
 mod pool;
 mod probe;
@@ -39,6 +40,8 @@ use self::server::{Failure, Own, Server};
 use self::sessions::{LockWaits, Texts};
 use self::slow_log::SlowLog;
 use self::statements::Statements;
+use crate::backoff::Backoffs;
+use crate::connections::Connections;
 use crate::database::{Read, Reads};
 use crate::slow::SlowRequests;
 use crate::watch::Options;
@@ -71,6 +74,8 @@ impl MySql {
             slow: options.slow.clone(),
             capture: None,
             own: Own::default(),
+            connections: Connections::default(),
+            backoffs: Backoffs::default(),
             slow_log: None,
             plans: Plans::default(),
         })
@@ -94,6 +99,10 @@ struct MySql {
     capture: Option<Capture>,
     /// What all our connections run.
     own: Own,
+    /// How many connections there are, and when the next is tried.
+    connections: Connections,
+    /// What failed lately.
+    backoffs: Backoffs,
     /// Followed while the server says that it is to be read.
     slow_log: Option<SlowLog>,
     plans: Plans,
@@ -105,7 +114,8 @@ impl Collector for MySql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let server = Server::connect_sharing(&self.address, &self.own).map_err(|failure| self.unusable(failure))?;
+        let server = Server::connect_sharing(&self.address, &self.own, &self.connections)
+            .map_err(|failure| self.unusable(failure))?;
         let found = probe::find(&server, &self.address, &self.source).map_err(|failure| self.unusable(failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
@@ -126,16 +136,14 @@ impl Collector for MySql {
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let log = self.logged(true, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
-        let mut parts = Reads::default();
-        parts.failures.extend(log);
-        parts.note("settings", status::settings(&server, &self.source, batch));
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        reads.failures.extend(log);
+        reads.read("settings", || status::settings(&server, &self.source, batch));
         // They are read at the end too: what was put off is fetched now.
-        if let Some(history) = self.parts.history
-            && !parts.lost
-        {
-            parts.note("statement history", self.executions.sample(&server, history, true, &self.source, batch));
+        if let Some(history) = self.parts.history {
+            reads.read("statement history", || self.executions.sample(&server, history, true, &self.source, batch));
         }
-        self.finish(server, parts)
+        self.finish(server, reads)
     }
 
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
@@ -143,37 +151,36 @@ impl Collector for MySql {
         let log = self.logged(false, batch);
         let server = self.connected().map_err(|failure| with(failure, log.as_deref()))?;
         let (parts, source) = (self.parts, self.source.as_str());
-        let mut reads = Reads::default();
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
         reads.failures.extend(log);
         let texts = who(&server, source, parts, &mut reads, batch);
-        if parts.pool && !reads.lost {
-            reads.note("thread pool", pool::sample(&server, source, batch));
+        if parts.pool {
+            reads.read("thread pool", || pool::sample(&server, source, batch));
         }
-        if !reads.lost
-            && let Some(status) = reads.note("status", status::sample(&server, source, &mut self.uptime, batch))
-        {
-            let backlog = self.backlog.sample(&server, source, &status, parts.process, batch);
-            reads.note("InnoDB", backlog);
+        if let Some(status) = reads.read("status", || status::sample(&server, source, &mut self.uptime, batch)) {
+            reads.read("InnoDB", || self.backlog.sample(&server, source, &status, parts.process, batch));
         }
-        if parts.replication && !reads.lost {
-            reads.note("replication", self.replication.sample(&server, source, batch));
+        if parts.replication {
+            reads.read("replication", || self.replication.sample(&server, source, batch));
         }
-        if let Some(history) = parts.history
-            && !reads.lost
-        {
-            reads.note("statement history", self.executions.sample(&server, history, false, source, batch));
+        if let Some(history) = parts.history {
+            reads.read("statement history", || self.executions.sample(&server, history, false, source, batch));
         }
-        if parts.digests && !reads.lost {
-            reads.note("statement digests", self.statements.digests(&server, source, batch));
+        if parts.digests {
+            reads.read("statement digests", || self.statements.digests(&server, source, batch));
         }
-        if parts.plans && !reads.lost {
+        if parts.plans {
             let (wish, history) = (self.address.plans, parts.history.is_some());
-            reads.note("plans", self.plans.sample(&server, wish, texts.as_ref(), history, source, batch));
+            reads.read("plans", || self.plans.sample(&server, wish, texts.as_ref(), history, source, batch));
         }
         if let Some(trouble) = self.captured(batch) {
             reads.failures.push(trouble);
         }
         self.finish(server, reads)
+    }
+
+    fn has_panicked(&mut self) -> bool {
+        self.capture.as_mut().is_some_and(Capture::has_panicked)
     }
 }
 
@@ -184,9 +191,10 @@ impl MySql {
             return Ok(server);
         }
         let reconnect = || {
-            let server = Server::connect_sharing(&self.address, &self.own)?;
-            let parts = probe::find(&server, &self.address, &self.source)?.parts;
-            Ok((server, parts))
+            let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
+            let found = probe::find(&server, &self.address, &self.source)
+                .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
+            Ok((server, found.parts))
         };
         let (server, parts) =
             reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
@@ -215,7 +223,13 @@ impl MySql {
             return None;
         }
         let (slow, places) = self.slow.as_ref().zip(self.parts.places)?;
-        let started = Capture::start(&self.address, &self.source, slow, places, &self.executions.taken, &self.own);
+        let started = Capture::start(
+            (&self.address, &self.source),
+            slow,
+            places,
+            &self.executions.taken,
+            (&self.own, &self.connections),
+        );
         match started {
             Ok(capture) => {
                 self.capture = Some(capture);
@@ -226,10 +240,15 @@ impl MySql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
-        if !reads.lost {
+        self.backoffs = reads.backoffs;
+        let failures = reads.failures.join("; ");
+        if reads.lost {
+            self.connections.lost(failures.clone());
+        } else {
+            self.connections.served();
             self.server = Some(server);
         }
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
+        if failures.is_empty() { Ok(()) } else { Err(ReadError(failures)) }
     }
 
     fn unusable(&self, failure: Failure) -> ProbeError {
@@ -250,7 +269,9 @@ impl MySql {
                 "; the thread pool may be full or all connections taken: give ?extra_port=N, the server's extra_port"
                     .to_owned()
             }
-            (Failure::Lost(_), None) => "; does the server run, and is this its port?".to_owned(),
+            (Failure::Lost(_) | Failure::Refused(_) | Failure::Large(_), None) => {
+                "; does the server run, and is this its port?".to_owned()
+            }
             (Failure::Server(..), None) => String::new(),
         };
         ProbeError::Unreachable { source_name, why: format!("{failure}{way_out}") }
@@ -266,29 +287,14 @@ fn with(failure: ReadError, other: Option<&str>) -> ReadError {
 /// not be read.
 fn who(server: &Server, source: &str, parts: Parts, reads: &mut Reads, batch: &mut Batch) -> Option<Texts> {
     // The queue and the sessions are read back to back: they are joined.
-    let locks = if parts.locks {
-        reads.note("lock waits", sessions::lock_waits(server)).map(|(waits, failure)| {
-            reads.note("lock holders", failure.map_or(Ok(()), Err));
-            waits
-        })
-    } else {
-        Some(LockWaits::default())
-    };
-    let queued = if parts.pool && !reads.lost {
-        reads.note("thread pool queue", pool::queues(server, source, batch))
+    let locks = if parts.locks { sessions::lock_waits(server, reads) } else { Some(LockWaits::default()) };
+    let queued = if parts.pool {
+        reads.read("thread pool queue", || pool::queues(server, source, batch))
     } else {
         Some(Queued::new())
     };
     // Without the one or the other a session's true state can't be told, and without the right to see others' it
     // would look as if nobody else was there: no row is better than a wrong one.
-    if let Some((locks, queued)) = locks.zip(queued)
-        && parts.sessions
-        && !reads.lost
-    {
-        let (texts, failure) =
-            reads.note("sessions", sessions::sample(server, source, &queued, &locks, parts.holders, batch))?;
-        reads.note("lock holders", failure.map_or(Ok(()), Err));
-        return Some(texts);
-    }
-    None
+    let (locks, queued) = locks.zip(queued).filter(|_| parts.sessions)?;
+    sessions::sample(server, source, (&queued, &locks, parts.holders), reads, batch)
 }

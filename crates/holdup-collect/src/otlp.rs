@@ -167,6 +167,10 @@ impl Collector for Otlp {
     fn sample(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         self.drain(batch)
     }
+
+    fn has_panicked(&mut self) -> bool {
+        self.receiver.as_ref().is_some_and(Receiver::has_panicked)
+    }
 }
 
 #[cfg(test)]

@@ -11,7 +11,6 @@ mod catalog;
 mod counters;
 mod gate;
 mod log;
-mod pace;
 mod plans;
 mod probe;
 mod readings;
@@ -27,13 +26,15 @@ use holdup_recording::{Batch, Coverage};
 use self::address::Address;
 use self::counters::Counters;
 use self::log::Log;
-use self::pace::Turn;
 use self::plans::Plans;
 use self::probe::Parts;
 use self::server::{Failure, Server};
 use self::statements::Statements;
 use self::tables::Tables;
+use crate::backoff::Backoffs;
+use crate::connections::Connections;
 use crate::database::{Read, Reads};
+use crate::pace::Turn;
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
 
@@ -55,6 +56,8 @@ pub fn make(address: &str, options: &Options) -> Result<Box<dyn Collector>, Prob
         address,
         partial: options.partial,
         server: None,
+        connections: Connections::default(),
+        backoffs: Backoffs::default(),
         parts: Parts::default(),
         statements: Statements::default(),
         tables: Tables::default(),
@@ -69,6 +72,10 @@ struct PostgreSql {
     partial: bool,
     /// Empty before the first connection and after a loss.
     server: Option<Server>,
+    /// How many connections there are, and when the next is tried.
+    connections: Connections,
+    /// What failed lately.
+    backoffs: Backoffs,
     parts: Parts,
     statements: Statements,
     tables: Tables,
@@ -83,7 +90,7 @@ impl Collector for PostgreSql {
     }
 
     fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        let server = Server::connect(&self.address).map_err(|failure| self.unusable(failure))?;
+        let server = Server::connect(&self.address, &self.connections).map_err(|failure| self.unusable(failure))?;
         let found = probe::find(&server, &self.address).map_err(|failure| self.unusable(failure))?;
         if let Some((why, grant)) = found.missing
             && !self.partial
@@ -101,11 +108,9 @@ impl Collector for PostgreSql {
 
     fn settings(&mut self, batch: &mut Batch) -> Result<(), ReadError> {
         let server = self.connected()?;
-        let mut reads = Reads::default();
-        reads.note("settings", counters::settings(&server, &self.source, batch));
-        if !reads.lost {
-            reads.note("settings of tables", counters::options(&server, &self.source, batch));
-        }
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        reads.read("settings", || counters::settings(&server, &self.source, batch));
+        reads.read("settings of tables", || counters::options(&server, &self.source, batch));
         self.finish(server, reads)
     }
 
@@ -119,14 +124,16 @@ impl Collector for PostgreSql {
             }
         };
         let source = self.source.as_str();
-        let mut reads = Reads { failures: log.into_iter().collect(), lost: false };
+        let mut reads = Reads::after(std::mem::take(&mut self.backoffs));
+        reads.failures.extend(log);
         let mut turn = Turn::default();
         reads.note("beginning", server.begin());
         // Without the right to see others' it would look as if they did nothing: no row is better than a wrong one.
         if self.parts.sessions {
-            let size = self.parts.query_size;
-            reads.note("sessions", sessions::sample(&server, source, size, &self.statements.texts, batch));
+            let (size, texts) = (self.parts.query_size, &self.statements.texts);
+            reads.read("sessions", || sessions::sample(&server, source, size, texts, batch));
         }
+        // These have a pause for each view, table and read of theirs.
         if !reads.lost {
             let read = self.counters.sample(&server, self.parts.rights, &mut turn, source, batch);
             reads.note("counters", read);
@@ -134,17 +141,15 @@ impl Collector for PostgreSql {
         if !reads.lost {
             reads.note("tables", self.tables.sample(&server, &self.parts.database, &mut turn, source, batch));
         }
-        if let Some(extension) = &self.parts.statements
-            && !reads.lost
-        {
-            reads.note("statements", self.statements.sample(&server, extension, &mut turn, source, batch));
+        if let Some(extension) = &self.parts.statements {
+            reads.read("statements", || self.statements.sample(&server, extension, &mut turn, source, batch));
         }
         if !reads.lost {
             reads.note("end", server.end());
         }
-        if self.parts.plans && !reads.lost {
+        if self.parts.plans {
             let (wish, size) = (self.address.plans, self.parts.query_size);
-            reads.note("plans", self.plans.sample(&server, wish, size, source, batch));
+            reads.read("plans", || self.plans.sample(&server, wish, size, source, batch));
         }
         self.finish(server, reads)
     }
@@ -163,9 +168,10 @@ impl PostgreSql {
             return Ok(server);
         }
         let reconnect = || {
-            let server = Server::connect(&self.address)?;
-            let parts = probe::find(&server, &self.address)?.parts;
-            Ok((server, parts))
+            let server = Server::connect(&self.address, &self.connections)?;
+            let found = probe::find(&server, &self.address)
+                .inspect_err(|failure| self.connections.lost(failure.to_string()))?;
+            Ok((server, found.parts))
         };
         let (server, parts) =
             reconnect().map_err(|failure: Failure| ReadError(format!("could not connect: {failure}")))?;
@@ -178,10 +184,15 @@ impl PostgreSql {
     }
 
     fn finish(&mut self, server: Server, reads: Reads) -> Result<(), ReadError> {
-        if !reads.lost {
+        self.backoffs = reads.backoffs;
+        let failures = reads.failures.join("; ");
+        if reads.lost {
+            self.connections.lost(failures.clone());
+        } else {
+            self.connections.served();
             self.server = Some(server);
         }
-        if reads.failures.is_empty() { Ok(()) } else { Err(ReadError(reads.failures.join("; "))) }
+        if failures.is_empty() { Ok(()) } else { Err(ReadError(failures)) }
     }
 
     fn unusable(&self, failure: Failure) -> ProbeError {
@@ -193,7 +204,7 @@ impl PostgreSql {
                 ProbeError::Denied { source_name, why }
             }
             Failure::Server(..) => ProbeError::Unreachable { source_name, why: failure.to_string() },
-            Failure::Lost(_) | Failure::Silent(_) => {
+            Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) => {
                 let why = format!(
                     "{failure}; does the server run, is this its port, and has it room for one more connection?"
                 );

@@ -16,6 +16,7 @@ use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
 
 use self::address::Address;
 use self::check::{Check, Failed, Reason};
+use crate::own_thread::OwnThread;
 use crate::reading::{Out, tell, thread_cpu_time};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -40,6 +41,7 @@ struct Probe {
 struct Prober {
     seen: Arc<Mutex<Seen>>,
     _stop: mpsc::Sender<()>,
+    thread: OwnThread,
 }
 
 /// What it has seen.
@@ -74,11 +76,11 @@ impl Probe {
         let seen = Arc::new(Mutex::new(Seen::default()));
         let (stop, stopped) = mpsc::channel();
         let (every, delay) = (self.address.every, self.address.delay);
-        std::thread::Builder::new().name("probe".to_owned()).spawn({
+        let thread = OwnThread::spawn("probe", {
             let seen = Arc::clone(&seen);
             move || ask(&check, every, delay, &seen, &stopped)
         })?;
-        Ok(Prober { seen, _stop: stop })
+        Ok(Prober { seen, _stop: stop, thread })
     }
 
     /// The event of `answer`, if it is one: a failure, or the first success after failures.
@@ -206,6 +208,10 @@ impl Collector for Probe {
             )));
         }
         Ok(())
+    }
+
+    fn has_panicked(&mut self) -> bool {
+        self.prober.as_mut().is_some_and(|prober| prober.thread.has_panicked())
     }
 
     fn other_cpu_time(&self) -> Duration {

@@ -1,6 +1,8 @@
 //! Runs collectors beside the load: a thread each, one sample an interval, the cost of each measured on
-//! its own thread's CPU clock. A slow source delays nobody but itself: late samples are skipped, and counted as gaps.
+//! its own thread's CPU clock. A slow source delays nobody but itself: late samples are skipped, and counted as gaps. One that panics
+//! has failed, which the coverage says; the others go on.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -66,17 +68,21 @@ impl Running {
                 std::thread::sleep(Duration::from_millis(5));
             }
             if worker.thread.is_finished() {
-                coverage.extend(worker.thread.join().unwrap_or(worker.coverage));
+                let failed =
+                    |_| stopped(worker.coverage, CoverageState::Failed, "its collector panicked; please report this");
+                coverage.extend(worker.thread.join().unwrap_or_else(failed));
             } else {
-                coverage.extend(worker.coverage.into_iter().map(|c| Coverage {
-                    state: CoverageState::Partial,
-                    why: Some("did not answer any more when the run ended".to_owned()),
-                    ..c
-                }));
+                let why = "did not answer any more when the run ended";
+                coverage.extend(stopped(worker.coverage, CoverageState::Partial, why));
             }
         }
         coverage
     }
+}
+
+/// `coverage` of a collector of which no more is known than `why`.
+fn stopped(coverage: Vec<Coverage>, state: CoverageState, why: &str) -> Vec<Coverage> {
+    coverage.into_iter().map(|part| Coverage { state, why: Some(why.to_owned()), ..part }).collect()
 }
 
 /// By up to this share (0-1) of an interval samples come later than its beginning. Even load repeats itself every 1/rate, and in step with
@@ -101,52 +107,27 @@ fn collect(
 ) -> Vec<Coverage> {
     let source = collector.source();
     let (begun, cpu_begun) = (Instant::now(), thread_cpu_time());
-    let (mut reads, mut gaps) = (0, 0);
-    let mut last_error = String::new();
-    let mut read = |collector: &mut Box<dyn Collector>, with_settings: bool| {
-        let mut batch = Batch::default();
-        let mut results = vec![collector.sample(&mut batch)];
-        if with_settings {
-            results.push(collector.settings(&mut batch));
-        }
-        for result in results {
-            match result {
-                Ok(()) => reads += 1,
-                Err(error) => {
-                    gaps += 1;
-                    let text = error.to_string();
-                    if text != last_error {
-                        batch.events.push(Event {
-                            observed_at: clock::now_ns(),
-                            source: source.clone(),
-                            kind: "gap".to_owned(),
-                            text: text.clone(),
-                            labels: Labels::none(),
-                        });
-                        last_error = text;
-                    }
-                }
-            }
-        }
-        sink.push(batch);
-    };
-    read(&mut collector, true);
+    let mut reads = Reads { source: source.clone(), ..Reads::default() };
+    reads.read(&mut collector, true, sink);
     let mut number = 1;
     let wait = |number| due_after(number, interval).saturating_sub(begun.elapsed());
     while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(wait(number)) {
-        read(&mut collector, false);
+        reads.read(&mut collector, false, sink);
         number += 1;
         while wait(number).is_zero() {
             number += 1;
         }
     }
-    read(&mut collector, true);
+    reads.read(&mut collector, true, sink);
+    let Reads { reads, gaps, last_error, panicked, .. } = reads;
     if let Some(own) = coverage.first_mut() {
         own.reads_total = reads;
         own.gaps_total = gaps;
         let cpu = cpu_begun.zip(thread_cpu_time()).map(|(a, b)| b - a + collector.other_cpu_time());
         own.cpu_ratio = cpu.map(|cpu| cpu.as_secs_f64() / begun.elapsed().as_secs_f64());
-        if gaps > 0 && own.why.is_none() {
+        if let Some(why) = panicked {
+            (own.state, own.why) = (CoverageState::Failed, Some(why));
+        } else if gaps > 0 && own.why.is_none() {
             own.state = CoverageState::Partial;
             own.why = Some(format!("{gaps} of {} reads failed: {last_error}", reads + gaps));
         }
@@ -154,9 +135,154 @@ fn collect(
     coverage
 }
 
+/// How the samples of one collector went.
+#[derive(Default)]
+struct Reads {
+    source: String,
+    reads: u64,
+    gaps: u64,
+    last_error: String,
+    /// What it is said of a collector that panicked; it is not asked again if that was in its own sample.
+    panicked: Option<String>,
+    is_dead: bool,
+}
+
+impl Reads {
+    /// One sample, and what is set with it.
+    fn read(&mut self, collector: &mut Box<dyn Collector>, with_settings: bool, sink: &RowSink) {
+        if self.is_dead {
+            self.gaps += 1;
+            return;
+        }
+        let mut batch = Batch::default();
+        // Afterwards nothing is asked of it any more: whatever it has left half done is seen by nobody.
+        let results = std::panic::catch_unwind(AssertUnwindSafe(|| {
+            let mut results = vec![collector.sample(&mut batch)];
+            if with_settings {
+                results.push(collector.settings(&mut batch));
+            }
+            (results, collector.has_panicked())
+        }));
+        let (results, has_panicked) = results.unwrap_or_else(|_| {
+            self.is_dead = true;
+            (Vec::new(), true)
+        });
+        for result in results {
+            match result {
+                Ok(()) => self.reads += 1,
+                Err(error) => {
+                    self.gaps += 1;
+                    let text = error.to_string();
+                    if text != self.last_error {
+                        batch.events.push(self.event("gap", text.clone()));
+                        self.last_error = text;
+                    }
+                }
+            }
+        }
+        if has_panicked && self.panicked.is_none() {
+            let why = if self.is_dead {
+                "its collector panicked, and nothing was read after that; please report this"
+            } else {
+                "a reader of its own panicked, and what that read is missing after that; please report this"
+            };
+            batch.events.push(self.event("failed", why.to_owned()));
+            self.panicked = Some(why.to_owned());
+        }
+        sink.push(batch);
+    }
+
+    fn event(&self, kind: &str, text: String) -> Event {
+        Event {
+            observed_at: clock::now_ns(),
+            source: self.source.clone(),
+            kind: kind.to_owned(),
+            text,
+            labels: Labels::none(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ReadError;
+    use crate::own_thread::OwnThread;
+
+    /// Panics at its second sample, itself or in a thread of its own.
+    struct Broken {
+        samples: u32,
+        in_thread: bool,
+        thread: Option<OwnThread>,
+    }
+
+    impl Collector for Broken {
+        fn source(&self) -> String {
+            "broken".to_owned()
+        }
+
+        fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
+            Ok(vec![])
+        }
+
+        fn settings(&mut self, _: &mut Batch) -> Result<(), ReadError> {
+            Ok(())
+        }
+
+        fn sample(&mut self, _: &mut Batch) -> Result<(), ReadError> {
+            self.samples += 1;
+            assert!(self.in_thread || self.samples < 2, "on purpose");
+            if self.in_thread {
+                let thread =
+                    self.thread.get_or_insert_with(|| OwnThread::spawn("own", || panic!("on purpose")).unwrap());
+                while self.samples == 2 && !thread.is_finished() {
+                    std::thread::yield_now();
+                }
+            }
+            Ok(())
+        }
+
+        fn has_panicked(&mut self) -> bool {
+            self.thread.as_mut().is_some_and(OwnThread::has_panicked)
+        }
+    }
+
+    #[test]
+    fn a_collector_that_panics_has_failed_and_the_others_go_on() {
+        for in_thread in [false, true] {
+            let dir = tempfile::tempdir().unwrap();
+            let dir = dir.path().join("recording");
+            let host = holdup_recording::manifest::Host::default();
+            let manifest = holdup_recording::Manifest::starting("x", clock::now_ns(), host);
+            let recorder = holdup_recording::Recorder::create(&dir, &manifest).unwrap();
+            let host = crate::host::make("host", &crate::watch::Options::default()).unwrap();
+            let broken: Box<dyn Collector> = Box::new(Broken { samples: 0, in_thread, thread: None });
+            let entry = |source: &str| vec![complete(source)];
+            let coverage = vec![entry("broken"), entry("host")];
+            let running = start(vec![broken, host], coverage, &recorder.sink(), Duration::from_millis(20)).unwrap();
+            let coverage = running.stop(Duration::from_secs(60));
+            recorder.finish(manifest, holdup_recording::RunState::Complete).unwrap();
+            let states: Vec<String> = coverage.iter().map(|part| format!("{} {:?}", part.source, part.state)).collect();
+            assert_eq!(states[0], "broken Failed", "in a thread of its own: {in_thread}");
+            assert!(coverage[0].why.as_ref().is_some_and(|why| why.contains("panic")), "{coverage:?}");
+            assert!(coverage[1].state != CoverageState::Absent && coverage[1].reads_total > 0, "{coverage:?}");
+            let recording = holdup_recording::Recording::open(&dir).unwrap();
+            let events = &recording.tables.events.rows;
+            assert_eq!(events.iter().filter(|event| event.kind == "failed").count(), 1, "{events:?}");
+        }
+    }
+
+    fn complete(source: &str) -> Coverage {
+        Coverage {
+            source: source.to_owned(),
+            state: CoverageState::Complete,
+            why: None,
+            enable: None,
+            cpu_ratio: None,
+            reads_total: 0,
+            gaps_total: 0,
+        }
+    }
 
     /// 70 requests a second, evenly: 35 of them begin between one sample and the next, and each is at a database for 57 % of the time until
     /// the next begins.

@@ -1,6 +1,8 @@
 //! `--watch ADDRESS` -> a collector. The list of schemes is explicit and ordered: a new source is a file
 //! and a line here.
 
+use std::time::Duration;
+
 use crate::slow::SlowRequests;
 use crate::{Collector, ProbeError};
 
@@ -46,6 +48,38 @@ pub const SCHEMES: &[(&str, &str, &str, Make)] = &[
     ("prometheus:", "prometheus:http://127.0.0.1:9090/metrics", "every series of a Prometheus endpoint", crate::prometheus::make),
 ];
 
+/// Shortest time between samples of what answers by work of its own: a server, an app, a cluster's API.
+const ASKED: Duration = Duration::from_millis(100);
+
+/// The same of what this machine knows, or what comes by itself.
+const READ: Duration = Duration::from_millis(10);
+
+/// Schemes whose sources are asked, and are not only read.
+const ASKED_SCHEMES: &[&str] =
+    &["mysql:", "postgresql:", "postgres:", "prometheus:", "puma:", "uwsgi:", "php-fpm:", "kubernetes:"];
+
+/// Makes sure that every source of `addresses` may be sampled every `interval`.
+///
+/// # Errors
+/// The first that may not, and the shortest interval that may be. Of an address, which may hold a password, only the scheme is repeated.
+pub fn check_interval<'a>(addresses: impl IntoIterator<Item = &'a str>, interval: Duration) -> Result<(), ProbeError> {
+    for address in addresses {
+        let is_asked = ASKED_SCHEMES.iter().any(|scheme| address.starts_with(scheme));
+        let shortest = if is_asked { ASKED } else { READ };
+        if interval < shortest {
+            let scheme =
+                address.split_once(':').map_or_else(|| address.to_owned(), |(scheme, _)| format!("{scheme}:…"));
+            let why = if is_asked { ": each sample is work for what is asked" } else { "" };
+            return Err(ProbeError::BadAddress(format!(
+                "--interval {}ms is too short for --watch {scheme}, which is sampled at most every {}ms{why}",
+                interval.as_secs_f64() * 1e3,
+                shortest.as_millis()
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The collector for `address`, e.g. `host`, `pid:4711`, `mysql://user@127.0.0.1:3306`, `prometheus:http://127.0.0.1:9090/metrics`.
 ///
 /// # Errors
@@ -60,4 +94,24 @@ pub fn collector(address: &str, options: &Options) -> Result<Box<dyn Collector>,
     // The address may hold a password: only its scheme is repeated.
     let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme);
     Err(ProbeError::BadAddress(format!("--watch {scheme}…: no such source; there are: {}", known.join(", "))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_source_has_a_shortest_interval() {
+        let check =
+            |address, ms| check_interval(["host", address], Duration::from_millis(ms)).map_err(|e| e.to_string());
+        for (scheme, example, ..) in SCHEMES {
+            assert!(check(example, 100).is_ok() && check(example, 9).is_err(), "{scheme}");
+        }
+        assert!(check("pid:1", 10).is_ok() && check("tracepoints", 10).is_ok());
+        let said = check("mysql://u:canary@h", 99).unwrap_err();
+        assert!(
+            said.starts_with("--interval 99ms is too short for --watch mysql:…, which is sampled at most every 100ms")
+        );
+        assert!(!said.contains("canary"));
+    }
 }

@@ -13,7 +13,6 @@ use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use holdup_capture::{Capture, Options as Wanted, Protocol, Totals, Vantage};
@@ -22,6 +21,7 @@ use holdup_recording::{Batch, Coverage, Labels, clock};
 
 use self::filter::PORTS_MAX;
 use self::ring::Ring;
+use crate::own_thread::OwnThread;
 use crate::reading::{Out, thread_cpu_time};
 use crate::watch::Options;
 use crate::{Collector, ProbeError, ReadError};
@@ -57,7 +57,7 @@ struct Wire {
 struct Reader {
     seen: Arc<Mutex<Seen>>,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<OwnThread>,
 }
 
 /// What it has seen.
@@ -125,7 +125,7 @@ impl Wire {
         let (ring, own) = self.open()?;
         let wanted = Wanted { ports: self.ports.clone(), vantage: Vantage::Host(own), ..Wanted::default() };
         let (seen, stop) = (Arc::new(Mutex::new(Seen::default())), Arc::new(AtomicBool::new(false)));
-        let thread = std::thread::Builder::new().name("wire".to_owned()).spawn({
+        let thread = OwnThread::spawn("wire", {
             let (seen, stop) = (Arc::clone(&seen), Arc::clone(&stop));
             move || read(ring, Capture::new(wanted), &seen, &stop)
         })?;
@@ -137,8 +137,8 @@ impl Reader {
     /// Ends the thread, which ends what is unanswered.
     fn end(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
+        if let Some(thread) = &mut self.thread {
+            thread.join();
         }
     }
 }
@@ -223,10 +223,14 @@ impl Collector for Wire {
         if self.reader.is_none() {
             self.reader = Some(self.start().map_err(|e| ReadError(format!("packets can't be read: {e}")))?);
         }
-        if self.reader.as_ref().and_then(|reader| reader.thread.as_ref()).is_none_or(JoinHandle::is_finished) {
+        if self.reader.as_ref().and_then(|reader| reader.thread.as_ref()).is_none_or(OwnThread::is_finished) {
             return Err(ReadError("the thread that reads packets has ended; please report this".to_owned()));
         }
         self.take(batch)
+    }
+
+    fn has_panicked(&mut self) -> bool {
+        self.reader.as_mut().and_then(|reader| reader.thread.as_mut()).is_some_and(OwnThread::has_panicked)
     }
 
     fn other_cpu_time(&self) -> Duration {

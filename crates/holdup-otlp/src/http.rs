@@ -4,7 +4,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
@@ -34,6 +34,19 @@ pub struct Shared {
     pub pending: AtomicUsize,
     /// Open connections.
     pub connections: AtomicUsize,
+    /// Whether an answer has panicked. The runtime ends its connection, or its call, and says so to nobody.
+    pub has_panicked: AtomicBool,
+}
+
+/// Notes a panic of what it lives in.
+struct Guard(Arc<Shared>);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.has_panicked.store(true, Ordering::Relaxed);
+        }
+    }
 }
 
 /// An answer's body: at most one piece, and trailers for gRPC.
@@ -65,6 +78,7 @@ impl Body for Piece {
 
 /// Answers one request.
 pub async fn answer(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Response<Piece>, Infallible> {
+    let _guard = Guard(Arc::clone(&shared));
     let content_type = content_type(request.headers());
     let is_grpc = content_type == "application/grpc" || content_type == "application/grpc+proto";
     if is_grpc && request.version() == Version::HTTP_2 {

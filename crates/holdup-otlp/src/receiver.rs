@@ -5,7 +5,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,7 @@ impl Receiver {
             intake: Intake::new(source, bounds),
             pending: AtomicUsize::new(0),
             connections: AtomicUsize::new(0),
+            has_panicked: AtomicBool::new(false),
         });
         let (stop, stopped) = watch::channel(false);
         let bound = listeners.iter().map(|(address, _)| *address).collect();
@@ -81,6 +82,13 @@ impl Receiver {
     /// Everything that came since the last time, and counters of the receiver itself.
     pub fn drain(&self) -> Batch {
         self.shared.intake.drain()
+    }
+
+    /// Whether it, or one of its answers, has panicked.
+    pub fn has_panicked(&self) -> bool {
+        // It ends only with this, or so.
+        let is_over = self.thread.as_ref().is_some_and(JoinHandle::is_finished);
+        is_over || self.shared.has_panicked.load(Ordering::Relaxed)
     }
 
     /// Bodies that were refused, since it began.

@@ -53,6 +53,8 @@ pub enum CoverageState {
     Partial,
     /// Nothing.
     Absent,
+    /// Its reading broke down during the run; what came before is there.
+    Failed,
 }
 
 /// What one source could say, why not more, and what it cost.

@@ -20,7 +20,9 @@ use holdup_recording::manifest::{Host, LoadFacts, Totals};
 use holdup_recording::priority::give_way;
 use holdup_recording::reader::SEARCH;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog};
+use holdup_recording::{
+    Batch, Coverage, CoverageState, Labels, Limits, Manifest, Recorder, Recording, RunState, clock, files, hlog,
+};
 
 use crate::around;
 use crate::descriptors;
@@ -76,14 +78,26 @@ struct Ending {
 
 impl Recorded {
     /// # Errors
-    /// If the recording was cut off by something else than the user: what was written before is kept.
+    /// If the recording was cut off by something else than the user, or the reading of a source broke down: what was written before
+    /// is kept.
     pub fn whole(&self) -> Result<(), Failure> {
-        let Some(trouble) = &self.trouble else { return Ok(()) };
+        let Some(trouble) = &self.trouble else { return unbroken(&self.recording.manifest) };
         Err(Failure::Unusable(format!(
             "the recording was cut off: {trouble}; what was written before is kept in {}, and a verdict is on that alone",
             self.recording.dir.display()
         )))
     }
+}
+
+/// Whether every source was read to the end.
+fn unbroken(manifest: &Manifest) -> Result<(), Failure> {
+    let failed = manifest.coverage.iter().filter(|part| part.state == CoverageState::Failed);
+    let failed: Vec<String> =
+        failed.map(|part| format!("{}: {}", part.source, part.why.as_deref().unwrap_or("it failed"))).collect();
+    if failed.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Unusable(format!("{}; the recording has the other sources whole", failed.join("; "))))
 }
 
 /// What is needed to record, and was found to answer.
@@ -97,6 +111,8 @@ impl<'a> Ready<'a> {
     fn of(session: &Session<'a>, slow: Option<SlowRequests>) -> Result<Self, Failure> {
         let options = Options { partial: session.partial, slow };
         let probes = session.scenario.map_or(&[][..], |scenario| &scenario.probes);
+        let watched = session.watch.iter().map(String::as_str);
+        watch::check_interval(watched, session.interval).map_err(Failure::unusable)?;
         let mut sources = session
             .watch
             .iter()
@@ -412,4 +428,20 @@ pub fn default_dir(name: &str) -> PathBuf {
     let time = clock::rfc3339(clock::now_ns());
     let stamp: String = time.chars().take(19).filter(|c| *c != ':' && *c != '-').collect();
     Path::new("recordings").join(format!("{clean}-{stamp}Z"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_failed_is_in_the_exit_code() {
+        let mut manifest = Manifest::starting("x", 0, Host::default());
+        manifest.coverage = ["host", "otlp"].map(|source| Coverage::with_parts(source, vec![]).remove(0)).into();
+        assert!(unbroken(&manifest).is_ok());
+        (manifest.coverage[1].state, manifest.coverage[1].why) =
+            (CoverageState::Failed, Some("it panicked".to_owned()));
+        let Err(Failure::Unusable(said)) = unbroken(&manifest) else { panic!("exit code 2") };
+        assert!(said.starts_with("otlp: it panicked; "), "{said}");
+    }
 }

@@ -17,6 +17,8 @@ use super::address::Address;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
 use super::server::{Failure, Own, Server};
 use super::taken::{REMEMBERED_NS, Taken};
+use crate::connections::Connections;
+use crate::own_thread::OwnThread;
 use crate::slow::{Reader, SlowRequest, SlowRequests};
 
 /// Most trace ids that are looked up at once: each is one more comparison a row.
@@ -62,6 +64,7 @@ pub(super) struct Places {
 pub(super) struct Capture {
     end: Arc<AtomicBool>,
     caught: Arc<Mutex<Batch>>,
+    thread: OwnThread,
 }
 
 impl Capture {
@@ -70,12 +73,11 @@ impl Capture {
     /// # Errors
     /// If there can't be a thread.
     pub(super) fn start(
-        address: &Address,
-        source: &str,
+        (address, source): (&Address, &str),
         board: &SlowRequests,
         places: Places,
         taken: &Taken,
-        own: &Own,
+        (own, connections): (&Own, &Connections),
     ) -> std::io::Result<Self> {
         let (end, caught) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(Batch::default())));
         let mut look = Look {
@@ -84,13 +86,19 @@ impl Capture {
             places,
             taken: taken.clone(),
             own: own.clone(),
+            connections: connections.clone(),
             server: None,
             reader: board.reader(),
             end: Arc::clone(&end),
             caught: Arc::clone(&caught),
         };
-        std::thread::Builder::new().name("collect captured".to_owned()).spawn(move || look.run())?;
-        Ok(Self { end, caught })
+        let thread = OwnThread::spawn("collect captured", move || look.run())?;
+        Ok(Self { end, caught, thread })
+    }
+
+    /// Whether its thread has.
+    pub(super) fn has_panicked(&mut self) -> bool {
+        self.thread.has_panicked()
     }
 
     /// What was caught since it was asked last.
@@ -111,6 +119,7 @@ struct Look {
     places: Places,
     taken: Taken,
     own: Own,
+    connections: Connections,
     /// The connection and its own instrumented thread.
     server: Option<(Server, i64)>,
     reader: Reader,
@@ -188,7 +197,7 @@ impl Look {
     /// Looks for `wanted` once: what was found, and of whom nothing was.
     fn look(&mut self, table: &str, wanted: &[Wanted]) -> Result<(Batch, Vec<Wanted>), Failure> {
         if self.server.is_none() {
-            let server = Server::connect_sharing(&self.address, &self.own)?;
+            let server = Server::connect_sharing(&self.address, &self.own, &self.connections)?;
             let thread = execution::own_thread(&server)?;
             self.server = Some((server, thread));
         }

@@ -4,6 +4,7 @@ use holdup_sql::catalog::{Index, Table};
 
 use super::address::Address;
 use super::server::{Columns, Failure, Own, Server};
+use crate::connections::Connections;
 use crate::{ProbeError, ReadError};
 
 /// A connection that reads catalogs.
@@ -19,7 +20,7 @@ impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
         let address = Address::parse(address)?;
         let source_name = format!("mysql://{}:{}", address.host, address.port);
-        Server::connect_sharing(&address, &Own::default())
+        Server::connect_sharing(&address, &Own::default(), &Connections::default())
             .map(Self)
             .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
     }

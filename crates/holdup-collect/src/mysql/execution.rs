@@ -13,8 +13,11 @@ use super::server::{Columns, Failure, MARKER, Server};
 
 /// Columns that [`Execution::of`] reads, in order. Both `NO_INDEX` flags say that a table was read without a (good) index.
 pub(super) const COLUMNS: &str = "THREAD_ID, EVENT_ID, TIMER_END DIV 1000, TIMER_WAIT DIV 1000, LOCK_TIME DIV 1000, \
-     ROWS_EXAMINED, ROWS_SENT, ERRORS, CURRENT_SCHEMA, DIGEST_TEXT, SQL_TEXT, ROWS_AFFECTED, \
+     ROWS_EXAMINED, ROWS_SENT, ERRORS, CURRENT_SCHEMA, LEFT(DIGEST_TEXT, 8192), LEFT(SQL_TEXT, 8192), ROWS_AFFECTED, \
      NO_INDEX_USED OR NO_GOOD_INDEX_USED, CREATED_TMP_TABLES, CREATED_TMP_DISK_TABLES";
+
+/// Characters of a digest's text, or of a statement's, that are read: the server keeps 1,024 of each unless it is set otherwise.
+pub(super) const TEXT_BYTES: usize = 8_192;
 
 /// Not a step of a stored program, whose time is in its caller's, not the preparation of one that is run later.
 pub(super) const STATEMENTS: &str = "(SQL_TEXT IS NOT NULL OR EVENT_NAME = 'statement/com/Execute') \

@@ -17,6 +17,9 @@ use super::taken::Taken;
 /// watching it costly.
 pub(super) const MOST: i64 = 2_000;
 
+/// Most rows of one answer, far more than such a sample has.
+const ROWS_MAX: i64 = 4 * MOST;
+
 /// Executions that ended so long before the last read are looked for again: an ended one enters the history a little late.
 const OVERLAP_NS: i64 = 200_000_000;
 
@@ -83,7 +86,7 @@ impl Executions {
         let every = all / MOST + 1;
         let rows = server.rows(&format!(
             "SELECT {COLUMNS} FROM performance_schema.{table} WHERE TIMER_END > {} \
-             AND THREAD_ID <> {own_thread} AND {STATEMENTS}{}",
+             AND THREAD_ID <> {own_thread} AND {STATEMENTS}{} LIMIT {ROWS_MAX}",
             picoseconds((last_ns - OVERLAP_NS).max(first_ns)),
             sampled(every, "EVENT_ID")
         ))?;

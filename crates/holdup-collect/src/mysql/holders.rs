@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::server::{Columns, Failure, Server};
+use super::sessions::INFO_BYTES;
 use super::versions::Topic;
 
 /// Most holders whose statement is looked up.
@@ -26,12 +27,9 @@ pub(super) fn of_metadata(server: &Server) -> Result<HashMap<i64, i64>, Failure>
 
 /// Session -> the text of the statement that it runs, or ran last.
 pub(super) fn last_statements(server: &Server, sessions: &BTreeSet<i64>) -> Result<HashMap<i64, String>, Failure> {
-    if sessions.is_empty() {
-        return Ok(HashMap::new());
-    }
     let ids: Vec<String> = sessions.iter().take(HOLDERS_MAX).map(ToString::to_string).collect();
     let rows = server.rows(&format!(
-        "SELECT holdup_t.PROCESSLIST_ID, holdup_s.SQL_TEXT FROM performance_schema.threads AS holdup_t \
+        "SELECT holdup_t.PROCESSLIST_ID, LEFT(holdup_s.SQL_TEXT, {INFO_BYTES}) FROM performance_schema.threads AS holdup_t \
          JOIN performance_schema.events_statements_current AS holdup_s ON holdup_s.THREAD_ID = holdup_t.THREAD_ID \
          WHERE holdup_t.PROCESSLIST_ID IN ({}) AND holdup_s.SQL_TEXT IS NOT NULL ORDER BY holdup_s.EVENT_ID",
         ids.join(", ")

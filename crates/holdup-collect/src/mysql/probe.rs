@@ -253,7 +253,7 @@ fn replication(server: &Server, source: &str, account: &str, parts: &mut Parts) 
         row.text(1).is_some_and(|user| user == "system user")
             && ["master", "relay log", "source", "replica"].iter().any(|word| state.contains(word))
     };
-    if parts.replication || !parts.process || !server.rows("SHOW FULL PROCESSLIST")?.iter().any(is_replica) {
+    if parts.replication || !parts.process || !server.rows("SHOW PROCESSLIST")?.iter().any(is_replica) {
         return Ok(None);
     }
     Ok(Some(Coverage {

@@ -82,17 +82,16 @@ impl Processes {
     /// If the sessions could not be read. The next look connects anew where it has to.
     pub fn look(&mut self) -> Result<Look, ReadError> {
         let server = self.0.connected()?;
-        let (parts, mut reads, mut batch) = (self.0.parts, Reads::default(), Batch::default());
+        let (parts, mut batch) = (self.0.parts, Batch::default());
+        let mut reads = Reads::after(std::mem::take(&mut self.0.backoffs));
         let source = self.0.source.clone();
         let texts = who(&server, &source, parts, &mut reads, &mut batch);
-        if parts.pool && !reads.lost {
-            reads.note("thread pool", pool::sample(&server, &source, &mut batch));
+        if parts.pool {
+            reads.read("thread pool", || pool::sample(&server, &source, &mut batch));
         }
-        if !reads.lost {
-            reads.note("status", status::sample(&server, &source, &mut self.0.uptime, &mut batch));
-        }
-        if parts.replication && !reads.lost {
-            reads.note("replication", self.0.replication.sample(&server, &source, &mut batch));
+        reads.read("status", || status::sample(&server, &source, &mut self.0.uptime, &mut batch));
+        if parts.replication {
+            reads.read("replication", || self.0.replication.sample(&server, &source, &mut batch));
         }
         let failed = self.0.finish(server, reads);
         let Some(mut texts) = texts else {

@@ -1,25 +1,34 @@
-//! A connection to the server: how it is made, limited and marked, and what its errors mean to us. It knows
-//! nothing of tables.
+//! A connection to the server: how it is limited and marked, and what its errors mean to us. It knows nothing of tables.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::error::Error as _;
+use std::net::{Shutdown, TcpStream};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use holdup_sql::{Dialect, digest};
 use mysql::prelude::Queryable;
-use mysql::{Conn, OptsBuilder, Row, SslOpts, Value};
+use mysql::{Conn, Row, Value};
 
-use super::address::{Address, Tls};
+use super::address::Address;
+use super::login::{Line, login};
 use super::versions::Topic;
+use crate::connections::{Connections, Place};
 use crate::database::Trouble;
 
 /// Begins every statement of ours, so that it is known in the server's own records.
 pub(super) const MARKER: &str = "/* holdup */";
 
-/// Longest wait for a connection or an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// Longest wait for a connection, or for more of an answer.
+pub(super) const PATIENCE: Duration = Duration::from_secs(3);
+
+/// Longest time, and most bytes, of one whole answer.
+const ANSWER_TIME: Duration = Duration::from_secs(6);
+pub(super) const ANSWER_BYTES: usize = 32 << 20;
+
+/// What keeps a session of ours from waiting long for a lock, and from writing.
+const LIMITS: [&str; 3] = ["TRANSACTION READ ONLY", "lock_wait_timeout = 1", "innodb_lock_wait_timeout = 1"];
 
 /// Why there is no answer.
 #[derive(Debug)]
@@ -28,6 +37,10 @@ pub(super) enum Failure {
     Lost(String),
     /// Nothing came within the time: the server accepts and doesn't speak.
     Silent(String),
+    /// The answer is larger than holdup takes.
+    Large(String),
+    /// Nothing listens there.
+    Refused(String),
     /// The server's error, number and words.
     Server(u16, String),
 }
@@ -36,12 +49,16 @@ impl Trouble for Failure {
     fn is_of_connection(&self) -> bool {
         !matches!(self, Self::Server(..))
     }
+
+    fn is_of_read(&self) -> bool {
+        matches!(self, Self::Server(..) | Self::Silent(_) | Self::Large(_))
+    }
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Lost(why) | Self::Silent(why) => f.write_str(why),
+            Self::Lost(why) | Self::Silent(why) | Self::Large(why) | Self::Refused(why) => f.write_str(why),
             Self::Server(number, words) => write!(f, "error {number}: {words}"),
         }
     }
@@ -54,12 +71,16 @@ impl From<mysql::Error> for Failure {
             mysql::Error::IoError(error) => Self::io(&error),
             mysql::Error::CodecError(error) => match error.source().and_then(|source| source.downcast_ref()) {
                 Some(error) => Self::io(error),
+                // The driver does not export the kinds of this error.
+                None if error.to_string().starts_with("Packet is larger") => Self::large(),
                 None => Self::Lost(error.to_string()),
             },
             mysql::Error::DriverError(mysql::DriverError::ConnectTimeout) => {
                 Self::Lost(format!("no connection within {} s", PATIENCE.as_secs()))
             }
-            mysql::Error::DriverError(mysql::DriverError::CouldNotConnect(Some((_, why, _)))) => Self::Lost(why),
+            mysql::Error::DriverError(mysql::DriverError::CouldNotConnect(Some((_, why, kind)))) => {
+                if kind == std::io::ErrorKind::ConnectionRefused { Self::Refused(why) } else { Self::Lost(why) }
+            }
             other => Self::Lost(other.to_string()),
         }
     }
@@ -69,9 +90,17 @@ impl Failure {
     fn io(error: &std::io::Error) -> Self {
         use std::io::ErrorKind::{TimedOut, WouldBlock};
         if matches!(error.kind(), TimedOut | WouldBlock) {
-            return Self::Silent(format!("no answer within {} s", PATIENCE.as_secs()));
+            return Self::silent();
         }
         Self::Lost(error.to_string())
+    }
+
+    pub(super) fn silent() -> Self {
+        Self::Silent(format!("no answer within {} s", PATIENCE.as_secs()))
+    }
+
+    fn large() -> Self {
+        Self::Large(format!("the answer is larger than {} MiB", ANSWER_BYTES >> 20))
     }
 
     /// Whether it is for want of a privilege: 1142 on a table, 1143 on a column, 1227 in general, 1044 on a database.
@@ -134,6 +163,9 @@ impl Own {
 /// A connection that reads only.
 pub(super) struct Server {
     conn: RefCell<Conn>,
+    socket: TcpStream,
+    /// Whether the server owes an answer that holdup does not wait for any more.
+    is_silent: Cell<bool>,
     own: Own,
     pub(super) release: Release,
     pub(super) connection_id: i64,
@@ -141,23 +173,37 @@ pub(super) struct Server {
     pub(super) port: u16,
     /// An extra port that did not let us in, and its words.
     pub(super) detour: Option<(u16, String)>,
+    /// Given back last.
+    place: Option<Place>,
 }
 
 impl Server {
     /// Connects to the extra port if one is known; else to the port, asks for the extra port and goes there. If the extra
     /// port does not let us in the port has to do.
-    /// `own` is shared by all connections of ours to the server.
-    pub(super) fn connect_sharing(address: &Address, own: &Own) -> Result<Self, Failure> {
+    /// `own` and `connections` are shared by all connections of ours to the server.
+    pub(super) fn connect_sharing(address: &Address, own: &Own, connections: &Connections) -> Result<Self, Failure> {
+        connections.may_try().map_err(Failure::Lost)?;
+        let opened = Self::reach(address, own, connections);
+        match &opened {
+            Ok(_) => connections.opened(),
+            Err(failure) => connections.failed(failure.to_string(), matches!(failure, Failure::Refused(_))),
+        }
+        opened
+    }
+
+    fn reach(address: &Address, own: &Own, connections: &Connections) -> Result<Self, Failure> {
         if let Some(extra) = address.extra_port {
-            return match Self::open(address, extra, own) {
+            return match Self::open(address, extra, own, connections) {
                 Err(failure) if !failure.is_login() => {
                     let detour = Some((extra, failure.to_string()));
-                    Self::open(address, address.port, own).map(|server| Self { detour, ..server }).map_err(|_| failure)
+                    let mut server = Self::open(address, address.port, own, connections).map_err(|_| failure)?;
+                    server.detour = detour;
+                    Ok(server)
                 }
                 opened => opened,
             };
         }
-        let mut first = Self::open(address, address.port, own)?;
+        let mut first = Self::open(address, address.port, own, connections)?;
         let ask = first.release.has(Topic::ExtraPort);
         if ask.is_empty() {
             return Ok(first);
@@ -166,7 +212,7 @@ impl Server {
         let Some(extra) = told.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) else {
             return Ok(first);
         };
-        match Self::open(address, extra, own) {
+        match Self::open(address, extra, own, connections) {
             Ok(second) => Ok(second),
             Err(failure) => {
                 first.detour = Some((extra, failure.to_string()));
@@ -175,40 +221,32 @@ impl Server {
         }
     }
 
-    fn open(address: &Address, port: u16, own: &Own) -> Result<Self, Failure> {
-        let options = OptsBuilder::new()
-            .ip_or_hostname(Some(address.host.clone()))
-            .tcp_port(port)
-            .user(Some(address.user.clone()))
-            .pass(address.password.0.clone())
-            .prefer_socket(false)
-            .tcp_connect_timeout(Some(PATIENCE))
-            .read_timeout(Some(PATIENCE))
-            .write_timeout(Some(PATIENCE))
-            .ssl_opts(match &address.tls {
-                Tls::Off => None,
-                Tls::Require => {
-                    let anybody = SslOpts::default().with_danger_accept_invalid_certs(true);
-                    Some(anybody.with_danger_skip_domain_validation(true))
-                }
-                Tls::Verify(authority) => Some(SslOpts::default().with_root_cert_path(authority.clone())),
-            })
-            // Given, so that the driver need not ask with a statement that has no marker.
-            .max_allowed_packet(Some(64 << 20))
-            .stmt_cache_size(0);
-        let conn = Conn::new(options)?;
-        let release = Release { flavour: Flavour::MySql, version: (0, 0, 0) };
-        let mut server =
-            Self { conn: RefCell::new(conn), own: own.clone(), release, connection_id: 0, port, detour: None };
-        server.rows("SET SESSION TRANSACTION READ ONLY")?;
+    fn open(address: &Address, port: u16, own: &Own, connections: &Connections) -> Result<Self, Failure> {
+        let Line { conn, socket, place } = login(address, port, connections.place().map_err(Failure::Lost)?)?;
+        let mut server = Self {
+            conn: RefCell::new(conn),
+            socket,
+            is_silent: Cell::new(false),
+            own: own.clone(),
+            release: Release { flavour: Flavour::MySql, version: (0, 0, 0) },
+            connection_id: 0,
+            port,
+            detour: None,
+            place: Some(place),
+        };
         let facts = server.rows("SELECT CONNECTION_ID(), @@version, @@version_comment")?;
         let facts = facts.first().ok_or_else(|| Failure::Lost("the server does not say who it is".to_owned()))?;
         server.connection_id = facts.int(0).unwrap_or(0);
         server.release = Release::of(&facts.text(1).unwrap_or_default(), &facts.text(2).unwrap_or_default());
-        // Old servers have none: then only our own patience limits a statement.
-        let limit = server.release.has(Topic::TimeLimit);
-        if !limit.is_empty() {
-            let _ = server.rows(&format!("SET SESSION {limit}"));
+        for limit in LIMITS.into_iter().chain([server.release.has(Topic::TimeLimit)]) {
+            if limit.is_empty() {
+                continue;
+            }
+            match server.rows(&format!("SET SESSION {limit}")) {
+                // A server without InnoDB knows no limit for its locks, old ones none for the time: there is our own patience.
+                Err(Failure::Server(..)) if !limit.ends_with("READ ONLY") => {}
+                other => drop(other?),
+            }
         }
         Ok(server)
     }
@@ -216,7 +254,34 @@ impl Server {
     /// Runs one statement of ours.
     pub(super) fn rows(&self, sql: &str) -> Result<Vec<Row>, Failure> {
         self.own.digests().insert(digest(sql, Dialect::MySql));
-        Ok(self.conn.borrow_mut().query(format!("{MARKER} {sql}"))?)
+        let answer = self.answer(&format!("{MARKER} {sql}"));
+        match &answer {
+            Err(Failure::Silent(_)) => self.is_silent.set(true),
+            Err(Failure::Large(_)) => drop(self.socket.shutdown(Shutdown::Both)),
+            _ => {}
+        }
+        answer
+    }
+
+    /// All rows of an answer, which is not read beyond its limits.
+    fn answer(&self, sql: &str) -> Result<Vec<Row>, Failure> {
+        let deadline = Instant::now() + ANSWER_TIME;
+        let mut conn = self.conn.borrow_mut();
+        let answer = conn.query_iter(sql)?;
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for row in answer {
+            let row = row?;
+            bytes += (0..row.len()).filter_map(|at| row.as_ref(at)).map(size).sum::<usize>();
+            let is_late = Instant::now() > deadline;
+            if bytes > ANSWER_BYTES || is_late {
+                // The driver would read the rest before it lets go.
+                let _ = self.socket.shutdown(Shutdown::Both);
+                let late = || Failure::Lost(format!("no whole answer within {} s", ANSWER_TIME.as_secs()));
+                return Err(if is_late { late() } else { Failure::large() });
+            }
+            rows.push(row);
+        }
+        Ok(rows)
     }
 
     /// Runs a statement that holds words of others: prepared, of which the server takes one and no more.
@@ -233,6 +298,22 @@ impl Server {
     pub(super) fn is_own(&self, digest: &str) -> bool {
         self.own.digests().contains(digest)
     }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(place) = self.place.take()
+            && self.is_silent.get()
+            && let Ok(socket) = self.socket.try_clone()
+        {
+            place.keep(socket.into());
+        }
+    }
+}
+
+/// Bytes of a value in memory.
+fn size(value: &Value) -> usize {
+    if let Value::Bytes(bytes) = value { bytes.len() } else { size_of::<Value>() }
 }
 
 /// Columns of the text protocol as what they are meant to be; `None` for NULL and for what can't be read so.

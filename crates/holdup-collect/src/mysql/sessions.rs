@@ -3,6 +3,7 @@
 //! The lists are read one after another within milliseconds, not at one instant.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Instant;
 
 use holdup_recording::rows::Session;
 use holdup_recording::{Batch, Labels, Text};
@@ -12,13 +13,19 @@ use mysql::Row;
 use super::pool::Queued;
 use super::server::{Columns, Failure, MARKER, Server};
 use super::versions::Topic;
-use super::{Read, holders};
+use super::{Read, Reads, holders};
 
 /// Accounts of the server's own threads.
 const SYSTEM_USERS: &[&str] = &["system user", "event_scheduler"];
 
 /// Bytes of a statement that are looked at.
-const INFO_BYTES: usize = 65_536;
+pub(super) const INFO_BYTES: usize = 65_536;
+
+/// Most transactions that are read.
+const TRANSACTIONS_MAX: usize = 20_000;
+
+/// The part of a sample that is the whole texts of what sessions run.
+const TEXTS: &str = "statement texts";
 
 /// Most rows of idle sessions in a sample. They are counted exactly; of a pool's thousand one is like the other, and writing them
 /// all is a quarter of what watching costs.
@@ -28,11 +35,14 @@ const IDLE_ROWS_MAX: usize = 100;
 #[derive(Default)]
 pub(super) struct LockWaits(HashMap<i64, Option<i64>>);
 
-/// Who waits for an InnoDB lock, and for whom. The second is costly for the server when many wait: if it can't be had
-/// the first is returned all the same, beside the failure.
-pub(super) fn lock_waits(server: &Server) -> Result<(LockWaits, Option<Failure>), Failure> {
-    let waiting = server
-        .rows("SELECT trx_id, trx_mysql_thread_id, trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX")?;
+/// Who waits for an InnoDB lock, and for whom. The second is costly for the server when many wait: if it can't be had the first is
+/// returned all the same.
+pub(super) fn lock_waits(server: &Server, reads: &mut Reads) -> Option<LockWaits> {
+    let waiting = reads.read("lock waits", || {
+        server.rows(&format!(
+            "SELECT trx_id, trx_mysql_thread_id, trx_state = 'LOCK WAIT' FROM information_schema.INNODB_TRX LIMIT {TRANSACTIONS_MAX}"
+        ))
+    })?;
     let mut sessions: HashMap<String, (i64, bool)> = HashMap::new();
     let mut waits = HashMap::new();
     for row in &waiting {
@@ -44,11 +54,10 @@ pub(super) fn lock_waits(server: &Server) -> Result<(LockWaits, Option<Failure>)
         sessions.insert(trx, (session, waits_now));
     }
     if waits.is_empty() {
-        return Ok((LockWaits::default(), None));
+        return Some(LockWaits::default());
     }
-    let pairs = match server.rows(server.release.has(Topic::LockWaits)) {
-        Ok(pairs) => pairs,
-        Err(failure) => return Ok((LockWaits(waits), Some(failure))),
+    let Some(pairs) = reads.read("lock holders", || server.rows(server.release.has(Topic::LockWaits))) else {
+        return Some(LockWaits(waits));
     };
     for row in &pairs {
         let (Some(waiter), Some(holder)) = (row.text(0), row.text(1)) else { continue };
@@ -61,7 +70,7 @@ pub(super) fn lock_waits(server: &Server) -> Result<(LockWaits, Option<Failure>)
             *known = Some(*holder);
         }
     }
-    Ok((LockWaits(waits), None))
+    Some(LockWaits(waits))
 }
 
 /// What is looked up of sessions that are in the way.
@@ -76,22 +85,18 @@ pub(super) struct Holders {
 /// Sessions and the texts of what they run, which go nowhere by themselves.
 pub(super) type Texts = HashMap<i64, String>;
 
-/// All sessions but ours and the server's own, and their number by command and true state. Returns what they run, literals and all,
-/// and why it is not known of somebody who is in the way, if so.
+/// All sessions but ours and the server's own, and their number by command and true state. Returns what they run, literals and all.
 pub(super) fn sample(
     server: &Server,
     source: &str,
-    queued: &Queued,
-    locks: &LockWaits,
-    holders: Holders,
+    (queued, locks, holders): (&Queued, &LockWaits, Holders),
+    reads: &mut Reads,
     batch: &mut Batch,
-) -> Result<(Texts, Option<Failure>), Failure> {
+) -> Option<Texts> {
     let mut read = Read::begin(source);
-    // Not `information_schema.PROCESSLIST`, though it tells milliseconds: MariaDB answers it from a temporary table on disk,
-    // which would be one more in the queue when those are the trouble, and would write to the system under watch.
-    let rows = server.rows("SHOW FULL PROCESSLIST")?;
+    let rows = listed(server, reads)?;
     read.end();
-    let (blocked, last, failure) = in_the_way(server, &rows, locks, holders);
+    let (blocked, last) = in_the_way(server, &rows, locks, holders, reads);
     let is_holder: BTreeSet<i64> = blocked.values().copied().collect();
     let mut texts = Texts::new();
     let mut counts: BTreeMap<(String, &'static str), f64> = BTreeMap::new();
@@ -142,38 +147,53 @@ pub(super) fn sample(
         let labels = Labels::of([("command", command.as_str()), ("true_state", true_state)]);
         batch.samples.push(read.sample("mysql_sessions", labels, count));
     }
-    Ok((texts, failure))
+    Some(texts)
 }
 
-/// Who waits -> who is in the way, what those ran last that run nothing, and why that could not be read, if so.
+/// The process list.
+fn listed(server: &Server, reads: &mut Reads) -> Option<Vec<Row>> {
+    // Not `information_schema.PROCESSLIST`, though it tells milliseconds: MariaDB answers it from a temporary table on disk,
+    // which would be one more in the queue when those are the trouble, and would write to the system under watch.
+    // There is no limit for the whole one; where texts were too much, the first 100 characters of each have to do for a while.
+    if !reads.may(TEXTS) {
+        return reads.read("sessions", || server.rows("SHOW PROCESSLIST"));
+    }
+    let begun = Instant::now();
+    let rows = reads.read("sessions", || match server.rows("SHOW FULL PROCESSLIST") {
+        // It is not for want of sessions.
+        Err(Failure::Large(why)) => Ok(Err(Failure::Large(why))),
+        other => other.map(Ok),
+    })?;
+    reads.learn(TEXTS, begun, rows.as_ref().err());
+    reads.note(TEXTS, rows)
+}
+
+/// Who waits -> who is in the way, and what those ran last that run nothing.
 fn in_the_way(
     server: &Server,
     rows: &[Row],
     locks: &LockWaits,
     holders: Holders,
-) -> (HashMap<i64, i64>, Texts, Option<Failure>) {
+    reads: &mut Reads,
+) -> (HashMap<i64, i64>, Texts) {
     let mut blocked: HashMap<i64, i64> =
         locks.0.iter().filter_map(|(waiter, holder)| Some((*waiter, (*holder)?))).collect();
     let waits_for_metadata =
         |row: &Row| row.text(6).is_some_and(|state| is_lock_state(&state) && state.ends_with("metadata lock"));
-    let mut failure = None;
     if holders.metadata && rows.iter().any(waits_for_metadata) {
-        match holders::of_metadata(server) {
-            Ok(found) => found.into_iter().for_each(|(waiter, holder)| {
-                blocked.entry(waiter).or_insert(holder);
-            }),
-            Err(found) => failure = Some(found),
+        let found = reads.read("metadata locks", || holders::of_metadata(server)).unwrap_or_default();
+        for (waiter, holder) in found {
+            blocked.entry(waiter).or_insert(holder);
         }
-    }
-    if !holders.statements || failure.as_ref().is_some_and(|failure| !matches!(failure, Failure::Server(..))) {
-        return (blocked, Texts::new(), failure);
     }
     let in_the_way: BTreeSet<i64> = blocked.values().copied().collect();
     let runs_nothing = |id: &i64| rows.iter().any(|row| row.int(0) == Some(*id) && row.text(7).is_none());
-    match holders::last_statements(server, &in_the_way.into_iter().filter(runs_nothing).collect()) {
-        Ok(last) => (blocked, last, failure),
-        Err(found) => (blocked, Texts::new(), failure.or(Some(found))),
+    let idle: BTreeSet<i64> = in_the_way.into_iter().filter(runs_nothing).collect();
+    if !holders.statements || idle.is_empty() {
+        return (blocked, Texts::new());
     }
+    let last = reads.read("lock holders' statements", || holders::last_statements(server, &idle));
+    (blocked, last.unwrap_or_default())
 }
 
 /// The beginning of a statement.

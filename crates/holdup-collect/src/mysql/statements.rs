@@ -2,13 +2,16 @@
 //! and executions meet.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use holdup_recording::Batch;
 use holdup_recording::rows::Statement;
 use holdup_sql::{Dialect, digest_of_text, digest_text};
 
 use super::Read;
+use super::execution::TEXT_BYTES;
 use super::server::{Columns, Failure, Server};
+use crate::pace::{Pace, Turn};
 
 /// Most digests that are read, those with the most time first.
 const DIGESTS: usize = 500;
@@ -27,22 +30,28 @@ const BEYOND: &str = "(statements beyond the server's table of digests)";
 pub(super) struct Statements {
     reads: u64,
     digests: usize,
+    pace: Pace,
 }
 
 impl Statements {
     /// Counters by digest, summed where several of the server's digests are one of ours.
     pub(super) fn digests(&mut self, server: &Server, source: &str, batch: &mut Batch) -> Result<(), Failure> {
         self.reads += 1;
-        if self.digests >= FEW && self.reads % SPARSE != 1 {
+        // The server sorts all of its digests for those that are read: what that costs counts where there are many.
+        let is_due = self.reads % SPARSE == 1 && self.pace.is_due(&Turn::default());
+        if self.digests >= FEW && !is_due {
             return Ok(());
         }
+        let begun = Instant::now();
         let mut read = Read::begin(source);
-        let rows = server.rows(&format!(
-            "SELECT SCHEMA_NAME, DIGEST_TEXT, COUNT_STAR, SUM_TIMER_WAIT DIV 1000, SUM_LOCK_TIME DIV 1000, SUM_ROWS_EXAMINED, \
+        let answer = server.rows(&format!(
+            "SELECT SCHEMA_NAME, LEFT(DIGEST_TEXT, {TEXT_BYTES}), COUNT_STAR, SUM_TIMER_WAIT DIV 1000, SUM_LOCK_TIME DIV 1000, SUM_ROWS_EXAMINED, \
              SUM_ROWS_SENT, SUM_ERRORS, SUM_ROWS_AFFECTED, SUM_NO_INDEX_USED + SUM_NO_GOOD_INDEX_USED, SUM_CREATED_TMP_TABLES, \
              SUM_CREATED_TMP_DISK_TABLES FROM performance_schema.events_statements_summary_by_digest \
              ORDER BY SUM_TIMER_WAIT DESC LIMIT {DIGESTS}"
-        ))?;
+        ));
+        self.pace.read(&mut Turn::default(), begun, &answer);
+        let rows = answer?;
         read.end();
         self.digests = rows.len();
         let mut totals: BTreeMap<(Option<String>, String), Statement> = BTreeMap::new();

@@ -8,6 +8,7 @@ use super::gate;
 use super::resolve::{Found, path, resolve};
 use super::server::{Failure, Server};
 use crate::catalog::Trial;
+use crate::connections::Connections;
 use crate::plans::allowed::{self, Allowed};
 use crate::{ProbeError, ReadError};
 
@@ -30,7 +31,7 @@ impl Catalog {
     pub(crate) fn connect(address: &str) -> Result<Self, ProbeError> {
         let address = Address::parse(address)?;
         let source_name = format!("postgresql://{}:{}", address.host, address.port);
-        Server::connect(&address)
+        Server::connect(&address, &Connections::default())
             .map(Self)
             .map_err(|failure| ProbeError::Unreachable { source_name, why: failure.to_string() })
     }
@@ -84,7 +85,8 @@ impl Catalog {
         };
         self.0.rows(&format!("BEGIN READ ONLY; {LIMITS}"))?;
         let answer = self.trial(&allowed, table, columns);
-        if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) = answer {
+        if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) | Failure::Login(_))) = answer
+        {
             return Err(failure.into());
         }
         self.0.rows("ROLLBACK")?;

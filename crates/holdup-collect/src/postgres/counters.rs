@@ -8,10 +8,11 @@ use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
 use super::Read;
-use super::pace::{Pace, Turn};
 use super::probe::Rights;
 use super::readings::{self, Cadence, Reading};
 use super::server::{Failure, Row, Rows, Server};
+use crate::backoff::Backoffs;
+use crate::pace::{Pace, Turn};
 
 /// Shortest pause between two reads of what is read slowly.
 const SLOW: Duration = Duration::from_secs(10);
@@ -29,6 +30,15 @@ const EXTENSIONS: &[&str] = &["auto_explain.", "pg_stat_statements.", "pg_prewar
 /// Not permitted; no such function, table or column; not supported. So are some of a cloud's servers, whatever their version says.
 const REFUSALS: &[&str] = &["42501", "42883", "42P01", "42703", "0A000"];
 
+/// Settings of our own session.
+const OURS: &[&str] = &[
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "search_path",
+    "default_transaction_read_only",
+];
+
 /// What is remembered between reads.
 #[derive(Default)]
 pub(super) struct Counters {
@@ -37,6 +47,8 @@ pub(super) struct Counters {
     paces: HashMap<&'static str, Pace>,
     /// What the server has said that it won't have: it is a gap once, and not asked for again.
     refused: HashSet<&'static str>,
+    /// What is read with every sample and failed lately.
+    failing: Backoffs,
 }
 
 impl Counters {
@@ -55,7 +67,19 @@ impl Counters {
                 continue;
             }
             let result = match reading.cadence {
-                Cadence::Sample => read(server, reading, source, batch),
+                Cadence::Sample => match self.failing.ask(reading.from) {
+                    Ok(()) => {
+                        let begun = Instant::now();
+                        let result = read(server, reading, source, batch);
+                        self.failing.note(
+                            reading.from,
+                            begun.elapsed(),
+                            result.as_ref().err().map(ToString::to_string),
+                        );
+                        result
+                    }
+                    Err(words) => Err(Failure::Server("holdup".to_owned(), words.to_owned())),
+                },
                 Cadence::Slow => {
                     let pace = self.paces.entry(reading.from).or_insert_with(|| Pace::at_least(SLOW));
                     if !pace.is_due(turn) {
@@ -149,10 +173,9 @@ pub(super) fn settings(server: &Server, source: &str, batch: &mut Batch) -> Resu
     for row in &answer.rows {
         let (Some(name), Some(value)) = (row.text(0), row.text(1)) else { continue };
         // Ours are not the server's.
-        let is_ours =
-            matches!(name, "statement_timeout" | "lock_timeout" | "search_path" | "default_transaction_read_only")
-                || name.starts_with("application_name")
-                || matches!(name, "transaction_read_only" | "client_encoding");
+        let is_ours = OURS.contains(&name)
+            || name.starts_with("application_name")
+            || matches!(name, "transaction_read_only" | "client_encoding");
         if !is_ours && !may_be_secret(name) {
             let (name, value) = (name.to_owned(), value.to_owned());
             batch.settings.push(Setting { observed_at: at, source: source.to_owned(), name, value });

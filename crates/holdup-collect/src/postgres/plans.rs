@@ -150,7 +150,7 @@ fn explained(server: &Server, of: &Candidate, wish: Wish) -> Result<Option<(&'st
         admitted.plan(server, executes)
     };
     let answer = ask();
-    if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) = answer {
+    if let Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) | Failure::Login(_))) = answer {
         return Err(failure);
     }
     server.rows("ROLLBACK")?;
@@ -192,7 +192,9 @@ pub(super) fn find(server: &Server, address: &Address, mut entry: Coverage) -> R
     }
     // Who may not switch it off is told how.
     match server.rows(&format!("SET {TRACK} = none")) {
-        Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Login(_))) => return Err(failure),
+        Err(failure @ (Failure::Lost(_) | Failure::Silent(_) | Failure::Refused(_) | Failure::Login(_))) => {
+            return Err(failure);
+        }
         Ok(_) | Err(Failure::Server(..)) => {}
     }
     let is_loaded = !setting("pg_stat_statements.max")?.is_empty();

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs as _};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -15,6 +16,7 @@ use rustls::{ClientConnection, StreamOwned};
 
 use super::address::{Address, Tls};
 use super::tls;
+use crate::connections::{Connections, Place, notice_death};
 use crate::database::Trouble;
 
 /// Begins every statement of ours, so that it is known in the server's own records.
@@ -31,7 +33,7 @@ const ANSWER_BYTES: usize = 32 << 20;
 
 /// What a session of ours is like: it writes nothing, holds nobody up, and takes names for what they are in the catalog.
 const SETTINGS: &str = "SET default_transaction_read_only = on; SET statement_timeout = 2000; SET lock_timeout = 200; \
-     SET search_path = pg_catalog; SET standard_conforming_strings = on; SET application_name = 'holdup'";
+     SET idle_in_transaction_session_timeout = 10000; SET search_path = pg_catalog; SET standard_conforming_strings = on; SET application_name = 'holdup'";
 
 /// What tells the version as a number.
 const VERSION: &str = "SELECT current_setting('server_version_num')";
@@ -43,6 +45,8 @@ pub(super) enum Failure {
     Lost(String),
     /// Nothing came within the time: the server accepts and doesn't speak.
     Silent(String),
+    /// Nothing listens there.
+    Refused(String),
     /// The account was not let in.
     Login(String),
     /// The server's error, SQLSTATE and words.
@@ -53,12 +57,16 @@ impl Trouble for Failure {
     fn is_of_connection(&self) -> bool {
         !matches!(self, Self::Server(..))
     }
+
+    fn is_of_read(&self) -> bool {
+        matches!(self, Self::Server(..) | Self::Silent(_))
+    }
 }
 
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Lost(why) | Self::Silent(why) | Self::Login(why) => f.write_str(why),
+            Self::Lost(why) | Self::Silent(why) | Self::Refused(why) | Self::Login(why) => f.write_str(why),
             Self::Server(code, words) => write!(f, "{words} ({code})"),
         }
     }
@@ -82,7 +90,19 @@ impl From<std::io::Error> for Failure {
         if matches!(error.kind(), ErrorKind::TimedOut | ErrorKind::WouldBlock) {
             return Self::Silent(format!("no answer within {} s", PATIENCE.as_secs()));
         }
-        Self::Lost(error.to_string())
+        Self::to_place("", &error)
+    }
+}
+
+impl Failure {
+    /// There is no connection to `place`.
+    fn to_place(place: &str, error: &std::io::Error) -> Self {
+        let why = if place.is_empty() { error.to_string() } else { format!("{place}: {error}") };
+        match error.kind() {
+            // A socket file that is not there, too.
+            ErrorKind::ConnectionRefused | ErrorKind::NotFound => Self::Refused(why),
+            _ => Self::Lost(why),
+        }
     }
 }
 
@@ -121,7 +141,7 @@ impl Pipe {
     fn open(address: &Address) -> Result<Self, Failure> {
         if address.host.starts_with('/') {
             let path = format!("{}/.s.PGSQL.{}", address.host, address.port);
-            let stream = UnixStream::connect(&path).map_err(|error| Failure::Lost(format!("{path}: {error}")))?;
+            let stream = UnixStream::connect(&path).map_err(|error| Failure::to_place(&path, &error))?;
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
             return Ok(Self::Local(stream));
@@ -132,11 +152,12 @@ impl Pipe {
             match TcpStream::connect_timeout(&place, PATIENCE) {
                 Ok(stream) => {
                     stream.set_nodelay(true)?;
+                    notice_death(&stream);
                     stream.set_read_timeout(Some(PATIENCE))?;
                     stream.set_write_timeout(Some(PATIENCE))?;
                     return Ok(Self::Plain(stream));
                 }
-                Err(error) => last = Failure::Lost(error.to_string()),
+                Err(error) => last = Failure::to_place("", &error),
             }
         }
         Err(last)
@@ -149,6 +170,15 @@ impl Pipe {
                 Ok(Self::Tls(Box::new(StreamOwned::new(connection, stream))))
             }
             other => Ok(other),
+        }
+    }
+
+    /// The same socket once more.
+    fn socket(&self) -> std::io::Result<OwnedFd> {
+        match self {
+            Self::Plain(stream) => stream.try_clone().map(OwnedFd::from),
+            Self::Local(stream) => stream.try_clone().map(OwnedFd::from),
+            Self::Tls(stream) => stream.sock.try_clone().map(OwnedFd::from),
         }
     }
 
@@ -172,6 +202,20 @@ impl Pipe {
 struct Line {
     session: Session,
     pipe: Option<Pipe>,
+    /// Whether the server owes an answer that holdup does not wait for any more.
+    is_silent: bool,
+    /// Given back last.
+    place: Option<Place>,
+}
+
+impl Drop for Line {
+    fn drop(&mut self) {
+        if let (true, Some(pipe), Some(place)) = (self.is_silent, &self.pipe, self.place.take())
+            && let Ok(socket) = pipe.socket()
+        {
+            place.keep(socket);
+        }
+    }
 }
 
 /// What the server has said that a call waits for.
@@ -207,10 +251,11 @@ impl Heard {
 }
 
 impl Line {
-    fn connect(address: &Address, wish: TlsWish) -> Result<Self, Failure> {
+    fn connect(address: &Address, wish: TlsWish, connections: &Connections) -> Result<Self, Failure> {
+        let place = connections.place().map_err(Failure::Lost)?;
         let login = Login::new(address.user.clone(), address.password.clone(), Some(address.database.clone()));
         let session = Session::new(Dialect::Postgres, Arc::new(login), wish);
-        let mut line = Self { session, pipe: Some(Pipe::open(address)?) };
+        let mut line = Self { session, pipe: Some(Pipe::open(address)?), is_silent: false, place: Some(place) };
         line.session.keep_every_row();
         let mut heard = Heard::default();
         line.until(&mut heard, |heard| heard.logged_in || heard.tls)?;
@@ -224,6 +269,12 @@ impl Line {
 
     /// Sends and receives until what is waited for was heard.
     fn until(&mut self, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<(), Failure> {
+        let result = self.talk(heard, enough);
+        self.is_silent |= matches!(result, Err(Failure::Silent(_)));
+        result
+    }
+
+    fn talk(&mut self, heard: &mut Heard, enough: impl Fn(&Heard) -> bool) -> Result<(), Failure> {
         let pipe = self.pipe.as_mut().ok_or_else(|| Failure::Lost("the connection is closed".to_owned()))?;
         let deadline = Instant::now() + PATIENCE;
         let mut bytes = vec![0; 64 << 10];
@@ -281,16 +332,27 @@ pub(super) struct Server {
 const SHARED_STATISTICS: i64 = 15;
 
 impl Server {
-    pub(super) fn connect(address: &Address) -> Result<Self, Failure> {
+    /// `connections` are shared by all connections of ours to the server.
+    pub(super) fn connect(address: &Address, connections: &Connections) -> Result<Self, Failure> {
+        connections.may_try().map_err(Failure::Lost)?;
+        let opened = Self::open(address, connections);
+        match &opened {
+            Ok(_) => connections.opened(),
+            Err(failure) => connections.failed(failure.to_string(), matches!(failure, Failure::Refused(_))),
+        }
+        opened
+    }
+
+    fn open(address: &Address, connections: &Connections) -> Result<Self, Failure> {
         let wish = match address.tls {
             _ if address.host.starts_with('/') => TlsWish::Off,
             Tls::Disable => TlsWish::Off,
             Tls::Prefer | Tls::Require | Tls::VerifyCa | Tls::VerifyFull => TlsWish::On,
         };
-        let mut line = match Line::connect(address, wish) {
+        let mut line = match Line::connect(address, wish, connections) {
             // The server's refusal of TLS is the only error of which there is one text.
             Err(Failure::Lost(why)) if address.tls == Tls::Prefer && why == Error::TlsNotOffered.to_string() => {
-                Line::connect(address, TlsWish::Off)?
+                Line::connect(address, TlsWish::Off, connections)?
             }
             other => other?,
         };

@@ -15,6 +15,11 @@ use super::statements::Texts;
 /// Bytes of a statement that are looked at.
 const QUERY_BYTES: usize = 65_536;
 
+/// Sessions whose statement is read so far, those that run one first, the longest of them first; and characters of the others'. The
+/// server keeps up to 1 MiB of each.
+const WHOLE_TEXTS: usize = 100;
+const SHORT_TEXT: usize = 200;
+
 /// Most rows of idle sessions in a sample; they are counted exactly.
 const IDLE_ROWS_MAX: usize = 100;
 
@@ -35,12 +40,13 @@ pub(super) fn sample(
     // Lock waiters are asked for in the order of their age, so that the oldest have their holder when there are many.
     let answer = server.rows_again(&format!(
         "SELECT pid, usename, host(client_addr), client_port, datname, coalesce(state, ''), wait_event_type, wait_event, \
-         (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, query, {query_id}, \
+         (extract(epoch FROM clock_timestamp() - coalesce(state_change, backend_start)) * 1e9)::bigint, holdup_t, {query_id}, \
          backend_type, CASE WHEN wait_event_type = 'Lock' AND coalesce(state, 'active') = 'active' \
          AND row_number() OVER (PARTITION BY wait_event_type ORDER BY state_change) <= {WAITERS_MAX} \
          THEN array_to_string(pg_blocking_pids(pid), ',') END, greatest(age(backend_xmin), age(backend_xid)), \
-         extract(epoch FROM clock_timestamp() - xact_start), application_name \
-         FROM pg_stat_activity AS holdup_a WHERE pid <> pg_backend_pid()"
+         extract(epoch FROM clock_timestamp() - xact_start), application_name, octet_length(holdup_t) < octet_length(query) \
+         FROM (SELECT *, left(query, CASE WHEN row_number() OVER (ORDER BY state = 'active' DESC NULLS LAST, state_change) <= {WHOLE_TEXTS} \
+         THEN {QUERY_BYTES} ELSE {SHORT_TEXT} END) AS holdup_t FROM pg_stat_activity) AS holdup_a WHERE pid <> pg_backend_pid()"
     ))?;
     read.end();
     activity::count(&answer.rows, &read, batch);
@@ -70,7 +76,8 @@ pub(super) fn sample(
         }
         // Of an idle session the server shows what it ran last, which is over.
         let query = query.filter(|_| true_state != "idle");
-        let whole = query.filter(|text| text.len() + 1 >= query_size).and_then(|_| texts.of(row.int(10)?));
+        let is_cut = |text: &&str| text.len() + 1 >= query_size || row.text(16) == Some("t");
+        let whole = query.filter(is_cut).and_then(|_| texts.of(row.int(10)?));
         let text = whole.map(str::to_owned).or_else(|| query.map(|text| digest_text(text, Dialect::PostgreSql)));
         let wait = row.text(6).zip(row.text(7)).map(|(kind, event)| format!("{kind}:{event}"));
         batch.sessions.push(Session {

@@ -3,7 +3,7 @@
 //! Their comments are those of the first execution ever: a trace id there is stale and not looked at.
 //!
 //! The server hands out its whole table whoever asks for how little of it: without texts 5,000 entries take it some 9 ms. So all
-//! of it is taken, as seldom as that cost asks for.
+//! of it is taken, the entries with the most time first, as seldom as that cost asks for.
 
 mod totals;
 
@@ -14,11 +14,11 @@ use holdup_recording::rows::Event;
 use holdup_recording::{Batch, Labels};
 use holdup_sql::{Dialect, digest_text};
 
-use self::totals::{Counts, Entry, Totals};
+use self::totals::{Counts, ENTRIES_MAX, Entry, Totals};
 use super::Read;
-use super::pace::{Pace, Turn};
 use super::probe::Extension;
 use super::server::{Failure, MARKER, Row, Server};
+use crate::pace::{Pace, Turn};
 
 /// Most texts that are read at once, and that are remembered.
 const TEXTS_AT_ONCE: usize = 5_000;
@@ -127,7 +127,7 @@ impl Statements {
         let mut read = Read::begin(source);
         let answer = server.rows(&format!(
             "SELECT queryid, dbid, userid, {level}, calls, (({time}) * 1e6)::bigint, rows FROM {schema}.pg_stat_statements(false) AS holdup_s \
-             WHERE queryid IS NOT NULL"
+             WHERE queryid IS NOT NULL ORDER BY {time} DESC LIMIT {ENTRIES_MAX}"
         ))?;
         read.end();
         let number = |row: &Row, index| row.int(index).unwrap_or(0);

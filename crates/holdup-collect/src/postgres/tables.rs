@@ -13,8 +13,8 @@ use holdup_recording::{Batch, Labels};
 use self::choice::{Counts, Listed};
 use super::Read;
 use super::counters::put;
-use super::pace::{Pace, Turn};
 use super::server::{Failure, Row, Server};
+use crate::pace::{Pace, Turn};
 
 /// Shortest pause between two walks through the catalog, and between two looks at sizes and ages.
 const SLOW: Duration = Duration::from_secs(10);

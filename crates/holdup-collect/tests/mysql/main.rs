@@ -7,6 +7,7 @@ mod lexer;
 mod old;
 mod raw;
 mod server;
+mod sick;
 mod slow_log;
 #[path = "../../../holdup-wire/tests/real/template.rs"]
 mod template;

@@ -6,6 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use holdup_collect::slow::SlowRequests;
+use holdup_collect::watch::{Options, collector};
 use holdup_recording::{Batch, CoverageState, clock};
 use mysql::prelude::Queryable;
 
@@ -32,15 +33,20 @@ pub fn mysql_5_6() -> Option<(Command, tempfile::TempDir)> {
     Some((command, dir))
 }
 
-#[test]
-fn what_mysql_5_6_shows() {
-    let Some((mut command, dir)) = mysql_5_6() else { return };
+/// The same with all of its statement history, started.
+fn server() -> Option<Server> {
+    let (mut command, dir) = mysql_5_6()?;
     command.args(["--performance-schema-consumer-events-statements-history-long=ON"]);
     command.args(["--performance-schema-consumer-events-statements-history=ON"]);
     command.args(["--performance-schema-consumer-events-stages-current=ON"]);
     command.args(["--performance-schema-consumer-events-stages-history-long=ON"]);
     command.args(["--performance-schema-instrument=stage/sql/%=ON"]);
-    let server = Server::start(command, dir);
+    Some(Server::start(command, dir))
+}
+
+#[test]
+fn what_mysql_5_6_shows() {
+    let Some(server) = server() else { return };
 
     let board = SlowRequests::new(Duration::from_millis(500));
     let (mut watcher, coverage) = server.watch(Some(board.clone()));
@@ -76,4 +82,30 @@ fn what_mysql_5_6_shows() {
     assert!(batch.stages.iter().any(|stage| stage.trace_id.as_deref() == Some(TRACE)), "{:?}", batch.stages);
     holder.query_drop("ROLLBACK").unwrap();
     waiting.join().unwrap();
+}
+
+/// It has no limit for the time of a statement, and of its own it lets one wait a year for the lock of a table.
+#[test]
+fn nothing_of_holdup_waits_for_a_locked_table() {
+    let Some(server) = server() else { return };
+    let mut root = server.root().unwrap();
+    root.query_drop("GRANT SELECT ON lab.* TO 'watcher'@'127.0.0.1'").unwrap();
+    let mut holder = server.client();
+    holder.query_drop("LOCK TABLES t WRITE").unwrap();
+    let mut client = server.client();
+    let waiting = std::thread::spawn(move || client.query_drop("SELECT note FROM t WHERE id = 1"));
+    let address = format!("{}?plans=explain", server.address("watcher"));
+    let mut watcher = collector(&address, &Options::default()).unwrap();
+    watcher.probe().unwrap();
+    let sessions = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER = 'watcher'";
+    let mut most = 0;
+    for _ in 0..6 {
+        let mut batch = Batch::default();
+        let _ = watcher.sample(&mut batch);
+        assert!(value(&batch, "mysql_global_status_uptime") >= 0.0, "the rest goes on");
+        most = most.max(root.query_first::<usize, _>(sessions).unwrap().unwrap());
+    }
+    assert_eq!(most, 1, "sessions of holdup that the server has");
+    holder.query_drop("UNLOCK TABLES").unwrap();
+    waiting.join().unwrap().unwrap();
 }

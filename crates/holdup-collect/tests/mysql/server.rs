@@ -39,32 +39,42 @@ pub struct Server {
 
 impl Server {
     /// Starts `command`, whose data is in `dir` already, and waits for it.
-    pub fn start(mut command: Command, dir: tempfile::TempDir) -> Self {
+    pub fn start(command: Command, dir: tempfile::TempDir) -> Self {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let log = std::fs::File::create(dir.path().join("log")).unwrap();
-        let process = command
-            .arg("--bind-address=127.0.0.1")
-            .arg(format!("--port={port}"))
-            .arg(format!("--datadir={}", dir.path().join("data").display()))
-            .arg(format!("--socket={}", dir.path().join("socket").display()))
-            .arg(format!("--pid-file={}", dir.path().join("pid").display()))
-            .stdin(Stdio::null())
-            .stdout(log.try_clone().unwrap())
-            .stderr(log)
-            .spawn()
-            .unwrap();
-        let server = Self { process, port, dir };
-        let deadline = Instant::now() + Duration::from_secs(120);
-        while server.root().is_err() {
-            let log = || std::fs::read_to_string(server.dir.path().join("log")).unwrap_or_default();
-            assert!(Instant::now() < deadline, "the server does not come up: {}", log());
-            sleep(Duration::from_millis(100));
-        }
+        let server = Self { process: spawn(command, &dir, port), port, dir };
+        server.wait();
         let mut root = server.root().unwrap();
         for statement in SETUP {
             root.query_drop(statement).unwrap();
         }
         server
+    }
+
+    fn wait(&self) {
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while self.root().is_err() {
+            let log = || std::fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            assert!(Instant::now() < deadline, "the server does not come up: {}", log());
+            sleep(Duration::from_millis(100));
+        }
+    }
+
+    /// Sends it a signal.
+    pub fn signal(&self, signal: i32) {
+        // SAFETY: the process is our own child, which has not been waited for.
+        unsafe { libc::kill(i32::try_from(self.process.id()).unwrap(), signal) };
+    }
+
+    /// Ends it as `kill -9` does.
+    pub fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Starts a killed one again, by `command` on the same data and port.
+    pub fn again(&mut self, command: Command) {
+        self.process = spawn(command, &self.dir, self.port);
+        self.wait();
     }
 
     /// As root over the socket, who needs no password there.
@@ -93,9 +103,23 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
+}
+
+fn spawn(mut command: Command, dir: &tempfile::TempDir, port: u16) -> Child {
+    let log = std::fs::File::create(dir.path().join("log")).unwrap();
+    command
+        .arg("--bind-address=127.0.0.1")
+        .arg(format!("--port={port}"))
+        .arg(format!("--datadir={}", dir.path().join("data").display()))
+        .arg(format!("--socket={}", dir.path().join("socket").display()))
+        .arg(format!("--pid-file={}", dir.path().join("pid").display()))
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
 }
 
 const MARIADBD: &str = "/usr/sbin/mariadbd";
@@ -122,9 +146,15 @@ pub fn mariadb() -> Option<(Command, tempfile::TempDir)> {
         let words = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         assert!(made.status.success(), "{} {} {}", made.status, words(&made.stdout), words(&made.stderr));
     });
-    let mut command = Command::new(MARIADBD);
-    command.arg("--no-defaults").env("TMPDIR", dir.path()).args(as_root());
+    let command = mariadbd(dir.path());
     Some((command, dir))
+}
+
+/// The server whose folder is `dir`.
+pub fn mariadbd(dir: &Path) -> Command {
+    let mut command = Command::new(MARIADBD);
+    command.arg("--no-defaults").env("TMPDIR", dir).args(as_root());
+    command
 }
 
 fn as_root() -> &'static [&'static str] {

@@ -11,6 +11,7 @@ mod logged;
 mod plans;
 mod replica;
 mod server;
+mod sick;
 #[path = "../../../holdup-wire/tests/real/template.rs"]
 mod template;
 

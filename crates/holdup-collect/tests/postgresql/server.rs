@@ -229,6 +229,16 @@ impl Server {
         self.run("SHOW server_version_num").parse::<u32>().expect("a number") / 10_000
     }
 
+    /// Sends all of its processes a signal.
+    pub fn signal_all(&self, signal: i32) {
+        let own = self.process.id();
+        let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).expect("the kernel's list");
+        for id in children.split_whitespace().filter_map(|id| id.parse().ok()).chain(i32::try_from(own)) {
+            // SAFETY: the process is our own child, which has not been waited for, or one of its.
+            unsafe { libc::kill(id, signal) };
+        }
+    }
+
     /// The folder of its socket.
     pub fn folder(&self) -> &Path {
         self.dir.path()

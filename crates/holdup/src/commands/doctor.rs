@@ -173,6 +173,7 @@ fn print(report: &Report) {
             CoverageState::Complete => ("complete", AnsiColor::Green),
             CoverageState::Partial => ("partial", AnsiColor::Yellow),
             CoverageState::Absent => ("absent", AnsiColor::Red),
+            CoverageState::Failed => ("failed", AnsiColor::Red),
         };
         let style = color.on_default();
         outln!("  {style}{word:<9}{style:#} {}", source.source);

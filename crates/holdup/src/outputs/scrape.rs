@@ -1,10 +1,10 @@
-//! `--metrics ADDR`: a page that Prometheus scrapes while the load runs. A small HTTP/1.1 server on one thread: a
-//! request a connection, one connection at a time, each with a limit in bytes and time, so that nobody who asks can
-//! take more than that.
+//! `--metrics ADDR`: a page that Prometheus scrapes while the load runs. A small HTTP/1.1 server: a request a connection, a thread
+//! each for a few of them, each with one limit in bytes and one in time for all it does, so that no client can take more than that,
+//! or keep another from its answer.
 
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,8 +14,11 @@ use holdup_recording::priority::give_way;
 /// Longest request head.
 const HEAD_BYTES_MAX: usize = 8 * 1024;
 
+/// Open connections; one beyond that is closed at once.
+const CONNECTIONS_MAX: usize = 16;
+
 /// Time for one request and its answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How often is looked for a new connection, or the end.
 const POLL: Duration = Duration::from_millis(20);
@@ -65,6 +68,10 @@ impl Scrape {
     /// # Errors
     /// If it can't, e.g. because somebody else does.
     pub fn open(address: SocketAddr) -> Result<Self, String> {
+        Self::with_patience(address, PATIENCE)
+    }
+
+    fn with_patience(address: SocketAddr, patience: Duration) -> Result<Self, String> {
         let cannot = |e: std::io::Error| format!("can't listen on {address}: {e}");
         let listener = TcpListener::bind(address).map_err(cannot)?;
         listener.set_nonblocking(true).map_err(cannot)?;
@@ -72,7 +79,7 @@ impl Scrape {
         let (page, stop) = (Page::default(), Arc::new(AtomicBool::new(false)));
         let (own_page, own_stop) = (page.clone(), Arc::clone(&stop));
         let thread = std::thread::Builder::new().name("metrics".to_owned());
-        let thread = thread.spawn(move || serve(&listener, &own_page, &own_stop)).map_err(cannot)?;
+        let thread = thread.spawn(move || serve(&listener, &own_page, &own_stop, patience)).map_err(cannot)?;
         Ok(Self { address, page, stop, thread: Some(thread) })
     }
 }
@@ -86,65 +93,119 @@ impl Drop for Scrape {
     }
 }
 
-fn serve(listener: &TcpListener, page: &Page, stop: &AtomicBool) {
+fn serve(listener: &TcpListener, page: &Page, stop: &Arc<AtomicBool>, patience: Duration) {
     give_way();
+    let open = Arc::new(AtomicUsize::new(0));
     while !stop.load(Ordering::Relaxed) {
-        match listener.accept() {
-            // Whoever asks badly or goes away is no matter of ours.
-            Ok((stream, _)) => drop(answer(stream, page, stop)),
-            Err(_) => std::thread::sleep(POLL),
+        let Ok((stream, _)) = listener.accept() else {
+            std::thread::sleep(POLL);
+            continue;
+        };
+        let place = Place::of(&open);
+        if open.load(Ordering::Relaxed) > CONNECTIONS_MAX {
+            continue;
         }
+        let client = Client { stream, deadline: Instant::now() + patience, stop: Arc::clone(stop), _place: place };
+        let page = page.get();
+        // Without a thread, and for who asks badly or goes away, the connection is closed.
+        let _ = std::thread::Builder::new().name("metrics".to_owned()).spawn(move || client.serve(&page));
     }
 }
 
-fn answer(mut stream: TcpStream, page: &Page, stop: &AtomicBool) -> std::io::Result<()> {
-    stream.set_nonblocking(false)?;
-    let deadline = Instant::now() + TIMEOUT;
-    stream.set_read_timeout(Some(POLL * 5))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    let mut head = Vec::new();
-    let mut buffer = [0; 1_024];
-    while !head.windows(4).any(|four| four == b"\r\n\r\n") {
-        if head.len() > HEAD_BYTES_MAX {
-            return reply(&mut stream, "431 Request Header Fields Too Large", "too large\n", true);
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) => return Ok(()),
-            Ok(n) => head.extend(&buffer[..n]),
-            Err(e) if matches!(e.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
-            Err(e) => return Err(e),
-        }
-        if Instant::now() >= deadline || stop.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-    }
-    let line = String::from_utf8_lossy(&head);
-    let mut words = line.lines().next().unwrap_or_default().split(' ');
-    let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
-    let path = path.split('?').next().unwrap_or_default();
-    match (method, path) {
-        ("GET" | "HEAD", "/metrics") => reply(&mut stream, "200 OK", &page.get(), method == "GET"),
-        ("GET" | "HEAD", _) => reply(&mut stream, "404 Not Found", "it is at /metrics\n", method == "GET"),
-        _ => reply(&mut stream, "405 Method Not Allowed", "GET only\n", true),
+/// One of the connections that may be open.
+struct Place(Arc<AtomicUsize>);
+
+impl Place {
+    fn of(open: &Arc<AtomicUsize>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(Arc::clone(open))
     }
 }
 
-fn reply(stream: &mut TcpStream, status: &str, body: &str, with_body: bool) -> std::io::Result<()> {
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nAllow: GET, HEAD\r\nConnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(format!("{head}{}", if with_body { body } else { "" }).as_bytes())?;
-    stream.shutdown(std::net::Shutdown::Write)?;
-    // What the other side still sends must not turn our answer into a reset.
-    let mut rest = [0; 1_024];
-    let mut left = HEAD_BYTES_MAX;
-    while let Ok(n @ 1..) = stream.read(&mut rest)
-        && left > 0
-    {
-        left = left.saturating_sub(n);
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
     }
-    Ok(())
+}
+
+/// One connection; its place is given back after the socket.
+struct Client {
+    stream: TcpStream,
+    /// All of it has to be over by then.
+    deadline: Instant,
+    stop: Arc<AtomicBool>,
+    _place: Place,
+}
+
+impl Client {
+    fn serve(mut self, page: &str) {
+        give_way();
+        // Who goes away early is no matter of ours.
+        let _ = self.answer(page);
+    }
+
+    fn answer(&mut self, page: &str) -> std::io::Result<()> {
+        self.stream.set_nonblocking(false)?;
+        self.stream.set_read_timeout(Some(POLL * 5))?;
+        self.stream.set_write_timeout(Some(POLL * 5))?;
+        let mut head = Vec::new();
+        let mut buffer = [0; 1_024];
+        while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+            if head.len() > HEAD_BYTES_MAX {
+                return self.reply("431 Request Header Fields Too Large", "too large\n", true);
+            }
+            match self.turn(|stream| stream.read(&mut buffer))? {
+                0 => return Ok(()),
+                n => head.extend(&buffer[..n]),
+            }
+        }
+        let line = String::from_utf8_lossy(&head);
+        let mut words = line.lines().next().unwrap_or_default().split(' ');
+        let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+        let path = path.split('?').next().unwrap_or_default();
+        match (method, path) {
+            ("GET" | "HEAD", "/metrics") => self.reply("200 OK", page, method == "GET"),
+            ("GET" | "HEAD", _) => self.reply("404 Not Found", "it is at /metrics\n", method == "GET"),
+            _ => self.reply("405 Method Not Allowed", "GET only\n", true),
+        }
+    }
+
+    /// Reads or writes some bytes, within the time that is left.
+    fn turn(&mut self, mut act: impl FnMut(&mut TcpStream) -> std::io::Result<usize>) -> std::io::Result<usize> {
+        loop {
+            if Instant::now() >= self.deadline || self.stop.load(Ordering::Relaxed) {
+                return Err(ErrorKind::TimedOut.into());
+            }
+            match act(&mut self.stream) {
+                Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut | ErrorKind::Interrupted) => {}
+                done => return done,
+            }
+        }
+    }
+
+    fn reply(&mut self, status: &str, body: &str, with_body: bool) -> std::io::Result<()> {
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\nAllow: GET, HEAD\r\nConnection: close\r\n\r\n",
+            body.len()
+        );
+        let text = format!("{head}{}", if with_body { body } else { "" });
+        let mut left = text.as_bytes();
+        while !left.is_empty() {
+            let sent = self.turn(|stream| stream.write(left))?;
+            left = left.get(sent..).unwrap_or_default();
+        }
+        self.stream.shutdown(std::net::Shutdown::Write)?;
+        // What the other side still sends must not turn our answer into a reset.
+        let mut rest = [0; 1_024];
+        let mut left = HEAD_BYTES_MAX;
+        while left > 0 {
+            match self.turn(|stream| stream.read(&mut rest))? {
+                0 => break,
+                n => left = left.saturating_sub(n),
+            }
+        }
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -174,12 +235,39 @@ mod tests {
         assert!(head.contains("Content-Length: 4\r\n") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(ask(scrape.address, "POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
         assert!(ask(scrape.address, &format!("GET /{}", "x".repeat(9_000))).starts_with("HTTP/1.1 431 "));
-        // One who says nothing does not keep the others out for ever.
-        let silent = TcpStream::connect(scrape.address).unwrap();
-        assert!(get("/metrics").starts_with("HTTP/1.1 200 "));
-        drop(silent);
         let taken = Scrape::open(scrape.address).err().unwrap();
         assert!(taken.contains("in use"), "{taken}");
+    }
+
+    /// Clients that say nothing, send their head byte by byte, or do not read their answer.
+    #[test]
+    fn slow_clients_keep_nobody_from_the_page_and_are_not_without_number() {
+        let scrape = Scrape::with_patience(parse("0").unwrap(), Duration::from_secs(3_600)).unwrap();
+        scrape.page.set(&"a 1\n".repeat(4 << 20));
+        let connect = || TcpStream::connect(scrape.address).unwrap();
+        let slow = |number: usize| {
+            let mut stream = connect();
+            let sent = ["", "GET /met", "GET /metrics HTTP/1.1\r\n\r\n"][number % 3];
+            stream.write_all(sent.as_bytes()).unwrap();
+            stream
+        };
+        let held: Vec<TcpStream> = (0..CONNECTIONS_MAX - 1).map(slow).collect();
+        let page = ask(scrape.address, "GET /metrics HTTP/1.1\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 ") && page.ends_with("a 1\n"));
+        let is_open = |stream: &TcpStream| {
+            stream.set_nonblocking(true).unwrap();
+            let seen = stream.peek(&mut [0]);
+            stream.set_nonblocking(false).unwrap();
+            seen.map_or_else(|error| error.kind() == ErrorKind::WouldBlock, |count| count > 0)
+        };
+        assert!(held.iter().all(is_open), "they were not waited for, and are waited for still");
+        // One of these may get the last place.
+        let mut more: Vec<TcpStream> = (0..8).map(|_| connect()).collect();
+        for stream in more.iter_mut().skip(1) {
+            assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "one too many");
+        }
+        drop(more);
+        drop((held, scrape));
     }
 
     #[test]

@@ -55,6 +55,12 @@ fn arguments() {
     refused(dir.path(), &with(&["--watch", "hosst"]), &["hosst", "there are: host, pid:4711"]);
     refused(dir.path(), &with(&["--watch", "oracle:x"]), &["oracle", "there are: host"]);
     refused(dir.path(), &["watch", "--for=1s", "--watch", "pid:4194304999"], &["4194304999"]);
+    refused(
+        dir.path(),
+        &with(&["--watch", "mysql://u:s3cr3t-canary@127.0.0.1:9", "--interval=20ms"]),
+        &["--interval 20ms", "mysql:…", "100ms"],
+    );
+    refused(dir.path(), &["watch", "--for=1s", "--watch=host", "--interval=1ms"], &["--interval 1ms", "host", "10ms"]);
     refused(dir.path(), &with(&["--connexions=5"]), &["--connexions", "--connections"]);
     refused(dir.path(), &["run", "--url", "127.0.0.1:80", "--rate=1"], &["http://127.0.0.1:80"]);
     refused(dir.path(), &["run", "--url", "ftp://127.0.0.1/", "--rate=1"], &["unknown scheme", "http://"]);

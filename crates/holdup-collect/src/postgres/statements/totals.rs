@@ -16,6 +16,9 @@ const WRITTEN: usize = 500;
 /// Most digests that are remembered, of which the server has pushed out most by then.
 const REMEMBERED: usize = 50_000;
 
+/// Most entries that are read at once, those with the most time first; twice as many are remembered.
+pub(super) const ENTRIES_MAX: usize = 50_000;
+
 /// The server's key of an entry: its id, database and the rest of what tells entries apart, as one text.
 pub(super) type Key = (i64, String);
 
@@ -115,12 +118,15 @@ impl Totals {
         }
         self.nameless = nameless;
         let totals = &mut self.totals;
+        // One that was not read because others have more time is not gone.
+        let may_be_there = entries.len() >= ENTRIES_MAX && self.members.len() <= 2 * ENTRIES_MAX;
         self.members.retain(|_, (digest, member)| {
-            if member.seen != reads {
+            let stays = member.seen == reads || may_be_there;
+            if !stays {
                 let total = totals.entry(digest.clone()).or_default();
                 total.gone = total.gone.plus(member.last.minus(member.base));
             }
-            member.seen == reads
+            stays
         });
         if self.totals.len() > REMEMBERED {
             let live: HashSet<&Digest> = self.members.values().map(|(digest, _)| digest).collect();
@@ -250,6 +256,18 @@ mod tests {
             [of("a", 4, 16)],
             "both between two reads"
         );
+    }
+
+    #[test]
+    fn one_that_others_left_no_room_for_is_not_counted_twice() {
+        let most = ENTRIES_MAX as i64;
+        let ids: Vec<i64> = (1..=most + 1).collect();
+        let texts = Texts(ids.iter().map(|id| (*id, Some("a".to_owned()))).collect());
+        let all: Vec<Entry> = ids.iter().map(|id| entry(*id, 1)).collect();
+        let mut totals = Totals::default();
+        assert_eq!(take(&mut totals, &texts, 1, &all[..all.len() - 1]), [of("a", 1, most)]);
+        assert_eq!(take(&mut totals, &texts, 2, &all[1..]), [of("a", 2, most + 1)]);
+        assert_eq!(take(&mut totals, &texts, 3, &all[..all.len() - 1]), []);
     }
 
     #[test]

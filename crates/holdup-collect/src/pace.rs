@@ -19,18 +19,18 @@ const UNKNOWN: Duration = Duration::from_millis(20);
 
 /// What the costly reads of one sample have taken so far.
 #[derive(Debug, Default)]
-pub(super) struct Turn(Duration);
+pub(crate) struct Turn(Duration);
 
 impl Turn {
     /// Something else has taken so long.
-    pub(super) fn take(&mut self, took: Duration) {
+    pub(crate) fn take(&mut self, took: Duration) {
         self.0 += took;
     }
 }
 
 /// When one thing is read next.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(crate) struct Pace {
     least: Duration,
     share: u32,
     took: Vec<Duration>,
@@ -45,23 +45,23 @@ impl Default for Pace {
 
 impl Pace {
     /// At most once in `least`, and less often if it is costly.
-    pub(super) fn at_least(least: Duration) -> Self {
+    pub(crate) fn at_least(least: Duration) -> Self {
         Self { least, ..Self::default() }
     }
 
     /// The same of what changes slowly, so that it may be rarer still.
-    pub(super) fn slow(least: Duration) -> Self {
+    pub(crate) fn slow(least: Duration) -> Self {
         Self { share: SLOW_SHARE, ..Self::at_least(least) }
     }
 
     /// Whether it is to be read in this sample.
-    pub(super) fn is_due(&self, turn: &Turn) -> bool {
+    pub(crate) fn is_due(&self, turn: &Turn) -> bool {
         let expected = self.took.iter().min().copied().unwrap_or(UNKNOWN);
         self.next.is_none_or(|next| Instant::now() >= next) && (turn.0.is_zero() || turn.0 + expected <= ROOM)
     }
 
     /// It was read, and began at `begun`. After a failure its own time counts, whatever others took: it may have been the limit.
-    pub(super) fn read<T, E>(&mut self, turn: &mut Turn, begun: Instant, result: &Result<T, E>) {
+    pub(crate) fn read<T, E>(&mut self, turn: &mut Turn, begun: Instant, result: &Result<T, E>) {
         let took = begun.elapsed();
         turn.take(took);
         self.took.truncate(COUNTED - 1);
@@ -70,12 +70,12 @@ impl Pace {
     }
 
     /// It is to be read at the next sample again.
-    pub(super) fn at_once(&mut self) {
+    pub(crate) fn at_once(&mut self) {
         self.next = None;
     }
 
     /// From now on at most once in `least`.
-    pub(super) fn slow_down(&mut self, least: Duration) {
+    pub(crate) fn slow_down(&mut self, least: Duration) {
         self.least = least;
     }
 

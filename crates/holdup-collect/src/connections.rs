@@ -1,0 +1,196 @@
+//! The connections of one source to its server: never more than two, whatever the server does. One that fell silent still stands on
+//! the server's side, also if holdup closed it: so it is kept, and keeps its place, until the server answers or ends it. After a
+//! failed attempt the next one waits. It speaks no protocol.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::backoff::Backoff;
+
+/// Most connections of one source.
+const CONNECTIONS_MAX: usize = 2;
+
+/// Longest pause between two attempts at a server that lets nobody in or doesn't answer.
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+/// The same where nothing listens, which costs no server anything.
+const REFUSED_PAUSE_MAX: Duration = Duration::from_secs(2);
+
+/// A peer that acknowledges nothing any more is given up after about this, seconds: only a host or a network that is gone does that,
+/// never a server that hangs.
+pub(crate) const DEAD_AFTER_S: u32 = 30;
+
+/// A connection without traffic is probed every so many seconds.
+pub(crate) const PROBED_EVERY_S: u32 = 10;
+
+/// What all connections of one source share. Clones are the same.
+#[derive(Clone, Default)]
+pub(crate) struct Connections(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// Places that are taken, those of the silent ones included.
+    taken: usize,
+    silent: Vec<OwnedFd>,
+    backoff: Backoff,
+    /// Why the last attempt failed.
+    last: String,
+    /// Whether the newest connection has served for one whole read of everything.
+    has_served: bool,
+}
+
+/// One of the connections that may be open; given back when it is dropped. To be dropped after the connection.
+pub(crate) struct Place(Connections);
+
+impl Connections {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a connection may be tried now.
+    ///
+    /// # Errors
+    /// Why the last attempt failed, while its pause lasts.
+    pub fn may_try(&self) -> Result<(), String> {
+        let mut state = self.state();
+        state.release_answered();
+        if state.backoff.is_due() { Ok(()) } else { Err(state.last.clone()) }
+    }
+
+    /// Room for one more connection.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn place(&self) -> Result<Place, String> {
+        let mut state = self.state();
+        state.release_answered();
+        if state.taken >= CONNECTIONS_MAX {
+            return Err(format!(
+                "the server does not answer on {} connections, and holdup opens no more than {CONNECTIONS_MAX}",
+                state.silent.len().max(1)
+            ));
+        }
+        state.taken += 1;
+        Ok(Place(self.clone()))
+    }
+
+    /// An attempt failed; `is_refused` if nothing listens there.
+    pub fn failed(&self, why: String, is_refused: bool) {
+        let mut state = self.state();
+        state.backoff.failed(Duration::ZERO, if is_refused { REFUSED_PAUSE_MAX } else { PAUSE_MAX });
+        state.last = why;
+    }
+
+    /// There is a new connection, of which is not known yet what it is good for.
+    pub fn opened(&self) {
+        self.state().has_served = false;
+    }
+
+    /// Everything was read over it.
+    pub fn served(&self) {
+        let mut state = self.state();
+        state.has_served = true;
+        state.backoff.succeeded();
+    }
+
+    /// It was lost. One that never served is a failed attempt.
+    pub fn lost(&self, why: String) {
+        if !self.state().has_served {
+            self.failed(why, false);
+        }
+    }
+}
+
+impl State {
+    /// Gives back the places of those that the server has answered or ended.
+    fn release_answered(&mut self) {
+        let before = self.silent.len();
+        self.silent.retain(|socket| !has_news(socket));
+        self.taken = self.taken.saturating_sub(before - self.silent.len());
+    }
+}
+
+impl Place {
+    /// The connection over `socket` fell silent: it keeps its place until the server says or ends something.
+    pub fn keep(self, socket: OwnedFd) {
+        let mut state = self.0.state();
+        state.silent.push(socket);
+        // The one that is given back when `self` is dropped.
+        state.taken += 1;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.0.state();
+        state.taken = state.taken.saturating_sub(1);
+    }
+}
+
+/// Whether the peer has sent something or ended the connection.
+fn has_news(socket: &OwnedFd) -> bool {
+    let mut asked = libc::pollfd { fd: socket.as_raw_fd(), events: libc::POLLIN | libc::POLLRDHUP, revents: 0 };
+    // SAFETY: `asked` is one valid pollfd, of a descriptor that is open as long as `socket` lives; poll returns at once.
+    let found = unsafe { libc::poll(&raw mut asked, 1, 0) };
+    found > 0
+}
+
+/// Lets the kernel find out whether the peer's host is still there: see [`DEAD_AFTER_S`].
+#[cfg(feature = "postgresql")]
+pub(crate) fn notice_death(socket: &std::net::TcpStream) {
+    let ms = DEAD_AFTER_S * 1_000;
+    for (level, name, value) in [
+        (libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPIDLE, PROBED_EVERY_S),
+        (libc::IPPROTO_TCP, libc::TCP_KEEPINTVL, PROBED_EVERY_S),
+        (libc::IPPROTO_TCP, libc::TCP_USER_TIMEOUT, ms),
+    ] {
+        // SAFETY: the option's value is a 32-bit integer that lives through the call, its size is given.
+        unsafe {
+            libc::setsockopt(
+                socket.as_raw_fd(),
+                level,
+                name,
+                (&raw const value).cast(),
+                size_of_val(&value) as libc::socklen_t,
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_silent_connection_keeps_its_place_until_the_server_answers_or_ends_it() {
+        let connections = Connections::default();
+        let ((mut server, ours), (other_server, other)) = (UnixStream::pair().unwrap(), UnixStream::pair().unwrap());
+        connections.place().unwrap().keep(ours.into());
+        connections.place().unwrap().keep(other.into());
+        assert!(connections.place().is_err_and(|why| why.contains("2 connections")));
+        server.write_all(b"late").unwrap();
+        let first = connections.place().unwrap();
+        assert!(connections.place().is_err());
+        drop(other_server);
+        let second = connections.place().unwrap();
+        assert!(connections.place().is_err());
+        drop((first, second));
+        assert!(connections.place().is_ok());
+    }
+
+    #[test]
+    fn a_connection_that_never_served_is_a_failed_attempt() {
+        let connections = Connections::default();
+        connections.served();
+        connections.lost("restarted".to_owned());
+        assert_eq!(connections.may_try(), Ok(()));
+        connections.opened();
+        connections.lost("closed again".to_owned());
+        assert_eq!(connections.may_try(), Err("closed again".to_owned()));
+    }
+}

@@ -1,0 +1,81 @@
+//! Logging in, in a thread of its own: the driver can't be taken away a socket that never greets, and to leave it and try anew would
+//! put one more connection on a server that hangs. So a login that takes too long is left to end by itself, in its place.
+
+use std::net::TcpStream;
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use mysql::{Conn, OptsBuilder, SslOpts};
+
+use super::address::{Address, Tls};
+use super::server::{ANSWER_BYTES, Failure, PATIENCE};
+use crate::connections::{DEAD_AFTER_S, PROBED_EVERY_S, Place};
+
+/// How much longer than for a connection is waited for the whole login.
+const GREETING: Duration = Duration::from_millis(500);
+
+/// A connection that is logged in.
+pub(super) struct Line {
+    pub(super) conn: Conn,
+    /// The same socket.
+    pub(super) socket: TcpStream,
+    /// Given back last.
+    pub(super) place: Place,
+}
+
+/// Logs in at `port`.
+pub(super) fn login(address: &Address, port: u16, place: Place) -> Result<Line, Failure> {
+    let options = options(address, port);
+    let (sender, receiver) = mpsc::channel();
+    let work = move || {
+        // Who does not wait any more drops the connection, and only then its place.
+        let _ = sender.send(connect(options, place));
+    };
+    std::thread::Builder::new()
+        .name("collect login".to_owned())
+        .spawn(work)
+        .map_err(|error| Failure::Lost(error.to_string()))?;
+    match receiver.recv_timeout(PATIENCE + GREETING) {
+        Ok(line) => line,
+        Err(mpsc::RecvTimeoutError::Timeout) => Err(Failure::silent()),
+        Err(mpsc::RecvTimeoutError::Disconnected) => {
+            Err(Failure::Lost("the login failed; please report this".to_owned()))
+        }
+    }
+}
+
+fn connect(options: OptsBuilder, place: Place) -> Result<Line, Failure> {
+    let conn = Conn::new(options)?;
+    // SAFETY: the descriptor is the connection's, which lives through this.
+    let socket = unsafe { BorrowedFd::borrow_raw(conn.as_raw_fd()) }.try_clone_to_owned();
+    let socket = TcpStream::from(socket.map_err(|error| Failure::Lost(error.to_string()))?);
+    // From here on an answer is waited for so long and no longer.
+    socket.set_read_timeout(Some(PATIENCE)).map_err(|error| Failure::Lost(error.to_string()))?;
+    Ok(Line { conn, socket, place })
+}
+
+fn options(address: &Address, port: u16) -> OptsBuilder {
+    OptsBuilder::new()
+        .ip_or_hostname(Some(address.host.clone()))
+        .tcp_port(port)
+        .user(Some(address.user.clone()))
+        .pass(address.password.0.clone())
+        .prefer_socket(false)
+        .tcp_connect_timeout(Some(PATIENCE))
+        .write_timeout(Some(PATIENCE))
+        .tcp_keepalive_time_ms(Some(PROBED_EVERY_S * 1_000))
+        .tcp_keepalive_probe_interval_secs(Some(PROBED_EVERY_S))
+        .tcp_user_timeout_ms(Some(DEAD_AFTER_S * 1_000))
+        .ssl_opts(match &address.tls {
+            Tls::Off => None,
+            Tls::Require => {
+                let anybody = SslOpts::default().with_danger_accept_invalid_certs(true);
+                Some(anybody.with_danger_skip_domain_validation(true))
+            }
+            Tls::Verify(authority) => Some(SslOpts::default().with_root_cert_path(authority.clone())),
+        })
+        // Given, so that the driver need not ask with a statement that has no marker.
+        .max_allowed_packet(Some(ANSWER_BYTES))
+        .stmt_cache_size(0)
+}

@@ -1,0 +1,55 @@
+//! A thread of a collector's own that reads between samples. Its panic must not pass for "nothing happened": it is remembered.
+
+use std::io;
+use std::thread::JoinHandle;
+
+/// The thread; when this is dropped it goes on until it finds out by itself.
+pub(crate) struct OwnThread {
+    handle: Option<JoinHandle<()>>,
+    has_panicked: bool,
+}
+
+impl OwnThread {
+    /// Starts it.
+    ///
+    /// # Errors
+    /// If there can't be a thread.
+    pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Self> {
+        let handle = std::thread::Builder::new().name(name.to_owned()).spawn(work)?;
+        Ok(Self { handle: Some(handle), has_panicked: false })
+    }
+
+    /// Waits for its end.
+    pub fn join(&mut self) {
+        self.has_panicked |= self.handle.take().is_some_and(|handle| handle.join().is_err());
+    }
+
+    /// Whether it has ended, however.
+    pub fn is_finished(&self) -> bool {
+        self.handle.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Whether it has ended by a panic.
+    pub fn has_panicked(&mut self) -> bool {
+        if self.is_finished() {
+            self.join();
+        }
+        self.has_panicked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_known_and_an_end_is_none() {
+        for panics in [true, false] {
+            let mut thread = OwnThread::spawn("own", move || assert!(!panics, "on purpose")).unwrap();
+            while !thread.is_finished() {
+                std::thread::yield_now();
+            }
+            assert_eq!((thread.has_panicked(), thread.has_panicked()), (panics, panics));
+        }
+    }
+}
