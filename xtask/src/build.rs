@@ -22,10 +22,12 @@ pub fn examples(root: &Path) -> Result<()> {
     run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--doc", "--quiet"])))
 }
 
-/// `cargo` with crates of the workspace compiled by clippy.
-pub fn linted(mut cargo: Command) -> Command {
-    let beside = PathBuf::from(cargo.get_program()).with_file_name("clippy-driver");
+/// A command that starts cargo, with crates of the workspace compiled by clippy. The path is the same whichever program starts
+/// cargo: with another one everything would be compiled again.
+pub fn linted(mut command: Command) -> Command {
+    let cargo = std::env::var_os("CARGO").map(PathBuf::from).unwrap_or_default();
+    let beside = cargo.with_file_name("clippy-driver");
     let driver = if beside.is_file() { beside.into_os_string() } else { OsString::from("clippy-driver") };
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", ARGUMENTS);
-    cargo
+    command.env("RUSTC_WORKSPACE_WRAPPER", driver).env("CLIPPY_ARGS", ARGUMENTS);
+    command
 }

@@ -1,10 +1,9 @@
-//! What ends a command early: Ctrl-C, SIGTERM, SIGHUP, and a terminal or pipe on stdout that is gone. Each sets one flag, and a
+//! What ends a command early: Ctrl-C, SIGTERM, SIGHUP, and a terminal on stdout that was closed. Each sets one flag, and a
 //! recording is finished as at its end. More Ctrl-C do not cut that short: only where nothing is recorded does the second end the
 //! process at once, and where it is, the third, from two seconds after the first.
 
 use std::io::IsTerminal as _;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileTypeExt as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -80,27 +79,17 @@ fn watch_signals(signals: &mut Signals, stop: &AtomicBool) {
     }
 }
 
-/// Waits until the reader of stdout is gone: a terminal that was closed, or the end of a pipe. A file has none, and the socket of
-/// a service's log is opened again by whom it belongs to.
+/// Waits until the terminal on stdout is closed. A pipe whose reader leaves ends nothing: what goes there is one output of several.
 fn watch_stdout(stop: &AtomicBool) {
-    if !std::io::stdout().is_terminal() && !is_pipe(&std::io::stdout()) {
+    if !std::io::stdout().is_terminal() {
         return;
     }
     let mut stdout = libc::pollfd { fd: std::io::stdout().as_raw_fd(), events: 0, revents: 0 };
-    // SAFETY: `stdout` is one pollfd that lives through the calls.
-    let mut gone = |timeout: i32| unsafe { libc::poll(&raw mut stdout, 1, timeout) } > 0;
-    // Where nobody has read from the beginning, nobody has left.
-    if gone(0) {
-        return;
-    }
-    while !gone(-1) {
+    // SAFETY: `stdout` is one pollfd that lives through the call.
+    while unsafe { libc::poll(&raw mut stdout, 1, -1) } <= 0 {
         std::thread::sleep(Duration::from_millis(100));
     }
     stop.store(true, Ordering::Relaxed);
-}
-
-fn is_pipe(stream: &impl AsRawFd) -> bool {
-    std::fs::metadata(format!("/proc/self/fd/{}", stream.as_raw_fd())).is_ok_and(|data| data.file_type().is_fifo())
 }
 
 fn is_ignored(signal: i32) -> bool {

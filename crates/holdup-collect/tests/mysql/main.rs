@@ -4,6 +4,7 @@
 mod depth;
 mod gate;
 mod lexer;
+mod mariadb;
 mod old;
 mod raw;
 mod server;

@@ -1,6 +1,7 @@
 //! Recordings under faults and early ends: whatever ends holdup, or fails under it, what was measured is kept, what was set is set
 //! back, and what is missing is said.
 
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -66,14 +67,26 @@ fn each_signal_and_a_second_ctrl_c_finish_a_recording() {
 }
 
 #[test]
-fn a_reader_of_stdout_that_goes_finishes_a_recording() {
+fn a_terminal_that_is_closed_finishes_a_recording() {
     let dir = tempfile::tempdir().unwrap();
     let to = dir.path().join("run");
-    let mut child = watch(&to).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let (window, terminal) = terminal();
+    let mut child = watch(&to).stdout(terminal).stderr(Stdio::null()).spawn().unwrap();
     until("a segment", || has_rows(&to));
-    drop(child.stdout.take());
+    drop(window);
     until("its end", || child.try_wait().unwrap().is_some());
     is_finished(&to);
+}
+
+/// A terminal, and the window that shows it. Neither is this process's own terminal, so that no signal is sent when it closes.
+fn terminal() -> (OwnedFd, OwnedFd) {
+    let (mut window, mut terminal) = (-1, -1);
+    let none = std::ptr::null_mut();
+    // SAFETY: it writes two numbers; no name, settings or size are given.
+    let opened = unsafe { libc::openpty(&raw mut window, &raw mut terminal, none, none.cast(), none.cast()) };
+    assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: both descriptors were made just now and have no other owner.
+    unsafe { (OwnedFd::from_raw_fd(window), OwnedFd::from_raw_fd(terminal)) }
 }
 
 /// As `nohup` starts it: who asked for that wants it to go on.
@@ -221,7 +234,7 @@ fn too_little_room_is_refused_and_a_full_recording_is_finished() {
     assert!(refused.stderr.contains("--min-free") && !to.exists(), "{}", refused.stderr);
 
     let (service, to) = (Service::start(), dir.path().join("full"));
-    let mut run = holdup(["run", "--url", &service.url(), "--rate=2000", "--duration=30m", "--rows=100000"]);
+    let mut run = holdup(["run", "--url", &service.url(), "--rate=6000", "--duration=30m", "--rows=100000"]);
     let run = Running::start(run.args(["--no-collect", "--max-size=1MiB", "--quiet", "-o"]).arg(&to));
     let done = run.finish(Duration::from_secs(600));
     assert_eq!(done.code(), Some(130), "{}", done.stderr);
