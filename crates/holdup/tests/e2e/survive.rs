@@ -85,6 +85,8 @@ fn terminal() -> (OwnedFd, OwnedFd) {
     // SAFETY: it writes two numbers; no name, settings or size are given.
     let opened = unsafe { libc::openpty(&raw mut window, &raw mut terminal, none, none.cast(), none.cast()) };
     assert_eq!(opened, 0, "{}", std::io::Error::last_os_error());
+    // A program that inherits the window keeps it open. SAFETY: it changes a flag of a descriptor of this test.
+    assert_eq!(unsafe { libc::fcntl(window, libc::F_SETFD, libc::FD_CLOEXEC) }, 0);
     // SAFETY: both descriptors were made just now and have no other owner.
     unsafe { (OwnedFd::from_raw_fd(window), OwnedFd::from_raw_fd(terminal)) }
 }
@@ -234,7 +236,7 @@ fn too_little_room_is_refused_and_a_full_recording_is_finished() {
     assert!(refused.stderr.contains("--min-free") && !to.exists(), "{}", refused.stderr);
 
     let (service, to) = (Service::start(), dir.path().join("full"));
-    let mut run = holdup(["run", "--url", &service.url(), "--rate=6000", "--duration=30m", "--rows=100000"]);
+    let mut run = holdup(["run", "--url", &service.url(), "--rate=6000", "--duration=30m", "--rows=10000000"]);
     let run = Running::start(run.args(["--no-collect", "--max-size=1MiB", "--quiet", "-o"]).arg(&to));
     let done = run.finish(Duration::from_secs(600));
     assert_eq!(done.code(), Some(130), "{}", done.stderr);
