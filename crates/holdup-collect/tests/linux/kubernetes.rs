@@ -199,7 +199,10 @@ fn pods_are_followed_over_tls_by_the_service_account() {
         cluster.token = "second".to_owned();
         (cluster.restarts, cluster.failures) = (1, 2);
     });
-    until(&mut kubernetes, &mut batch, |batch| batch.events.len() >= 2);
+    let are_both_told = |batch: &Batch| {
+        ["container_restarted", "probe_failed"].iter().all(|kind| batch.events.iter().any(|event| event.kind == *kind))
+    };
+    until(&mut kubernetes, &mut batch, are_both_told);
     assert_eq!(told(&batch, "container_restarted", "reason"), ["OOMKilled"]);
     let counts: u32 = told(&batch, "probe_failed", "count").iter().map(|count| count.parse::<u32>().unwrap()).sum();
     assert_eq!((counts, told(&batch, "probe_failed", "probe")[0]), (2, "liveness"));

@@ -93,12 +93,18 @@ fn the_same_service_twice_and_one_that_takes_twice_as_long() {
     let dir = tempfile::tempdir().unwrap();
     let record = |name: &str, time: &str| {
         let service = Service::with(&["--servers", "4", "--service-time", time]);
-        let place = dir.path().join(name);
         let pid = format!("pid:{}", service.pid());
         let load = ["--rate", "60", "--duration", "3s", "--interval", "500ms", "--quiet", "--json", "--watch", &pid];
-        let done = finish(holdup(["run", "--url", &service.url()]).args(load).arg("-o").arg(&place), 60);
-        assert_eq!(done.code(), Some(0), "{}", done.stderr);
-        place
+        // What the generator itself delayed is not compared, and it says so: as a user would, it is run again.
+        for attempt in 1.. {
+            let place = dir.path().join(format!("{name}-{attempt}"));
+            let done = finish(holdup(["run", "--url", &service.url()]).args(load).arg("-o").arg(&place), 60);
+            assert_eq!(done.code(), Some(0), "{}", done.stderr);
+            if done.json()["load"]["validity"]["generator_limited_s"] == 0.0 || attempt == 5 {
+                return PathBuf::from(format!("{name}={}", place.display()));
+            }
+        }
+        unreachable!("the fifth is taken as it is")
     };
     let (a, b, slow) = (record("a", "20ms"), record("b", "20ms"), record("slow", "40ms"));
     let comparison = compare(&["--json"], &[&a, &b, &slow]).json();
