@@ -2,8 +2,9 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
-use crate::signals::Missing;
+use crate::signals::latency::Origin;
 use crate::signals::mix::{Mix, Statement};
+use crate::signals::{Missing, Window};
 use crate::verdict::{Fix, Role};
 
 /// The rule.
@@ -14,7 +15,7 @@ pub const RULE: Rule = Rule {
         what: "A statement that hardly ran before, or ran far more rarely, has joined the others: a batch job, a report, a deployment with a new query, retries of one call.",
         hurts: "It takes CPUs, disks and locks from those who were there before; each of them is as it was and takes longer.",
         needs: "Calls by statement in and out of the degraded stretches: the server's counters by digest (performance_schema, pg_stat_statements), or single executions, or what was seen on the wire.",
-        predicts: "Shares of the calls differ by more than chance gives; a statement is new or several times as frequent as outside, and the time of its further calls is a good part of the delay.",
+        predicts: "Shares of the calls differ by more than chance gives; a statement is new or several times as frequent as outside, for as many requests, and the time of its further calls is a good part of the delay.",
         clears: "The mix is the same, to within what chance gives; or what is new takes next to no time.",
         looks_like: "A spike (more of the same: shares stay). A changed plan (the same calls, more time each). A scenario of holdup's that has phases: the mix is the question then.",
         fix: "Find who sends it, and when it began: a job, a release. Move it, make it cheaper, or limit how many of it run at once.",
@@ -63,14 +64,16 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         words(&mix),
     );
     let completed: f64 = case.completed_in(view.window)?.max(1.0);
-    let all: f64 = completed / view.window.seconds().max(1e-9) * mix.recorded.0;
-    // Milliseconds of a request that the calls take which there were not before.
+    let per_second = completed / view.window.seconds().max(1e-9);
+    let all: f64 = per_second * mix.recorded.0;
+    let times_as_many = times_as_many(case, per_second, &outside);
+    // Milliseconds of a request that the calls take which there were not before, for as many requests.
     let further_ms = |of: &Statement| {
-        let before = mix.rates(of).1 * mix.recorded.0;
+        let before = mix.rates(of).1 * mix.recorded.0 * times_as_many;
         let more = (of.calls.0 - before).max(0.0) / of.calls.0.max(1.0);
         of.seconds.0 * more / all.max(1.0) * 1e3
     };
-    let joined = mix.statements.iter().filter(|of| mix.more_often(of) >= TIMES);
+    let joined = mix.statements.iter().filter(|of| mix.more_often(of) >= TIMES * times_as_many);
     let Some(of) = joined.max_by(|a, b| further_ms(a).total_cmp(&further_ms(b))) else {
         return Ok(Outcome::Cleared(vec![whole]));
     };
@@ -113,6 +116,17 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
         prove: "The same load without that statement: response time is that of the calm stretch.".to_owned(),
         role: Role::Root,
     }))
+}
+
+/// How many times as many requests a second there are as in `outside`, at least 1: what requests call is called as many times as often,
+/// and has not joined for it. 1 where only statements are counted, whosever they are.
+fn times_as_many(case: &Case<'_>, per_second: f64, outside: &[Window]) -> f64 {
+    if !matches!(case.origin, Origin::Client | Origin::AppMetrics) {
+        return 1.0;
+    }
+    let before: f64 = outside.iter().filter_map(|window| case.completed_in(*window).ok()).sum();
+    let seconds: f64 = outside.iter().map(Window::seconds).sum();
+    (per_second * seconds / before.max(1.0)).max(1.0)
 }
 
 /// The mix in words: how far apart, and at what rates.
@@ -179,6 +193,28 @@ mod tests {
             (100 * s, 100 * s + 40_000 * (s - 30).clamp(0, 30), 0, 0, 0)
         });
         assert_eq!(slower.explains(&RULE), Some(0.0));
+    }
+
+    #[test]
+    fn more_requests_call_it_more_often_and_it_has_not_joined() {
+        // A hundred times as many requests, each with a call of 20 ms, beside a call every tenth of a second of something else.
+        let per_second = |second: i64| if (30..60).contains(&second) { 100 } else { 1 };
+        let calls = move |s: i64| (0..s).map(per_second).sum::<i64>();
+        let spike = Made::new(90)
+            .requests(100, 400)
+            .each_request(move |n, r| {
+                if per_second(n / 100) == 1 {
+                    r.done_at = r.intended_at + 10_000_000;
+                }
+            })
+            .tables(move |t| {
+                t.requests
+                    .rows
+                    .retain(|r| per_second(r.intended_at / 1_000_000_000) > 1 || r.intended_at % 1_000_000_000 == 0)
+            })
+            .digest("SELECT name FROM item WHERE id = ?", move |s| (calls(s), 200 * calls(s), 0, 0, 0))
+            .digest("SELECT 1", |s| (10 * s, s, 0, 0, 0));
+        assert_eq!(spike.explains(&RULE), Some(0.0));
     }
 
     #[test]
