@@ -70,6 +70,8 @@ pub fn run(root: &Path) -> Result<Tools> {
     server(root, "ruby-pg")?;
     server(root, "prometheus")?;
     server(root, "tcpdump")?;
+    server(root, "bzip2")?;
+    server(root, "zstd")?;
     let python = python(root)?;
     let tools = node(root, &python)?;
     for version in OTHER_POSTGRESQL {

@@ -183,9 +183,11 @@ mod tests {
         let text: Vec<u8> =
             (0..400_000_u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_string().into_bytes()).collect();
         for (program, packing) in
-            [("gzip", Packing::Gzip), ("zstd", Packing::Zstd), ("bzip2", Packing::Bzip2), ("cat", Packing::Plain)]
+            [("gzip", Packing::Gzip), ("zstd", Packing::Zstd), ("bzip2", Packing::Bzip2), ("nothing", Packing::Plain)]
         {
-            let Some(one) = packed(program, &text) else {
+            let one = if packing == Packing::Plain { Some(text.clone()) } else { packed(program, &text) };
+            let Some(one) = one else {
+                assert!(std::env::var_os("CI").is_none(), "there is no {program}");
                 eprintln!("skipped: there is no {program}");
                 continue;
             };
