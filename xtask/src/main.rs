@@ -1,6 +1,8 @@
 //! The project's own automation: what CI runs, generated pages, stubs, and the tidy test. This file is the
 //! table of contents. It builds and tests; it never publishes.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod build;
 mod ci;
