@@ -14,12 +14,12 @@ const ARGUMENTS: &str = "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__";
 
 /// Compiles everything and runs nothing.
 pub fn all(root: &Path) -> Result<()> {
-    run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--no-run", "--quiet"])))
+    run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--all-features", "--no-run", "--quiet"])))
 }
 
 /// Runs the examples in documentation comments: nextest does not. Crates without any say `doctest = false`.
 pub fn examples(root: &Path) -> Result<()> {
-    run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--doc", "--quiet"])))
+    run(linted(cargo(root, &["test", "--profile=ci", "--workspace", "--all-features", "--doc", "--quiet"])))
 }
 
 /// A command that starts cargo, with crates of the workspace compiled by clippy. The path is the same whichever program starts

@@ -9,7 +9,7 @@ use anyhow::{Result, bail};
 
 use crate::setup::Tools;
 use crate::steps::{cargo, command, run as run_command, step};
-use crate::{build, setup, tests, tidy};
+use crate::{build, setup, supply, tests, tidy};
 
 /// The whole pass.
 pub fn run(root: &Path) -> Result<()> {
@@ -31,7 +31,7 @@ pub fn run(root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the tests need, and the web part, which needs a part of that.
+/// What the tests need; the web part and the look at what others wrote, which need a part of that.
 fn set_up(root: &Path) -> Result<Tools> {
     let tools = step("set-up", "see above for what to install", || setup::run(root))?;
     step("web", "see web/README.md; in web/: npm ci && npm run check", || {
@@ -43,5 +43,6 @@ fn set_up(root: &Path) -> Result<Tools> {
         }
         Ok(())
     })?;
+    step("supply chain", "see deny.toml; run it alone: cargo xtask supply", || supply::run(root, &tools))?;
     Ok(tools)
 }

@@ -85,7 +85,7 @@ impl Slice {
 pub fn run(root: &Path, slice: &Slice) -> Result<()> {
     let begun = Instant::now();
     let tools = setup::run(root)?;
-    run_command(cargo(root, &["build", "--release", "-p", "holdup"]))?;
+    run_command(cargo(root, &["build", "--release", "-p", "holdup", "--features", "labs"]))?;
     let mut items = items(root, &tools)?;
     items.retain(|item| slice.only.as_ref().is_none_or(|word| item.name().contains(word)));
     let path = tests::full_record(root);

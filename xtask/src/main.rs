@@ -1,6 +1,8 @@
 //! The project's own automation: what CI runs, generated pages, stubs, and the tidy test. This file is the
 //! table of contents. It builds and tests; it never publishes.
 
+#![forbid(unsafe_code)]
+
 mod bench;
 mod build;
 mod ci;
@@ -9,6 +11,7 @@ mod fuzz;
 mod new;
 mod setup;
 mod steps;
+mod supply;
 mod tests;
 mod tidy;
 
@@ -24,6 +27,7 @@ cargo xtask ci --full [--minutes N] [--only WORD]
 cargo xtask test [NAME] [FLAGS]   only tests, as the pass runs them; flags are those of cargo nextest run
 cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node
 cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
+cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
@@ -52,6 +56,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["setup"] => setup::run(&root).map(|_| ()),
         ["fuzz"] => fuzz::run(&root, fuzz::SECONDS),
         ["fuzz", "--seconds", seconds] => fuzz::run(&root, seconds.parse().context("--seconds takes a whole number")?),
+        ["supply"] => supply::run(&root, &setup::run(&root)?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages"])),
         ["docs", "--check"] => {

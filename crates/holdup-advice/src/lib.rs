@@ -4,6 +4,8 @@
 //! The flow: [`touches`] reads a statement, [`index`] proposes, [`replica`] tells what may be read elsewhere and what of it is
 //! written how often, [`advice`] puts both together, heaviest first.
 
+#![forbid(unsafe_code)]
+
 pub mod advice;
 pub mod index;
 pub mod replica;

@@ -6,6 +6,8 @@
 //! user and nothing of a result comes out (but with [`Options::in_full`], for who hides them himself). What it deliberately doesn't do: decrypt or decompress (such connections are
 //! timed by turns), and judge.
 
+#![forbid(unsafe_code)]
+
 mod capture;
 mod connection;
 mod detail;

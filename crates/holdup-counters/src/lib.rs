@@ -3,6 +3,8 @@
 //! labelled cases: each cause is one file of what the mechanism must do to counters, what it can't do, and how much
 //! either weighs. It reads no files and knows no recording; statements, plans and sessions are judged elsewhere.
 
+#![forbid(unsafe_code)]
+
 pub mod causes;
 pub mod detect;
 pub mod effect;

@@ -16,6 +16,8 @@
 //! - [`capacity`]: searches at several values: how capacity grows, and how many instances a load takes.
 //! - [`compare`]: before and after.
 
+#![forbid(unsafe_code)]
+
 pub mod accounts;
 pub mod audit;
 pub mod capacity;

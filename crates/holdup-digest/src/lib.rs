@@ -4,6 +4,8 @@
 //! The flow: [`input`] unpacks, [`block`] cuts where a record begins for certain, a reader of the [`format`] makes
 //! [`event`]s, a [`tally`] sums them up, a [`report`] ranks. No value of a statement is kept, in whatever form.
 
+#![forbid(unsafe_code)]
+
 pub mod attribute;
 pub mod block;
 mod boundary;

@@ -5,6 +5,8 @@
 //! It is the hot path of a load generator, so that nothing is allocated per request once a connection is in its
 //! stride, and whatever a server sends, memory is bounded.
 
+#![forbid(unsafe_code)]
+
 pub mod http1;
 pub mod http2;
 

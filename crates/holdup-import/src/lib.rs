@@ -2,6 +2,8 @@
 //! series from what Amazon's command line prints ([`aws`]). Pure: bytes in, the text of a scenario and a list of what it
 //! does not say out; no file is opened, no name resolved. What could not be carried over is never silently dropped: it is a [`Note`].
 
+#![forbid(unsafe_code)]
+
 pub mod aws;
 mod content;
 mod detect;

@@ -10,6 +10,8 @@
 //! It sends nothing and measures nothing: what a step showed is the load engine's word, also whether the engine itself was
 //! the limit. It knows nothing of scenarios, protocols and files.
 
+#![forbid(unsafe_code)]
+
 mod config;
 mod figure;
 mod finding;

@@ -4,6 +4,8 @@
 //!
 //! Environment variables, volumes, labels, annotations and arguments of commands are not kept: they may hold secrets.
 
+#![forbid(unsafe_code)]
+
 mod document;
 mod event;
 mod pod;

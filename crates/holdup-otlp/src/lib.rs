@@ -5,6 +5,8 @@
 //! the same without one. It keeps no traces and derives nothing: which spans are of one request is found out when a
 //! recording is read. Logs and profiles are refused.
 
+#![forbid(unsafe_code)]
+
 mod attributes;
 mod bounds;
 #[cfg(feature = "receiver")]

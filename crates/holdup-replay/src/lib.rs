@@ -5,6 +5,8 @@
 //! statements are known before anything is sent. It is a stream: a log may be larger than memory. It sends nothing and knows no
 //! clock.
 
+#![forbid(unsafe_code)]
+
 pub mod judge;
 pub mod mix;
 pub mod order;

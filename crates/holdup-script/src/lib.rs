@@ -1,6 +1,8 @@
 //! What makes a request out of a session: templates, conditions, captures, checks and feeders. Pure: it opens no files
 //! and asks no clock, so that what a scenario does follows from its text, its data, a seed and the responses.
 
+#![forbid(unsafe_code)]
+
 mod capture;
 mod condition;
 mod context;

@@ -34,6 +34,10 @@ mod seed;
 mod server;
 #[cfg(test)]
 mod service_tests;
+#[cfg(feature = "lmdb")]
+mod store;
+#[cfg(not(feature = "lmdb"))]
+#[path = "no_store.rs"]
 mod store;
 mod tracing;
 #[cfg(test)]

@@ -5,6 +5,8 @@
 //! that no byte of a literal or of a comment comes out again, not even of one that is cut off. What it doesn't do:
 //! judge whether a statement is valid, or tell what it touches.
 
+#![forbid(unsafe_code)]
+
 pub mod calls;
 pub mod catalog;
 mod dialect;

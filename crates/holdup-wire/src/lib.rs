@@ -9,6 +9,8 @@
 //! Deliberately absent: pools and transactions that span calls (the caller's), `COPY` and `LOCAL INFILE` (refused),
 //! compression, cursors, replication, and several statements in one text of MySQL.
 
+#![forbid(unsafe_code)]
+
 mod address;
 mod answer;
 mod cursor;

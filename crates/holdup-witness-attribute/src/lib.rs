@@ -1,6 +1,8 @@
 //! The attribute of `holdup-witness`, which has to be a crate of its own. It knows no more of Rust than that a function
 //! ends with its body.
 
+#![forbid(unsafe_code)]
+
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
 /// Makes the body of a test an attempt beside a witness of the machine, by `holdup_witness::judge`: `#[judged]` below

@@ -84,7 +84,7 @@ enum Command {
     Hog(holdup_service::HogOptions),
     /// The throttled disk of the labs
     #[command(hide = true)]
-    Disk(holdup_disk::DiskOptions),
+    Disk(commands::disk::Args),
 }
 
 fn main() -> std::process::ExitCode {

@@ -1,6 +1,8 @@
 //! Exams on data that nobody here wrote: how often the judge of counters is right. `cargo xtask eval` is the way to call
 //! it. Labels only score; nothing is trained on them but the baselines that are printed beside.
 
+#![forbid(unsafe_code)]
+
 mod dbot;
 mod dbpa;
 mod dbsherlock;

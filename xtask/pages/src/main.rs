@@ -2,6 +2,8 @@
 //! registered sources. They are committed, so that they can be read where nothing is built; a test says whether they
 //! still are what the code gives and whether every rule has its place, and so does `--check`. `cargo xtask docs` is the way to call it.
 
+#![forbid(unsafe_code)]
+
 mod house;
 
 use std::collections::BTreeMap;

@@ -81,7 +81,7 @@ pub fn ignored(root: &Path, tools: &Tools, profile: &str) -> Result<Vec<(String,
 }
 
 fn nextest(root: &Path, tools: &Tools, verb: &str) -> std::process::Command {
-    linted(command(root, tools.nextest(), &["nextest", verb, "--cargo-profile", "ci", "--workspace"]))
+    linted(command(root, tools.nextest(), &["nextest", verb, "--cargo-profile", "ci", "--workspace", "--all-features"]))
 }
 
 /// The commit that is checked out; `-changed` if the tree is not as it was committed.

@@ -46,6 +46,7 @@ pub fn run(root: &Path) -> Result<()> {
 fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     let mut problems: Vec<String> = sources.iter().flat_map(checks::all).collect();
     problems.extend(examples_that_do_not_run(sources));
+    problems.extend(unsafe_left_open(sources));
     let counts = Ratchet::count(sources).with_seconds_of(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)
@@ -61,6 +62,24 @@ fn examples_that_do_not_run(sources: &[Source]) -> Vec<String> {
         .flat_map(|folder| sources.iter().filter(move |s| s.path.starts_with(folder) && s.path.ends_with(".rs")))
         .filter(|source| source.text.lines().any(is_example))
         .map(|source| format!("{}: its examples are not run; delete doctest = false in Cargo.toml", source.path))
+        .collect()
+}
+
+/// A crate that has no unsafe code forbids it.
+fn unsafe_left_open(sources: &[Source]) -> Vec<String> {
+    let is_unsafe = |line: &str| !line.trim_start().starts_with("//") && line.contains(concat!("uns", "afe {"));
+    let folder = |source: &Source| {
+        let path = source.path.strip_suffix("/lib.rs").or_else(|| source.path.strip_suffix("/main.rs"))?;
+        path.ends_with("/src").then(|| format!("{path}/"))
+    };
+    let roots = sources.iter().filter_map(|source| Some((source, folder(source)?)));
+    roots
+        .filter(|(source, _)| !source.text.contains("#![forbid(unsafe_code)]"))
+        .filter(|(_, folder)| {
+            let mut inside = sources.iter().filter(|s| s.path.starts_with(folder) && s.path.ends_with(".rs"));
+            !inside.any(|s| s.text.lines().any(is_unsafe))
+        })
+        .map(|(source, _)| format!("{}: no unsafe code here; write #![forbid(unsafe_code)]", source.path))
         .collect()
 }
 
@@ -116,6 +135,17 @@ mod tests {
         let kept = Ratchet::parse(&fs::read_to_string(root.join(RATCHET)).unwrap()).unwrap();
         let (problems, _) = problems(&sources(&root).unwrap(), &kept);
         assert!(problems.is_empty(), "{}", problems.join("\n"));
+    }
+
+    #[test]
+    fn a_crate_without_unsafe_code_forbids_it() {
+        let source = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
+        let block = concat!("uns", "afe { f() }");
+        let open = source("a/src/lib.rs", "//! A.\n");
+        assert_eq!(unsafe_left_open(std::slice::from_ref(&open)).len(), 1);
+        assert!(unsafe_left_open(&[open, source("a/src/b.rs", block)]).is_empty());
+        assert!(unsafe_left_open(&[source("a/src/lib.rs", "//! A.\n\n#![forbid(unsafe_code)]\n")]).is_empty());
+        assert_eq!(unsafe_left_open(&[source("a/src/main.rs", ""), source("a/tests/b.rs", block)]).len(), 1);
     }
 
     #[test]

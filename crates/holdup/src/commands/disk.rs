@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
-use holdup_disk::DiskOptions;
+pub use holdup_disk::DiskOptions as Args;
 
 use crate::failure::Failure;
 
 /// Exit code by which a lab's `needs` says that a person has to do something.
 const NEEDS: i32 = 3;
 
-pub fn run(options: &DiskOptions) -> Result<(), Failure> {
+pub fn run(options: &Args) -> Result<(), Failure> {
     let mut again = Command::new(std::env::current_exe().map_err(Failure::unusable)?);
     again.args(std::env::args_os().skip(1));
     holdup_disk::run(options, again).map_err(|error| {

@@ -25,7 +25,8 @@ Examples:
   holdup lab hidden-queue --variant faulty --json
 
 A lab installs the servers it needs with apt where it may, and says what to install where it may not. They
-listen on loopback, on free ports, with data in a folder of their own, and are stopped at the end.")]
+listen on loopback, on free ports, with data in a folder of their own, and are stopped at the end. Labs with
+a slow disk or a document store need a holdup built with the feature `labs`: in the clone, cargo lab NAME.")]
 pub struct Args {
     /// Lab; without one, all are listed
     #[arg(value_name = "NAME")]

@@ -8,6 +8,10 @@ pub mod demo;
 mod describe;
 pub mod diagnose;
 pub mod digest;
+#[cfg(feature = "labs")]
+pub mod disk;
+#[cfg(not(feature = "labs"))]
+#[path = "no_disk.rs"]
 pub mod disk;
 pub mod doctor;
 pub mod explain;

@@ -1,0 +1,20 @@
+//! `holdup disk` where the feature `labs` is off: it says how to get the disk.
+
+use crate::failure::Failure;
+
+/// Exit code by which a lab's `needs` says that a person has to do something.
+const NEEDS: i32 = 3;
+
+/// Takes whatever the disk would take.
+#[derive(clap::Args)]
+pub struct Args {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<std::ffi::OsString>,
+}
+
+pub fn run(_: &Args) -> Result<(), Failure> {
+    errln!(
+        "this holdup is built without the labs' slow disk and document store (FUSE and LMDB); in the clone, run: cargo lab NAME"
+    );
+    std::process::exit(NEEDS)
+}
