@@ -3,6 +3,11 @@
 //! under another name and renamed when it is whole (rename is atomic on one file system). At the end the
 //! segments become `<table>.parquet`. If that file exists it has everything and segments are leftovers.
 
+mod headers;
+#[cfg(test)]
+mod tests;
+mod thrift;
+
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -128,12 +133,15 @@ pub(crate) fn each_group_of<R: Row>(
     file: File,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
+    parquet(path, headers::check_footer(&file))?;
+    let claimed = io(path, file.try_clone())?;
     let reader = parquet(path, SerializedFileReader::new(file))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let positions: Vec<Option<usize>> =
         R::COLUMNS.iter().map(|c| schema.columns().iter().position(|p| p.name() == c.name)).collect();
     let missing = R::COLUMNS.iter().zip(&positions).filter(|(_, p)| p.is_none()).map(|(c, _)| c.name).collect();
     for i in 0..reader.num_row_groups() {
+        parquet(path, headers::check_group(&claimed, reader.metadata().row_group(i), &positions))?;
         let group = parquet(path, reader.get_row_group(i))?;
         parquet(path, read(group.as_ref(), &positions))?;
     }
