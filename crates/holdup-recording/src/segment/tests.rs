@@ -169,6 +169,16 @@ fn a_text_that_each_row_repeats_is_refused() {
     assert!(peak_mib() < 700, "{} MiB", peak_mib());
 }
 
+/// A plain value that is longer than its page: the library panics.
+#[test]
+fn a_page_that_is_damaged_inside_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    for bytes in [&b"\x02\x04\x04\x00"[..], b"\x08\x1c\xff\xff\xff\x7fhost"] {
+        let pages = page((0, i64::from(bytes[0]), 1, 0), bytes);
+        assert!(read_file::<Sample>(&written(dir.path(), &pages, 1, pages.len() as i64)).is_err());
+    }
+}
+
 #[test]
 fn a_footer_is_held_against_its_file() {
     let dir = tempfile::tempdir().unwrap();
