@@ -225,7 +225,7 @@ mod tests {
             format!(r#"{{"Query Text":"select 1","Plan":{open}{close}}}"#)
         };
         assert!(of_json(plan(100_000).as_bytes()).is_none());
-        assert_eq!(of_json(plan(60).as_bytes()).unwrap().1.shape.lines().count(), 60);
+        assert_eq!(of_json(plan(40).as_bytes()).unwrap().1.shape.lines().count(), 40);
     }
 
     #[test]

@@ -6,9 +6,6 @@ use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Memory of statements unless told, bytes.
-pub const MEMORY_BYTES: u64 = 1 << 30;
-
 /// What a statement takes beside its texts in one thread, about: histograms, hours, users.
 const STATEMENT_BYTES: u64 = 8 << 10;
 
