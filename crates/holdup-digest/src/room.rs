@@ -31,7 +31,7 @@ impl Key {
     }
 
     fn part(self) -> usize {
-        (self.0 % PARTS as u64) as usize
+        usize::try_from(self.0 % PARTS as u64).unwrap_or(0)
     }
 }
 
