@@ -1,6 +1,8 @@
 //! Lets fuzzers loose on what reads the bytes of strangers. The targets and their seeds are in `fuzz/`; what is
 //! built and found goes to `target/fuzz/`. An input that was found to do harm becomes a seed once it is mended.
 
+mod counts;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,12 +11,14 @@ use std::thread;
 
 use anyhow::{Context as _, Result, anyhow, bail};
 
+use counts::Counts;
+
 use crate::setup;
 use crate::steps::{ask, command, run as run_command};
 
 /// Each a binary of `fuzz/`, with seeds of its name, and how many times [`SECONDS`] it is run: what users write, in languages
 /// of their own, has more ways to be odd than what servers say.
-pub const TARGETS: [(&str, u32); 16] = [
+pub const TARGETS: [(&str, u32); 17] = [
     ("template", 3),
     ("scenario", 3),
     ("import", 3),
@@ -31,6 +35,7 @@ pub const TARGETS: [(&str, u32); 16] = [
     ("app_servers", 1),
     ("logs", 3),
     ("growing", 1),
+    ("recording", 3),
 ];
 
 /// Seconds for a target unless told.
@@ -40,16 +45,21 @@ pub const SECONDS: u32 = 20;
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=32", "-timeout=10"];
 
 /// Builds all targets and runs each for `seconds`, or a multiple; as many side by side as there are CPUs. Says how often each
-/// was executed.
+/// was executed, now and at all.
 pub fn run(root: &Path, seconds: u32) -> Result<()> {
     let binaries = build(root)?;
     let waiting = Mutex::new(TARGETS.iter());
+    let counts = Mutex::new(Counts::of(root));
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
     let work = || -> Result<()> {
         while let Some((target, times)) = next() {
             let seconds = seconds * times;
             let executions = fuzz(root, &binaries.join(target), target, seconds)?;
-            println!("   {target}: {executions} executions in {seconds} s, no find");
+            let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
+            println!(
+                "   {target}: {executions} executions in {seconds} s, no find; {}",
+                count(&counts, target, executions)?
+            );
         }
         Ok(())
     };
@@ -63,7 +73,15 @@ pub fn run(root: &Path, seconds: u32) -> Result<()> {
 /// The same for one target.
 pub fn one(root: &Path, target: &str, seconds: u32) -> Result<()> {
     let binaries = build(root)?;
-    fuzz(root, &binaries.join(target), target, seconds).map(|_| ())
+    let executions = fuzz(root, &binaries.join(target), target, seconds)?;
+    println!("   {target}: {executions} executions; {}", count(&Counts::of(root), target, executions)?);
+    Ok(())
+}
+
+/// Adds to the file of counts; what it has then.
+fn count(counts: &Counts, target: &str, executions: u64) -> Result<String> {
+    let (here, total) = counts.add(target, executions)?;
+    Ok(format!("{here} of this commit, {total} in all"))
 }
 
 /// Builds the targets; the folder they are in.

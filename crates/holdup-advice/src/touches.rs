@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use holdup_sql::Lexer;
 use sqlparser::ast::{
     BinaryOperator, Expr, FromTable, GroupByExpr, JoinConstraint, JoinOperator, ObjectName, OrderBy, OrderByKind,
     Query, Select, SetExpr, Statement, TableFactor, TableObject, TableWithJoins, Visit, Visitor,
@@ -87,9 +88,20 @@ const ACTS: &[&str] = &[
     "load_file",
 ];
 
+/// Most tokens of a statement. The parser bounds what is in parentheses, but a chain of operators is a tree as deep as it is long,
+/// and all that goes down it goes by recursion.
+const TOKENS_MAX: usize = 4_000;
+
 impl Touches {
     /// Of a statement whose values are `?` or `?+` (a list of them). None if it can't be read.
     pub fn of(fingerprint: &str, dialect: Dialect) -> Option<Self> {
+        let of = match dialect {
+            Dialect::MySql => holdup_sql::Dialect::MySql,
+            Dialect::PostgreSql => holdup_sql::Dialect::PostgreSql,
+        };
+        if Lexer::new(fingerprint.as_bytes(), of).nth(TOKENS_MAX).is_some() {
+            return None;
+        }
         let (sql, values) = with_places(fingerprint, dialect);
         let parsed = match dialect {
             Dialect::MySql => Parser::parse_sql(&MySqlDialect {}, &sql),
@@ -346,6 +358,22 @@ fn condition(expr: &Expr, scope: &mut Scope) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Deep in parentheses, and deep by length alone: the trees of 64 KiB, and the longest that is read.
+    #[test]
+    fn a_hostile_statement_is_not_read() {
+        let size = 64 << 10;
+        for dialect in [Dialect::MySql, Dialect::PostgreSql] {
+            assert!(Touches::of(&format!("select {}", "(".repeat(size)), dialect).is_none());
+            assert!(Touches::of(&format!("select a from t where {}a", "not ".repeat(size / 4)), dialect).is_none());
+            assert!(Touches::of(&format!("select a{} from t", "+a".repeat(size / 2)), dialect).is_none());
+            assert!(
+                Touches::of(&format!("select a from t{}", " union select a from t".repeat(size / 21)), dialect)
+                    .is_none()
+            );
+            assert!(Touches::of(&format!("select a{} from t", "+a".repeat(TOKENS_MAX / 2 - 2)), dialect).is_some());
+        }
+    }
 
     fn columns(columns: &[Column]) -> Vec<String> {
         columns.iter().map(|c| c.table.as_ref().map_or(c.name.clone(), |table| format!("{table}.{}", c.name))).collect()

@@ -104,6 +104,9 @@ impl Report {
         if self.not_listed > 0 {
             let _ = writeln!(out, "\n{} more statements are not listed.", self.not_listed);
         }
+        if let Some(rest) = &self.rest {
+            let _ = writeln!(out, "\n{}.", escaped_markdown(&rest.words(self.queries.len())));
+        }
         out
     }
 
@@ -142,6 +145,9 @@ impl Report {
         out.push_str("</table>\n");
         if self.not_listed > 0 {
             let _ = writeln!(out, "<p>{} more statements are not listed.</p>", self.not_listed);
+        }
+        if let Some(rest) = &self.rest {
+            let _ = writeln!(out, "<p>{}.</p>", escaped_html(&rest.words(self.queries.len())));
         }
         out
     }

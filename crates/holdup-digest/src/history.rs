@@ -96,8 +96,8 @@ impl Report {
     /// Leaves the first `limit` statements in the list; 0 leaves all.
     pub fn shorten(&mut self, limit: usize) {
         if limit > 0 && limit < self.queries.len() {
+            self.not_listed += self.queries.len() - limit;
             self.queries.truncate(limit);
-            self.not_listed = self.distinct - limit;
         }
     }
 }

@@ -25,6 +25,7 @@ pub mod problem;
 pub mod pt;
 pub mod report;
 pub mod resume;
+pub mod room;
 pub mod run;
 pub mod select;
 pub mod server;

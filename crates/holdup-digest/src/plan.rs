@@ -8,6 +8,9 @@ use holdup_sql::{Dialect, Lexer, TokenKind, key};
 use crate::event::Position;
 use crate::measure::Measure;
 
+/// Deeper nodes than this are left out: no server makes them. JSON that is nested deeper than 128 levels is no plan at all.
+const DEPTH_MAX: usize = 64;
+
 /// Plans of one statement that are told apart.
 const MOST_PLANS: usize = 512;
 /// Bytes of a plan that are kept.
@@ -186,7 +189,7 @@ fn of_json(text: &[u8]) -> Option<(Vec<u8>, Logged)> {
 /// A node of a plan and those below it, as the text form has them.
 fn node(plan: &serde_json::Value, depth: usize, logged: &mut Logged) {
     let text = |name: &str| plan.get(name).and_then(serde_json::Value::as_str);
-    let Some(kind) = text("Node Type").filter(|_| depth < 64) else { return };
+    let Some(kind) = text("Node Type").filter(|_| depth < DEPTH_MAX) else { return };
     let mut name = if depth == 0 { String::new() } else { format!("{}->  ", " ".repeat(6 * depth - 4)) };
     name.push_str(kind);
     if let Some(index) = text("Index Name") {
@@ -214,6 +217,16 @@ fn node(plan: &serde_json::Value, depth: usize, logged: &mut Logged) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn deep_json_is_left_out() {
+        let plan = |depth: usize| {
+            let (open, close) = (r#"{"Node Type":"Limit","Plans":["#.repeat(depth), "]}".repeat(depth));
+            format!(r#"{{"Query Text":"select 1","Plan":{open}{close}}}"#)
+        };
+        assert!(of_json(plan(100_000).as_bytes()).is_none());
+        assert_eq!(of_json(plan(40).as_bytes()).unwrap().1.shape.lines().count(), 40);
+    }
 
     #[test]
     fn plans_have_steps_and_no_values() {

@@ -16,10 +16,12 @@ use crate::time::written;
 
 mod figures;
 mod order;
+mod rest;
 mod server;
 
 pub use figures::{Figures, YesNo};
 pub use order::Order;
+pub use rest::RestReport;
 pub use server::{Message, Named, ServerReport};
 
 use figures::{percentiles, rounded};
@@ -209,6 +211,9 @@ pub struct Report {
     pub queries: Vec<Query>,
     /// Queries that are not listed.
     pub not_listed: usize,
+    /// Statements that had no room in memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<RestReport>,
     /// What is new beside the runs before.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Compared>,
@@ -288,7 +293,7 @@ impl Report {
         for shape in &tally.shapes {
             all.add_figures(shape);
         }
-        let whole = total(&all);
+        let whole = total(&all) + tally.rest.total_us;
         let mut ranked: Vec<(u128, &Shape)> = tally
             .shapes
             .iter()
@@ -301,8 +306,10 @@ impl Report {
                 .then_with(|| left.id.cmp(&right.id))
                 .then_with(|| left.group.cmp(&right.group))
         });
-        let distinct = ranked.len();
-        let listed = if limit == 0 { distinct } else { limit.min(distinct) };
+        let rest = rest::of(tally, &ranked, order);
+        let known = ranked.len();
+        let listed = if limit == 0 { known } else { limit.min(known) };
+        let distinct = known + rest.as_ref().map_or(0, |rest| rest.statements);
         let queries = ranked
             .iter()
             .take(listed)
@@ -319,7 +326,7 @@ impl Report {
         Self {
             format: 1,
             events: tally.events,
-            calls: all.calls,
+            calls: all.calls.saturating_add(tally.rest.calls),
             total_us: whole,
             distinct,
             first_seen: all.seen_us.map(|(first, _)| written(first)),
@@ -327,7 +334,8 @@ impl Report {
             seconds,
             attributes: attributes(tally, &all),
             queries,
-            not_listed: distinct - listed,
+            not_listed: known - listed,
+            rest,
             history: None,
             server: server::of(tally),
             problems: problems.collect(),

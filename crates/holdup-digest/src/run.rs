@@ -2,7 +2,7 @@
 //! not depend on how many there are.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use holdup_capture::Protocol;
 use holdup_sql::Dialect;
@@ -14,6 +14,7 @@ use crate::postgres::entry::{Ties, tie};
 use crate::postgres::prefix::Prefix;
 use crate::problem::Problems;
 use crate::resume::{Mark, State, pass_over};
+use crate::room::Room;
 use crate::select::Select;
 use crate::tally::{Identity, See, Tally, Watch};
 use crate::wire::Wire;
@@ -35,6 +36,22 @@ pub struct Options {
     pub threads: usize,
     /// Of packets: what is spoken on ports that aren't known for it.
     pub ports: Vec<(u16, Protocol)>,
+    /// Memory that statements may take, bytes; as much as there are if none.
+    pub most_bytes: Option<u64>,
+}
+
+impl Options {
+    /// The room that statements share.
+    pub fn room(&self) -> Option<Arc<Room>> {
+        self.most_bytes.map(|most_bytes| Arc::new(Room::new(most_bytes, self.threads)))
+    }
+
+    /// A tally of logs in `dialect`.
+    pub fn tally(&self, dialect: Dialect, room: Option<&Arc<Room>>) -> Tally {
+        let mut tally = Tally::new(dialect, self.identity, self.select.clone());
+        tally.room = room.map(Arc::clone);
+        tally
+    }
 }
 
 /// A file that was read.
@@ -71,6 +88,26 @@ pub fn run(paths: &[PathBuf], options: &Options) -> Result<Outcome, InputError> 
 /// # Errors
 /// As [`run`], and if a file is of a kind that can't be gone on with.
 pub fn run_on(paths: &[PathBuf], options: &Options, mut state: Option<&mut State>) -> Result<Outcome, InputError> {
+    let outcome = pass(paths, options, state.as_deref_mut(), options.room())?;
+    let is_again = state.is_none() && paths.iter().all(|path| path.is_file());
+    match &outcome.tally.room {
+        // What came first has room, which need not be what took longest: now that is known.
+        Some(room) if is_again && outcome.tally.rest.calls > 0 => {
+            let room = room.of_heaviest(&outcome.tally.weights());
+            drop(outcome);
+            pass(paths, options, None, Some(Arc::new(room)))
+        }
+        _ => Ok(outcome),
+    }
+}
+
+/// Reads all files once.
+fn pass(
+    paths: &[PathBuf],
+    options: &Options,
+    mut state: Option<&mut State>,
+    room: Option<Arc<Room>>,
+) -> Result<Outcome, InputError> {
     let mut logs = Vec::new();
     for path in paths {
         logs.push(Log::open(path, options)?);
@@ -88,14 +125,14 @@ pub fn run_on(paths: &[PathBuf], options: &Options, mut state: Option<&mut State
     for (number, log) in logs.into_iter().enumerate() {
         let number = u32::try_from(number).unwrap_or(u32::MAX);
         let (sample, held_back) = (log.sample(), state.is_some());
-        let (file, tally, mark) = log.read(number, options, whole.take(), &mut reader, held_back);
+        let (file, tally, mark) = log.read(number, options, (whole.take(), room.as_ref()), &mut reader, held_back);
         if let (Some(state), Some(mark)) = (&mut state, mark) {
             state.put(mark, &sample);
         }
         files.push(file);
         whole = Some(tally);
     }
-    let mut tally = whole.unwrap_or_else(|| Tally::new(Dialect::MySql, options.identity, options.select.clone()));
+    let mut tally = whole.unwrap_or_else(|| options.tally(Dialect::MySql, room.as_ref()));
     if let Some((_, mut reader)) = reader {
         reader.finish(&mut tally);
     }
@@ -195,12 +232,12 @@ impl Log {
         mut self,
         number: u32,
         options: &Options,
-        before: Option<Tally>,
+        (before, room): (Option<Tally>, Option<&Arc<Room>>),
         reader: &mut Option<(Format, Reader)>,
         held_back: bool,
     ) -> (FileRead, Tally, Option<Mark>) {
         let (format, dialect) = (self.format, self.dialect);
-        let empty = || Tally::new(dialect, options.identity, options.select.clone());
+        let empty = || options.tally(dialect, room);
         let mut tally = before.unwrap_or_else(empty);
         tally.speak(dialect);
         let head = self.sample();

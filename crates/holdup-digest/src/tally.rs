@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use holdup_sql::{Dialect, digest_of_text, digest_text, parsed_text, redact};
 
@@ -13,6 +14,7 @@ use crate::measure::Lump;
 use crate::plan::Logged;
 use crate::postgres::entry::Loose;
 use crate::problem::Problems;
+use crate::room::{Key, Rest, Room};
 use crate::select::Select;
 use crate::server::Server;
 use crate::shape::{Shape, Slowest};
@@ -139,13 +141,17 @@ pub struct Tally {
     pub watch: Option<Watch>,
     /// Nothing is summed up: they are for whoever wants to see them.
     pub is_only_watched: bool,
+    /// Who has room; none if all have.
+    pub room: Option<Arc<Room>>,
+    /// What has none.
+    pub rest: Rest,
     /// What could not be read.
     pub problems: Problems,
     /// Lines, for saying where.
     pub lines: Lines,
     /// Executions that were read, also those that were not asked for.
     pub events: u64,
-    by_key: ByHash<u32>,
+    by_key: ByHash<Result<u32, Key>>,
     by_id: HashMap<String, u32>,
     scratch: String,
 }
@@ -164,6 +170,8 @@ impl Tally {
             loose: Vec::new(),
             watch: None,
             is_only_watched: false,
+            room: None,
+            rest: Rest::default(),
             problems: Problems::default(),
             lines: Lines::default(),
             events: 0,
@@ -193,7 +201,10 @@ impl Tally {
         // Where a list of rows was cut, what is left of it are rows.
         let head = Event { sql: without_comma(event.sql), key: None, ..*event };
         let event = if event.cut { &head } else { event };
-        let index = self.shape_of(event);
+        let index = match self.shape_of(event) {
+            Ok(index) => index,
+            Err(key) => return self.without_room(event, key),
+        };
         self.name_by_first(index, event);
         let Some(shape) = self.shapes.get_mut(index) else { return };
         shape.add(event);
@@ -220,8 +231,9 @@ impl Tally {
     /// Keeps a plan with its statement.
     pub fn add_plan(&mut self, event: &Event, logged: &Logged, time_us: u64) {
         if !self.is_only_watched && self.select.takes(event, &self.attributes) {
-            let index = self.shape_of(event);
-            if let Some(shape) = self.shapes.get_mut(index) {
+            if let Ok(index) = self.shape_of(event)
+                && let Some(shape) = self.shapes.get_mut(index)
+            {
                 shape.plans.add(logged, time_us, event.at_us, event.position);
             }
         }
@@ -233,7 +245,13 @@ impl Tally {
         if !self.select.takes(event, &self.attributes) {
             return;
         }
-        let index = self.shape_of(event);
+        let index = match self.shape_of(event) {
+            Ok(index) => index,
+            Err(key) => {
+                let time = lumps.iter().find(|(number, _)| *number == QUERY_TIME);
+                return self.rest.add(key, calls, time.map_or(0, |(_, lump)| lump.sum));
+            }
+        };
         let Some(shape) = self.shapes.get_mut(index) else { return };
         shape.add_lumps(calls, lumps, seen_us);
         let who = [event.user, event.host, event.database, event.application];
@@ -249,23 +267,38 @@ impl Tally {
         self.shapes.iter_mut().for_each(Shape::settle);
     }
 
-    /// The group an execution belongs to.
-    fn shape_of(&mut self, event: &Event) -> usize {
+    /// Counts an execution of a statement without room.
+    fn without_room(&mut self, event: &Event, key: Key) {
+        if !matches!(event.kind, Kind::Parse | Kind::Bind) {
+            let time = event.measures.iter().find(|(number, _)| *number == QUERY_TIME);
+            self.rest.add(key, 1, time.map_or(0, |(_, value)| *value));
+        }
+    }
+
+    /// What each part of all statements took, as [`Room::of_heaviest`] takes it.
+    pub fn weights(&self) -> Vec<u64> {
+        let time = |index: u32| self.shapes.get(index as usize).and_then(|shape| shape.measure(QUERY_TIME));
+        let weight = |index: u32| time(index).map_or(0, |time| u64::try_from(time.sum).unwrap_or(u64::MAX));
+        self.rest.clone().with(self.by_id.iter().map(|(id, index)| (Key::of(id), weight(*index))))
+    }
+
+    /// The group an execution belongs to; its key if that has no room.
+    fn shape_of(&mut self, event: &Event) -> Result<usize, Key> {
         let key = match (event.kind, self.identity) {
             (Kind::Command, _) | (_, Identity::Pt) => None,
             _ => event.key.or_else(|| holdup_sql::key(event.sql, self.dialect)),
         };
         let Some(key) = key else { return self.by_text(event) };
         let hash = self.select.group_hash(key.hash, event);
-        if let Some(index) = self.by_key.get(&hash) {
-            return *index as usize;
+        if let Some(found) = self.by_key.get(&hash) {
+            return found.map(|index| index as usize);
         }
-        let index = self.by_text(event);
+        let found = self.by_text(event);
         if self.by_key.len() >= MOST_KEYS {
             self.by_key.clear();
         }
-        self.by_key.insert(hash, u32::try_from(index).unwrap_or(u32::MAX));
-        index
+        self.by_key.insert(hash, found.map(|index| u32::try_from(index).unwrap_or(u32::MAX)));
+        found
     }
 
     /// Statements of one shape may be spelt differently, and not all are told of in their order: the log's first names it.
@@ -281,7 +314,7 @@ impl Tally {
     }
 
     /// The same, found by what the statement is called.
-    fn by_text(&mut self, event: &Event) -> usize {
+    fn by_text(&mut self, event: &Event) -> Result<usize, Key> {
         let (id, text) = self.identify(event);
         let group: Vec<String> = self.select.group_by.iter().map(|field| field.of(event)).collect();
         self.scratch.clear();
@@ -293,7 +326,13 @@ impl Tally {
             self.scratch.push_str(value);
         }
         if let Some(index) = self.by_id.get(&self.scratch) {
-            return *index as usize;
+            return Ok(*index as usize);
+        }
+        if let Some(room) = &self.room {
+            let key = Key::of(&self.scratch);
+            if !room.admits(key, text.len().min(MOST_TEXT)) {
+                return Err(key);
+            }
         }
         let index = self.shapes.len();
         let (id, text) =
@@ -301,7 +340,7 @@ impl Tally {
         let shape = Shape { id, text, group: self.select.shown(&group), first: event.position, ..Shape::default() };
         self.shapes.push(shape);
         self.by_id.insert(self.scratch.clone(), u32::try_from(index).unwrap_or(u32::MAX));
-        index
+        Ok(index)
     }
 
     fn identify(&self, event: &Event) -> (String, String) {
@@ -362,6 +401,7 @@ impl Tally {
                 mine.merge(theirs, &attribute, &name);
             }
         }
+        self.rest.merge(&other.rest);
         self.events = self.events.saturating_add(other.events);
         self.loose.extend(other.loose);
         self.server.merge(other.server);

@@ -182,8 +182,11 @@ impl Report {
                 out,
                 "      {} more statements, {} in total (--limit 0 lists all)",
                 self.not_listed,
-                time(self.total_us.saturating_sub(listed))
+                time(self.total_us.saturating_sub(listed + self.rest.as_ref().map_or(0, |rest| rest.total_us)))
             );
+        }
+        if let Some(rest) = &self.rest {
+            let _ = writeln!(out, "      {}", rest.words(self.queries.len()));
         }
     }
 

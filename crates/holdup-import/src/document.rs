@@ -96,11 +96,13 @@ impl Node {
         }
     }
 
+    /// How many values it counts as where it is repeated: a long text is as many as take its memory.
     fn size(&self) -> usize {
         1 + match &self.value {
             Value::List(items) => items.iter().map(Self::size).sum(),
-            Value::Map(entries) => entries.iter().map(|(_, node)| node.size()).sum(),
-            _ => 0,
+            Value::Map(entries) => entries.iter().map(|(key, node)| key.len() / size_of::<Self>() + node.size()).sum(),
+            Value::Text(text) | Value::Number(text) => text.len() / size_of::<Self>(),
+            Value::Null | Value::Bool(_) => 0,
         }
     }
 
@@ -362,6 +364,9 @@ mod tests {
             bomb.push_str(&format!("a{n}: &a{n} [{inside}]\n"));
         }
         assert!(yaml(&bomb, "f").unwrap_err().message.contains("more than"));
+        // 1 MiB, 5,000 times.
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), "*a, ".repeat(5_000));
+        assert!(yaml(&long, "f").unwrap_err().message.contains("more than"));
         assert!(json(&"[".repeat(100_000), "f").is_err());
         assert!(yaml(&"[".repeat(1_000), "f").is_err());
         assert!(yaml(&"- ".repeat(1_000), "f").is_err());

@@ -2,12 +2,15 @@
 //! stay text until somebody asks for a number, a duration or a rate. It knows nothing of scenarios.
 
 mod emit;
+mod read;
+#[cfg(test)]
+mod tests;
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 pub use holdup_recording::duration::parse as parse_duration;
-use saphyr::{MarkedYamlOwned, ScalarStyle, YamlDataOwned, YamlLoader};
 
 /// Something wrong in a file: `scenario.yaml:7: unknown key "durration"; did you mean "duration"?`
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -24,13 +27,26 @@ pub struct YamlError {
 /// One value and where it stands.
 #[derive(Clone, Debug)]
 pub struct Node {
-    file: String,
+    file: Arc<str>,
     line: usize,
-    /// What it is called, for messages: `load.duration`, `operations[2]`.
-    path: String,
+    /// Its last step from the top; none at the top.
+    place: Option<Arc<Step>>,
     value: Value,
     /// A text without quotes, which could be a number or the like.
     is_plain: bool,
+}
+
+/// One step of the way from the top to a value. Values share them: a whole path in each would multiply long keys.
+#[derive(Debug)]
+struct Step {
+    above: Option<Arc<Step>>,
+    name: Name,
+}
+
+#[derive(Debug)]
+enum Name {
+    Key(Box<str>),
+    Item(usize),
 }
 
 #[derive(Clone, Debug)]
@@ -45,36 +61,34 @@ impl Node {
     /// Parses `text`, the contents of `file`, which must hold one document.
     ///
     /// # Errors
-    /// Where it isn't YAML, repeats a key, or holds nothing or more than one document.
+    /// Where it isn't YAML, repeats a key, is nested too deep, or holds nothing or more than one document.
     pub fn parse(text: &str, file: &str) -> Result<Self, YamlError> {
-        let error = |line, message: String| YamlError { file: file.to_owned(), line, message };
-        let mut loader = YamlLoader::<MarkedYamlOwned>::default();
-        loader.early_parse(false);
-        let mut parser = saphyr_parser_of(text);
-        parser.load(&mut loader, true).map_err(|e| error(e.marker().line(), e.info().to_owned()))?;
-        if let Some(e) = loader.error() {
-            return Err(error(e.marker().line(), e.info().to_owned()));
-        }
-        let mut documents = loader.into_documents().into_iter();
-        let first = documents.next().ok_or_else(|| error(1, "the file is empty".to_owned()))?;
-        if let Some(second) = documents.next() {
-            return Err(error(
-                second.span.start.line(),
-                "a second document begins here; there may be only one".to_owned(),
-            ));
-        }
-        convert(&first, file, "")
+        read::parse(text, file)
     }
 
     /// An error about this value.
     pub fn error(&self, message: impl fmt::Display) -> YamlError {
-        let message = if self.path.is_empty() { message.to_string() } else { format!("{}: {message}", self.path) };
-        YamlError { file: self.file.clone(), line: self.line, message }
+        let path = self.path();
+        let message = if path.is_empty() { message.to_string() } else { format!("{path}: {message}") };
+        YamlError { file: self.file.to_string(), line: self.line, message }
     }
 
-    /// What it is called, e.g. `load.duration`.
-    pub fn path(&self) -> &str {
-        &self.path
+    /// What it is called, e.g. `load.duration`, `operations[2]`.
+    pub fn path(&self) -> String {
+        let mut steps: Vec<&Step> =
+            std::iter::successors(self.place.as_deref(), |step| step.above.as_deref()).collect();
+        steps.reverse();
+        let mut path = String::new();
+        for step in steps {
+            match &step.name {
+                Name::Item(number) => path.push_str(&format!("[{number}]")),
+                Name::Key(key) => {
+                    path.push_str(if path.is_empty() { "" } else { "." });
+                    path.push_str(key);
+                }
+            }
+        }
+        path
     }
 
     /// As a map whose keys must be among `known`.
@@ -91,9 +105,10 @@ impl Node {
                     || format!("there are: {}", known.join(", ")),
                     |name| format!("did you mean \"{name}\"?"),
                 );
-                let place = if self.path.is_empty() { String::new() } else { format!(" in {}", self.path) };
+                let path = self.path();
+                let place = if path.is_empty() { path } else { format!(" in {path}") };
                 return Err(YamlError {
-                    file: node.file.clone(),
+                    file: node.file.to_string(),
                     line: node.line,
                     message: format!("unknown key \"{key}\"{place}; {hint}"),
                 });
@@ -226,9 +241,10 @@ impl Node {
 
     /// Replaces each text in it for which `with` has another, by its path and itself.
     pub fn rewrite(&mut self, with: &mut impl FnMut(&str, &str) -> Option<String>) {
+        let path = self.path();
         match &mut self.value {
             Value::Text(text) => {
-                if let Some(other) = with(&self.path, text) {
+                if let Some(other) = with(&path, text) {
                     *text = other;
                 }
             }
@@ -302,82 +318,7 @@ impl<'a> Map<'a> {
     }
 }
 
-fn saphyr_parser_of(text: &str) -> saphyr_parser::Parser<'_, saphyr_parser::StrInput<'_>> {
-    saphyr_parser::Parser::new_from_str(text)
-}
-
-fn convert(node: &MarkedYamlOwned, file: &str, path: &str) -> Result<Node, YamlError> {
-    let line = node.span.start.line();
-    let error = |message: &str| YamlError { file: file.to_owned(), line, message: message.to_owned() };
-    let value = match &node.data {
-        YamlDataOwned::Representation(text, style, _) => {
-            if *style == ScalarStyle::Plain && matches!(text.as_str(), "" | "~" | "null") {
-                Value::Empty
-            } else {
-                Value::Text(text.clone())
-            }
-        }
-        YamlDataOwned::Sequence(items) => Value::List(
-            items
-                .iter()
-                .enumerate()
-                .map(|(i, item)| convert(item, file, &format!("{path}[{i}]")))
-                .collect::<Result<_, _>>()?,
-        ),
-        YamlDataOwned::Mapping(entries) => {
-            let mut converted = Vec::new();
-            for (key, value) in entries {
-                let YamlDataOwned::Representation(name, ..) = &key.data else {
-                    return Err(error("a key must be a plain text"));
-                };
-                let inner = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                let mut value = convert(value, file, &inner)?;
-                if !matches!(value.value, Value::Text(_)) {
-                    // A nested value starts lines below its key: the key is what an error should point at.
-                    value.line = key.span.start.line();
-                }
-                converted.push((name.clone(), value));
-            }
-            Value::Map(converted)
-        }
-        YamlDataOwned::Tagged(_, inner) => return convert(inner, file, path),
-        YamlDataOwned::Value(_) | YamlDataOwned::Alias(_) | YamlDataOwned::BadValue => {
-            return Err(error("this value can't be read"));
-        }
-    };
-    let is_plain = matches!(&node.data, YamlDataOwned::Representation(_, ScalarStyle::Plain, _));
-    Ok(Node { file: file.to_owned(), line, path: path.to_owned(), value, is_plain })
-}
-
 /// The one of `known` that `word` is most likely a slip of, if any is near.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     holdup_script::nearest(word, known.iter().copied())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_key_names_line_and_nearest() {
-        let node = Node::parse("name: x\nload:\n  rate: 5\n  durration: 20s\n", "s.yaml").unwrap();
-        let top = node.map(&["name", "load"]).unwrap();
-        let error = top.need("load").unwrap().map(&["rate", "duration"]).err().unwrap();
-        assert_eq!(error.to_string(), "s.yaml:4: unknown key \"durration\" in load; did you mean \"duration\"?");
-    }
-
-    #[test]
-    fn values_keep_their_text() {
-        let node = Node::parse("version: 1.10\nnothing: ~\n", "s.yaml").unwrap();
-        let map = node.map(&["version", "nothing"]).unwrap();
-        assert_eq!(map.need("version").unwrap().text().unwrap(), "1.10");
-        assert!(map.get("nothing").is_none());
-    }
-
-    #[test]
-    fn duplicate_key_and_broken_yaml_name_their_line() {
-        assert_eq!(Node::parse("a: 1\nb: 2\na: 3\n", "s.yaml").unwrap_err().line, 3);
-        assert!(Node::parse("a: [1, 2\nb: 3\n", "s.yaml").unwrap_err().to_string().starts_with("s.yaml:"));
-        assert_eq!(Node::parse("", "s.yaml").unwrap_err().message, "the file is empty");
-    }
 }

@@ -181,18 +181,36 @@ fn recordings_in(dir: &Path) -> String {
 pub(crate) fn read_table<R: Row>(dir: &Path) -> Result<Table<R>, OpenError> {
     let mut rows = Vec::new();
     let table = read_groups::<R>(dir, |group, positions| {
-        rows.extend(R::read_group(group, positions)?);
-        Ok(())
+        let more = R::read_group(group, positions)?;
+        let bytes = more.iter().map(R::own_bytes).sum();
+        rows.extend(more);
+        Ok(bytes)
     })?;
     Ok(Table { rows, ..table })
 }
 
-/// Hands each row group of a table to `read`, in the order they were written. Returns the table without rows.
+/// Memory that a table may take for each byte of its files, and beside that: repeated values pack well, but not without an end.
+const UNPACKED_RATIO_MAX: u64 = 256;
+const UNPACKED_BYTES: u64 = 512 << 20;
+
+/// Hands each row group of a table to `read`, in the order they were written, which says how much memory it keeps of it, bytes.
+/// Returns the table without rows.
 pub(crate) fn read_groups<R: Row>(
     dir: &Path,
-    mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
+    mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<usize, ParquetError>,
 ) -> Result<Table<R>, OpenError> {
     let parts = segment::open_parts(dir, R::TABLE)?;
+    let packed: u64 = parts.iter().filter_map(|(_, file)| file.metadata().ok()).map(|file| file.len()).sum();
+    let most = packed.saturating_mul(UNPACKED_RATIO_MAX).saturating_add(UNPACKED_BYTES);
+    let mut kept = 0;
+    let mut read = |group: &dyn RowGroupReader, positions: &[Option<usize>]| {
+        kept += read(group, positions)? as u64;
+        if kept > most {
+            let why = format!("{packed} bytes of table {} unpack to more than {} MiB", R::TABLE, most >> 20);
+            return Err(ParquetError::General(why));
+        }
+        Ok(())
+    };
     let mut table = Table { rows: Vec::new(), missing: Vec::new(), present: !parts.is_empty() };
     for (path, file) in parts {
         table.missing.extend(segment::each_group_of::<R>(&path, file, &mut read)?);

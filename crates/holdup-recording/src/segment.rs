@@ -3,7 +3,13 @@
 //! under another name and renamed when it is whole (rename is atomic on one file system). At the end the
 //! segments become `<table>.parquet`. If that file exists it has everything and segments are leftovers.
 
+mod headers;
+#[cfg(test)]
+mod tests;
+mod thrift;
+
 use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -128,16 +134,24 @@ pub(crate) fn each_group_of<R: Row>(
     file: File,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
-    let reader = parquet(path, SerializedFileReader::new(file))?;
+    parquet(path, headers::check_footer(&file))?;
+    let claimed = io(path, file.try_clone())?;
+    let reader = parquet(path, guarded(|| SerializedFileReader::new(file)))?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let positions: Vec<Option<usize>> =
         R::COLUMNS.iter().map(|c| schema.columns().iter().position(|p| p.name() == c.name)).collect();
     let missing = R::COLUMNS.iter().zip(&positions).filter(|(_, p)| p.is_none()).map(|(c, _)| c.name).collect();
     for i in 0..reader.num_row_groups() {
-        let group = parquet(path, reader.get_row_group(i))?;
-        parquet(path, read(group.as_ref(), &positions))?;
+        parquet(path, headers::check_group(&claimed, reader.metadata().row_group(i), &positions))?;
+        let group = parquet(path, guarded(|| reader.get_row_group(i)))?;
+        parquet(path, guarded(|| read(group.as_ref(), &positions)))?;
     }
     Ok(missing)
+}
+
+/// What `read` gives. The library panics at some pages that are damaged inside; for us that is a file that can't be read.
+fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, ParquetError> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(ParquetError::General("a page is damaged".to_owned())))
 }
 
 /// Segments of `table` in the order they were written.

@@ -46,6 +46,9 @@ pub struct Column {
     pub optional: bool,
 }
 
+/// Memory that the texts of a column may take in one row group: a dictionary can repeat one of them in each row.
+const COLUMN_BYTES_MAX: usize = 256 << 20;
+
 /// A struct that is a row of a table.
 pub trait Row: Sized + Clone + Send + 'static {
     /// The table's name, and its file's without `.parquet`.
@@ -60,6 +63,10 @@ pub trait Row: Sized + Clone + Send + 'static {
     /// About the memory that the row takes, in bytes.
     #[doc(hidden)]
     fn bytes(&self) -> usize;
+
+    /// The same without what rows share.
+    #[doc(hidden)]
+    fn own_bytes(&self) -> usize;
 
     /// Reads a row group. `positions[i]` is where the file has column `i`, if it has it.
     #[doc(hidden)]
@@ -104,6 +111,10 @@ pub(crate) trait Field: Sized {
     /// Bytes that it has outside of its own size. A text that rows share counts for each of them.
     fn heap_bytes(&self) -> usize {
         0
+    }
+    /// The same without what rows share.
+    fn own_bytes(&self) -> usize {
+        self.heap_bytes()
     }
 }
 
@@ -160,6 +171,9 @@ impl Field for Text {
     fn heap_bytes(&self) -> usize {
         self.len()
     }
+    fn own_bytes(&self) -> usize {
+        0
+    }
 }
 
 impl Field for Labels {
@@ -191,6 +205,9 @@ impl<F: Field> Field for Option<F> {
     }
     fn heap_bytes(&self) -> usize {
         self.as_ref().map_or(0, F::heap_bytes)
+    }
+    fn own_bytes(&self) -> usize {
+        self.as_ref().map_or(0, F::own_bytes)
     }
 }
 
@@ -266,11 +283,15 @@ impl<D: DataType> Stored<D> {
         Ok(Self { values, levels: optional.then_some(levels), lacking: 0 })
     }
 
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.levels.as_ref().map_or(self.values.len(), Vec::len) + self.lacking
+    }
+
     /// The values of all rows, in order.
     pub fn iter(&self) -> impl Iterator<Item = Option<&D::T>> {
         let mut values = self.values.iter();
-        let rows = self.levels.as_ref().map_or(self.values.len(), Vec::len);
-        let own = (0..rows).map(move |row| {
+        let own = (0..self.len() - self.lacking).map(move |row| {
             let is_there = self.levels.as_ref().is_none_or(|levels| levels[row] > 0);
             if is_there { values.next() } else { None }
         });
@@ -281,7 +302,19 @@ impl<D: DataType> Stored<D> {
 pub(crate) fn read_field<F: Field>(group: &dyn RowGroupReader, position: Option<usize>) -> Result<Vec<F>> {
     let stored = Stored::<F::Parquet>::read(group, position)?;
     let mut shared = F::Shared::default();
-    Ok(stored.iter().map(|value| F::load(value, &mut shared)).collect())
+    let mut bytes = 0;
+    let load = |value| {
+        let field = F::load(value, &mut shared);
+        bytes += field.own_bytes();
+        if bytes > COLUMN_BYTES_MAX {
+            let mib = COLUMN_BYTES_MAX >> 20;
+            return Err(ParquetError::General(format!(
+                "a column's texts unpack to more than {mib} MiB in one row group"
+            )));
+        }
+        Ok(field)
+    };
+    stored.iter().map(load).collect()
 }
 
 /// Declares a row struct and its table: `table! { /// doc pub struct Name in "table" { /// doc column: Type, … } }`.
@@ -319,6 +352,10 @@ macro_rules! table {
 
             fn bytes(&self) -> usize {
                 std::mem::size_of::<Self>() $(+ crate::table::Field::heap_bytes(&self.$field))*
+            }
+
+            fn own_bytes(&self) -> usize {
+                std::mem::size_of::<Self>() $(+ crate::table::Field::own_bytes(&self.$field))*
             }
 
             fn read_group(

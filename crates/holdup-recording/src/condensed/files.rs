@@ -15,6 +15,11 @@ use crate::rows::{Sample, Statement};
 use crate::table::{Row, Stored};
 use crate::text::Names;
 
+/// Memory that a sample takes at least: its time and its value.
+const SAMPLE_BYTES: usize = 16;
+/// The same of an execution: its time, how long it took, and what.
+const EXECUTION_BYTES: usize = 24;
+
 /// One row group and where the file has the columns of `R`.
 struct Group<'g> {
     group: &'g dyn RowGroupReader,
@@ -69,7 +74,7 @@ pub(crate) fn read_samples(dir: &Path) -> std::result::Result<(Table<Sample>, Se
             );
             series.push(key, at.copied().unwrap_or_default(), value.copied().unwrap_or_default());
         }
-        Ok(())
+        Ok(source.len() * SAMPLE_BYTES)
     })?;
     let text = |names: &Names, number| names.text(number).as_str().to_owned();
     let series = series.finish(|(source, metric, label)| {
@@ -122,9 +127,12 @@ pub(crate) fn read_statements(dir: &Path, with_rows: bool) -> std::result::Resul
         }
         if with_rows || !of.is_empty::<Statement>("trace_id") {
             let all = Statement::read_group(group, positions)?.into_iter();
+            let before = rows.len();
             rows.extend(all.filter(|r| r.kind == "execution" && (with_rows || r.trace_id.is_some())));
+            let bytes: usize = rows[before..].iter().map(Statement::own_bytes).sum();
+            return Ok(bytes + times.len() * EXECUTION_BYTES);
         }
-        Ok(())
+        Ok(times.len() * EXECUTION_BYTES)
     })?;
     table.rows = rows;
     let text = |number: u32| names.text(number).as_str().to_owned();
