@@ -11,11 +11,8 @@ use super::draw::{Draw, Fault};
 /// What may be lost around a fault, seconds.
 const LOST_MAX_S: f64 = 2.0;
 
-/// Between two rows of a source that is whole, seconds: the interval of samples and a fifth of it.
-const SPACING_S: f64 = 0.24;
-
 /// Rows that are missing for longer while the fault lasts have to be said, seconds.
-const TOLD_FROM_S: f64 = 1.0;
+const TOLD_FROM_S: f64 = 1.5;
 
 /// What happened, besides what is in the recording. Times are nanoseconds since the epoch.
 pub struct Played {
@@ -37,6 +34,8 @@ pub struct Played {
 /// Where a source has no rows: from one row to the next.
 struct Hole<'r> {
     source: &'r str,
+    /// What is usual between two of its rows, seconds.
+    usual_s: f64,
     /// Seconds of it before, within and after the fault.
     before_s: f64,
     within_s: f64,
@@ -60,15 +59,16 @@ pub fn line(draw: &Draw, played: &Played, opened: Result<Recording, String>) -> 
     };
     let holes = holes(draw, played, &recording);
     let of_server = |hole: &Hole<'_>| played.server.as_deref() == Some(hole.source);
-    let most = |value: &dyn Fn(&Hole<'_>) -> f64| holes.iter().map(value).fold(0.0, f64::max);
     // After its fault a server is asked again in growing steps, which is no loss of rows that were there.
-    let lost = |hole: &Hole<'_>| hole.before_s + if of_server(hole) { 0.0 } else { hole.after_s } - SPACING_S;
+    let lost = |hole: &Hole<'_>| hole.before_s + if of_server(hole) { 0.0 } else { hole.after_s } - hole.usual_s;
     let worst = holes.iter().max_by(|a, b| lost(a).total_cmp(&lost(b)));
     let lost_s = worst.map_or(0.0, lost).max(0.0);
     line["lost_s"] = json!(lost_s);
     line["lost_of"] = json!(worst.map(|hole| hole.source));
-    line["missing_s"] = json!(most(&|hole| hole.within_s));
-    line["back_s"] = json!(draw.fault.is_of_server().then(|| most(&|h| if of_server(h) { h.after_s } else { 0.0 })));
+    let missing = holes.iter().max_by(|a, b| a.within_s.total_cmp(&b.within_s));
+    line["missing_s"] = json!(missing.map(|hole| hole.within_s));
+    line["missing_of"] = json!(missing.map(|hole| hole.source));
+    line["back_s"] = json!(holes.iter().filter(|hole| of_server(hole)).map(|hole| hole.after_s).reduce(f64::max));
     line["state"] = json!(recording.manifest.state);
     let mut complaints = Vec::new();
     if lost_s > LOST_MAX_S + played.stalled_s {
@@ -109,12 +109,11 @@ fn end_of(fault: Fault, played: &Played, recording: &Recording) -> Option<String
 
 /// Whether the recording tells that rows of `source` are missing.
 fn is_said(recording: &Recording, source: &str) -> bool {
-    let of = |name: &str| name == source || name == "recording";
-    let is_gap =
-        |c: &holdup_recording::Coverage| of(&c.source) && c.state != CoverageState::Complete && c.gaps_total > 0;
+    let is_gap = |c: &holdup_recording::Coverage| c.source == source && c.state != CoverageState::Complete;
+    let is_event = |kind: &str, of: &str| kind == "gap" && of == source;
     recording.manifest.state != RunState::Complete
-        || recording.manifest.coverage.iter().any(is_gap)
-        || recording.tables.events.rows.iter().any(|event| event.kind == "gap" && of(&event.source))
+        || recording.manifest.coverage.iter().any(|part| is_gap(part) && part.gaps_total > 0)
+        || recording.tables.events.rows.iter().any(|event| is_event(&event.kind, &event.source))
 }
 
 fn holes<'r>(draw: &Draw, played: &'r Played, recording: &'r Recording) -> Vec<Hole<'r>> {
@@ -137,7 +136,11 @@ fn holes<'r>(draw: &Draw, played: &'r Played, recording: &'r Recording) -> Vec<H
         times.retain(|time| *time < end);
         times.push(end);
         times.sort_unstable();
-        holes.extend(times.windows(2).map(|two| hole(source, (two[0], two[1]), (played.from, played.to))));
+        let mut steps: Vec<i64> = times.windows(2).map(|two| two[1] - two[0]).filter(|step| *step > 0).collect();
+        steps.sort_unstable();
+        let usual_s = steps.get(steps.len() / 2).map_or(0.0, |step| *step as f64 / 1e9);
+        let fault = (played.from, played.to);
+        holes.extend(times.windows(2).map(|two| Hole { usual_s, ..hole(source, (two[0], two[1]), fault) }));
     }
     holes
 }
@@ -147,6 +150,7 @@ fn hole(source: &str, (from, to): (i64, i64), fault: (i64, i64)) -> Hole<'_> {
     let within = (from.max(fault.0), to.min(fault.1));
     Hole {
         source,
+        usual_s: 0.0,
         before_s: s(from, to.min(fault.0)),
         within_s: s(within.0, within.1),
         after_s: s(from.max(fault.1), to),
