@@ -36,6 +36,8 @@ struct Hole<'r> {
     source: &'r str,
     /// What is usual between two of its rows, seconds.
     usual_s: f64,
+    /// When it begins, seconds from the fault's begin.
+    from_s: f64,
     /// Seconds of it before, within and after the fault.
     before_s: f64,
     within_s: f64,
@@ -65,6 +67,7 @@ pub fn line(draw: &Draw, played: &Played, opened: Result<Recording, String>) -> 
     let lost_s = worst.map_or(0.0, lost).max(0.0);
     line["lost_s"] = json!(lost_s);
     line["lost_of"] = json!(worst.map(|hole| hole.source));
+    line["lost_from_s"] = json!(worst.map(|hole| hole.from_s));
     let missing = holes.iter().max_by(|a, b| a.within_s.total_cmp(&b.within_s));
     line["missing_s"] = json!(missing.map(|hole| hole.within_s));
     line["missing_of"] = json!(missing.map(|hole| hole.source));
@@ -151,6 +154,7 @@ fn hole(source: &str, (from, to): (i64, i64), fault: (i64, i64)) -> Hole<'_> {
     Hole {
         source,
         usual_s: 0.0,
+        from_s: (from - fault.0) as f64 / 1e9,
         before_s: s(from, to.min(fault.0)),
         within_s: s(within.0, within.1),
         after_s: s(from.max(fault.1), to),
