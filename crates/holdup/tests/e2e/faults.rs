@@ -1,9 +1,9 @@
 //! Faults on real recordings, drawn by seed: every recording opens, at most 2 s of rows are lost around the fault, and what is missing
 //! is said in the recording. A draw is played here; what a seed stands for, the disk, the servers and the judge are beside it.
 //!
-//! Many draws: `HOLDUP_FAULT_SEEDS=0:100 cargo test -p holdup --test e2e drawn_faults -- --ignored`. Each leaves a line in `target/faults/<commit>.jsonl`, and is
-//! not played again while it is there. Steps of the wall clock are not among them: they can't be made for one process alone. The
-//! recording reads the wall clock once (`holdup_recording::clock`, which tests that).
+//! Many draws: `HOLDUP_FAULT_SEEDS=0:100 cargo test -p holdup --test e2e drawn_faults -- --ignored`. Each leaves a line in
+//! `target/faults/<commit>.jsonl`, and is not played again while it is there. Steps of the wall clock are not among them: they can't
+//! be made for one process alone. The recording reads the wall clock once (`holdup_recording::clock`, which tests that).
 
 mod disk;
 mod draw;

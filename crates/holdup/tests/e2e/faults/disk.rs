@@ -76,15 +76,15 @@ impl Disk {
 
     /// The same as it is seen from outside.
     pub fn seen(&self) -> PathBuf {
-        self.from_outside(&self.recording())
+        self.seen_from_outside(&self.recording())
     }
 
-    fn from_outside(&self, path: &Path) -> PathBuf {
+    fn seen_from_outside(&self, path: &Path) -> PathBuf {
         Path::new(&format!("/proc/{}/root", self.holder.id())).join(path.strip_prefix("/").unwrap())
     }
 
     fn filler(&self) -> PathBuf {
-        self.from_outside(&self.dir.path().join("fill"))
+        self.seen_from_outside(&self.dir.path().join("fill"))
     }
 
     pub fn fill(&self) {
