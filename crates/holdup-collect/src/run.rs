@@ -1,6 +1,6 @@
 //! Runs collectors beside the load: a thread each, one sample an interval, the cost of each measured on
-//! its own thread's CPU clock. A slow source delays nobody but itself: late samples are skipped, and counted as gaps. One that panics
-//! has failed, which the coverage says; the others go on.
+//! its own thread's CPU clock. A slow source delays nobody but itself: late samples are skipped, and a read that took so long that they
+//! are missed is an event of kind gap. One that panics has failed, which the coverage says; the others go on.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -85,6 +85,9 @@ fn stopped(coverage: Vec<Coverage>, state: CoverageState, why: &str) -> Vec<Cove
     coverage.into_iter().map(|part| Coverage { state, why: Some(why.to_owned()), ..part }).collect()
 }
 
+/// A read that takes longer, and longer than an interval, leaves a gap that is told: seconds are missing that the source did not refuse.
+const LATE: Duration = Duration::from_secs(1);
+
 /// By up to this share (0-1) of an interval samples come later than its beginning. Even load repeats itself every 1/rate, and in step with
 /// it samples would find the same part of that cycle each time: what stands in a queue always, or never.
 const SPREAD: f64 = 0.2;
@@ -107,7 +110,7 @@ fn collect(
 ) -> Vec<Coverage> {
     let source = collector.source();
     let (begun, cpu_begun) = (Instant::now(), thread_cpu_time());
-    let mut reads = Reads { source: source.clone(), ..Reads::default() };
+    let mut reads = Reads { source: source.clone(), interval, ..Reads::default() };
     reads.read(&mut collector, true, sink);
     let mut number = 1;
     let wait = |number| due_after(number, interval).saturating_sub(begun.elapsed());
@@ -139,9 +142,12 @@ fn collect(
 #[derive(Default)]
 struct Reads {
     source: String,
+    interval: Duration,
     reads: u64,
     gaps: u64,
     last_error: String,
+    /// Whether the read before took too long; of several in a row the first is told.
+    is_late: bool,
     /// What it is said of a collector that panicked; it is not asked again if that was in its own sample.
     panicked: Option<String>,
     is_dead: bool,
@@ -154,7 +160,7 @@ impl Reads {
             self.gaps += 1;
             return;
         }
-        let mut batch = Batch::default();
+        let (mut batch, begun) = (Batch::default(), Instant::now());
         // Afterwards nothing is asked of it any more: whatever it has left half done is seen by nobody.
         let results = std::panic::catch_unwind(AssertUnwindSafe(|| {
             let mut results = vec![collector.sample(&mut batch)];
@@ -180,6 +186,7 @@ impl Reads {
                 }
             }
         }
+        self.tell_of_late(begun.elapsed(), &mut batch);
         if has_panicked && self.panicked.is_none() {
             let why = if self.is_dead {
                 "its collector panicked, and nothing was read after that; please report this"
@@ -190,6 +197,15 @@ impl Reads {
             self.panicked = Some(why.to_owned());
         }
         sink.push(batch);
+    }
+
+    fn tell_of_late(&mut self, took: Duration, batch: &mut Batch) {
+        let is_late = took > self.interval.max(LATE);
+        if is_late && !std::mem::replace(&mut self.is_late, is_late) {
+            let text = format!("a read took {:.1} s: samples that were due meanwhile are missing", took.as_secs_f64());
+            batch.events.push(self.event("gap", text));
+        }
+        self.is_late = is_late;
     }
 
     fn event(&self, kind: &str, text: String) -> Event {
@@ -270,6 +286,20 @@ mod tests {
             let events = &recording.tables.events.rows;
             assert_eq!(events.iter().filter(|event| event.kind == "failed").count(), 1, "{events:?}");
         }
+    }
+
+    #[test]
+    fn a_read_that_takes_long_is_told_once_until_one_does_not() {
+        let mut reads = Reads { interval: Duration::from_millis(200), ..Reads::default() };
+        let mut batch = Batch::default();
+        for ms in [100, 900, 3_000, 2_000, 100, 1_500] {
+            reads.tell_of_late(Duration::from_millis(ms), &mut batch);
+        }
+        let told: Vec<&str> = batch.events.iter().map(|event| event.text.as_str()).collect();
+        assert!(told.len() == 2 && told[0].contains("took 3.0 s") && told[1].contains("took 1.5 s"), "{told:?}");
+        let mut slow = Reads { interval: Duration::from_secs(10), ..Reads::default() };
+        slow.tell_of_late(Duration::from_secs(5), &mut batch);
+        assert_eq!(batch.events.len(), 2, "no sample was due");
     }
 
     fn complete(source: &str) -> Coverage {

@@ -26,8 +26,8 @@ use crate::rows::merge_all;
 use crate::segment::{self, SEGMENTS, SegmentError};
 use crate::table::Row;
 
-/// What a crash may cost.
-pub const FLUSH_EVERY: Duration = Duration::from_secs(2);
+/// How long rows are gathered. A crash may cost them and what is being written: 2 s where writing takes no longer than half a second.
+pub const FLUSH_EVERY: Duration = Duration::from_millis(1_500);
 
 /// Why a recording can't be written. Each says what to do.
 #[derive(Debug, thiserror::Error)]

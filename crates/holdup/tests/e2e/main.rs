@@ -14,6 +14,7 @@ mod cut;
 mod demo;
 mod digest;
 mod examples;
+mod faults;
 mod files;
 mod freeze;
 mod full_disk;

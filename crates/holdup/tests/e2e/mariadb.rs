@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::program::{end, finish, free_port, root, skip};
+use crate::program::{end, finish, free_port, root, send, skip};
 use crate::template;
 
 /// The account that may see everything holdup asks for.
@@ -49,24 +49,26 @@ impl MariaDb {
             assert!(made.status.success(), "{}", made.stderr);
         });
         let port = free_port();
-        let process = Command::new("sh")
-            .arg(kit("mariadbd.sh"))
-            .args([
-                "--no-defaults",
-                "--bind-address=127.0.0.1",
-                "--performance-schema=ON",
-                "--innodb-buffer-pool-size=32M",
-            ])
-            .args([format!("--port={port}"), format!("--datadir={}", data.display())])
-            .arg(format!("--socket={}", dir.path().join("socket").display()))
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(dir.path().join("log")).unwrap())
-            .spawn()
-            .unwrap();
+        let process = serve(dir.path(), port);
         let server = Self { process, dir, port };
         server.set_up();
         server
+    }
+
+    /// Sends `signal` to its process.
+    pub fn signal(&self, signal: i32) {
+        send(self.process.id(), signal);
+    }
+
+    /// Starts it again once its process has been killed.
+    pub fn again(&mut self) {
+        self.process.wait().unwrap();
+        self.process = serve(self.dir.path(), self.port);
+    }
+
+    /// What it is called in recordings.
+    pub fn source(&self) -> String {
+        format!("mysql://127.0.0.1:{}", self.port)
     }
 
     /// A file of its folder.
@@ -117,6 +119,20 @@ impl MariaDb {
         let _ = client.stdin.take().unwrap().write_all(sql.as_bytes());
         client.wait().unwrap().success()
     }
+}
+
+/// Starts the server on the data in `dir`.
+fn serve(dir: &Path, port: u16) -> Child {
+    Command::new("sh")
+        .arg(kit("mariadbd.sh"))
+        .args(["--no-defaults", "--bind-address=127.0.0.1", "--performance-schema=ON", "--innodb-buffer-pool-size=32M"])
+        .args([format!("--port={port}"), format!("--datadir={}", dir.join("data").display())])
+        .arg(format!("--socket={}", dir.join("socket").display()))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(dir.join("log")).unwrap())
+        .spawn()
+        .unwrap()
 }
 
 impl Drop for MariaDb {

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::program::{end, finish, free_port, root, skip};
+use crate::program::{end, finish, free_port, root, send, skip};
 
 pub struct Postgres {
     process: Child,
     dir: tempfile::TempDir,
     port: u16,
+    settings: Vec<String>,
 }
 
 fn kit() -> PathBuf {
@@ -28,27 +29,45 @@ impl Postgres {
         }
         assert_eq!(made.code(), Some(0), "{}", made.stderr);
         let port = free_port();
-        let process = Command::new("sh")
-            .arg(kit())
-            .args(["serve", "here", "-D"])
-            .arg(&data)
-            .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
-            .args(["-c", &format!("unix_socket_directories={}", data.display())])
-            .args(settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]))
-            .current_dir(&data)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(std::fs::File::create(dir.path().join("log")).unwrap())
-            .spawn()
-            .unwrap();
-        let server = Self { process, dir, port };
+        let settings: Vec<String> =
+            settings.iter().flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]).collect();
+        let process = serve(dir.path(), port, &settings);
+        let server = Self { process, dir, port, settings };
+        server.wait();
+        Some(server)
+    }
+
+    /// Waits until it answers.
+    pub fn wait(&self) {
         let deadline = Instant::now() + Duration::from_secs(120);
-        while finish(&mut server.psql("SELECT 1"), 30).code() != Some(0) {
-            let log = std::fs::read_to_string(server.log()).unwrap_or_default();
+        while finish(&mut self.psql("SELECT 1"), 30).code() != Some(0) {
+            let log = std::fs::read_to_string(self.log()).unwrap_or_default();
             assert!(Instant::now() < deadline, "PostgreSQL does not come up: {log}");
             std::thread::sleep(Duration::from_millis(100));
         }
-        Some(server)
+    }
+
+    /// Sends `signal` to all its processes.
+    pub fn signal(&self, signal: i32) {
+        let own = self.process.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        // The postmaster first: it starts others in place of those that end.
+        send(own, signal);
+        for child in children.split_whitespace().filter_map(|id| id.parse().ok()) {
+            // SAFETY: kill(2) takes two numbers; a child that has just ended is not there any more, which is as well.
+            let _ = unsafe { libc::kill(child, signal) };
+        }
+    }
+
+    /// Starts it again once its processes have been killed.
+    pub fn again(&mut self) {
+        self.process.wait().unwrap();
+        self.process = serve(self.dir.path(), self.port, &self.settings);
+    }
+
+    /// What it is called in recordings.
+    pub fn source(&self) -> String {
+        format!("postgresql://127.0.0.1:{}", self.port)
     }
 
     /// Where it writes what it logs.
@@ -87,6 +106,24 @@ impl Postgres {
         assert_eq!(done.code(), Some(0), "{sql}: {}", done.stderr);
         done.stdout.trim().to_owned()
     }
+}
+
+/// Starts the server on the data in `dir`.
+fn serve(dir: &Path, port: u16, settings: &[String]) -> Child {
+    let data = dir.join("data");
+    Command::new("sh")
+        .arg(kit())
+        .args(["serve", "here", "-D"])
+        .arg(&data)
+        .args(["-p", &port.to_string(), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"])
+        .args(["-c", &format!("unix_socket_directories={}", data.display())])
+        .args(settings)
+        .current_dir(&data)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(std::fs::File::create(dir.join("log")).unwrap())
+        .spawn()
+        .unwrap()
 }
 
 impl Drop for Postgres {
