@@ -230,12 +230,12 @@ impl Tally {
 
     /// Keeps a plan with its statement.
     pub fn add_plan(&mut self, event: &Event, logged: &Logged, time_us: u64) {
-        if !self.is_only_watched && self.select.takes(event, &self.attributes) {
-            if let Ok(index) = self.shape_of(event)
-                && let Some(shape) = self.shapes.get_mut(index)
-            {
-                shape.plans.add(logged, time_us, event.at_us, event.position);
-            }
+        if !self.is_only_watched
+            && self.select.takes(event, &self.attributes)
+            && let Ok(index) = self.shape_of(event)
+            && let Some(shape) = self.shapes.get_mut(index)
+        {
+            shape.plans.add(logged, time_us, event.at_us, event.position);
         }
     }
 
