@@ -92,6 +92,10 @@ const ACTS: &[&str] = &[
 /// and all that goes down it goes by recursion.
 const TOKENS_MAX: usize = 4_000;
 
+/// Stack on which a statement is read: two tokens make a level, and none takes more than 32 KiB, not even where nothing is optimised.
+/// Only what is used of it is memory.
+const STACK_BYTES: usize = TOKENS_MAX / 2 * (32 << 10);
+
 impl Touches {
     /// Of a statement whose values are `?` or `?+` (a list of them). None if it can't be read.
     pub fn of(fingerprint: &str, dialect: Dialect) -> Option<Self> {
@@ -102,6 +106,15 @@ impl Touches {
         if Lexer::new(fingerprint.as_bytes(), of).nth(TOKENS_MAX).is_some() {
             return None;
         }
+        std::thread::scope(|scope| {
+            let thread = std::thread::Builder::new().name("statement".to_owned()).stack_size(STACK_BYTES);
+            let reading = thread.spawn_scoped(scope, || Self::read(fingerprint, dialect)).ok()?;
+            reading.join().ok()?
+        })
+    }
+
+    /// The same of a statement that is not too long, on a stack that is deep enough.
+    fn read(fingerprint: &str, dialect: Dialect) -> Option<Self> {
         let (sql, values) = with_places(fingerprint, dialect);
         let parsed = match dialect {
             Dialect::MySql => Parser::parse_sql(&MySqlDialect {}, &sql),

@@ -1,4 +1,4 @@
-//! The fuzzers' seeds, and a thousand inputs made of them, through the same functions as the fuzzers', by the ordinary
+//! The fuzzers' seeds, and some thousand inputs made of them, through the same functions as the fuzzers', by the ordinary
 //! compiler: what was found once is not found again. What nobody has thought of is found by `cargo xtask fuzz`.
 
 // The targets of `fuzz/` know no other name for what calls them.
@@ -8,10 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::{Path, PathBuf};
 
 /// Inputs made of the seeds of a target: by count, so that they are the same on every machine.
-const MADE: usize = 1_000;
-
-/// Seconds that they may take on a machine that is not slow: targets whose inputs take longer each get fewer of them.
-const FEWER: &[(&str, usize)] = &[];
+const MADE: usize = 3_000;
 
 /// As the fuzzers' own macro, but what is made is a function.
 macro_rules! fuzz_target {
@@ -76,11 +73,10 @@ fn replay(name: &str, fuzz: fn(&[u8])) {
         run(name, seed, fuzz);
     }
     let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    let made = FEWER.iter().find(|(slow, _)| *slow == name).map_or(MADE, |(_, made)| *made);
-    for _ in 0..made {
+    for _ in 0..MADE {
         run(name, &numbers.changed(&seeds), fuzz);
     }
-    println!("{name}: {made} inputs beside {} seeds", seeds.len());
+    println!("{name}: {MADE} inputs beside {} seeds", seeds.len());
 }
 
 /// With what it was, if it does harm.
