@@ -85,7 +85,6 @@ impl Slice {
 pub fn run(root: &Path, slice: &Slice) -> Result<()> {
     let begun = Instant::now();
     let tools = setup::run(root)?;
-    run_command(cargo(root, &["build", "--release", "-p", "holdup", "--features", "labs"]))?;
     let mut items = items(root, &tools)?;
     items.retain(|item| slice.only.as_ref().is_none_or(|word| item.name().contains(word)));
     let path = tests::full_record(root);
@@ -156,8 +155,9 @@ fn passed(result: Result<()>) -> (Outcome, String) {
     }
 }
 
-/// All variants of a lab, each with the verdict that the lab expects. Recordings of what failed stay for a look.
+/// All variants of a lab, each with the verdict that the lab expects, by a release build. Recordings of what failed stay for a look.
 fn lab(root: &Path, name: &str) -> Result<()> {
+    run_command(cargo(root, &["build", "--release", "-p", "holdup", "--features", "labs"]))?;
     let out = root.join("target/full").join(name);
     if out.exists() {
         std::fs::remove_dir_all(&out).with_context(|| format!("failed to remove {}", out.display()))?;

@@ -1,5 +1,5 @@
 //! Runs collectors beside the load: a thread each, one sample an interval, the cost of each measured on
-//! its own thread's CPU clock. A slow source delays nobody but itself: late samples are skipped, and a read that took so long that they
+//! its own thread's CPU clock. A slow source delays only itself: late samples are skipped, and a read that took so long that they
 //! are missed is an event of kind gap. One that panics has failed, which the coverage says; the others go on.
 
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! What a Parquet file says of itself is held against its size before memory is taken for it: a recording may come from anybody.
+//! What a Parquet file says of itself is held against its size before memory is taken for it: a recording may come from a stranger.
 //! What holdup does not write (nested columns, pages of version 2, delta encodings) is refused.
 
 use std::fs::File;
