@@ -4,7 +4,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::time::{Duration, Instant};
 
-use crate::account::Limits;
+use crate::account::{Account, Limits};
 use crate::machine::Witness;
 
 /// How often something is tried before it is judged.
@@ -79,7 +79,20 @@ impl Patience {
         }
     }
 
-    fn tries(&self, mut attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
+    fn tries(&self, attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
+        self.tries_beside(attempt, |run| {
+            let witness = Witness::start();
+            let result = run();
+            (result, witness.finish())
+        })
+    }
+
+    /// As [`Self::tries`], with `watch` for what the machine was like while an attempt ran.
+    fn tries_beside(
+        &self,
+        mut attempt: impl FnMut(usize) -> Result<(), String>,
+        watch: impl Fn(&mut dyn FnMut() -> Attempt) -> (Attempt, Account),
+    ) -> Came {
         let (begun, mut longest, mut said) = (Instant::now(), Duration::ZERO, Vec::new());
         let mut quiet = 0;
         for number in 0..self.attempts.max(1) {
@@ -87,9 +100,8 @@ impl Patience {
             if is_long {
                 break;
             }
-            let (from, witness) = (Instant::now(), Witness::start());
-            let result = catch_unwind(AssertUnwindSafe(|| attempt(number)));
-            let account = witness.finish();
+            let from = Instant::now();
+            let (result, account) = watch(&mut || catch_unwind(AssertUnwindSafe(|| attempt(number))));
             longest = longest.max(from.elapsed());
             let is_disturbed = account.is_disturbed(&self.limits);
             let miss: Box<dyn Any + Send> = match result {
@@ -117,6 +129,9 @@ impl Patience {
     }
 }
 
+/// What an attempt returned, or its panic.
+type Attempt = std::thread::Result<Result<(), String>>;
+
 /// What became of the attempts.
 enum Came {
     Held,
@@ -127,23 +142,23 @@ enum Came {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::account::Second;
 
-    /// No machine is later than the first, and every one is later than the second.
-    const QUIET: f64 = 1e9;
-    const STALLED: f64 = -1.0;
+    /// Seconds as they are given here, not as this machine happens to be.
+    const QUIET: Second = Second { late_p99_ms: 0.1, waited_ratio: 0.0, stolen_ratio: 0.0 };
+    const STALLED: Second = Second { late_p99_ms: 500.0, waited_ratio: 0.9, stolen_ratio: 0.5 };
 
-    fn patience(late_p99_ms: f64, misses: usize) -> Patience {
-        let limits = Limits { late_p99_ms, waited_ratio: 1e9, stolen_ratio: 1e9, seconds_ratio: 0.0 };
-        Patience { limits, misses, attempts: 4, within: Duration::from_secs(60) }
+    fn came(second: Second, misses: usize, attempt: impl FnMut(usize) -> Result<(), String>) -> Came {
+        let patience = Patience { limits: crate::STALLS, misses, attempts: 4, within: Duration::from_secs(60) };
+        patience.tries_beside(attempt, |run| (run(), Account(vec![second])))
     }
 
     #[test]
     fn a_miss_on_a_quiet_machine_is_a_failure_and_another_is_none() {
-        let judged = |limit: f64, misses: usize| {
+        let judged = |second: Second, misses: usize| {
             let mut made = 0;
-            let came = patience(limit, misses).tries(|_| {
+            let came = came(second, misses, |_| {
                 made += 1;
-                std::thread::sleep(Duration::from_millis(20));
                 Err("missed".to_owned())
             });
             (matches!(came, Came::Failed(_)), matches!(came, Came::Undecided(_)), made)
@@ -155,31 +170,25 @@ mod tests {
     #[test]
     fn what_is_certain_is_a_failure_on_any_machine() {
         let mut made = 0;
-        let came = patience(STALLED, 3).tries(|_| {
+        let failed = came(STALLED, 3, |_| {
             made += 1;
             certain("no such column")
         });
-        assert!(matches!(came, Came::Failed(_)) && made == 1);
-        // An attempt that is over at once leaves no reading of the machine, and so counts as made on a quiet one.
-        let came = patience(STALLED, 1).tries(|_| {
-            std::thread::sleep(Duration::from_millis(20));
-            panic!("five is\nnot {}", 4)
-        });
-        let Came::Undecided(why) = came else { panic!() };
+        assert!(matches!(failed, Came::Failed(_)) && made == 1);
+        let Came::Undecided(why) = came(STALLED, 1, |_| panic!("five is\nnot {}", 4)) else { panic!() };
         assert!(why.contains("five is not 4"), "{why}");
     }
 
     #[test]
     fn so_is_a_panic_and_its_words_are_kept() {
-        let came = patience(QUIET, 3).tries(|_| std::panic::panic_any("five is not four"));
-        let Came::Failed(why) = came else { unreachable!("it was quiet") };
+        let Came::Failed(why) = came(QUIET, 3, |_| panic_any("five is not four")) else { panic!() };
         assert_eq!(why.downcast_ref(), Some(&"five is not four"));
         let mut made = 0;
-        let came = patience(STALLED, 1).tries(|number| {
+        let held = came(STALLED, 1, |number| {
             made += 1;
-            if number < 2 { std::panic::panic_any("once more") } else { Ok(()) }
+            if number < 2 { panic_any("once more") } else { Ok(()) }
         });
-        assert!(matches!(came, Came::Held) && made == 3, "{made}");
+        assert!(matches!(held, Came::Held) && made == 3, "{made}");
     }
 
     #[test]
