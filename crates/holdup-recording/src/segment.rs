@@ -189,11 +189,18 @@ pub(crate) fn open_parts(dir: &Path, table: &str) -> Result<Vec<(PathBuf, File)>
         let whole = table_path(dir, table);
         if whole.exists() { vec![whole] } else { not_replaced(segments(dir, table)) }
     };
-    let mut listed = names();
+    open_unchanged(names, |path| io(path, files::open(path)))
+}
+
+/// Opens what `list` names, again and again until it names the same before and after.
+fn open_unchanged<F>(
+    list: impl Fn() -> Vec<PathBuf>,
+    mut open: impl FnMut(&Path) -> Result<F, SegmentError>,
+) -> Result<Vec<(PathBuf, F)>, SegmentError> {
+    let mut listed = list();
     for listing in 1.. {
-        let opened: Result<Vec<_>, _> =
-            listed.iter().map(|path| io(path, files::open(path)).map(|file| (path.clone(), file))).collect();
-        let now = names();
+        let opened: Result<Vec<_>, _> = listed.iter().map(|path| open(path).map(|file| (path.clone(), file))).collect();
+        let now = list();
         if now == listed || listing == LISTINGS_MAX {
             return opened;
         }

@@ -203,3 +203,27 @@ fn a_footer_is_held_against_its_file() {
         assert!(read_file::<Sample>(&path).is_err());
     }
 }
+
+/// A writer merges two parts while a reader opens them: once the reader has opened the first, they are gone and their sum is
+/// there. What it opened before is not the table.
+#[test]
+fn parts_that_are_merged_meanwhile_are_listed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let [first, second] = ["samples-00000001.parquet", "samples-00000002.parquet"].map(|name| dir.path().join(name));
+    let merged = dir.path().join("samples-00000001+00000002.parquet");
+    for removed in [&[][..], &[&second], &[&first, &second]] {
+        for part in [&first, &second] {
+            fs::write(part, "a part").unwrap();
+        }
+        let _ = fs::remove_file(&merged);
+        let list = || if merged.exists() { vec![merged.clone()] } else { vec![first.clone(), second.clone()] };
+        let opened = open_unchanged(list, |path| {
+            let file = io(path, files::open(path));
+            fs::write(&merged, "both").unwrap();
+            removed.iter().for_each(|part| drop(fs::remove_file(part)));
+            file
+        });
+        let paths: Vec<PathBuf> = opened.unwrap().into_iter().map(|(path, _)| path).collect();
+        assert_eq!(paths, [merged.clone()], "with {} parts removed already", removed.len());
+    }
+}
