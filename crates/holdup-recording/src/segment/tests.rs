@@ -224,6 +224,6 @@ fn parts_that_are_merged_meanwhile_are_listed_again() {
             file
         });
         let paths: Vec<PathBuf> = opened.unwrap().into_iter().map(|(path, _)| path).collect();
-        assert_eq!(paths, [merged.clone()], "with {} parts removed already", removed.len());
+        assert_eq!(paths, std::slice::from_ref(&merged), "with {} parts removed already", removed.len());
     }
 }
