@@ -4,7 +4,7 @@
 //! same from a file that is made of it.
 #![no_main]
 
-use holdup_script::{Capture, Failed, Feeder, Pick, Random, Response, Source, Value};
+use holdup_load::script::{Capture, Failed, Feeder, Pick, Random, Response, Source, Value};
 use libfuzzer_sys::fuzz_target;
 
 const PICKS: [Pick; 5] = [Pick::First, Pick::Last, Pick::Random, Pick::All, Pick::Count];

@@ -5,12 +5,12 @@
 
 use std::io::Write as _;
 
-use holdup_digest::follow::Follow;
-use holdup_digest::format::Format;
-use holdup_digest::postgres::entry::tie;
-use holdup_digest::resume::State;
-use holdup_digest::run::{Options, run, run_on};
-use holdup_digest::tally::Tally;
+use holdup_logs::digest::follow::Follow;
+use holdup_logs::digest::format::Format;
+use holdup_logs::digest::postgres::entry::tie;
+use holdup_logs::digest::resume::State;
+use holdup_logs::digest::run::{Options, run, run_on};
+use holdup_logs::digest::tally::Tally;
 use libfuzzer_sys::fuzz_target;
 
 /// Kinds of logs of which a record is a line or ends with one.

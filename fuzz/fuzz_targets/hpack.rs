@@ -1,8 +1,8 @@
 //! Blocks of packed header fields: what comes out is bounded, and the same again when it is packed plainly.
 #![no_main]
 
-use holdup_http::http2::MAX_HEAD_BYTES;
-use holdup_http::http2::hpack::unpack;
+use holdup_protocol::http::http2::MAX_HEAD_BYTES;
+use holdup_protocol::http::http2::hpack::unpack;
 use libfuzzer_sys::fuzz_target;
 
 type Fields = Vec<(Vec<u8>, Vec<u8>)>;

@@ -3,8 +3,8 @@
 //! (for heads without end) and how much of a body is kept, then come a count of cuts and as many sizes of pieces; the rest is the server's.
 #![no_main]
 
-use holdup_http::Wanted;
-use holdup_http::http1::{Head, HeadMemo, MAX_HEAD_BYTES, Malformed, Parser, Progress};
+use holdup_protocol::http::Wanted;
+use holdup_protocol::http::http1::{Head, HeadMemo, MAX_HEAD_BYTES, Malformed, Parser, Progress};
 use libfuzzer_sys::fuzz_target;
 
 /// All that can be seen of one response.

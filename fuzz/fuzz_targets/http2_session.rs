@@ -6,8 +6,8 @@
 
 use std::sync::LazyLock;
 
-use holdup_http::http2::{Config, Error, Event, Session, Template};
-use holdup_http::{Request, Wanted};
+use holdup_protocol::http::http2::{Config, Error, Event, Session, Template};
+use holdup_protocol::http::{Request, Wanted};
 use libfuzzer_sys::fuzz_target;
 
 /// What is asked for; the large body takes several frames, and a few of it the connection's window.

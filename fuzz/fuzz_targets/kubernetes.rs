@@ -3,7 +3,7 @@
 
 #![no_main]
 
-use holdup_kubernetes::{Account, Read, latest, read};
+use holdup_collect::kubernetes::objects::{Account, Read, latest, read};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {

@@ -4,13 +4,13 @@
 //! redacted text and pt-query-digest's fingerprint, bounded.
 #![no_main]
 
-use holdup_digest::block::{Block, Cut};
-use holdup_digest::format::{Cutter, Format, Reader};
-use holdup_digest::postgres::entry::tie;
-use holdup_digest::report::{Order, Report};
-use holdup_digest::run::Outcome;
-use holdup_digest::select::Select;
-use holdup_digest::tally::{Identity, Tally};
+use holdup_logs::digest::block::{Block, Cut};
+use holdup_logs::digest::format::{Cutter, Format, Reader};
+use holdup_logs::digest::postgres::entry::tie;
+use holdup_logs::digest::report::{Order, Report};
+use holdup_logs::digest::run::Outcome;
+use holdup_logs::digest::select::Select;
+use holdup_logs::digest::tally::{Identity, Tally};
 use holdup_sql::rewrite::{
     aliases, as_select, distill, kind, shorten, split, split_subqueries, strip_comments, table_references, tables,
 };
@@ -65,7 +65,7 @@ fuzz_target!(|input: &[u8]| {
         assert!(redact(log, dialect, 1_000).len() <= 1_000 + 4 * log.len());
         let _ = digest_text(log, dialect);
     }
-    if let Some((sql, plan)) = holdup_digest::plan::read(log) {
+    if let Some((sql, plan)) = holdup_logs::digest::plan::read(log) {
         assert!(sql.len() <= log.len() && plan.steps.len() <= 16 << 10);
         assert!(!plan.shape.contains('\''));
     }

@@ -2,8 +2,8 @@
 //! and there are no more exchanges than bytes. The first byte is the length of the pieces.
 #![no_main]
 
-use holdup_capture::file::Reader;
-use holdup_capture::{Capture, Options, Protocol};
+use holdup_protocol::packets::file::Reader;
+use holdup_protocol::packets::{Capture, Options, Protocol};
 use libfuzzer_sys::fuzz_target;
 
 fn exchanges(file: &[u8], piece: usize) -> (String, usize) {

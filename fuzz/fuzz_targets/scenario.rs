@@ -6,9 +6,9 @@
 use std::sync::Once;
 
 use holdup_load::Scenario;
-use holdup_script::program::{Form, Script};
-use holdup_script::session::{Moment, Next, Session};
-use holdup_script::{Filled, Response};
+use holdup_load::script::program::{Form, Script};
+use holdup_load::script::session::{Moment, Next, Session};
+use holdup_load::script::{Filled, Response};
 use libfuzzer_sys::fuzz_target;
 
 /// Requests and waits after which a session has been seen enough of.
@@ -45,7 +45,7 @@ fn goes_through(script: &Script, flow: u32, number: u64) {
                 let done = session.draw_rows(script, &asked.feeders).and_then(|()| {
                     session.with_context(script, now, round, |context| match &asked.form {
                         Form::Http { .. } => filled.http(&asked.form, context),
-                        Form::Sql { .. } => holdup_script::fill::statements(&asked.form, context).map(drop),
+                        Form::Sql { .. } => holdup_load::script::fill::statements(&asked.form, context).map(drop),
                     })
                 });
                 if done.is_ok() && matches!(asked.form, Form::Http { .. }) {

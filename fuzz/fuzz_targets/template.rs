@@ -5,7 +5,7 @@
 
 use std::sync::LazyLock;
 
-use holdup_script::{
+use holdup_load::script::{
     Condition, Context, Failed, Feeder, Names, Random, Response, Subjects, Template, TemplateError, Value,
 };
 use libfuzzer_sys::fuzz_target;

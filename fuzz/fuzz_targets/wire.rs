@@ -5,7 +5,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use holdup_wire::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsWish};
+use holdup_protocol::database::{Dialect, Error, Event, Login, Secret, Session, Statement, TlsWish};
 use libfuzzer_sys::fuzz_target;
 
 const PASSWORD: &str = "correct horse battery";

@@ -1,15 +1,16 @@
 //! `--watch kubernetes:`: pods as the cluster's API tells of them: limits, probes, restarts with their reasons, and what was killed. In a pod
 //! it asks with the service account that the pod has; elsewhere with a token that is named. It lists pods and events of one namespace at a
-//! slow pace of its own, and changes nothing. What the answers mean is [`holdup_kubernetes`]'s.
+//! slow pace of its own, and changes nothing. What the answers mean is [`objects`]'s.
 
 mod address;
 mod api;
+pub mod objects;
 
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdup_kubernetes::{Account, Read};
+use crate::kubernetes::objects::{Account, Read};
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
 
 pub use self::address::{Address, Inside};
@@ -72,7 +73,7 @@ pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, Pro
 impl Kubernetes {
     /// What is at `address`, looked at in these intervals.
     pub fn new(address: Address, every: Duration) -> Self {
-        let source = holdup_kubernetes::source(&address.namespace, address.pod.as_deref());
+        let source = crate::kubernetes::objects::source(&address.namespace, address.pod.as_deref());
         let cpu = Duration::ZERO;
         Self { source, address, events: true, every, looker: None, settings_read: 0, cpu }
     }

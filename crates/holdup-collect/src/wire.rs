@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use holdup_capture::{Capture, Options as Wanted, Protocol, Totals, Vantage};
+use holdup_protocol::packets::{Capture, Options as Wanted, Protocol, Totals, Vantage};
 use holdup_recording::rows::Exchange;
 use holdup_recording::{Batch, Coverage, Labels, clock};
 
@@ -287,7 +287,7 @@ mod tests {
     /// What the collectors put in front of their statements is what is known as holdup's own.
     #[test]
     fn own_statements_are_known() {
-        let declared = format!("MARKER: &str = {:?};", holdup_capture::OWN);
+        let declared = format!("MARKER: &str = {:?};", holdup_protocol::packets::OWN);
         for source in [include_str!("mysql/server.rs"), include_str!("postgres/server.rs")] {
             assert!(source.contains(&declared), "{declared}");
         }

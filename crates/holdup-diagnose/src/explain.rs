@@ -1,8 +1,8 @@
 //! What a verdict can name, as pages of the same sections: causes that rules measure in milliseconds, and those that only counters
 //! tell. `holdup explain` and `docs/causes` show them.
 
-use holdup_counters::causes::{self, Cause, Doc};
-use holdup_counters::judge::Part;
+use crate::counters::causes::{self, Cause, Doc};
+use crate::counters::judge::Part;
 
 use crate::rules::{self, Rule, capital};
 
@@ -51,7 +51,7 @@ fn of_counters(cause: &Cause, doc: &Doc) -> Page {
     Page {
         cause: cause.slug,
         title: capital(cause.title),
-        source: format!("crates/holdup-counters/src/causes/{}.rs", cause.slug),
+        source: format!("crates/holdup-diagnose/src/counters/causes/{}.rs", cause.slug),
         sections: vec![
             ("What it is", doc.what.to_owned()),
             ("Why it hurts", doc.hurts.to_owned()),

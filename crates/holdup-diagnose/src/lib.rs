@@ -24,7 +24,7 @@ pub mod capacity;
 pub mod case;
 pub mod compare;
 mod confidence;
-mod counters;
+pub mod counters;
 pub mod explain;
 mod figures;
 pub mod host_load;

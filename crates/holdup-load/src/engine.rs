@@ -33,10 +33,10 @@ use std::sync::{Barrier, OnceLock, PoisonError, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use crate::script::Value;
 use holdup_recording::manifest::Phase;
 use holdup_recording::priority::give_way;
 use holdup_recording::writer::RowSink;
-use holdup_script::Value;
 
 use self::books::Books;
 use self::gather::{Gather, Gathered};

@@ -5,6 +5,7 @@
 //! - [`model`]: how much; [`schedule`]: when each request is due, as a pure function; [`access_log`]: as it once was.
 //! - [`engine`]: the loop that sends them and writes down what happened; [`http`] knows the protocol and
 //!   nothing of time.
+//! - [`script`]: what a session remembers, fills in and checks, without I/O.
 //! - [`stats`]: histograms and the live snapshot.
 
 pub mod access_log;
@@ -12,6 +13,7 @@ pub mod engine;
 pub mod model;
 pub mod scenario;
 pub mod schedule;
+pub mod script;
 pub mod stats;
 mod sys;
 pub mod yaml;

@@ -20,10 +20,10 @@ mod target;
 use std::sync::Arc;
 use std::time::Duration;
 
+pub use crate::script::program::Over;
+use crate::script::program::{Op, Script};
 use holdup_recording::manifest::Threshold;
 use holdup_recording::objective;
-pub use holdup_script::program::Over;
-use holdup_script::program::{Op, Script};
 
 pub use self::generator::{Generator, Pace};
 pub use self::http::{Http, HttpVersion, parse_bytes};

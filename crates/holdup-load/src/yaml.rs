@@ -320,5 +320,5 @@ impl<'a> Map<'a> {
 
 /// The one of `known` that `word` is most likely a slip of, if any is near.
 pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
-    holdup_script::nearest(word, known.iter().copied())
+    crate::script::nearest(word, known.iter().copied())
 }

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use holdup_digest::history::Known;
-use holdup_digest::report::{Query, Report};
-use holdup_digest::time::date_time;
+use holdup_logs::digest::history::Known;
+use holdup_logs::digest::report::{Query, Report};
+use holdup_logs::digest::time::date_time;
 use holdup_recording::manifest::{Host, MANIFEST};
 use holdup_recording::rows::{Batch, Statement};
 use holdup_recording::{Coverage, CoverageState, Manifest, Recorder, Recording, RunState};

@@ -78,10 +78,10 @@ enum Command {
     },
     /// The service behind the demo and the labs
     #[command(hide = true)]
-    Service(holdup_service::Options),
+    Service(holdup_lab::service::Options),
     /// The troublemaker of the labs
     #[command(hide = true)]
-    Hog(holdup_service::HogOptions),
+    Hog(holdup_lab::service::HogOptions),
     /// The throttled disk of the labs
     #[command(hide = true)]
     Disk(commands::disk::Args),
@@ -116,8 +116,8 @@ fn main() -> std::process::ExitCode {
             clap_complete::generate(shell, &mut Cli::command(), "holdup", &mut std::io::stdout());
             Ok(())
         }
-        Command::Service(options) => holdup_service::run(options).map_err(Failure::unusable),
-        Command::Hog(options) => holdup_service::hog(options).map_err(Failure::unusable),
+        Command::Service(options) => holdup_lab::service::run(options).map_err(Failure::unusable),
+        Command::Hog(options) => holdup_lab::service::hog(options).map_err(Failure::unusable),
         Command::Disk(options) => commands::disk::run(&options),
     };
     failure::exit(result, &arguments)

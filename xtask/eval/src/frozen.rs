@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result};
 use sha2::{Digest as _, Sha256};
 
-/// SHA-256 over the names and contents of every file of `crates/holdup-counters/src`, in the order of their names.
+/// SHA-256 over the names and contents of every file of `crates/holdup-diagnose/src/counters`, in the order of their names.
 pub fn hash() -> Result<String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/holdup-counters/src");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../crates/holdup-diagnose/src/counters");
     let mut files = Vec::new();
     gather(&root, &mut files)?;
     files.sort();

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use holdup_kubernetes::Document;
+use crate::kubernetes::objects::Document;
 
 use super::address::{Address, word};
 use crate::http;
@@ -124,7 +124,7 @@ impl Api {
     fn page(&self, url: &str, authorization: Option<&str>) -> Result<Document, Refused> {
         let answer = http::get(&self.agent, url, authorization, PAGE_BYTES_MAX).map_err(Refused::Failed)?;
         match answer.status {
-            200 => holdup_kubernetes::read(&answer.body).map_err(|why| {
+            200 => crate::kubernetes::objects::read(&answer.body).map_err(|why| {
                 Refused::Failed(format!("what it answers is not what Kubernetes' API does: line {}: {why}", why.line))
             }),
             401 => Err(Refused::Denied("the token is not accepted (401)".to_owned())),

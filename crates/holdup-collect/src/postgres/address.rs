@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use holdup_wire::Secret;
+use holdup_protocol::database::Secret;
 
 use holdup_recording::files;
 

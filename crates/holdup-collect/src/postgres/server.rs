@@ -1,5 +1,5 @@
 //! A connection to the server: how it is made, limited and marked, and what its errors mean to us. It knows nothing of
-//! the server's views. The protocol is `holdup-wire`'s; here are the socket and its patience.
+//! the server's views. The protocol is `holdup-protocol`'s; here are the socket and its patience.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
@@ -10,8 +10,8 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use holdup_protocol::database::{Dialect, Error, Event, Login, Session, Statement, TlsWish};
 use holdup_sql::digest;
-use holdup_wire::{Dialect, Error, Event, Login, Session, Statement, TlsWish};
 use rustls::{ClientConnection, StreamOwned};
 
 use super::address::{Address, Tls};

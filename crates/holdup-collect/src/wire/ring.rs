@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::ptr;
 use std::sync::atomic::{Ordering, fence};
 
-use holdup_capture::packet::{Link, Packet};
+use holdup_protocol::packets::packet::{Link, Packet};
 
 use super::filter::program;
 

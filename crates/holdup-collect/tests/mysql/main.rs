@@ -10,5 +10,5 @@ mod raw;
 mod server;
 mod sick;
 mod slow_log;
-#[path = "../../../holdup-wire/tests/real/template.rs"]
+#[path = "../../../holdup-protocol/tests/real/template.rs"]
 mod template;

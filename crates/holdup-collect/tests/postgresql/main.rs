@@ -12,7 +12,7 @@ mod plans;
 mod replica;
 mod server;
 mod sick;
-#[path = "../../../holdup-wire/tests/real/template.rs"]
+#[path = "../../../holdup-protocol/tests/real/template.rs"]
 mod template;
 
 use std::collections::BTreeSet;

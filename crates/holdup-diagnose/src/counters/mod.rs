@@ -1,21 +1,32 @@
-//! What counters alone say of a recording: the host's and the database's samples as a table (`names`, `frame`), the stretches in
-//! which they stand out, and the causes that change counters in that way, ranked by `holdup-counters`.
+//! What counters alone say of a recording: the host's and the database's samples as a table (`names`, `recorded`), the stretches in
+//! which they stand out, and the causes that change counters in that way, ranked.
 //!
 //! Where somebody measured response time, this stands beside: milliseconds decide. Where nobody did, it is all there is, and gives the
 //! answer if it is strong enough.
 
-mod frame;
+pub mod causes;
+pub mod detect;
+pub mod effect;
+pub mod frame;
+pub mod jitter;
+pub mod judge;
 mod names;
+pub mod postgres;
+mod recorded;
 mod report;
+pub mod signal;
 #[cfg(test)]
 mod tests;
+pub mod view;
 
-use holdup_counters::jitter::Jitter;
-use holdup_counters::judge::Suspect;
-use holdup_counters::{Normal, Ranking, Rows, Signal, detect, judge};
-
-use self::frame::Table;
+pub use self::detect::detect;
+pub use self::frame::{Frame, Rows};
+use self::jitter::Jitter;
+pub use self::judge::{Ranking, Suspect, judge};
+use self::recorded::Table;
 pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
+pub use self::signal::{Family, Kind, Signal};
+pub use self::view::Normal;
 use crate::case::Case;
 use crate::signals::Window;
 

@@ -1,7 +1,7 @@
 //! What a recording calls the counters: for each [`Signal`] the samples that it is made of, MySQL's, PostgreSQL's and the host's.
 //! How they become series of equal steps is `frame`'s.
 
-use holdup_counters::Signal;
+use crate::counters::Signal;
 
 /// Whose samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

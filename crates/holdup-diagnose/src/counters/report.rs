@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use holdup_counters::causes::ALL;
-use holdup_counters::judge::{NAMED, Part, Suspect, Vote};
-use holdup_counters::{Family, Signal};
+use crate::counters::causes::ALL;
+use crate::counters::judge::{NAMED, Part, Suspect, Vote};
+use crate::counters::{Family, Signal};
 use holdup_recording::Labels;
 use serde::{Deserialize, Serialize};
 
@@ -193,7 +193,7 @@ impl Counted {
 
     /// The metric of the first signal of a quantity that was recorded.
     fn metric(&self, quantity: &str) -> Option<&'static str> {
-        let of = holdup_counters::causes::quantities::ALL.iter().find(|q| q.name == quantity)?;
+        let of = crate::counters::causes::quantities::ALL.iter().find(|q| q.name == quantity)?;
         let signals: Vec<Signal> = of.over.iter().chain(of.per).copied().collect();
         signals.iter().find_map(|signal| self.table.read_from.get(signal).copied())
     }

@@ -1,8 +1,8 @@
 //! Recordings in which nobody measured response time: what their counters say, and that they say nothing where nothing is.
 
-use holdup_counters::Signal;
+use crate::counters::Signal;
 
-use super::frame::Table;
+use super::recorded::Table;
 use crate::signals::testing::Made;
 use crate::verdict::Answer;
 

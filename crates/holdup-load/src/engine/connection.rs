@@ -11,8 +11,8 @@ use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use holdup_http::{Wanted, http1, http2};
-use holdup_wire::Login;
+use holdup_protocol::database::Login;
+use holdup_protocol::http::{Wanted, http1, http2};
 use rustls::ClientConnection;
 
 pub use self::giving::Going;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use holdup_script::Failed;
+use crate::script::Failed;
 use rustls::AlertDescription;
 
 use crate::scenario::HttpVersion;

@@ -4,11 +4,11 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
 
-use holdup_http::{Request, http1, http2};
-use holdup_script::fill::{self, FilledStatement};
-use holdup_script::program::{Asked, Script};
-use holdup_script::{Template, Value};
-use holdup_wire::{Login, Statement};
+use crate::script::fill::{self, FilledStatement};
+use crate::script::program::{Asked, Script};
+use crate::script::{Template, Value};
+use holdup_protocol::database::{Login, Statement};
+use holdup_protocol::http::{Request, http1, http2};
 
 use super::redirect::Origin;
 use super::refusals::Refusals;
@@ -216,7 +216,7 @@ impl<'a> Plan<'a> {
         if !asked.form.is_constant() {
             return Prepared::blank(asked.operation);
         }
-        let holdup_script::program::Form::Http { method, path, headers, .. } = &asked.form else {
+        let crate::script::program::Form::Http { method, path, headers, .. } = &asked.form else {
             return self.put_statements(asked, fill::constant_statements(&asked.form));
         };
         let text = |template: &Template| template.constant().unwrap_or_default().to_owned();

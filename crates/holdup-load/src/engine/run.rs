@@ -14,8 +14,8 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, Barrier, PoisonError};
 use std::time::Duration;
 
-use holdup_http::Wanted;
-use holdup_http::http1::HeadMemo;
+use holdup_protocol::http::Wanted;
+use holdup_protocol::http::http1::HeadMemo;
 
 use self::demand::Demand;
 use super::LoadError;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::outcome::Outcome;
 use super::tls::{self, Tls, TlsError};
 use crate::scenario::{HttpVersion, Scenario, Target, password_variable};
-use holdup_wire::{Address, Dialect, Event};
+use holdup_protocol::database::{Address, Dialect, Event};
 
 /// How long the target may take to accept the first connection, and to shake hands on it.
 const FIRST_CONNECT: Duration = Duration::from_secs(5);
@@ -159,7 +159,7 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
     };
     let timeouts = stream.set_read_timeout(Some(FIRST_CONNECT)).and(stream.set_write_timeout(Some(FIRST_CONNECT)));
     timeouts.map_err(no_answer)?;
-    let mut session = holdup_wire::Session::new(address.dialect, address.login(), address.tls);
+    let mut session = holdup_protocol::database::Session::new(address.dialect, address.login(), address.tls);
     let mut encrypted: Option<Box<rustls::ClientConnection>> = None;
     let mut buffer = [0_u8; 4_096];
     let (mut is_let_in, mut is_told) = (false, false);
@@ -211,7 +211,7 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
 
 /// Sends what the session has to say, encrypted once that has begun.
 fn say(
-    session: &mut holdup_wire::Session,
+    session: &mut holdup_protocol::database::Session,
     encrypted: &mut Option<Box<rustls::ClientConnection>>,
     stream: &mut TcpStream,
 ) -> io::Result<()> {
@@ -242,8 +242,8 @@ fn system(dialect: Dialect) -> &'static str {
 }
 
 /// What can be done about a login that failed, in words that follow the error's.
-fn way_out(error: &holdup_wire::Error, dialect: Dialect) -> String {
-    use holdup_wire::Error;
+fn way_out(error: &holdup_protocol::database::Error, dialect: Dialect) -> String {
+    use holdup_protocol::database::Error;
     let (Error::LoginRefused { code, .. } | Error::ClosedByServer { code, .. }) = error else {
         return match error {
             Error::Protocol(_) | Error::TooLarge(_) => format!("; is that the port of {}?", system(dialect)),

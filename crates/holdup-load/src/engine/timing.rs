@@ -10,7 +10,7 @@ use holdup_recording::rows::Span;
 pub const SOURCE: &str = "server_timing";
 
 /// Most bytes of all fields of a response; what is beyond is left out.
-const MOST_BYTES: usize = holdup_http::http1::MAX_TIMING_BYTES;
+const MOST_BYTES: usize = holdup_protocol::http::http1::MAX_TIMING_BYTES;
 
 /// Most metrics of a response that are looked at.
 const MOST_METRICS: usize = 32;

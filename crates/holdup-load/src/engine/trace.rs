@@ -4,7 +4,7 @@
 
 use std::hash::{BuildHasher as _, Hasher as _};
 
-use holdup_http::http2::Template;
+use holdup_protocol::http::http2::Template;
 
 use super::plan::{Form, Prepared};
 use crate::schedule::Share;

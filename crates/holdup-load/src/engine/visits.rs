@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
 
-use holdup_script::program::{Asked, Script};
-use holdup_script::session::{Moment, Next, Session};
-use holdup_script::{Failed, Filled, Value};
+use crate::script::program::{Asked, Script};
+use crate::script::session::{Moment, Next, Session};
+use crate::script::{Failed, Filled, Value};
 
 use super::cookies::Cookies;
 use crate::schedule::Share;

@@ -1,8 +1,8 @@
 //! One request, or one statement, of a scenario: what is sent, what is checked, what is remembered.
 
-use holdup_script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement};
-use holdup_script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
-use holdup_wire::Dialect;
+use crate::script::program::{Asked, Encoding, Form, OnFailure, Piece, Statement};
+use crate::script::{Capture, Condition, Names, Needs, Pick, Subjects, Template};
+use holdup_protocol::database::Dialect;
 
 use super::include::{beside, read as read_file};
 use super::statement;

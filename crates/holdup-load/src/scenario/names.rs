@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use holdup_script::program::Source;
-use holdup_script::{AtEnd, Drawer, Feeder, Names, Order};
+use crate::script::program::Source;
+use crate::script::{AtEnd, Drawer, Feeder, Names, Order};
 
 use super::include::beside;
 use super::profile::DEFAULT_SEED;
@@ -80,8 +80,8 @@ pub fn gather(map: &Map<'_>, given: &Given, seed: u64) -> Result<(Arc<Names>, Ve
             names.feeder(name, source.feeder.columns().to_vec());
             sources.push(source);
         }
-        if sources.len() > holdup_script::session::MAX_FEEDERS {
-            return Err(feeders.error(format!("more than {} feeders", holdup_script::session::MAX_FEEDERS)));
+        if sources.len() > crate::script::session::MAX_FEEDERS {
+            return Err(feeders.error(format!("more than {} feeders", crate::script::session::MAX_FEEDERS)));
         }
     }
     for key in ["setup", "steps", "sessions", "operations", "teardown"] {

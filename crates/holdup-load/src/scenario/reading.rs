@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use crate::script::program::{Asked, Form, Source};
+use crate::script::{Names, Template};
 use holdup_recording::secret::{HIDDEN, redact_value, spans};
-use holdup_script::program::{Asked, Form, Source};
-use holdup_script::{Names, Template};
 
 use super::asked::Language;
 use super::kept::Kept;

@@ -3,7 +3,7 @@
 //!
 //! It does not judge whether a statement is right: that is the server's.
 
-use holdup_wire::Dialect;
+use holdup_protocol::database::Dialect;
 
 use super::asked::blank_bytes;
 use crate::yaml::{Map, YamlError};
@@ -68,7 +68,7 @@ fn digest_text(text: &str, dialect: Dialect) -> String {
 /// A template of a statement with its `?` counted (`$1`, `$2`, …); blanks stay as they are, whatever they hold.
 pub fn numbered(text: &str) -> String {
     let (masked, blanks) = masked(text);
-    let numbered = holdup_wire::numbered(&masked);
+    let numbered = holdup_protocol::database::numbered(&masked);
     let mut out = String::with_capacity(text.len() + 8);
     let mut blanks = blanks.into_iter();
     for (i, part) in numbered.split(BLANK).enumerate() {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use holdup_script::program::{Asked, Flow, Op, Script, Source, Think, Times};
-use holdup_script::{Condition, Names, Slot, Subjects, Template};
+use crate::script::program::{Asked, Flow, Op, Script, Source, Think, Times};
+use crate::script::{Condition, Names, Slot, Subjects, Template};
 
 use super::asked::{self, Language};
 use super::{METHODS, Operation, positive};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdup_wire::{Address, Dialect, Secret, TlsWish};
+use holdup_protocol::database::{Address, Dialect, Secret, TlsWish};
 
 /// `http[s]://host[:port]`, without path or credentials.
 #[derive(Clone, Debug, PartialEq, Eq)]

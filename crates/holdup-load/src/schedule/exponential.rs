@@ -5,7 +5,7 @@
 use std::f64::consts::{LN_2, SQRT_2};
 use std::sync::Arc;
 
-use holdup_script::Random;
+use crate::script::Random;
 
 use super::curve::REQUEST;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-pub use holdup_wire::{Rows, Statement};
+pub use holdup_protocol::database::{Rows, Statement};
 
 /// One thing that a session did.
 #[derive(Debug)]

@@ -14,7 +14,7 @@ mod memory;
 mod nginx;
 mod outcomes;
 mod play;
-#[path = "../../../holdup-wire/tests/real/mod.rs"]
+#[path = "../../../holdup-protocol/tests/real/mod.rs"]
 mod real;
 mod redirects;
 mod rows;

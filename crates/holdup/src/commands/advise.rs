@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use holdup_advice::advice::{Trial, tables_of};
-use holdup_advice::replica::Replica;
-use holdup_advice::{Advice, Dialect, Heavy, Report, Table, advise};
 use holdup_collect::ReadError;
 use holdup_collect::catalog::Catalog;
-use holdup_digest::format::Format;
-use holdup_digest::report::{Order, Report as Digest};
-use holdup_digest::run::{Options, run as read};
+use holdup_logs::advice::replica::Replica;
+use holdup_logs::advice::report::{Trial, tables_of};
+use holdup_logs::advice::{Advice, Dialect, Heavy, Report, Table, advise};
+use holdup_logs::digest::format::Format;
+use holdup_logs::digest::report::{Order, Report as Digest};
+use holdup_logs::digest::run::{Options, run as read};
 
 use super::given::value;
 use super::log_args::LogArgs;
@@ -120,7 +120,7 @@ fn dialect(formats: &[Format]) -> Result<Dialect, Failure> {
 }
 
 fn heavy(digest: &Digest) -> Vec<Heavy> {
-    let of = |query: &holdup_digest::report::Query| {
+    let of = |query: &holdup_logs::digest::report::Query| {
         let sum = |name: &str| query.attributes.get(name).map(|figures| figures.sum);
         Heavy {
             id: query.id.clone(),

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use holdup_digest::Dialect;
-use holdup_digest::follow::Follow;
-use holdup_digest::postgres::entry::tie;
-use holdup_digest::report::{Order, Report};
-use holdup_digest::resume::State;
-use holdup_digest::run::{Options, Outcome, run_on};
-use holdup_digest::select::{Field, Filter, Select};
-use holdup_digest::tally::Identity;
-use holdup_digest::time::date_time;
+use holdup_logs::digest::Dialect;
+use holdup_logs::digest::follow::Follow;
+use holdup_logs::digest::postgres::entry::tie;
+use holdup_logs::digest::report::{Order, Report};
+use holdup_logs::digest::resume::State;
+use holdup_logs::digest::run::{Options, Outcome, run_on};
+use holdup_logs::digest::select::{Field, Filter, Select};
+use holdup_logs::digest::tally::Identity;
+use holdup_logs::digest::time::date_time;
 use holdup_recording::duration;
 
 use super::log_args::LogArgs;
@@ -97,7 +97,7 @@ pub struct Args {
 
     /// Of packets: what is spoken on a port other than 3306, 3307, 5432 and 5433 where connections were open already: mysql or postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = super::import::port)]
-    ports: Vec<(u16, holdup_capture::Protocol)>,
+    ports: Vec<(u16, holdup_protocol::packets::Protocol)>,
 
     /// Threads that read [default: as many as there are cores]
     #[arg(long, value_name = "N")]

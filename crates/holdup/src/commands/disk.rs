@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-pub use holdup_disk::DiskOptions as Args;
+pub use holdup_lab::disk::DiskOptions as Args;
 
 use crate::failure::Failure;
 
@@ -12,7 +12,7 @@ const NEEDS: i32 = 3;
 pub fn run(options: &Args) -> Result<(), Failure> {
     let mut again = Command::new(std::env::current_exe().map_err(Failure::unusable)?);
     again.args(std::env::args_os().skip(1));
-    holdup_disk::run(options, again).map_err(|error| {
+    holdup_lab::disk::run(options, again).map_err(|error| {
         if error.is_need() {
             if !error.is_said() {
                 errln!("{error}");

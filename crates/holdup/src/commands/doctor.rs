@@ -6,12 +6,12 @@ mod for_verdict;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use holdup_capture::Protocol;
 use holdup_collect::discover::{self, Kind};
 use holdup_collect::proc::Proc;
 use holdup_collect::watch::{self, Options};
 use holdup_diagnose::audit;
 use holdup_diagnose::verdict::Note;
+use holdup_protocol::packets::Protocol;
 use holdup_recording::{Batch, CoverageState};
 use serde::Serialize;
 

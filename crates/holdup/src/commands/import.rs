@@ -10,9 +10,9 @@ use std::fs;
 use std::io::{Read, Write as _};
 use std::path::{Path, PathBuf};
 
-use holdup_capture::Protocol;
-use holdup_capture::file::is_capture;
 use holdup_import::{Imported, Kind, LARGEST_BYTES, Options, Source, import};
+use holdup_protocol::packets::Protocol;
+use holdup_protocol::packets::file::is_capture;
 use holdup_recording::files;
 
 use super::print_json;

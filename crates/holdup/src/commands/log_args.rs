@@ -1,7 +1,7 @@
 //! How a database's log is to be read, where that does not show in it: of every command that reads one.
 
-use holdup_digest::Dialect;
-use holdup_digest::format::Format;
+use holdup_logs::digest::Dialect;
+use holdup_logs::digest::format::Format;
 
 #[derive(clap::Args)]
 pub struct LogArgs {

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use holdup_digest::Dialect;
-use holdup_digest::format::Format;
-use holdup_digest::run::Options;
-use holdup_digest::select::{Filter, Select};
 use holdup_load::scenario::{self, Scenario};
 use holdup_load::schedule::played::Rows;
+use holdup_logs::digest::Dialect;
+use holdup_logs::digest::format::Format;
+use holdup_logs::digest::run::Options;
+use holdup_logs::digest::select::{Filter, Select};
+use holdup_logs::replay::mix::Rules;
+use holdup_logs::replay::source::Logs;
+use holdup_logs::replay::survey::Survey;
 use holdup_recording::files;
-use holdup_replay::mix::Rules;
-use holdup_replay::source::Logs;
-use holdup_replay::survey::Survey;
 
 use self::servers::Server;
 use super::compare::carries;

@@ -1,7 +1,7 @@
 //! What was replayed and what not, in words and as `replay.json` beside the recording's tables.
 
-use holdup_digest::time::written;
-use holdup_replay::survey::Survey;
+use holdup_logs::digest::time::written;
+use holdup_logs::replay::survey::Survey;
 use serde::Serialize;
 
 use super::PlayedFacts;

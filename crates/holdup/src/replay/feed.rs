@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use holdup_digest::Dialect;
 use holdup_load::model::Load;
 use holdup_load::scenario::{MAX_CONNECTIONS, Operation, Scenario, Target};
 use holdup_load::schedule::Schedule;
 use holdup_load::schedule::played::{Ask, Feed, Manner, Play, Played, Rows, Statement, What};
-use holdup_replay::mix::{self, Mix, Rules};
-use holdup_replay::order::{HELD_BACK_BYTES, Order};
-use holdup_replay::source::Logs;
-use holdup_replay::survey::Survey;
+use holdup_logs::digest::Dialect;
+use holdup_logs::replay::mix::{self, Mix, Rules};
+use holdup_logs::replay::order::{HELD_BACK_BYTES, Order};
+use holdup_logs::replay::source::Logs;
+use holdup_logs::replay::survey::Survey;
 
 /// Statements that are operations of their own; all others are one. Each has histograms in every second, hundreds of kilobytes, which a
 /// thread that gives way has to write: with 400 a busy machine fell behind by 10 GB. What each statement took is in the executions.

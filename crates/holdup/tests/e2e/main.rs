@@ -44,6 +44,6 @@ mod secrets;
 mod service;
 mod sql;
 mod survive;
-#[path = "../../../holdup-wire/tests/real/template.rs"]
+#[path = "../../../holdup-protocol/tests/real/template.rs"]
 mod template;
 mod upgrade;

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, bail};
-use holdup_counters::postgres::{Alarm, Executed, Workload, alarm_of_alert, signal_of_metric};
-use holdup_counters::{Frame, Signal};
+use holdup_diagnose::counters::postgres::{Alarm, Executed, Workload, alarm_of_alert, signal_of_metric};
+use holdup_diagnose::counters::{Frame, Signal};
 use serde_json::Value;
 
 use super::{labels, prose};

@@ -9,10 +9,10 @@ mod prose;
 use std::path::Path;
 
 use anyhow::Result;
-use holdup_counters::Family;
-use holdup_counters::jitter::Jitter;
-use holdup_counters::judge::Ranking;
-use holdup_counters::postgres::{Course, judge};
+use holdup_diagnose::counters::Family;
+use holdup_diagnose::counters::jitter::Jitter;
+use holdup_diagnose::counters::judge::Ranking;
+use holdup_diagnose::counters::postgres::{Course, judge};
 use serde_json::{Value, json};
 
 use self::cases::Case;

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Result, bail};
-use holdup_counters::jitter::Jitter;
-use holdup_counters::judge::{Ranking, judge_by};
-use holdup_counters::view::Peers;
-use holdup_counters::{Family, Frame, Normal, Signal, causes};
+use holdup_diagnose::counters::jitter::Jitter;
+use holdup_diagnose::counters::judge::{Ranking, judge_by};
+use holdup_diagnose::counters::view::Peers;
+use holdup_diagnose::counters::{Family, Frame, Normal, Signal, causes};
 use serde_json::{Value, json};
 
 use self::cases::{Case, HEAD};

@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::Result;
-use holdup_counters::detect::{detect, healthy};
-use holdup_counters::jitter::Jitter;
-use holdup_counters::judge::{Ranking, Suspect, judge_by};
-use holdup_counters::{Family, Frame, Normal, causes};
+use holdup_diagnose::counters::detect::{detect, healthy};
+use holdup_diagnose::counters::jitter::Jitter;
+use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
+use holdup_diagnose::counters::{Family, Frame, Normal, causes};
 use serde_json::{Value, json};
 
 use self::cases::Case;

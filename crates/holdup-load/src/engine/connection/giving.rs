@@ -4,7 +4,7 @@
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 
-use holdup_http::Wanted;
+use holdup_protocol::http::Wanted;
 
 use super::{Connection, Speech, Stage};
 use crate::engine::outcome::Outcome;
@@ -157,7 +157,7 @@ trait Says {
     fn consumed(&mut self, count: usize);
 }
 
-impl Says for holdup_http::http2::Session {
+impl Says for holdup_protocol::http::http2::Session {
     fn output(&self) -> &[u8] {
         self.output()
     }
@@ -167,7 +167,7 @@ impl Says for holdup_http::http2::Session {
     }
 }
 
-impl Says for holdup_wire::Session {
+impl Says for holdup_protocol::database::Session {
     fn output(&self) -> &[u8] {
         self.output()
     }

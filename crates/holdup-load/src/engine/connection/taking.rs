@@ -1,7 +1,7 @@
 //! What the bytes of a response mean for the request they answer, in either version of the protocol.
 
-use holdup_http::{http1, http2};
-use holdup_wire::{Error, Event};
+use holdup_protocol::database::{Error, Event};
+use holdup_protocol::http::{http1, http2};
 
 use super::{Again, Connection, Desk, Ended, SetCookies, Speech};
 use crate::engine::lanes::{InFlight, NEVER};

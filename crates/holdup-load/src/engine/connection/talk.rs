@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use holdup_wire::{Address, Login};
+use holdup_protocol::database::{Address, Login};
 
 use crate::scenario::HttpVersion;
 use crate::schedule::played::Manner;
@@ -14,7 +14,7 @@ pub struct Talk {
     pub login: Arc<Login>,
     /// How the sessions of a recorded mix behave.
     manner: Option<Arc<Manner>>,
-    pub session: holdup_wire::Session,
+    pub session: holdup_protocol::database::Session,
     /// The account was let in.
     pub is_logged_in: bool,
     /// It was let in and executes what it begins with.
@@ -24,7 +24,7 @@ pub struct Talk {
 impl Talk {
     /// On a socket that is being connected.
     pub fn new(address: Arc<Address>, login: Arc<Login>, manner: Option<Arc<Manner>>) -> Self {
-        let mut session = holdup_wire::Session::new(address.dialect, Arc::clone(&login), address.tls);
+        let mut session = holdup_protocol::database::Session::new(address.dialect, Arc::clone(&login), address.tls);
         if let Some(manner) = &manner {
             session.take_rows(manner.rows);
             session.leave_transactions();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};
 
-use holdup_wire::Login;
+use holdup_protocol::database::Login;
 
 use super::Loop;
 use super::demand::Demand;
@@ -238,7 +238,8 @@ impl Loop<'_> {
 
     /// Sends a statement on the lane of its session, which was free from `ready` on.
     fn play(&mut self, lane: u32, session: u64, due: i64, ready: i64, ask: Ask) {
-        let is_hashed = self.plan.manner.as_ref().is_some_and(|manner| manner.rows != holdup_wire::Rows::Passed);
+        let is_hashed =
+            self.plan.manner.as_ref().is_some_and(|manner| manner.rows != holdup_protocol::database::Rows::Passed);
         let Ask { operation, number, statements, digest, logged_ns, trace_id } = ask;
         let prepared = Prepared::statements(operation, statements);
         let told = Told {

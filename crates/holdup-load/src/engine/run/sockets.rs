@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use holdup_http::Wanted;
+use holdup_protocol::http::Wanted;
 
 use super::Loop;
 use crate::engine::LOOKED_AT_BYTES;

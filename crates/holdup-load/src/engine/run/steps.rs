@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use holdup_script::program::Form;
-use holdup_script::session::Moment;
-use holdup_script::{Failed, Response, fill};
+use crate::script::program::Form;
+use crate::script::session::Moment;
+use crate::script::{Failed, Response, fill};
 
 use super::Loop;
 use super::demand::Demand;

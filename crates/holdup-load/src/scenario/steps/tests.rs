@@ -1,6 +1,6 @@
 //! What a slip is answered with: file, line, key, and what would be right. And what a switch comes to.
 
-use holdup_script::program::Op;
+use crate::script::program::Op;
 
 use crate::scenario::{Given, Scenario};
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use holdup_capture::Totals;
+use holdup_protocol::packets::Totals;
 use holdup_recording::rows::Exchange;
 
 /// Statements that are told apart; others are counted as one.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::path::Path;
 
+use holdup_collect::kubernetes::objects::{Account, Document, Read};
 use holdup_import::LARGEST_BYTES;
-use holdup_kubernetes::{Account, Document, Read};
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::writer::Recorder;
 use holdup_recording::{Batch, Coverage, CoverageState, clock};
@@ -42,14 +42,15 @@ pub(super) fn import(given: Given<'_>) -> Result<(), Failure> {
         documents.push(read(file)?);
     }
     let all = || documents.iter();
-    let latest = all().filter_map(|document| holdup_kubernetes::latest(std::slice::from_ref(document))).max();
+    let latest =
+        all().filter_map(|document| holdup_collect::kubernetes::objects::latest(std::slice::from_ref(document))).max();
     // Pods do not say when they were looked at. Of a single look it is not before whatever else is known.
     let is_single = all().filter(|document| document.pods() > 0).count() <= 1;
     let mut account = Account::of_everything();
     let mut batch = Batch::default();
     for document in all() {
         let document = std::slice::from_ref(document);
-        let at = if is_single { latest } else { holdup_kubernetes::latest(document).or(latest) };
+        let at = if is_single { latest } else { holdup_collect::kubernetes::objects::latest(document).or(latest) };
         batch.append(account.take(document, Read { at: at.unwrap_or_else(clock::now_ns), window_ns: 0 }));
     }
     batch.events.sort_by_key(|event| event.observed_at);
@@ -74,7 +75,7 @@ fn read(file: Opened) -> Result<Document, Failure> {
         let why = format!("more than {LARGEST_BYTES} bytes; ask for one namespace, or with a selector (-l)");
         return Err(Failure::Unusable(format!("{shown}: {why}")));
     }
-    let document = holdup_kubernetes::read(&bytes).map_err(|why| {
+    let document = holdup_collect::kubernetes::objects::read(&bytes).map_err(|why| {
         Failure::Unusable(format!("{shown}:{}: {why}; save what kubectl get pods -o json prints again", why.line))
     })?;
     if document.pods() + document.events() == 0 {

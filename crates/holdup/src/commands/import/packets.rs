@@ -4,9 +4,9 @@
 use std::io::Read;
 use std::path::Path;
 
-use holdup_capture::file::{Reader, is_capture};
-use holdup_capture::packet::Packet;
-use holdup_capture::{Capture, Options, Protocol, Totals};
+use holdup_protocol::packets::file::{Reader, is_capture};
+use holdup_protocol::packets::packet::Packet;
+use holdup_protocol::packets::{Capture, Options, Protocol, Totals};
 use holdup_recording::manifest::{Host, Manifest, RunState};
 use holdup_recording::rows::{Exchange, Sample};
 use holdup_recording::writer::Recorder;

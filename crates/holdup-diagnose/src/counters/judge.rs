@@ -1,0 +1,176 @@
+//! Scores every cause by itself and ranks them. Causes don't share a budget: two that act at once are the two that score
+//! highest. A judgment keeps each vote with its figures, so that a verdict can print what spoke for a cause and what
+//! cleared it.
+
+use crate::counters::causes::{self, Cause};
+use crate::counters::frame::Rows;
+use crate::counters::jitter::Jitter;
+use crate::counters::view::{Normal, Reading, View};
+
+/// From which score on a cause is named. Half of the weight of everything the mechanism must do.
+pub const NAMED: f64 = 0.5;
+
+/// What goes with a mechanism carries a cause to at most so many times what was seen of the mechanism itself: a cause
+/// whose mechanism was not seen is not named, whatever else fits.
+pub const CARRIED: f64 = 2.0;
+
+/// What a vote does to a score.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// What the mechanism is: without the telemetry to see it, the cause can't be judged.
+    Defines,
+    /// What goes with it.
+    Supports,
+    /// What it can't do.
+    Refutes,
+    /// What must hold before anything else counts.
+    Gates,
+}
+
+/// One vote of an account.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Vote {
+    /// What it does to the score.
+    pub part: Part,
+    /// Its weight beside the others.
+    pub weight: f64,
+    /// What was looked for, as a sentence.
+    pub what: &'static str,
+    /// What was found; `None` where the telemetry is missing.
+    pub reading: Option<Reading>,
+}
+
+/// All votes on one cause, as its file writes them down.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Account {
+    votes: Vec<Vote>,
+}
+
+impl Account {
+    /// An account without a vote.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The mechanism itself.
+    #[must_use]
+    pub fn defines(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+        self.vote(Part::Defines, weight, what, reading)
+    }
+
+    /// What goes with the mechanism.
+    #[must_use]
+    pub fn supports(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+        self.vote(Part::Supports, weight, what, reading)
+    }
+
+    /// What the mechanism can't do.
+    #[must_use]
+    pub fn refutes(self, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+        self.vote(Part::Refutes, weight, what, reading)
+    }
+
+    /// What must hold before anything else counts.
+    #[must_use]
+    pub fn gates(self, what: &'static str, reading: Option<Reading>) -> Self {
+        self.vote(Part::Gates, 1.0, what, reading)
+    }
+
+    /// The votes, in the order in which they were cast.
+    pub fn votes(&self) -> impl Iterator<Item = &Vote> {
+        self.votes.iter()
+    }
+
+    fn vote(mut self, part: Part, weight: f64, what: &'static str, reading: Option<Reading>) -> Self {
+        self.votes.push(Vote { part, weight, what, reading });
+        self
+    }
+
+    /// From -1 to 1: the share of the weight of what was looked for that was found, less the weight of what refutes it,
+    /// times the gates. `None` where nothing of what defines the cause was recorded.
+    #[must_use]
+    pub fn score(&self, jitter: Jitter, slug: &str) -> Option<f64> {
+        let weight = |vote: &Vote| jitter.of(&format!("{slug}/{}", vote.what), vote.weight);
+        let (mut found, mut looked_for, mut refuted, mut gate) = (0.0, 0.0, 0.0, 1.0);
+        let mut defined: Option<f64> = None;
+        for vote in &self.votes {
+            let Some(reading) = &vote.reading else { continue };
+            match vote.part {
+                Part::Gates => gate *= reading.strength,
+                Part::Refutes => refuted += weight(vote) * reading.strength,
+                Part::Defines | Part::Supports => {
+                    if vote.part == Part::Defines {
+                        defined = Some(defined.unwrap_or(0.0).max(reading.strength));
+                    }
+                    found += weight(vote) * reading.strength;
+                    looked_for += weight(vote);
+                }
+            }
+        }
+        let defined = defined.filter(|_| looked_for > 0.0)?;
+        let found = (found / looked_for).min(CARRIED * defined);
+        Some((gate * found - refuted / looked_for).clamp(-1.0, 1.0))
+    }
+}
+
+/// A cause as it was judged.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suspect {
+    /// The cause's name.
+    pub slug: &'static str,
+    /// From -1 (refuted) to 1 (all that the mechanism must do was seen); `None` if it could not be judged.
+    pub score: Option<f64>,
+    /// Every vote with its figures.
+    pub votes: Vec<Vote>,
+}
+
+impl Suspect {
+    /// A cause whose account was taken.
+    #[must_use]
+    pub fn of(slug: &'static str, account: Account, jitter: Jitter) -> Self {
+        Self { slug, score: account.score(jitter, slug), votes: account.votes }
+    }
+}
+
+/// All causes, the likeliest first; those that could not be judged last.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ranking {
+    /// The causes in that order.
+    pub suspects: Vec<Suspect>,
+}
+
+impl Ranking {
+    /// Ranks causes; those that carry the same stay in their order.
+    #[must_use]
+    pub fn of(mut suspects: Vec<Suspect>) -> Self {
+        suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
+        Self { suspects }
+    }
+
+    /// What is named: nothing if no cause carries its weight.
+    pub fn named(&self) -> impl Iterator<Item = &Suspect> {
+        self.suspects.iter().filter(|suspect| suspect.score.is_some_and(|score| score >= NAMED))
+    }
+
+    /// The likeliest cause, named or not.
+    #[must_use]
+    pub fn first(&self) -> Option<&Suspect> {
+        self.suspects.first().filter(|suspect| suspect.score.is_some())
+    }
+}
+
+/// Judges an episode against what is normal by every cause there is.
+#[must_use]
+pub fn judge(episode: &Rows, normal: &Normal) -> Ranking {
+    judge_by(causes::ALL, episode, normal, Jitter::NONE)
+}
+
+/// Judges an episode by some causes, with constants that may be moved.
+#[must_use]
+pub fn judge_by(causes: &[Cause], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
+    let suspects = causes
+        .iter()
+        .map(|cause| Suspect::of(cause.slug, (cause.account)(&View::new(episode, normal, jitter, cause.slug)), jitter));
+    Ranking::of(suspects.collect())
+}

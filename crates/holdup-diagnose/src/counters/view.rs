@@ -1,0 +1,403 @@
+//! An episode beside what is normal, as causes look at it: each question answers with a strength from 0 to 1 and the
+//! figures it comes from, or not at all where the telemetry is missing. What an answer means is said by the causes.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::counters::causes::quantities::SENT_PER_COMMIT;
+use crate::counters::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, of_sorted, percentile, plain_mean};
+use crate::counters::frame::Rows;
+use crate::counters::jitter::Jitter;
+
+/// Other runs of the same system in which all was well, and what they have been asked already.
+#[derive(Debug, Default)]
+pub struct Peers<'a> {
+    runs: Vec<Rows<'a>>,
+    known: Mutex<BTreeMap<&'static str, Arc<[Option<f64>]>>>,
+    noise: Mutex<BTreeMap<&'static str, f64>>,
+}
+
+/// One of so many healthy runs is alike, but at least so many.
+const ALIKE: usize = 8;
+const ALIKE_MIN: usize = 20;
+
+impl<'a> Peers<'a> {
+    /// Healthy runs, a set of rows each.
+    #[must_use]
+    pub fn new(runs: Vec<Rows<'a>>) -> Self {
+        Self { runs, ..Self::default() }
+    }
+
+    /// Their number.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// How much a quantity's log2 moves within a healthy run, from block to block: the median run's standard deviation.
+    fn noise(&self, quantity: &Quantity) -> f64 {
+        let mut noise = self.noise.lock().unwrap_or_else(PoisonError::into_inner);
+        *noise.entry(quantity.name).or_insert_with(|| {
+            let runs: Vec<f64> = self.runs.iter().map(|run| deviation(&block_logs(quantity, run))).collect();
+            percentile(&runs, 0.5).unwrap_or_default()
+        })
+    }
+
+    /// The healthy runs whose transactions are most like those of some rows, by what a transaction sends to its client: the one
+    /// thing that few faults touch. A mix of workloads is no measure for one of them.
+    #[must_use]
+    pub fn alike(&self, rows: &Rows, left_out: Option<usize>) -> Vec<usize> {
+        let log = |rows: &Rows| mean(&SENT_PER_COMMIT, rows).map(f64::log2).filter(|log| log.is_finite());
+        let mut runs: Vec<usize> = (0..self.runs.len()).filter(|run| Some(*run) != left_out).collect();
+        if let Some(wanted) = log(rows) {
+            let known = self.logs(&SENT_PER_COMMIT);
+            let far = |run: &usize| known[*run].map_or(f64::INFINITY, |log| (log - wanted).abs());
+            runs.sort_by(|a, b| far(a).total_cmp(&far(b)));
+            runs.truncate((self.runs.len() / ALIKE).max(ALIKE_MIN));
+        }
+        runs
+    }
+
+    /// log2 of a quantity's mean in each run.
+    fn logs(&self, quantity: &Quantity) -> Arc<[Option<f64>]> {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let logs = known.entry(quantity.name).or_insert_with(|| {
+            let log = |run| Some((mean(quantity, run)? + nothing(quantity)).log2()).filter(|log| log.is_finite());
+            self.runs.iter().map(log).collect()
+        });
+        Arc::clone(logs)
+    }
+
+    /// Center and spread of a quantity's log2 in some runs: the median, and half the distance between the 16th and the
+    /// 84th percentile, which is one standard deviation of normal values and does not mind one odd run.
+    fn normal(&self, quantity: &Quantity, runs: &[usize]) -> Option<(f64, f64)> {
+        let logs = self.logs(quantity);
+        let mut sorted: Vec<f64> = runs.iter().filter_map(|run| *logs.get(*run)?).collect();
+        sorted.sort_by(f64::total_cmp);
+        let (low, middle, high) = (of_sorted(&sorted, 0.16)?, of_sorted(&sorted, 0.5)?, of_sorted(&sorted, 0.84)?);
+        (sorted.len() >= 2).then_some((middle, (high - low) / 2.0))
+    }
+}
+
+/// What an episode is compared with: the run's own healthy time, other healthy runs of the same system, or both.
+#[derive(Debug, Clone, Default)]
+pub struct Normal<'a> {
+    /// Healthy rows of the same run. Where there are any, events are judged against them.
+    pub own: Option<Rows<'a>>,
+    /// Healthy runs of the same system. States that no run begins or ends are judged against them.
+    pub peers: Option<&'a Peers<'a>>,
+    /// Which of the peers count, by their places: [`Peers::alike`], without the run itself.
+    pub alike: Vec<usize>,
+}
+
+impl<'a> Normal<'a> {
+    /// The run's own healthy time only.
+    #[must_use]
+    pub fn own(rows: Rows<'a>) -> Self {
+        Self { own: Some(rows), ..Self::default() }
+    }
+}
+
+/// Against what a change is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Against {
+    /// The run's own healthy time if it is known, else healthy runs of the same system.
+    Nearest,
+    /// Healthy runs of the same system if they are known, else the run's own healthy time.
+    Peers,
+}
+
+/// A change of one quantity.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Change {
+    /// What it usually is, in the unit of the quantity.
+    pub normal: f64,
+    /// What it was in the episode.
+    pub episode: f64,
+    /// log2 of the ratio, as measured.
+    pub octaves: f64,
+    /// The same, less what chance gives; 0 if chance gives as much.
+    pub effect: f64,
+}
+
+/// One answer: how much it holds, from 0 to 1, and the quantities it was read from.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reading {
+    /// 0 not at all, 1 fully.
+    pub strength: f64,
+    /// What was looked at: the quantity's name, what it usually is and what it was.
+    pub figures: Vec<(&'static str, f64, f64)>,
+}
+
+impl Reading {
+    /// The opposite.
+    #[must_use]
+    pub fn inverse(mut self) -> Self {
+        self.strength = 1.0 - self.strength;
+        self
+    }
+}
+
+/// An episode beside its normal.
+#[derive(Debug)]
+pub struct View<'a> {
+    episode: &'a Rows<'a>,
+    normal: &'a Normal<'a>,
+    jitter: Jitter,
+    place: &'static str,
+}
+
+impl<'a> View<'a> {
+    /// Looks at rows of a run beside what is normal.
+    #[must_use]
+    pub const fn new(episode: &'a Rows<'a>, normal: &'a Normal<'a>, jitter: Jitter, place: &'static str) -> Self {
+        Self { episode, normal, jitter, place }
+    }
+
+    /// A constant of a cause: the one written there, unless robustness is being tried.
+    #[must_use]
+    pub fn constant(&self, name: &str, value: f64) -> f64 {
+        self.jitter.of(&format!("{}/{name}", self.place), value)
+    }
+
+    /// The mean of a quantity in the episode.
+    #[must_use]
+    pub fn level(&self, quantity: &Quantity) -> Option<f64> {
+        mean(quantity, self.episode)
+    }
+
+    /// How a quantity differs from normal.
+    #[must_use]
+    pub fn change(&self, quantity: &Quantity, against: Against) -> Option<Change> {
+        let own = || self.against_own(quantity);
+        let peers = || self.against_peers(quantity);
+        match against {
+            Against::Nearest => own().or_else(peers),
+            Against::Peers => peers().or_else(own),
+        }
+    }
+
+    fn against_own(&self, quantity: &Quantity) -> Option<Change> {
+        let own = self.normal.own.as_ref().filter(|rows| !rows.is_empty())?;
+        let (episode, own) =
+            if quantity.bursts { self.with_what_is_booked_late(own) } else { (self.episode.clone(), own.clone()) };
+        let (observed, normal) = (mean(quantity, &episode)?, mean(quantity, &own)?);
+        // A few rows know little of their own noise: it is at least what is usual within healthy runs.
+        let usual = self.normal.peers.map_or(0.0, |peers| peers.noise(quantity));
+        let noise = deviation(&block_logs(quantity, &own)).max(usual);
+        let blocks = |rows: &Rows| (rows.numbers().len().div_ceil(block_rows(rows))).max(1);
+        #[expect(clippy::cast_precision_loss, reason = "counts of rows")]
+        let share = (1.0 / blocks(&episode) as f64 + 1.0 / blocks(&own) as f64).sqrt();
+        Some(self.changed(quantity, (normal + nothing(quantity)).log2(), observed, noise * share))
+    }
+
+    /// The episode and the rows right after it, and normal time without those: what a statement read is counted when it
+    /// ends, be it by its own or because the episode's end cut it short. Normal is the time before, if there is enough.
+    fn with_what_is_booked_late(&self, own: &Rows<'a>) -> (Rows<'a>, Rows<'a>) {
+        let frame = self.episode.frame();
+        let numbers = self.episode.numbers();
+        let (Some(first), Some(last)) = (numbers.first(), numbers.last()) else {
+            return (self.episode.clone(), own.clone());
+        };
+        let late = last + 1..last + 1 + block_rows(self.episode);
+        let numbers = self.without_what_others_booked(own);
+        let rest: Vec<usize> = own.numbers().iter().copied().filter(|row| !late.contains(row)).collect();
+        let before: Vec<usize> = rest.iter().copied().filter(|row| row < first).collect();
+        let enough = before.len() >= 2 * block_rows(own);
+        (frame.pick(numbers.iter().copied().chain(late)), own.frame().pick(if enough { before } else { rest }))
+    }
+
+    /// The episode without the rows right after time that is not normal, if it has enough others: what is booked in them is of the
+    /// episode before.
+    fn without_what_others_booked(&self, own: &Rows<'a>) -> &[usize] {
+        let (numbers, block) = (self.episode.numbers(), block_rows(self.episode));
+        let is_normal = |row: &usize| own.numbers().contains(row);
+        let follows = |first: &usize| {
+            let before = first.saturating_sub(block)..*first;
+            before.filter(|row| !is_normal(row)).count() > block / 2
+        };
+        let has_enough = numbers.len() > 2 * block;
+        if has_enough && numbers.first().is_some_and(follows) { &numbers[block..] } else { numbers }
+    }
+
+    fn against_peers(&self, quantity: &Quantity) -> Option<Change> {
+        let (center, spread) = self.normal.peers?.normal(quantity, &self.normal.alike)?;
+        Some(self.changed(quantity, center, mean(quantity, self.episode)?, spread))
+    }
+
+    fn changed(&self, quantity: &Quantity, normal_log: f64, episode: f64, error: f64) -> Change {
+        let octaves = (episode + nothing(quantity)).log2() - normal_log;
+        let chance = self.jitter.of("chance", CHANCE) * error;
+        Change {
+            normal: normal_log.exp2() - nothing(quantity),
+            episode,
+            octaves,
+            effect: octaves.signum() * (octaves.abs() - chance).max(0.0),
+        }
+    }
+
+    /// How far a quantity rose, fully at so many octaves.
+    #[must_use]
+    pub fn up(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.moved(quantity, octaves, Against::Nearest, 1.0)
+    }
+
+    /// How far a quantity rose: not at all at `from` octaves, fully at `to`.
+    #[must_use]
+    pub fn up_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let change = self.change(quantity, Against::Nearest)?;
+        Some(self.between(quantity, change, from, to))
+    }
+
+    /// How far a quantity rose with the episode, over the run's own healthy time only: an event, not a state. Not at all at
+    /// `from` octaves, fully at `to`.
+    #[must_use]
+    pub fn began(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let change = self.against_own(quantity)?;
+        Some(self.between(quantity, change, from, to))
+    }
+
+    /// How far a quantity lies over healthy runs of the same system: not at all at `from` octaves, fully at `to`.
+    #[must_use]
+    pub fn higher_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let change = self.change(quantity, Against::Peers)?;
+        Some(self.between(quantity, change, from, to))
+    }
+
+    fn between(&self, quantity: &Quantity, change: Change, from: f64, to: f64) -> Reading {
+        let (from, to) = (self.constant(&format!("{} from", quantity.name), from), self.constant(quantity.name, to));
+        Reading {
+            strength: ((change.effect - from) / (to - from).max(f64::EPSILON)).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, change.normal, change.episode)],
+        }
+    }
+
+    /// How far a quantity fell, fully at so many octaves.
+    #[must_use]
+    pub fn down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.moved(quantity, octaves, Against::Nearest, -1.0)
+    }
+
+    /// How far a quantity lies over healthy runs of the same system, fully at so many octaves.
+    #[must_use]
+    pub fn higher(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.moved(quantity, octaves, Against::Peers, 1.0)
+    }
+
+    /// How far a quantity lies under healthy runs of the same system, fully at so many octaves.
+    #[must_use]
+    pub fn lower(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.moved(quantity, octaves, Against::Peers, -1.0)
+    }
+
+    /// Whether a quantity did not rise: fully if it fell or stayed, not at all from so many octaves up.
+    #[must_use]
+    pub fn steady(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.up(quantity, octaves).map(Reading::inverse)
+    }
+
+    /// Whether a quantity did not fall: fully if it rose or stayed, not at all from so many octaves down.
+    #[must_use]
+    pub fn not_down(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        self.down(quantity, octaves).map(Reading::inverse)
+    }
+
+    /// Whether a quantity stayed: not at all from so many octaves to either side.
+    #[must_use]
+    pub fn flat(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        let change = self.change(quantity, Against::Nearest)?;
+        let full = self.constant(quantity.name, octaves);
+        Some(Reading {
+            strength: 1.0 - (change.effect.abs() / full).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, change.normal, change.episode)],
+        })
+    }
+
+    /// How far a quantity lies over what it was before the episode, in the episode or right after it, fully at so many
+    /// octaves. What an episode kept out or left behind makes the time after it no measure.
+    #[must_use]
+    pub fn up_since_before(&self, quantity: &Quantity, octaves: f64) -> Option<Reading> {
+        let own = self.normal.own.as_ref()?;
+        let (first, last) = (*self.episode.numbers().first()?, *self.episode.numbers().last()?);
+        let frame = self.episode.frame();
+        let before = frame.pick(own.numbers().iter().copied().filter(|row| *row < first));
+        if before.numbers().len() < 2 * block_rows(&before) {
+            return None;
+        }
+        let before = Normal::own(before);
+        let over = |rows: &Rows| {
+            View { episode: rows, normal: &before, jitter: self.jitter, place: self.place }.up(quantity, octaves)
+        };
+        let after = frame.range(last + 1..last + 1 + block_rows(self.episode));
+        any([over(self.episode), over(&after)])
+    }
+
+    fn moved(&self, quantity: &Quantity, octaves: f64, against: Against, sign: f64) -> Option<Reading> {
+        let change = self.change(quantity, against)?;
+        let full = self.constant(quantity.name, octaves);
+        Some(Reading {
+            strength: (sign * change.effect / full).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, change.normal, change.episode)],
+        })
+    }
+
+    /// Whether a quantity's level is high: not at all at `from`, fully at `to` (which may lie below `from`: low).
+    #[must_use]
+    pub fn level_from_to(&self, quantity: &Quantity, from: f64, to: f64) -> Option<Reading> {
+        let level = self.level(quantity)?;
+        let (from, to) = (self.constant(&format!("{} from", quantity.name), from), self.constant(quantity.name, to));
+        let normal = self.change(quantity, Against::Nearest).map_or(f64::NAN, |change| change.normal);
+        Some(Reading {
+            strength: ((level - from) / (to - from)).clamp(0.0, 1.0),
+            figures: vec![(quantity.name, normal, level)],
+        })
+    }
+}
+
+/// The strongest of those that are known: several ways to see one thing.
+#[must_use]
+pub fn any<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+    joined(readings, |strengths| strengths.iter().copied().fold(0.0, f64::max))
+}
+
+/// The weakest of all: things that must hold together; unknown if one of them is.
+#[must_use]
+pub fn all<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+    if readings.iter().any(Option::is_none) {
+        return None;
+    }
+    joined(readings, |strengths| strengths.iter().copied().fold(1.0, f64::min))
+}
+
+/// The mean of those that are known: correlated counters, which are one vote together.
+#[must_use]
+pub fn group<const N: usize>(readings: [Option<Reading>; N]) -> Option<Reading> {
+    joined(readings, plain_mean)
+}
+
+fn joined<const N: usize>(readings: [Option<Reading>; N], join: impl Fn(&[f64]) -> f64) -> Option<Reading> {
+    let known: Vec<Reading> = readings.into_iter().flatten().collect();
+    if known.is_empty() {
+        return None;
+    }
+    let strengths: Vec<f64> = known.iter().map(|reading| reading.strength).collect();
+    Some(Reading {
+        strength: join(&strengths),
+        figures: known.into_iter().flat_map(|reading| reading.figures).collect(),
+    })
+}
+
+fn block_rows(rows: &Rows) -> usize {
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small positive number")]
+    let block = (BLOCK_S / rows.frame().period_s().max(0.001)).round() as usize;
+    block.max(1)
+}
+
+/// log2 of a quantity in each block of neighboring rows.
+fn block_logs(quantity: &Quantity, rows: &Rows) -> Vec<f64> {
+    rows.numbers()
+        .chunks(block_rows(rows))
+        .filter_map(|chunk| mean(quantity, &rows.frame().pick(chunk.iter().copied())))
+        .map(|value| (value + nothing(quantity)).log2())
+        .collect()
+}

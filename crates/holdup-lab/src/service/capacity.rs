@@ -1,0 +1,111 @@
+//! Options of the services whose capacity is known beforehand, and which of them is asked for. They run no SQL and
+//! have no pool: what they are for is to be overloaded.
+
+use std::time::Duration;
+
+use crate::service::queue::Shape;
+use crate::service::{Options, ServiceError, duration};
+
+/// See the module.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Services of known capacity (they run no SQL)")]
+pub struct CapacityOptions {
+    /// Serve as N servers would that each take exactly --service-time for any request: N divided by it is the capacity, whatever the CPU does
+    #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["blocking_workers", "admin", "routes", "orders"],
+        value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub servers: Option<u32>,
+
+    /// Serve with N threads that each accept a connection, answer one request after --service-time, and close
+    #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["admin", "routes", "orders"],
+        value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    pub blocking_workers: Option<u32>,
+
+    /// How long a request is served
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub service_time: Option<Duration>,
+
+    /// Most requests that wait for one of --servers; without it, as many as come
+    #[arg(long, value_name = "N", requires = "servers", conflicts_with = "blocking_workers")]
+    pub room: Option<u32>,
+
+    /// What becomes of a request that finds no --room: a 503 at once, a closed connection, or no answer ever
+    #[arg(long, value_name = "HOW", value_enum, requires = "servers", conflicts_with = "blocking_workers", default_value_t = Overflow::Refuse)]
+    pub overflow: Overflow,
+
+    /// Sigma of the Universal Scalability Law: with n requests in the service it takes 1 + sigma (n - 1) + kappa n (n - 1) times as long
+    #[arg(long, value_name = "SIGMA", requires = "servers", conflicts_with = "blocking_workers", default_value_t = 0.0, value_parser = coefficient)]
+    pub contention: f64,
+
+    /// Kappa of the Universal Scalability Law, which makes throughput fall beyond a peak
+    #[arg(long, value_name = "KAPPA", requires = "servers", conflicts_with = "blocking_workers", default_value_t = 0.0, value_parser = coefficient)]
+    pub coherency: f64,
+
+    /// Connections that wait in the kernel for one of --blocking-workers; with one more than that, the kernel drops what comes
+    #[arg(long, value_name = "N", requires = "blocking_workers", conflicts_with = "servers", default_value_t = 128,
+        value_parser = clap::value_parser!(u32).range(0..=65_535))]
+    pub backlog: u32,
+}
+
+/// What becomes of a request that finds no room.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Overflow {
+    /// It is answered with 503.
+    Refuse,
+    /// Its connection is closed.
+    Close,
+    /// It is never answered.
+    Drop,
+}
+
+/// Which service is asked for.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    /// Routes with SQL, or the order service.
+    Handlers,
+    /// A queue before servers of exact speed.
+    Queue(Shape, Overflow),
+    /// Threads that block.
+    Blocking {
+        /// How many.
+        workers: u32,
+        /// How long each is busy with a request.
+        service_time: Duration,
+        /// Connections that wait for them.
+        backlog: u32,
+    },
+}
+
+impl Kind {
+    /// The kind that `options` ask for.
+    ///
+    /// # Errors
+    /// If an option is given that is of no use to it.
+    pub fn of(options: &Options) -> Result<Self, ServiceError> {
+        let capacity = &options.capacity;
+        match (capacity.servers, capacity.blocking_workers, capacity.service_time) {
+            (Some(servers), _, Some(time)) => {
+                let shape = Shape {
+                    servers: servers as usize,
+                    service_ns: time.as_nanos() as u64,
+                    room: capacity.room.map_or(usize::MAX, |room| room as usize),
+                    contention: capacity.contention,
+                    coherency: capacity.coherency,
+                };
+                Ok(Self::Queue(shape, capacity.overflow))
+            }
+            (None, Some(workers), Some(service_time)) => {
+                Ok(Self::Blocking { workers, service_time, backlog: capacity.backlog })
+            }
+            (_, _, Some(_)) => Err(ServiceError::BadOption {
+                option: "--service-time",
+                why: "of whom? Give --servers N or --blocking-workers N as well".to_owned(),
+            }),
+            _ => Ok(Self::Handlers),
+        }
+    }
+}
+
+fn coefficient(text: &str) -> Result<f64, String> {
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(format!("`{text}` is not between 0 and 1")) }
+}

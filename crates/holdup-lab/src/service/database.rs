@@ -1,0 +1,201 @@
+//! Connections to the service's database, and statements run on them. A broken MariaDB connection is opened
+//! anew by the next statement; nothing else is tried again.
+
+use std::path::PathBuf;
+
+use mysql::prelude::Queryable;
+use rusqlite::types::ValueRef;
+use serde_json::{Map, Value};
+
+use crate::service::address::{Database, PASSWORD_VARIABLE};
+use crate::service::{Options, ServiceError, seed};
+
+/// Placeholder in a route's SQL for the id that is asked for.
+const ID: &str = "{id}";
+
+/// Most rows of a result that are put in an answer; all are read.
+const ROWS_IN_ANSWER: usize = 20;
+
+/// A database that connections can be opened to.
+pub struct Target {
+    name: String,
+    database: Database,
+}
+
+/// One open connection.
+pub enum Connection {
+    /// SQLite's.
+    Sqlite(Box<rusqlite::Connection>),
+    /// MariaDB's; without one after it broke.
+    Mysql(Box<(mysql::Opts, Option<mysql::Conn>)>),
+}
+
+/// Why a statement failed, in the database's words.
+#[derive(Debug, thiserror::Error)]
+pub enum StatementError {
+    /// SQLite says so.
+    #[error(transparent)]
+    Sqlite(#[from] rusqlite::Error),
+    /// MariaDB or its driver says so.
+    #[error(transparent)]
+    Mysql(#[from] Box<mysql::Error>),
+}
+
+impl From<mysql::Error> for StatementError {
+    fn from(error: mysql::Error) -> Self {
+        Self::Mysql(Box::new(error))
+    }
+}
+
+impl Target {
+    /// The database of `options`; for SQLite the file is made and filled if need be.
+    ///
+    /// # Errors
+    /// If its address is not understood, or the file can't be filled.
+    pub fn open(options: &Options) -> Result<Self, ServiceError> {
+        let database = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())?;
+        let target = Self { name: options.database.to_string(), database };
+        target.seed(options.rows)?;
+        Ok(target)
+    }
+
+    /// Fills a SQLite file that has no table yet. Other databases are filled by whoever set them up.
+    ///
+    /// # Errors
+    /// Those of SQLite, e.g. a folder that is not there.
+    pub fn seed(&self, rows: u64) -> Result<(), ServiceError> {
+        let Database::Sqlite(path) = &self.database else { return Ok(()) };
+        rusqlite::Connection::open(path)
+            .and_then(|mut connection| seed::seed(&mut connection, rows))
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Opens `count` connections; none where there is no database.
+    ///
+    /// # Errors
+    /// The first that can't be opened.
+    pub fn connect(&self, count: u32) -> Result<Vec<Connection>, ServiceError> {
+        let one = || match &self.database {
+            Database::None => Ok(None),
+            Database::Sqlite(path) => open_sqlite(path).map(Some).map_err(|error| self.failed(error)),
+            Database::Mysql(opts) => mysql::Conn::new(opts.clone())
+                .map(|conn| Some(Connection::Mysql(Box::new((opts.clone(), Some(conn))))))
+                .map_err(|error| self.failed(error)),
+        };
+        (0..count).filter_map(|_| one().transpose()).collect()
+    }
+
+    /// `db.system.name` of OpenTelemetry's conventions.
+    pub fn system(&self) -> &'static str {
+        match self.database {
+            Database::None => "none",
+            Database::Sqlite(_) => "sqlite",
+            Database::Mysql(_) => "mariadb",
+        }
+    }
+
+    /// Its host and port, where it has any.
+    pub fn peer(&self) -> Option<(String, u16)> {
+        match &self.database {
+            Database::Mysql(opts) => Some((opts.get_ip_or_hostname().into_owned(), opts.get_tcp_port())),
+            Database::None | Database::Sqlite(_) => None,
+        }
+    }
+
+    fn failed(&self, error: impl std::fmt::Display) -> ServiceError {
+        ServiceError::Database { database: self.name.clone(), why: error.to_string() }
+    }
+}
+
+fn open_sqlite(path: &PathBuf) -> rusqlite::Result<Connection> {
+    let connection = rusqlite::Connection::open(path)?;
+    connection.busy_timeout(std::time::Duration::from_secs(5))?;
+    Ok(Connection::Sqlite(Box::new(connection)))
+}
+
+impl Connection {
+    /// Runs `sql` with `id` bound where it says `{id}`, reads all rows and returns the first few as JSON.
+    ///
+    /// # Errors
+    /// The database's.
+    pub fn run(&mut self, sql: &str, id: i64) -> Result<Vec<Value>, StatementError> {
+        match self {
+            Self::Sqlite(connection) => run_sqlite(connection, &sql.replace(ID, "?1"), id),
+            Self::Mysql(place) => {
+                let (opts, conn) = &mut **place;
+                let mut live = match conn.take() {
+                    Some(live) => live,
+                    None => mysql::Conn::new(opts.clone())?,
+                };
+                let result = run_mysql(&mut live, sql, id);
+                // After an error of the server itself the connection is good; after any other it is not trusted.
+                if matches!(&result, Ok(_) | Err(mysql::Error::MySqlError(_))) {
+                    *conn = Some(live);
+                }
+                Ok(result?)
+            }
+        }
+    }
+}
+
+fn run_sqlite(connection: &rusqlite::Connection, sql: &str, id: i64) -> Result<Vec<Value>, StatementError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
+    if statement.parameter_count() > 0 {
+        statement.raw_bind_parameter(1, id)?;
+    }
+    let mut rows = statement.raw_query();
+    let mut shown = Vec::new();
+    while let Some(row) = rows.next()? {
+        if shown.len() < ROWS_IN_ANSWER {
+            let mut object = Map::new();
+            for (index, name) in names.iter().enumerate() {
+                object.insert(name.clone(), from_sqlite(row.get_ref(index)?));
+            }
+            shown.push(Value::Object(object));
+        }
+    }
+    Ok(shown)
+}
+
+fn from_sqlite(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(n) => n.into(),
+        ValueRef::Real(x) => x.into(),
+        ValueRef::Text(bytes) => String::from_utf8_lossy(bytes).into(),
+        ValueRef::Blob(bytes) => bytes.len().into(),
+    }
+}
+
+fn run_mysql(conn: &mut mysql::Conn, sql: &str, id: i64) -> Result<Vec<Value>, mysql::Error> {
+    // A prepared statement would bind the id, but MariaDB records executions of prepared statements with neither text
+    // nor digest (events_statements_history*, 10.11), and most drivers send text. The id is a number: nothing of
+    // the client's text gets into the statement.
+    let text = sql.replace(ID, &id.to_string());
+    let mut shown = Vec::new();
+    for row in conn.query_iter(text)? {
+        let row = row?;
+        if shown.len() < ROWS_IN_ANSWER {
+            let columns = row.columns();
+            let mut object = Map::new();
+            for (column, value) in columns.iter().zip(row.unwrap()) {
+                object.insert(column.name_str().into_owned(), from_mysql(value));
+            }
+            shown.push(Value::Object(object));
+        }
+    }
+    Ok(shown)
+}
+
+fn from_mysql(value: mysql::Value) -> Value {
+    match value {
+        mysql::Value::NULL => Value::Null,
+        mysql::Value::Bytes(bytes) => String::from_utf8_lossy(&bytes).into(),
+        mysql::Value::Int(n) => n.into(),
+        mysql::Value::UInt(n) => n.into(),
+        mysql::Value::Float(x) => f64::from(x).into(),
+        mysql::Value::Double(x) => x.into(),
+        other => other.as_sql(true).into(),
+    }
+}

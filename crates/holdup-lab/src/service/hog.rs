@@ -1,0 +1,253 @@
+//! The hog: connections of its own that run heavy SQL, or hold locks, beside the service. For labs only.
+//!
+//! All its connections begin a round at the same moment, as batch jobs on a common timer do. It always
+//! ends by itself, so that a forgotten one can't grind on.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mysql::prelude::Queryable;
+
+use crate::service::address::{Database, DatabaseAddress, PASSWORD_VARIABLE};
+use crate::service::process::{self, Stop};
+use crate::service::script::{self, Step};
+use crate::service::{ServiceError, duration};
+
+/// Longest time a hog may run.
+const LIFE_MAX: Duration = Duration::from_secs(120);
+
+/// Pause before a broken connection is opened anew.
+const RECONNECT_AFTER: Duration = Duration::from_millis(200);
+
+/// Options of the hog.
+#[derive(clap::Args, Clone, Debug)]
+#[command(group(clap::ArgGroup::new("what").required(true).args(["sql", "script"])))]
+pub struct HogOptions {
+    /// mysql://user@host:port/database (password also in HOLDUP_MYSQL_PASSWORD)
+    #[arg(long, value_name = "DATABASE")]
+    pub database: DatabaseAddress,
+
+    /// Connections, each of which runs every round
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
+    pub connections: u32,
+
+    /// One statement a round
+    #[arg(long, value_name = "SQL")]
+    pub sql: Option<String>,
+
+    /// Several steps a round: statements and waits, e.g. 'BEGIN; UPDATE …; SLEEP 2000ms; COMMIT'
+    #[arg(long, value_name = "STEPS")]
+    pub script: Option<String>,
+
+    /// A round each DURATION, at the same moment on all connections; without it, one after the other
+    #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
+    pub every: Option<Duration>,
+
+    /// End after this long, 120s at most
+    #[arg(long = "for", value_name = "DURATION", default_value = "120s", value_parser = duration::parse)]
+    pub life: Duration,
+
+    /// Stop when stdin ends: whoever started it is gone
+    #[arg(long)]
+    pub stop_on_stdin_eof: bool,
+}
+
+/// What every connection's thread shares.
+struct Work {
+    opts: mysql::Opts,
+    steps: Vec<Step>,
+    every: Option<Duration>,
+    begun: Instant,
+    life: Duration,
+    stop: Stop,
+    rounds_total: AtomicU64,
+    errors_total: AtomicU64,
+}
+
+/// Runs it until its time is over or a signal comes. Says `ready connections=N` on stdout once all are open, and at
+/// the end how many rounds it did.
+///
+/// # Errors
+/// If options are wrong or the database can't be reached at the start. Later failures are counted and tried again.
+pub fn hog(options: HogOptions) -> Result<(), ServiceError> {
+    let bad = |option, why: &str| ServiceError::BadOption { option, why: why.to_owned() };
+    let Database::Mysql(opts) = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())? else {
+        return Err(bad("--database", "the hog needs mysql://user@host:port/database"));
+    };
+    if options.life > LIFE_MAX {
+        return Err(bad("--for", "120s at most"));
+    }
+    if options.every.is_some_and(|every| every.is_zero()) {
+        return Err(bad("--every", "must be longer than nothing; leave it out for rounds without pause"));
+    }
+    let steps = match (&options.sql, &options.script) {
+        (Some(sql), _) => vec![Step::Statement(sql.clone())],
+        (None, Some(text)) => script::parse(text).map_err(|why| ServiceError::BadOption { option: "--script", why })?,
+        (None, None) => Vec::new(),
+    };
+    if !steps.iter().any(|step| matches!(step, Step::Statement(_))) {
+        return Err(bad("--script", "holds no statement"));
+    }
+    let stop = process::stop_on_signals()?;
+    if options.stop_on_stdin_eof {
+        process::stop_on_stdin_eof(stop)?;
+    }
+    let open = |_| {
+        mysql::Conn::new(opts.clone())
+            .map_err(|error| ServiceError::Database { database: options.database.to_string(), why: error.to_string() })
+    };
+    let connections = (0..options.connections).map(open).collect::<Result<Vec<_>, _>>()?;
+    say(&format!("ready connections={}", connections.len()))?;
+    let work = Arc::new(Work {
+        opts: opts.clone(),
+        steps,
+        every: options.every,
+        begun: Instant::now(),
+        life: options.life,
+        stop,
+        rounds_total: AtomicU64::new(0),
+        errors_total: AtomicU64::new(0),
+    });
+    work_all(connections, &work)?;
+    let (rounds, errors) = (work.rounds_total.load(Ordering::Relaxed), work.errors_total.load(Ordering::Relaxed));
+    say(&format!("ended rounds_total={rounds} errors_total={errors}"))
+}
+
+fn work_all(connections: Vec<mysql::Conn>, work: &Arc<Work>) -> Result<(), ServiceError> {
+    let (done, all_done) = mpsc::channel::<()>();
+    for conn in connections {
+        let (work, done) = (Arc::clone(work), done.clone());
+        thread::Builder::new()
+            .name("hog".to_owned())
+            .spawn(move || {
+                work.rounds(conn);
+                drop(done);
+            })
+            .map_err(|source| ServiceError::System { what: "start a thread", source })?;
+    }
+    drop(done);
+    // A statement that hangs in the server is not waited for: it ends with this process.
+    while work.goes_on() {
+        if let Err(mpsc::RecvTimeoutError::Disconnected) = all_done.recv_timeout(Duration::from_millis(20)) {
+            return Ok(());
+        }
+    }
+    let _ = all_done.recv_timeout(Duration::from_secs(1));
+    Ok(())
+}
+
+impl Work {
+    fn goes_on(&self) -> bool {
+        !self.stop.is_set() && self.begun.elapsed() < self.life
+    }
+
+    fn rounds(&self, conn: mysql::Conn) {
+        let mut conn = Some(conn);
+        let mut round = 0;
+        while self.goes_on() {
+            if let Some(every) = self.every {
+                // Rounds that were missed are left out: all connections stay on the one beat.
+                round = next_round(self.begun.elapsed(), every, round);
+                self.wait(every.saturating_mul(round).saturating_sub(self.begun.elapsed()));
+                if !self.goes_on() {
+                    return;
+                }
+            }
+            match self.round(&mut conn) {
+                Ok(()) => drop(self.rounds_total.fetch_add(1, Ordering::Relaxed)),
+                Err(error) => {
+                    if self.errors_total.fetch_add(1, Ordering::Relaxed) == 0 {
+                        eprintln!("hog: {error}; further errors are only counted");
+                    }
+                    // The server's own refusals (a lock wait that timed out) leave the connection good, but
+                    // perhaps a transaction open: a new connection begins clean in every case.
+                    conn = None;
+                    self.wait(RECONNECT_AFTER);
+                }
+            }
+        }
+    }
+
+    fn round(&self, place: &mut Option<mysql::Conn>) -> Result<(), mysql::Error> {
+        let conn = match place {
+            Some(conn) => conn,
+            None => place.insert(mysql::Conn::new(self.opts.clone())?),
+        };
+        for step in &self.steps {
+            match step {
+                Step::Statement(sql) => conn.query_drop(sql)?,
+                Step::Sleep(time) => self.wait(*time),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps, in pieces short enough to stop soon.
+    fn wait(&self, time: Duration) {
+        let until = Instant::now() + time;
+        while self.goes_on() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::sleep(left.min(Duration::from_millis(20)));
+        }
+    }
+}
+
+/// The first round after `last` whose time has not passed yet; the first of all is round 1, one period in.
+fn next_round(elapsed: Duration, every: Duration, last: u32) -> u32 {
+    let passed = (elapsed.as_nanos() / every.as_nanos().max(1)).min(u128::from(u32::MAX - 1)) as u32;
+    (passed + 1).max(last + 1)
+}
+
+fn say(line: &str) -> Result<(), ServiceError> {
+    let mut stdout = std::io::stdout();
+    writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .map_err(|source| ServiceError::System { what: "write to stdout", source })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        options: HogOptions,
+    }
+
+    fn options(arguments: &[&str]) -> Result<HogOptions, clap::Error> {
+        Line::try_parse_from([&["hog", "--database", "mysql://app@127.0.0.1:1/x"], arguments].concat())
+            .map(|l| l.options)
+    }
+
+    #[test]
+    fn rounds_keep_to_the_beat_and_missed_ones_are_left_out() {
+        let every = Duration::from_millis(100);
+        assert_eq!(next_round(Duration::ZERO, every, 0), 1);
+        assert_eq!(next_round(Duration::from_millis(130), every, 1), 2);
+        assert_eq!(next_round(Duration::from_millis(570), every, 2), 6);
+        // Woken a moment early, it must not do the same round twice.
+        assert_eq!(next_round(Duration::from_millis(599), every, 6), 7);
+    }
+
+    #[test]
+    fn it_wants_one_kind_of_work_and_an_end() {
+        assert!(options(&[]).is_err());
+        assert!(options(&["--sql", "SELECT 1", "--script", "SELECT 1"]).is_err());
+        for wrong in
+            [&["--sql", "SELECT 1", "--for", "121s"][..], &["--script", "SLEEP 5ms"], &["--sql", "x", "--every", "0ms"]]
+        {
+            let refused = hog(options(wrong).expect("clap takes it"));
+            assert!(matches!(refused, Err(ServiceError::BadOption { .. })), "{wrong:?}: {refused:?}");
+        }
+        let nobody_there = hog(options(&["--sql", "SELECT 1"]).expect("clap takes it"));
+        assert!(matches!(nobody_there, Err(ServiceError::Database { .. })));
+    }
+}

@@ -1,0 +1,135 @@
+//! Service and hog on a real MariaDB of their own: private folder, private port, gone with the test.
+
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use mysql::prelude::Queryable;
+
+use crate::service::service_tests::{Client, metric, start};
+use crate::service::{HogOptions, hog};
+
+#[derive(Parser)]
+struct HogLine {
+    #[command(flatten)]
+    options: HogOptions,
+}
+
+/// A server that ends when it goes out of scope.
+struct MariaDb {
+    process: Child,
+    port: u16,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for MariaDb {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn kit(script: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../labs/kit").join(script)
+}
+
+fn sh(script: &str, argument: &str) {
+    let output = Command::new("sh").arg(kit(script)).arg(argument).output().expect("sh runs");
+    assert!(output.status.success(), "{script} {argument}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+impl MariaDb {
+    fn start() -> Self {
+        sh("need.sh", "mariadb-server");
+        let folder = tempfile::tempdir().expect("a folder");
+        let data = folder.path().join("data").display().to_string();
+        sh("mariadb-init.sh", &data);
+        let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
+        let process = Command::new("sh")
+            .arg(kit("mariadbd.sh"))
+            .args(["--no-defaults", "--bind-address=127.0.0.1", "--innodb-buffer-pool-size=32M"])
+            .arg(format!("--datadir={data}"))
+            .arg(format!("--socket={}", folder.path().join("db.sock").display()))
+            .arg(format!("--port={}", free.port()))
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it starts");
+        let server = Self { process, port: free.port(), _folder: folder };
+        let mut root = server.root();
+        for sql in [
+            "CREATE DATABASE jobs",
+            "CREATE TABLE jobs.counter (id INT PRIMARY KEY, n INT)",
+            "INSERT INTO jobs.counter VALUES (1, 0), (2, 0)",
+        ] {
+            root.query_drop(sql).expect(sql);
+        }
+        server
+    }
+
+    fn root(&self) -> mysql::Conn {
+        let url = format!("mysql://root@127.0.0.1:{}?prefer_socket=false", self.port);
+        let deadline = Instant::now() + Duration::from_secs(120);
+        loop {
+            match mysql::Conn::new(mysql::Opts::from_url(&url).expect("an address")) {
+                Ok(conn) => return conn,
+                Err(error) => assert!(Instant::now() < deadline, "no answer after 2 min: {error}"),
+            }
+            thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn address(&self) -> String {
+        format!("mysql://root@127.0.0.1:{}/jobs", self.port)
+    }
+}
+
+#[test]
+fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() {
+    let database = MariaDb::start();
+    let route = "/count=UPDATE counter SET n = n + 1 WHERE id = {id}; SELECT id, n FROM counter WHERE id = {id}";
+    let server = start(&["--database", &database.address(), "--pool", "2", "--rows", "2", "--route", route]);
+    let mut client = Client::connect(server.listen);
+    assert_eq!(client.get("/count?id=2"), (200, "{\"id\":2,\"rows\":[{\"id\":\"2\",\"n\":\"1\"}]}".to_owned()));
+
+    // Held for most of its life, by steps: were SLEEP not the client's, the transaction would end at once.
+    let script = "BEGIN; UPDATE counter SET n = n + 100 WHERE id = 1; SLEEP 2500ms; COMMIT; SLEEP 30s";
+    let line = ["hog", "--database", &database.address(), "--script", script, "--for", "4s"];
+    let options = HogLine::try_parse_from(line).expect("good options").options;
+    let hog = thread::spawn(move || hog(options));
+    let mut root = database.root();
+    let deadline = Instant::now() + Duration::from_secs(120);
+    let open = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified = 1";
+    while root.query_first::<u32, _>(open).expect("trx") != Some(1) {
+        assert!(Instant::now() < deadline, "the hog opens no transaction");
+        // InnoDB makes these rows anew only when nobody has read them for 100 ms: a faster look never sees a change.
+        thread::sleep(Duration::from_millis(150));
+    }
+    let asked = Instant::now();
+    assert!(client.get("/count?id=1").1.contains("\"n\":\"101\""), "not after the hog's commit");
+    let waited = asked.elapsed().as_secs_f64();
+    assert!((0.1..40.0).contains(&waited), "waited {waited} s for a lock held 2.5 s");
+    let update = "db_client_operation_duration_seconds_sum{db_system_name=\"mariadb\",db_operation_name=\"UPDATE\"}";
+    let share = metric(&server, update) / waited;
+    assert!((0.5..1.5).contains(&share), "the statement is not what took so long: {share} of it");
+    assert!(hog.join().expect("no panic").is_ok());
+
+    let own: u32 = root.query_first("SELECT CONNECTION_ID()").expect("id").expect("a row");
+    let mut sessions: Vec<u32> = Vec::new();
+    // The hog has hung up; on a busy machine its session is there for a moment more.
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while sessions.len() != 2 {
+        assert!(Instant::now() < deadline, "{} sessions", sessions.len());
+        sessions = root.query("SELECT id FROM information_schema.processlist WHERE db = 'jobs'").expect("sessions");
+        thread::sleep(Duration::from_millis(10));
+    }
+    for session in sessions.into_iter().filter(|id| *id != own) {
+        root.query_drop(format!("KILL {session}")).expect("killed");
+    }
+    let statuses: Vec<u16> = (0..4).map(|_| client.get("/count?id=2").0).collect();
+    assert!(statuses[..2].contains(&500), "{statuses:?}: the connections were cut");
+    assert_eq!(statuses[2..], [200, 200], "{statuses:?}");
+    server.stop();
+}

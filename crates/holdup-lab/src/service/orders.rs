@@ -1,0 +1,197 @@
+//! An order service, for scenarios with a login: a token that every later request must bring, a form that sets a
+//! cookie, and a mirror that says what arrived. It keeps nothing: whether a token or a session is one of its own can
+//! be told from itself, so that any number of users can log in. It is no model of how to do that safely.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde_json::{Value, json};
+
+use crate::service::handler::Answer;
+use crate::service::http::{Request, Status};
+use crate::service::seed::mix;
+
+/// The password that nobody has.
+const WRONG_PASSWORD: &str = "wrong";
+
+/// Seconds that a token is said to hold.
+const EXPIRES_IN: u32 = 3_600;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Orders {
+    issued: AtomicU64,
+}
+
+impl Orders {
+    /// Answers one request, if it is for a path of this service.
+    pub fn answer(&self, request: &Request) -> Option<Answer> {
+        let path = request.path.as_str();
+        let method = request.method.as_str();
+        Some(match (path, method) {
+            ("/auth", "POST") => self.auth(request),
+            ("/login", "GET" | "HEAD") => self.form(),
+            ("/login", "POST") => self.login(request),
+            ("/home", "GET" | "HEAD") => home(request),
+            ("/echo", _) => json_answer(Status::OK, echo(request), "/echo"),
+            ("/auth" | "/login" | "/home", _) => error(Status::METHOD_NOT_ALLOWED, "not with this method", path),
+            _ => {
+                let number = path.strip_prefix("/orders/")?;
+                if matches!(method, "GET" | "HEAD") {
+                    order(request, number)
+                } else {
+                    error(Status::METHOD_NOT_ALLOWED, "orders can only be read", ORDER)
+                }
+            }
+        })
+    }
+
+    /// A token or session that was never handed out before.
+    fn issue(&self, kind: char) -> String {
+        let number = self.issued.fetch_add(1, Ordering::Relaxed) + 1;
+        sealed(kind, number)
+    }
+
+    fn auth(&self, request: &Request) -> Answer {
+        let Ok(Value::Object(given)) = serde_json::from_slice(&request.body) else {
+            return error(Status::BAD_REQUEST, "the body is not a JSON object", "/auth");
+        };
+        let text = |key: &str| given.get(key).and_then(Value::as_str).unwrap_or_default();
+        if !may_enter(text("user"), text("password")) {
+            return error(Status::UNAUTHORIZED, "user or password is wrong", "/auth");
+        }
+        let body = json!({ "access_token": self.issue('t'), "token_type": "Bearer", "expires_in": EXPIRES_IN });
+        json_answer(Status::OK, body, "/auth")
+    }
+
+    /// A page with a form, whose hidden field has to come back with it.
+    fn form(&self) -> Answer {
+        let csrf = self.issue('c');
+        page(
+            &format!(
+                "<form method=\"post\" action=\"/login\"><input type=\"hidden\" name=\"csrf\" value=\"{csrf}\">\
+                 <input name=\"user\"><input name=\"password\" type=\"password\"></form>"
+            ),
+            "/login",
+        )
+    }
+
+    fn login(&self, request: &Request) -> Answer {
+        let body = String::from_utf8_lossy(&request.body);
+        let given: BTreeMap<String, String> = pairs(&body).collect();
+        let text = |key: &str| given.get(key).map_or("", String::as_str);
+        if given.get("csrf").is_some_and(|csrf| !is_own('c', csrf)) {
+            return error(Status::FORBIDDEN, "this form was not handed out here", "/login");
+        }
+        if !may_enter(text("user"), text("password")) {
+            return error(Status::UNAUTHORIZED, "user or password is wrong", "/login");
+        }
+        let fields = format!("Location: /home\r\nSet-Cookie: session={}; Path=/; HttpOnly\r\n", self.issue('s'));
+        Answer { fields, ..json_answer(Status::FOUND, json!({}), "/login") }
+    }
+}
+
+/// The route of all orders.
+const ORDER: &str = "/orders/{id}";
+
+fn order(request: &Request, number: &str) -> Answer {
+    let token = request.field("authorization").and_then(|value| value.strip_prefix("Bearer "));
+    if !token.is_some_and(|token| is_own('t', token)) {
+        return error(Status::UNAUTHORIZED, "a token of /auth is needed", ORDER);
+    }
+    let Ok(id) = number.parse::<u32>() else { return error(Status::NOT_FOUND, "no such order", ORDER) };
+    let body = json!({ "id": id, "items": [{ "sku": "a", "qty": 1 }, { "sku": "b", "qty": 2 }], "total": 12.5 });
+    json_answer(Status::OK, body, ORDER)
+}
+
+fn home(request: &Request) -> Answer {
+    let cookies = request.field("cookie").unwrap_or_default();
+    let session = cookies.split(';').find_map(|cookie| cookie.trim().strip_prefix("session="));
+    if session.is_some_and(|session| is_own('s', session)) {
+        page("<h1>Welcome</h1>", "/home")
+    } else {
+        error(Status::UNAUTHORIZED, "log in first", "/home")
+    }
+}
+
+fn echo(request: &Request) -> Value {
+    let headers: serde_json::Map<String, Value> =
+        request.fields.iter().map(|(name, value)| (name.to_ascii_lowercase(), value.as_str().into())).collect();
+    let body = String::from_utf8_lossy(&request.body);
+    json!({ "method": request.method, "path": request.path, "query": request.query, "headers": headers, "body": body })
+}
+
+fn may_enter(user: &str, password: &str) -> bool {
+    !user.is_empty() && password != WRONG_PASSWORD
+}
+
+/// A number, and what only this service makes of it (and whoever reads this file).
+fn sealed(kind: char, number: u64) -> String {
+    format!("{kind}{number}-{:016x}", mix(number ^ (u64::from(kind) << 56)))
+}
+
+/// Whether a token was made by [`sealed`].
+fn is_own(kind: char, token: &str) -> bool {
+    let number = token.strip_prefix(kind).and_then(|rest| rest.split_once('-')).and_then(|(n, _)| n.parse().ok());
+    number.is_some_and(|number| sealed(kind, number) == token)
+}
+
+/// Names and values of a form, `application/x-www-form-urlencoded`.
+fn pairs(body: &str) -> impl Iterator<Item = (String, String)> {
+    body.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, value)| (decoded(name), decoded(value)))
+}
+
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let digits = text.get(at + 1..at + 3).filter(|_| byte == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(coded) => {
+                out.push(coded);
+                at += 3;
+            }
+            None => {
+                out.push(if byte == b'+' { b' ' } else { byte });
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+fn json_answer(status: Status, body: Value, route: &str) -> Answer {
+    Answer::json(status, &body, route.to_owned())
+}
+
+fn error(status: Status, why: &str, route: &str) -> Answer {
+    json_answer(status, json!({ "error": why }), route)
+}
+
+fn page(content: &str, route: &str) -> Answer {
+    let body = format!("<!doctype html><title>Orders</title>{content}");
+    Answer { content_type: "text/html; charset=utf-8", body, ..json_answer(Status::OK, json!({}), route) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_of_ours_is_told_from_others() {
+        let orders = Orders::default();
+        let (one, two) = (orders.issue('t'), orders.issue('t'));
+        assert!(one != two && is_own('t', &one) && is_own('t', &two));
+        for other in [&orders.issue('s'), "", "t", "t1", "t1-", "t1-0000000000000000", &format!("{one}0"), &one[1..]] {
+            assert!(!is_own('t', other), "{other}");
+        }
+    }
+
+    #[test]
+    fn forms_are_decoded() {
+        let got: Vec<_> = pairs("a=b%20c+d&e=%C3%A9&f&g=%zz%4&=x%26y").collect();
+        let want = [("a", "b c d"), ("e", "\u{e9}"), ("g", "%zz%4"), ("", "x&y")];
+        assert_eq!(got, want.map(|(name, value)| (name.to_owned(), value.to_owned())));
+    }
+}

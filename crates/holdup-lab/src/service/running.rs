@@ -1,0 +1,58 @@
+//! Whichever service was asked for, at work.
+
+use std::net::SocketAddr;
+
+use crate::service::capacity::Kind;
+use crate::service::{Options, ServiceError, blocking, queue, server};
+
+/// See the module.
+pub enum Running {
+    /// Handlers with a pool.
+    Handlers(server::Server),
+    /// A queue of exact speed.
+    Queue(queue::Server),
+    /// Threads that block.
+    Blocking(blocking::Server),
+}
+
+impl Running {
+    /// Starts what `options` ask for.
+    ///
+    /// # Errors
+    /// If options contradict each other, an address can't be had, or the database can't be reached.
+    pub fn start(options: &Options) -> Result<Self, ServiceError> {
+        Ok(match Kind::of(options)? {
+            Kind::Handlers => Self::Handlers(server::Server::start(options)?),
+            Kind::Queue(shape, overflow) => Self::Queue(queue::Server::start(options, shape, overflow)?),
+            Kind::Blocking { workers, service_time, backlog } => {
+                Self::Blocking(blocking::Server::start(options, workers, service_time, backlog)?)
+            }
+        })
+    }
+
+    /// Where it serves.
+    pub fn listen(&self) -> SocketAddr {
+        match self {
+            Self::Handlers(server) => server.listen,
+            Self::Queue(server) => server.listen,
+            Self::Blocking(server) => server.listen,
+        }
+    }
+
+    /// Where its metrics are, if it has any.
+    pub fn admin(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Handlers(server) => server.admin,
+            Self::Queue(_) | Self::Blocking(_) => None,
+        }
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        match self {
+            Self::Handlers(server) => server.stop(),
+            Self::Queue(server) => server.stop(),
+            Self::Blocking(server) => server.stop(),
+        }
+    }
+}

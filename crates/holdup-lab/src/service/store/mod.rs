@@ -1,0 +1,142 @@
+//! A document store on LMDB: documents are read through a memory map, so that what is not in memory is a page fault
+//! in the thread of the request, and the kernel decides how much is read with it. The settings are LMDB's own; above
+//! all `MDB_NORDAHEAD`, which would tell the kernel that reads are random, is left off, as most leave it. Nothing
+//! writes to the store while it is served.
+
+mod options;
+mod seed;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use heed::types::Bytes;
+use heed::{Database, Env, EnvFlags, EnvOpenOptions};
+use serde_json::json;
+
+use crate::service::handler::Answer;
+use crate::service::http::{Request, Status};
+use crate::service::metrics::Metrics;
+use crate::service::seed::mix;
+use crate::service::{Options, ServiceError};
+pub use options::StoreOptions;
+use seed::key;
+
+/// The path that documents are under.
+const ROUTE: &str = "/document";
+
+/// Labels of a read, as OpenTelemetry has them for databases.
+const GET: &str = "db_system_name=\"lmdb\",db_operation_name=\"GET\"";
+
+/// LMDB's page: what a document takes is a multiple of it, and there is a leaf's entry for each.
+const PAGE_BYTES: u64 = 4_096;
+
+/// See the module.
+pub struct Store {
+    env: Env,
+    database: Database<Bytes, Bytes>,
+    documents: u64,
+    drawn: AtomicU64,
+}
+
+impl Store {
+    /// Opens the store that `options` ask for, if they do; makes it if there is none.
+    ///
+    /// # Errors
+    /// If it can't be made or opened, or holds another number of documents than was asked for.
+    pub fn open(options: &Options) -> Result<Option<Self>, ServiceError> {
+        let StoreOptions { store: Some(folder), documents, document_bytes } = &options.store else { return Ok(None) };
+        make(folder, *documents, *document_bytes).map_err(|why| failed(folder, why))?;
+        let store = Self::open_made(folder).map_err(|why| failed(folder, why))?;
+        if store.documents == *documents {
+            return Ok(Some(store));
+        }
+        let why = format!("it has {} documents, not {documents}; remove it, or give their number", store.documents);
+        Err(ServiceError::Store { folder: folder.clone(), why })
+    }
+
+    fn open_made(folder: &Path) -> heed::Result<Self> {
+        // Without a lock file: nobody writes, and a table of readers in a shared file would be written to for each
+        // read, so that it would have to go to the very disk that is looked at.
+        let env = open(folder, 0, EnvFlags::READ_ONLY | EnvFlags::NO_LOCK)?;
+        let transaction = env.read_txn()?;
+        let database = env.open_database(&transaction, None)?.ok_or(heed::MdbError::NotFound)?;
+        let documents = database.len(&transaction)?;
+        // What was opened in it is known to the environment only after this.
+        transaction.commit()?;
+        Ok(Self { env, database, documents, drawn: AtomicU64::new(0) })
+    }
+
+    /// Answers a request for a document; none if it is for something else.
+    pub fn answer(&self, request: &Request, metrics: &Metrics) -> Option<Answer> {
+        if request.path != ROUTE {
+            return None;
+        }
+        let error = |status, why: &str| Some(Answer::json(status, &json!({ "error": why }), ROUTE.to_owned()));
+        if request.method != "GET" {
+            return error(Status::METHOD_NOT_ALLOWED, "only GET is answered");
+        }
+        let asked = request.query.split('&').find_map(|pair| pair.strip_prefix("id="));
+        let id = match asked.map(str::parse) {
+            None => self.draw_id(),
+            Some(Ok(id)) => id,
+            Some(Err(_)) => return error(Status::BAD_REQUEST, "id must be a whole number"),
+        };
+        let begun = Instant::now();
+        let document = self.read(id);
+        metrics.operation.observe(GET, begun.elapsed());
+        match document {
+            Ok(Some(body)) => Some(Answer { body, route: ROUTE.to_owned(), ..Answer::empty(Status::OK) }),
+            Ok(None) => error(Status::NOT_FOUND, "no such document"),
+            Err(why) => {
+                eprintln!("{ROUTE}: {why}");
+                error(Status::INTERNAL_ERROR, "the store failed")
+            }
+        }
+    }
+
+    /// A copy of a document: every byte of it is read from the map.
+    fn read(&self, id: u64) -> heed::Result<Option<String>> {
+        let transaction = self.env.read_txn()?;
+        let document = self.database.get(&transaction, &key(id))?;
+        Ok(document.map(|bytes| String::from_utf8_lossy(bytes).into_owned()))
+    }
+
+    fn draw_id(&self) -> u64 {
+        mix(self.drawn.fetch_add(1, Ordering::Relaxed) + 1) % self.documents + 1
+    }
+}
+
+/// Makes the store in `folder`, unless there is one.
+fn make(folder: &Path, documents: u64, bytes: u32) -> heed::Result<()> {
+    if folder.join("data.mdb").exists() {
+        return Ok(());
+    }
+    std::fs::create_dir_all(folder)?;
+    let pages = documents * (2 + u64::from(bytes).div_ceil(PAGE_BYTES)) + 4_096;
+    // Made as fast as may be, and synced once at the end: if it is cut short it has too few documents.
+    let env = open(folder, pages * PAGE_BYTES, EnvFlags::NO_SYNC)?;
+    let mut transaction = env.write_txn()?;
+    let database = env.create_database(&mut transaction, None)?;
+    transaction.commit()?;
+    seed::seed(&env, database, documents, bytes as usize)?;
+    env.prepare_for_closing().wait();
+    Ok(())
+}
+
+/// Opens the environment in `folder`; a map of 0 bytes is as large as what there is.
+fn open(folder: &Path, map_bytes: u64, flags: EnvFlags) -> heed::Result<Env> {
+    let mut options = EnvOpenOptions::new();
+    if map_bytes > 0 {
+        options.map_size(map_bytes as usize);
+    }
+    // SAFETY: the folder was given to this program, which alone writes to it, and only before anybody reads: what is
+    // mapped does not change. Without a sync what is lost in a crash is a store that is made again.
+    unsafe { options.flags(flags).open(folder) }
+}
+
+fn failed(folder: &Path, why: heed::Error) -> ServiceError {
+    ServiceError::Store { folder: folder.to_owned(), why: why.to_string() }
+}

@@ -1,0 +1,167 @@
+//! Spans of the service's own requests, as OpenTelemetry's packages would make them: the request, the checkout of a
+//! connection, each statement, the call of the neighbour. Off unless asked for. It samples nothing; whoever reads may.
+
+mod context;
+mod export;
+mod wire;
+
+use std::sync::Mutex;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+pub use context::Context;
+use export::Exporter;
+
+use crate::service::ServiceError;
+use crate::service::http::Request;
+
+/// What a span is time in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The request, under its route, with its status.
+    Request(String, u16),
+    /// The checkout of a connection.
+    Checkout,
+    /// A statement: the system's name, its peer's host and port, the text.
+    Statement(&'static str, Option<(String, u16)>, String),
+    /// The call of the neighbour.
+    Neighbour,
+}
+
+/// One span that has ended.
+#[derive(Clone, Debug)]
+pub struct Span {
+    /// Whose trace and parent it has.
+    pub trace_id: u128,
+    /// Its own id.
+    pub id: u64,
+    /// Of the span it is part of; 0 for none.
+    pub parent_id: u64,
+    /// What it is time in.
+    pub of: Of,
+    /// When it began, nanoseconds since the Unix epoch.
+    pub start_ns: u64,
+    /// When it ended.
+    pub end_ns: u64,
+    /// Whether it failed.
+    pub is_error: bool,
+}
+
+/// What is done with waits of requests, as options say.
+#[derive(Debug, Default)]
+pub struct Tracing {
+    exporter: Option<Exporter>,
+    /// Whether statements begin with the trace's id.
+    pub in_statements: bool,
+    /// Whether responses say where their time went.
+    pub in_responses: bool,
+}
+
+/// One request's waits.
+#[derive(Debug)]
+pub struct Trace<'t> {
+    tracing: &'t Tracing,
+    /// Its ids.
+    pub context: Context,
+    begun: Instant,
+    begun_ns: u64,
+    sums: Mutex<Sums>,
+}
+
+/// Time by what it was spent in.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    pool: Duration,
+    database: Duration,
+    neighbour: Duration,
+}
+
+impl Tracing {
+    /// As `endpoint` (where spans are sent), `in_statements` and `in_responses` say.
+    ///
+    /// # Errors
+    /// If the endpoint is none, or a thread is refused.
+    pub fn new(endpoint: Option<&str>, in_statements: bool, in_responses: bool) -> Result<Self, ServiceError> {
+        let exporter = endpoint.map(Exporter::start).transpose()?;
+        Ok(Self { in_statements: in_statements || exporter.is_some(), exporter, in_responses })
+    }
+
+    /// Sends what waits to be sent, and no more after that.
+    pub fn finish(&self) {
+        if let Some(exporter) = &self.exporter {
+            exporter.finish();
+        }
+    }
+
+    /// The trace of a request, if anything asks for one.
+    pub fn begin(&self, request: &Request) -> Option<Trace<'_>> {
+        if self.exporter.is_none() && !self.in_statements && !self.in_responses {
+            return None;
+        }
+        let behind = u64::try_from(request.begun.elapsed().as_nanos()).unwrap_or_default();
+        Some(Trace {
+            tracing: self,
+            context: Context::of(request.field("traceparent")),
+            begun: request.begun,
+            begun_ns: now_ns().saturating_sub(behind),
+            sums: Mutex::default(),
+        })
+    }
+}
+
+impl Trace<'_> {
+    /// Counts a wait that began at `begun` and has just ended.
+    pub fn waited(&self, of: Of, begun: Instant, is_error: bool) {
+        let elapsed = begun.elapsed();
+        {
+            let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+            match of {
+                Of::Checkout => sums.pool += elapsed,
+                Of::Statement(..) => sums.database += elapsed,
+                Of::Neighbour => sums.neighbour += elapsed,
+                Of::Request(..) => {}
+            }
+        }
+        self.send(context::new_id(), self.context.span_id, of, begun, elapsed, is_error);
+    }
+
+    /// `sql` with the trace's id in front of it, if that is asked for. In front, because servers cut long texts at their end.
+    pub fn statement(&self, sql: &str) -> String {
+        if self.tracing.in_statements { format!("/*traceparent='{}'*/ {sql}", self.context) } else { sql.to_owned() }
+    }
+
+    /// The header field that says where the time went, with its line end; empty unless asked for.
+    pub fn response_field(&self) -> String {
+        if !self.tracing.in_responses {
+            return String::new();
+        }
+        let sums = *self.sums.lock().unwrap_or_else(PoisonError::into_inner);
+        let ms = |time: Duration| time.as_secs_f64() * 1e3;
+        format!(
+            "Server-Timing: total;dur={:.3}, pool;dur={:.3}, db;dur={:.3}, http;dur={:.3}\r\n",
+            ms(self.begun.elapsed()),
+            ms(sums.pool),
+            ms(sums.database),
+            ms(sums.neighbour)
+        )
+    }
+
+    /// Ends it: the request's own span.
+    pub fn end(self, route: &str, status: u16) {
+        let of = Of::Request(route.to_owned(), status);
+        let (id, parent_id) = (self.context.span_id, self.context.parent_id);
+        self.send(id, parent_id, of, self.begun, self.begun.elapsed(), status >= 500);
+    }
+
+    fn send(&self, id: u64, parent_id: u64, of: Of, begun: Instant, elapsed: Duration, is_error: bool) {
+        let Some(exporter) = &self.tracing.exporter else { return };
+        // One reading of the wall clock a request: spans of one request fit each other to the nanosecond.
+        let start_ns = self.begun_ns + u64::try_from(begun.duration_since(self.begun).as_nanos()).unwrap_or_default();
+        let end_ns = start_ns + u64::try_from(elapsed.as_nanos()).unwrap_or_default();
+        exporter.push(Span { trace_id: self.context.trace_id, id, parent_id, of, start_ns, end_ns, is_error });
+    }
+}
+
+fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX))
+}

@@ -1,0 +1,33 @@
+//! What makes a request out of a session: templates, conditions, captures, checks and feeders. Pure: it opens no files
+//! and asks no clock, so that what a scenario does follows from its text, its data, a seed and the responses.
+
+mod capture;
+mod condition;
+mod context;
+mod failed;
+mod feeder;
+pub mod fill;
+mod names;
+mod nearest;
+mod number;
+mod pattern;
+pub mod program;
+mod random;
+mod response;
+pub mod session;
+mod template;
+mod value;
+mod world;
+
+pub use capture::{Capture, Pick, Place, Source};
+pub use condition::{Condition, Subjects};
+pub use context::Context;
+pub use failed::Failed;
+pub use feeder::{AtEnd, Draw, Drawer, Fault, Feeder, FeederError, MAX_COLUMNS, Order, Row};
+pub use fill::Filled;
+pub use names::{Names, Slot};
+pub use nearest::nearest;
+pub use random::Random;
+pub use response::{Needs, Response};
+pub use template::{Template, TemplateError};
+pub use value::Value;

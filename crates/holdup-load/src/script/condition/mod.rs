@@ -1,0 +1,108 @@
+//! What has to be true: of a response (a check), or before steps are taken (`if`, `while`). Parsed once, when the
+//! scenario is read, names and patterns included. Of a body that was kept in part only, it judges that part.
+
+mod compare;
+mod parse;
+mod rule;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use rule::Rule;
+
+use crate::script::template::node::Work;
+use crate::script::{Context, Failed, Names, Needs, Response, Slot, TemplateError};
+
+/// What a condition may speak of beside variables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subjects {
+    /// Nothing: there is no response.
+    None,
+    /// `status`, `body`, `size`, `json /pointer`, `header NAME`, `cookie NAME`.
+    Http,
+    /// `rows`, `column NAME`.
+    Sql,
+}
+
+/// A parsed condition.
+///
+/// ```
+/// use crate::script::{Condition, Context, Names, Random, Response, Subjects};
+///
+/// let names = Names::default();
+/// let check = Condition::parse("status in 200..299 and not body contains error", &names, Subjects::Http).unwrap();
+/// assert!(check.speaks_of_status() && check.needs().body);
+/// let mut random = Random::new(1);
+/// let mut ctx = Context { values: &[], rows: &[], random: &mut random, now_unix_ns: 0, number: 0, session: 0 };
+/// let response = Response { status: 200, body: b"fine", ..Response::default() };
+/// assert_eq!(check.holds(&mut ctx, Some(&response)), Ok(true));
+/// ```
+#[derive(Clone)]
+pub struct Condition {
+    /// As it was written, for `Debug`: the rule may hold secrets.
+    text: Box<str>,
+    rule: Rule,
+    feeders: Box<[u32]>,
+    variables: Box<[Slot]>,
+}
+
+impl Condition {
+    /// Parses `text`, which may speak of `subjects`.
+    ///
+    /// # Errors
+    /// Where it is no condition, or uses what `names` does not have: the message names the nearest.
+    pub fn parse(text: &str, names: &Names, subjects: Subjects) -> Result<Self, TemplateError> {
+        let mut parser = parse::Parser::new(text, names, subjects);
+        let rule = parser.whole()?;
+        let (feeders, variables) = parser.used();
+        Ok(Self { text: text.into(), rule, feeders, variables })
+    }
+
+    /// Whether it holds. A comparison with what the response does not have is false.
+    ///
+    /// # Errors
+    /// [`Failed::Template`] if a variable has no value (`exists` asks whether it has), [`Failed::BadJson`] if it looks
+    /// into a body that is not JSON, [`Failed::Check`] if it speaks of a response and there is none.
+    #[inline]
+    pub fn holds(&self, ctx: &mut Context<'_>, response: Option<&Response<'_>>) -> Result<bool, Failed> {
+        self.rule.holds(ctx, &mut Work::new(), response)
+    }
+
+    /// What of the response has to be kept for it.
+    pub fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        self.rule.each(&mut |comparison| needs = needs.union(comparison.subject.needs()));
+        needs
+    }
+
+    /// Whether it says something of the status: any status is as good as another otherwise.
+    pub fn speaks_of_status(&self) -> bool {
+        let mut speaks = false;
+        self.rule.each(&mut |comparison| speaks |= matches!(comparison.subject, compare::Subject::Status));
+        speaks
+    }
+
+    /// Feeders it needs a row of, by index, in order.
+    pub fn feeders(&self) -> &[u32] {
+        &self.feeders
+    }
+
+    /// Variables it uses, in order.
+    pub fn variables(&self) -> &[Slot] {
+        &self.variables
+    }
+}
+
+impl fmt::Debug for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Condition").field(&self.text).finish()
+    }
+}
+
+/// As it was written.
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

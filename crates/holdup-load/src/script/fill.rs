@@ -1,0 +1,179 @@
+//! Fills in the blanks of a request, so that what comes of it can be sent whatever was captured: nothing that a
+//! service or a file says can end a line of a request's head.
+
+use crate::script::program::{Encoding, Form, Piece};
+use crate::script::template::percent;
+use crate::script::{Context, Failed};
+
+/// An HTTP request without blanks. Kept between requests, so that nothing is allocated for each.
+#[derive(Clone, Debug, Default)]
+pub struct Filled {
+    /// Path and query.
+    pub path: String,
+    /// Further header fields, as many as the form has.
+    pub headers: Vec<(String, String)>,
+    /// Body, if there is one.
+    pub body: Option<Vec<u8>>,
+    scratch: Vec<u8>,
+}
+
+/// A statement without blanks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilledStatement {
+    /// Its text.
+    pub text: String,
+    /// Its parameters.
+    pub parameters: Vec<Vec<u8>>,
+    /// It is prepared once per connection.
+    pub is_prepared: bool,
+}
+
+impl Filled {
+    /// Fills in an HTTP form.
+    ///
+    /// # Errors
+    /// If a variable has no value, or a header would not be one line.
+    pub fn http(&mut self, form: &Form, context: &mut Context<'_>) -> Result<(), Failed> {
+        let Form::Http { path, headers, body, .. } = form else { return Err(Failed::Template) };
+        self.scratch.clear();
+        path.render(context, &mut self.scratch)?;
+        self.path.clear();
+        put_path(&self.scratch, &mut self.path);
+        if !self.path.starts_with('/') {
+            return Err(Failed::Template);
+        }
+        self.headers.resize_with(headers.len(), Default::default);
+        for ((name, template), place) in headers.iter().zip(&mut self.headers) {
+            self.scratch.clear();
+            template.render(context, &mut self.scratch)?;
+            let text = std::str::from_utf8(&self.scratch).map_err(|_| Failed::Template)?;
+            if text.bytes().any(|b| (b < b' ' && b != b'\t') || b == 0x7f) {
+                return Err(Failed::Template);
+            }
+            place.0.clone_from(name);
+            place.1.clear();
+            place.1.push_str(text);
+        }
+        match body {
+            None => self.body = None,
+            Some(pieces) => {
+                let out = self.body.get_or_insert_default();
+                out.clear();
+                for piece in pieces {
+                    put_piece(piece, context, &mut self.scratch, out)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Fills in a form of statements.
+///
+/// # Errors
+/// If a variable has no value, or a statement would not be UTF-8.
+pub fn statements(form: &Form, context: &mut Context<'_>) -> Result<Vec<FilledStatement>, Failed> {
+    let Form::Sql { statements } = form else { return Err(Failed::Template) };
+    let filled = statements.iter().map(|statement| {
+        let mut text = Vec::new();
+        statement.text.render(context, &mut text)?;
+        let parameters = statement.parameters.iter().map(|template| {
+            let mut bytes = Vec::new();
+            template.render(context, &mut bytes).map(|()| bytes)
+        });
+        Ok(FilledStatement {
+            parameters: parameters.collect::<Result<_, Failed>>()?,
+            text: String::from_utf8(text).map_err(|_| Failed::Template)?,
+            is_prepared: statement.is_prepared,
+        })
+    });
+    filled.collect()
+}
+
+/// Statements that have no blanks.
+pub fn constant_statements(form: &Form) -> Vec<FilledStatement> {
+    let Form::Sql { statements } = form else { return Vec::new() };
+    let text = |template: &crate::script::Template| template.constant().unwrap_or_default().to_owned();
+    let filled = statements.iter().map(|statement| FilledStatement {
+        text: text(&statement.text),
+        parameters: statement.parameters.iter().map(|p| text(p).into_bytes()).collect(),
+        is_prepared: statement.is_prepared,
+    });
+    filled.collect()
+}
+
+/// What can't stand in a request line is percent-encoded; what has a meaning there is left alone.
+fn put_path(bytes: &[u8], out: &mut String) {
+    for byte in bytes {
+        if byte.is_ascii_graphic() {
+            out.push(char::from(*byte));
+        } else {
+            out.extend(percent(*byte).map(char::from));
+        }
+    }
+}
+
+fn put_piece(piece: &Piece, context: &mut Context<'_>, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> Result<(), Failed> {
+    if piece.encoding == Encoding::Plain {
+        return piece.template.render(context, out);
+    }
+    scratch.clear();
+    piece.template.render(context, scratch)?;
+    put_encoded(piece.encoding, scratch, out)
+}
+
+/// Writes `bytes` as `encoding` says.
+///
+/// # Errors
+/// None that are known of.
+pub(crate) fn put_encoded(encoding: Encoding, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Failed> {
+    match encoding {
+        Encoding::Plain => out.extend_from_slice(bytes),
+        Encoding::JsonValue if is_json_literal(bytes) => out.extend_from_slice(bytes),
+        Encoding::JsonText | Encoding::JsonValue => {
+            let text = String::from_utf8_lossy(bytes);
+            serde_json::to_writer(&mut *out, &*text).map_err(|_| Failed::Template)?;
+        }
+        Encoding::Form => {
+            for byte in bytes {
+                match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'*' => out.push(*byte),
+                    b' ' => out.push(b'+'),
+                    _ => out.extend_from_slice(&percent(*byte)),
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether it reads as a JSON number, `true`, `false` or `null`.
+pub fn is_json_literal(bytes: &[u8]) -> bool {
+    matches!(bytes, b"true" | b"false" | b"null")
+        || bytes.first().is_some_and(|b| b.is_ascii_digit() || *b == b'-')
+            // The parser is lenient about what follows.
+            && bytes.last().is_some_and(u8::is_ascii_digit)
+            && serde_json::from_slice::<serde_json::Number>(bytes).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_not_stand_in_a_path_is_encoded() {
+        let mut out = String::new();
+        put_path("/a b?x=\r\nHost: é%20&y=1".as_bytes(), &mut out);
+        assert_eq!(out, "/a%20b?x=%0D%0AHost:%20%C3%A9%20&y=1");
+    }
+
+    #[test]
+    fn json_literals() {
+        for yes in ["1", "-2.5e3", "true", "null"] {
+            assert!(is_json_literal(yes.as_bytes()), "{yes}");
+        }
+        for no in ["01", "", "1 ", "-", "NaN", "truely", "\"x\""] {
+            assert!(!is_json_literal(no.as_bytes()), "{no}");
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! What sessions do, laid out so that a session is a place in a list and a few numbers: steps that contain steps
+//! become jumps.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::script::{Capture, Condition, Drawer, Feeder, Names, Needs, Random, Slot, Template, Value};
+
+/// All that the sessions of a scenario share.
+#[derive(Debug, Default)]
+pub struct Script {
+    /// Names that its templates use.
+    pub names: Arc<Names>,
+    /// Where rows come from, by the index that [`Names::feeder`] gave.
+    pub sources: Vec<Source>,
+    /// Every request (or statement) of every flow.
+    pub requests: Vec<Asked>,
+    /// What sessions do, with how many of them by weight.
+    pub flows: Vec<Flow>,
+    /// What variables hold when a session begins, by slot: what the set-up left. Nothing if it has not been set.
+    pub initial: OnceLock<Vec<Value>>,
+    /// How often each `in_turn` has been passed, by all sessions together.
+    pub turns: Vec<AtomicU64>,
+    /// Seed of all luck.
+    pub seed: u64,
+    /// The whole run is to end: see [`Self::end_run`].
+    is_over: AtomicBool,
+    why_over: Mutex<Option<Over>>,
+}
+
+/// Why a run is to end before its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Over {
+    /// In words.
+    pub text: String,
+    /// Something failed that was not to.
+    pub is_failure: bool,
+}
+
+impl Script {
+    /// One without flows.
+    pub fn new(names: Arc<Names>, sources: Vec<Source>, seed: u64) -> Self {
+        Self { names, sources, seed, ..Self::default() }
+    }
+
+    /// The run is to end; the first reason counts.
+    pub fn end_run(&self, text: String, is_failure: bool) {
+        self.why_over.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(Over { text, is_failure });
+        self.is_over.store(true, Ordering::Release);
+    }
+
+    /// Whether the run is to end.
+    #[inline]
+    pub fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Why it is to end, if so. It is not any more then: what follows, such as taking away what was set up, can run.
+    pub fn take_over(&self) -> Option<Over> {
+        self.is_over.store(false, Ordering::Release);
+        self.why_over.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+/// A feeder and how its rows are drawn.
+pub struct Source {
+    /// What it is called.
+    pub name: String,
+    /// Its rows.
+    pub feeder: Feeder,
+    /// Which is next.
+    pub drawer: Drawer,
+    /// Draws so far, of all loops of this process.
+    pub drawn: AtomicU64,
+}
+
+impl std::fmt::Debug for Source {
+    /// Rows are left out: they may be accounts.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Source").field("name", &self.name).field("rows", &self.feeder.len()).finish_non_exhaustive()
+    }
+}
+
+/// The steps of one kind of session.
+#[derive(Debug, Default)]
+pub struct Flow {
+    /// What it is called.
+    pub name: String,
+    /// Share among the flows.
+    pub weight: u32,
+    /// Its steps.
+    pub ops: Vec<Op>,
+    /// Counters that its loops need.
+    pub counters: u32,
+}
+
+/// A request with its blanks.
+#[derive(Debug)]
+pub struct Asked {
+    /// Index of the operation that it counts as.
+    pub operation: u32,
+    /// What that is called.
+    pub name: String,
+    /// What is sent.
+    pub form: Form,
+    /// What is remembered of the response.
+    pub captures: Vec<(Slot, Capture)>,
+    /// What has to be true of it.
+    pub checks: Vec<Condition>,
+    /// A check speaks of the status: any will do otherwise.
+    pub judges_status: bool,
+    /// What has to be kept of the response.
+    pub needs: Needs,
+    /// What a failure leads to.
+    pub on_failure: OnFailure,
+    /// Feeders of which it needs a row.
+    pub feeders: Vec<u32>,
+}
+
+/// What is sent, in its protocol.
+#[derive(Debug)]
+pub enum Form {
+    /// An HTTP request.
+    Http {
+        /// `GET`, `POST`, …
+        method: String,
+        /// Path and query.
+        path: Template,
+        /// Further header fields.
+        headers: Vec<(String, Template)>,
+        /// Body.
+        body: Option<Vec<Piece>>,
+    },
+    /// Statements, one after the other on one connection.
+    Sql {
+        /// In their order.
+        statements: Vec<Statement>,
+    },
+}
+
+/// A piece of a body.
+#[derive(Debug)]
+pub struct Piece {
+    /// What it is filled in from.
+    pub template: Template,
+    /// How that is written.
+    pub encoding: Encoding,
+}
+
+/// How a piece of a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// As it is.
+    Plain,
+    /// As a JSON string.
+    JsonText,
+    /// As a JSON number, `true`, `false` or `null` if it reads as one, else as a JSON string.
+    JsonValue,
+    /// As a value in a form (application/x-www-form-urlencoded).
+    Form,
+}
+
+/// A statement with its blanks.
+#[derive(Debug)]
+pub struct Statement {
+    /// Its text.
+    pub text: Template,
+    /// Its parameters.
+    pub parameters: Vec<Template>,
+    /// It is prepared once per connection.
+    pub is_prepared: bool,
+}
+
+impl Form {
+    /// Whether every request is the same.
+    pub fn is_constant(&self) -> bool {
+        let fixed = |template: &Template| template.constant().is_some();
+        match self {
+            Self::Http { path, headers, body, .. } => {
+                fixed(path)
+                    && headers.iter().all(|(_, value)| fixed(value))
+                    && body.iter().flatten().all(|piece| fixed(&piece.template))
+            }
+            Self::Sql { statements } => statements.iter().all(|s| fixed(&s.text) && s.parameters.iter().all(fixed)),
+        }
+    }
+}
+
+impl Form {
+    /// Its body, if that has no blanks.
+    pub fn constant_body(&self) -> Option<String> {
+        let Self::Http { body: Some(pieces), .. } = self else { return None };
+        let mut out = Vec::new();
+        for piece in pieces {
+            crate::script::fill::put_encoded(piece.encoding, piece.template.constant()?.as_bytes(), &mut out).ok()?;
+        }
+        String::from_utf8(out).ok()
+    }
+}
+
+/// What the failure of a request leads to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The next step.
+    #[default]
+    GoOn,
+    /// The session ends.
+    EndSession,
+    /// The run ends.
+    Stop,
+}
+
+/// How long a user thinks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Think {
+    /// This long.
+    Fixed(Duration),
+    /// Between the two, evenly distributed.
+    Uniform(Duration, Duration),
+    /// This long in the mean, exponentially distributed: what independent decisions take.
+    Exponential(Duration),
+}
+
+impl Think {
+    /// This time's length, nanoseconds.
+    pub fn draw(self, random: &mut Random) -> i64 {
+        let ns = |d: Duration| d.as_nanos() as i64;
+        match self {
+            Self::Fixed(length) => ns(length),
+            Self::Uniform(from, to) => {
+                ns(from) + random.below(ns(to).saturating_sub(ns(from)).max(0) as u64 + 1) as i64
+            }
+            // The inverse of the distribution function 1 - exp(-x / mean).
+            Self::Exponential(mean) => (-(1.0 - random.unit()).ln() * ns(mean) as f64) as i64,
+        }
+    }
+}
+
+/// How often a loop goes round.
+#[derive(Debug)]
+pub enum Times {
+    /// So often.
+    Fixed(u64),
+    /// As often as the template says when the loop is entered.
+    Said(Template),
+}
+
+/// One step. Places are indices into [`Flow::ops`].
+#[derive(Debug)]
+pub enum Op {
+    /// Sends [`Script::requests`]`[.0]` and waits for the response.
+    Request(u32),
+    /// Waits.
+    Think(Think),
+    /// Waits until this long after the session was last here.
+    Pace {
+        /// Holds when that was.
+        counter: u32,
+        /// How long.
+        length: Duration,
+    },
+    /// Puts a value into a variable.
+    Set(Slot, Template),
+    /// Draws the next row.
+    Feed(u32),
+    /// Goes to a place.
+    Jump(u32),
+    /// Goes to a place if a condition does not hold.
+    Unless(Condition, u32),
+    /// Makes ready to count from 0.
+    Reset(u32),
+    /// Goes on if the loop is to go round once more, else to `exit`.
+    Repeat {
+        /// Rounds so far.
+        counter: u32,
+        /// How many there are to be; kept in the counter after it.
+        times: Times,
+        /// The variable that says which round it is.
+        shown_as: Option<Slot>,
+        /// What follows the loop.
+        exit: u32,
+    },
+    /// Goes on for so long since the loop was entered, else to `exit`.
+    During {
+        /// Holds when that was.
+        counter: u32,
+        /// How long.
+        length: Duration,
+        /// What follows the loop.
+        exit: u32,
+    },
+    /// Goes on with the list's next item, or to `exit` after the last.
+    Each {
+        /// Items so far.
+        counter: u32,
+        /// The list.
+        list: Slot,
+        /// The variable that is the item.
+        item: Slot,
+        /// What follows the loop.
+        exit: u32,
+    },
+    /// A request that fails from here to [`Op::Tried`] leads back here.
+    Try {
+        /// Tries so far.
+        counter: u32,
+        /// Most of them.
+        most: u64,
+        /// What follows when no more are left.
+        exit: u32,
+    },
+    /// The end of what is tried: it went well.
+    Tried,
+    /// Goes to one of these places at random: ends of their shares, and the places.
+    Choose(Vec<u32>, Vec<u32>),
+    /// Goes to the next of these places each time.
+    InTurn(u32, Vec<u32>),
+    /// The session ends.
+    End,
+    /// The run ends.
+    EndRun,
+}

@@ -1,0 +1,211 @@
+//! Functions that have something to work on, with their arguments, and what each writes.
+
+use std::sync::Arc;
+
+use super::encode::{Encoding, hex};
+use super::luck;
+use super::node::{Given, Node, Work, separated};
+use super::parse::Scope;
+use super::sign::{Key, Token};
+use crate::script::number::Number;
+use crate::script::{Context, Failed, Names, Random};
+
+/// How many texts may be expanded inside of each other by `template`.
+const MAX_DEPTH: u8 = 8;
+/// What an expanded text may come to, 1 MiB.
+const MAX_EXPANDED_BYTES: usize = 1 << 20;
+/// What expanding a text costs at least of the bytes that functions may make.
+const EXPANSION_BYTES: usize = 1024;
+
+/// See the module. The names are those of the language.
+#[derive(Clone)]
+pub(crate) enum Call {
+    Random(Whole, Whole),
+    RandomText(Whole),
+    RandomHex(Whole),
+    Pick(Box<[Node]>),
+    Encode(Encoding, Node),
+    Sha256(Node),
+    Hmac { key: Key, text: Node, encoding: Encoding },
+    Jwt(Token),
+    Length(Node),
+    Item(Node, Whole),
+    Add(Node, Node),
+    Default(Node, Node),
+    Template { text: Node, names: Arc<Names> },
+}
+
+impl Call {
+    /// The part that makes this call: what it writes, if that is always the same. None if it can't be made.
+    pub(super) fn node(self) -> Option<Node> {
+        if !self.is_constant() {
+            return Some(Node::Call(Box::new(self)));
+        }
+        let mut random = Random::new(0);
+        let mut ctx = Context { values: &[], rows: &[], random: &mut random, now_unix_ns: 0, number: 0, session: 0 };
+        let mut out = Vec::new();
+        self.write(&mut ctx, &mut Work::new(), &mut out).ok()?;
+        String::from_utf8(out).ok().map(|text| Node::Literal(text.into()))
+    }
+
+    fn is_constant(&self) -> bool {
+        let known = |node: &Node| node.literal().is_some();
+        match self {
+            Self::Random(..) | Self::RandomText(_) | Self::RandomHex(_) | Self::Template { .. } => false,
+            Self::Pick(nodes) => nodes.len() == 1 && known(&nodes[0]),
+            Self::Encode(_, node) | Self::Sha256(node) | Self::Length(node) | Self::Item(node, _) => known(node),
+            Self::Hmac { key, text, .. } => key.is_known() && known(text),
+            Self::Jwt(token) => token.is_constant(),
+            Self::Add(a, b) => known(a) && known(b),
+            Self::Default(node, _) => known(node),
+        }
+    }
+
+    pub(super) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+        match self {
+            Self::Random(low, high) => {
+                let (low, high) = (low.value(ctx, work)?, high.value(ctx, work)?);
+                let span = span(low, high).ok_or(Failed::Template)?;
+                Node::Random { low, span }.write(ctx, work, out)?;
+            }
+            Self::RandomText(length) => {
+                let length = random_length(length.value(ctx, work)?, work)?;
+                luck::letters(ctx.random, length, out);
+            }
+            Self::RandomHex(length) => {
+                let length = random_length(length.value(ctx, work)?, work)?;
+                luck::hex(ctx.random, length, out);
+            }
+            Self::Pick(nodes) => pick(nodes, ctx, work, out)?,
+            Self::Encode(encoding, node) => match (encoding, node.given(ctx, work)?) {
+                (_, Given::Text(text)) => encoding.write(text.as_bytes(), out)?,
+                (Encoding::Json, Given::List(items)) => {
+                    out.push(b'[');
+                    separated(items, out, |item, out| encoding.write(item.as_bytes(), out))?;
+                    out.push(b']');
+                }
+                (_, Given::List(_)) => encoding.write(node.text(ctx, work)?.as_bytes(), out)?,
+            },
+            Self::Sha256(node) => {
+                let digest = ring::digest::digest(&ring::digest::SHA256, node.text(ctx, work)?.as_bytes());
+                out.extend(digest.as_ref().iter().flat_map(|&byte| hex(byte)));
+            }
+            Self::Hmac { key, text, encoding } => {
+                let text = text.text(ctx, work)?;
+                encoding.write(key.sign(ctx, work, text.as_bytes())?.as_ref(), out)?;
+            }
+            Self::Jwt(token) => token.write(ctx, work, out)?,
+            Self::Length(node) => {
+                let length = match node.given(ctx, work)? {
+                    Given::Text(text) => text.chars().count(),
+                    Given::List(items) => items.len(),
+                };
+                out.extend_from_slice(itoa::Buffer::new().format(length).as_bytes());
+            }
+            Self::Item(list, index) => {
+                let index = index.value(ctx, work)?;
+                let Given::List(items) = list.given(ctx, work)? else { return Err(Failed::Template) };
+                let from_end = if index < 0 { items.len() as i64 } else { 0 };
+                let index = usize::try_from(index.saturating_add(from_end)).map_err(|_| Failed::Template)?;
+                out.extend_from_slice(items.get(index).ok_or(Failed::Template)?.as_bytes());
+            }
+            Self::Add(a, b) => {
+                let mut number = |node: &Node| -> Result<Number, Failed> {
+                    Number::parse(node.text(ctx, work)?.as_bytes()).ok_or(Failed::Template)
+                };
+                number(a)?.add(number(b)?).ok_or(Failed::Template)?.write(out);
+            }
+            Self::Default(node, otherwise) => {
+                let start = out.len();
+                match node.write(ctx, work, out) {
+                    Err(Failed::Template) => {
+                        out.truncate(start);
+                        otherwise.write(ctx, work, out)?;
+                    }
+                    result => result?,
+                }
+            }
+            Self::Template { text, names } => {
+                let text = text.text(ctx, work)?;
+                expand(&text, names, ctx, work, out)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A whole number, parsed already where it is known.
+#[derive(Clone)]
+pub(crate) enum Whole {
+    Known(i64),
+    Text(Node),
+}
+
+impl Whole {
+    /// None if it is known to be no whole number.
+    pub(super) fn of(node: Node) -> Option<Self> {
+        match node.literal() {
+            Some(text) => text.parse().ok().map(Self::Known),
+            None => Some(Self::Text(node)),
+        }
+    }
+
+    fn value(&self, ctx: &mut Context<'_>, work: &mut Work) -> Result<i64, Failed> {
+        match self {
+            Self::Known(number) => Ok(*number),
+            Self::Text(node) => node.text(ctx, work)?.parse().map_err(|_| Failed::Template),
+        }
+    }
+}
+
+/// How far `high` is above `low`; none if it is below.
+pub(super) fn span(low: i64, high: i64) -> Option<u64> {
+    (low <= high).then(|| high.abs_diff(low))
+}
+
+/// The length of a random text, refused before it is made if it is too much.
+fn random_length(length: i64, work: &Work) -> Result<usize, Failed> {
+    usize::try_from(length).ok().filter(|length| *length <= work.left).ok_or(Failed::Template)
+}
+
+fn pick(nodes: &[Node], ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+    if let [one] = nodes {
+        match one.given(ctx, work)? {
+            Given::Text(text) => out.extend_from_slice(text.as_bytes()),
+            Given::List(items) => {
+                let item = items.get(ctx.random.below(items.len() as u64) as usize).ok_or(Failed::Template)?;
+                out.extend_from_slice(item.as_bytes());
+            }
+        }
+        return Ok(());
+    }
+    let chosen = ctx.random.below(nodes.len() as u64) as usize;
+    nodes.get(chosen).ok_or(Failed::Template)?.write(ctx, work, out)
+}
+
+/// Renders a text that is known only now.
+fn expand(
+    text: &str,
+    names: &Arc<Names>,
+    ctx: &mut Context<'_>,
+    work: &mut Work,
+    out: &mut Vec<u8>,
+) -> Result<(), Failed> {
+    work.spend(text.len().max(EXPANSION_BYTES))?;
+    if work.depth == MAX_DEPTH || text.len() > MAX_EXPANDED_BYTES {
+        return Err(Failed::Template);
+    }
+    let mut scope = Scope::at_run_time(names, work.left);
+    let nodes = scope.all_of(text).map_err(|_| Failed::Template);
+    work.left = work.left.min(scope.room());
+    let start = out.len();
+    work.depth += 1;
+    let result = nodes.and_then(|nodes| {
+        nodes.iter().try_for_each(|node| {
+            node.write(ctx, work, out)?;
+            if out.len() - start > MAX_EXPANDED_BYTES { Err(Failed::Template) } else { Ok(()) }
+        })
+    });
+    work.depth -= 1;
+    result
+}

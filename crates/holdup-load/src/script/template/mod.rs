@@ -1,0 +1,123 @@
+//! Texts with places that are filled in for each request: `/orders/${random(1, 5000)}`. Parsed once, when the scenario
+//! is read, with every name looked up; rendered into bytes the caller keeps. Nothing is escaped unless the template
+//! says so: what a text must not hold where it goes (a header's end of line, say) is the caller's to know.
+
+mod call;
+pub(crate) mod cursor;
+mod encode;
+mod function;
+mod luck;
+mod moment;
+pub(crate) mod node;
+pub(crate) mod parse;
+mod sign;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+pub(crate) use encode::percent;
+use node::{Given, Node, Work};
+use parse::Scope;
+
+use crate::script::{Context, Failed, Names, Slot, Value};
+
+/// A slip in a template or a condition.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct TemplateError {
+    /// What is wrong, and what would be right. Holds no value of a secret or of the environment.
+    pub message: String,
+    /// Where, in bytes from the begin of the text.
+    pub at: usize,
+}
+
+/// A parsed template.
+///
+/// ```
+/// use crate::script::{Context, Names, Random, Template, Value};
+///
+/// let mut names = Names::default();
+/// names.variable("user");
+/// let template = Template::parse("/users/${url(user)}?n=${random(7, 7)}", &names).unwrap();
+/// let mut random = Random::new(1);
+/// let values = [Value::from("a b")];
+/// let mut ctx = Context { values: &values, rows: &[], random: &mut random, now_unix_ns: 0, number: 0, session: 0 };
+/// let mut path = Vec::new();
+/// template.render(&mut ctx, &mut path).unwrap();
+/// assert_eq!(path, b"/users/a%20b?n=7");
+/// ```
+#[derive(Clone)]
+pub struct Template {
+    /// As it was written, for `Debug`: the parts may hold secrets.
+    text: Box<str>,
+    node: Node,
+    secret: bool,
+    feeders: Box<[u32]>,
+    variables: Box<[Slot]>,
+}
+
+impl Template {
+    /// Parses `text`.
+    ///
+    /// # Errors
+    /// Where it is no template, or uses what `names` does not have: the message names the nearest.
+    pub fn parse(text: &str, names: &Names) -> Result<Self, TemplateError> {
+        let mut scope = Scope::new(names);
+        let node = Node::joined(scope.all_of(text)?);
+        let (feeders, variables) = scope.used();
+        Ok(Self { text: text.into(), node, secret: scope.secret, feeders, variables })
+    }
+
+    /// Its text, if that is always the same. It may hold a secret.
+    pub fn constant(&self) -> Option<&str> {
+        self.node.literal()
+    }
+
+    /// Whether what it renders is made with a secret.
+    pub fn is_secret(&self) -> bool {
+        self.secret
+    }
+
+    /// Feeders it draws rows from, by index, in order. What `template()` will expand is not known here.
+    pub fn feeders(&self) -> &[u32] {
+        &self.feeders
+    }
+
+    /// Variables it uses, in order. What `template()` will expand is not known here.
+    pub fn variables(&self) -> &[Slot] {
+        &self.variables
+    }
+
+    /// Appends the filled-in text to `out`.
+    ///
+    /// # Errors
+    /// If a variable has no value, a row was not drawn, or a function can't work with what it was given: then `out` is as
+    /// it was.
+    #[inline]
+    pub fn render(&self, ctx: &mut Context<'_>, out: &mut Vec<u8>) -> Result<(), Failed> {
+        let start = out.len();
+        let result = self.node.write(ctx, &mut Work::new(), out);
+        if result.is_err() {
+            out.truncate(start);
+        }
+        result
+    }
+
+    /// What it stands for: a list if it is nothing but a variable that holds one, else the filled-in text.
+    ///
+    /// # Errors
+    /// As for `render`.
+    pub fn value(&self, ctx: &mut Context<'_>) -> Result<Value, Failed> {
+        Ok(match self.node.given(ctx, &mut Work::new())? {
+            Given::Text(text) => Value::Text(text.into()),
+            Given::List(items) => Value::List(items.into()),
+        })
+    }
+}
+
+impl fmt::Debug for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Template").field(&self.text).finish()
+    }
+}

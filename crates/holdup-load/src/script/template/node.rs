@@ -1,0 +1,166 @@
+//! A parsed template's parts, and what each writes. Simple ones write straight into the caller's bytes.
+
+use std::borrow::Cow;
+
+use super::call::Call;
+use super::luck;
+use super::moment::Moment;
+use crate::script::{Context, Failed, Value};
+
+/// Bytes that the functions of one template may make in all, 4 MiB: what nests or repeats itself stays bounded.
+const MADE_BYTES: usize = 4 << 20;
+
+/// One part of a template.
+#[derive(Clone)]
+pub(crate) enum Node {
+    Literal(Box<str>),
+    /// A session's variable, and what it is as long as it has no value.
+    Variable {
+        slot: u32,
+        first: Option<Box<Node>>,
+    },
+    Cell {
+        feeder: u32,
+        column: u32,
+    },
+    /// A whole number from `low` to `low + span`.
+    Random {
+        low: i64,
+        span: u64,
+    },
+    Uuid,
+    Number,
+    Session,
+    Now(Moment),
+    /// One after the other.
+    Joined(Box<[Node]>),
+    Call(Box<Call>),
+}
+
+/// What rendering has left of its bounds.
+pub(crate) struct Work {
+    /// How many texts are being expanded inside of each other.
+    pub(super) depth: u8,
+    /// Bytes that functions may still make.
+    pub(super) left: usize,
+}
+
+impl Work {
+    pub(crate) fn new() -> Self {
+        Self { depth: 0, left: MADE_BYTES }
+    }
+
+    /// Takes `bytes` of what is left.
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), Failed> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.unwrap_or(0);
+        left.map(drop).ok_or(Failed::Template)
+    }
+}
+
+/// What a part stands for.
+pub(crate) enum Given<'b> {
+    Text(Cow<'b, str>),
+    List(&'b [Box<str>]),
+}
+
+impl Node {
+    /// One part of several.
+    pub(crate) fn joined(mut nodes: Vec<Self>) -> Self {
+        match nodes.len() {
+            0 => Self::Literal(Box::default()),
+            1 => nodes.remove(0),
+            _ => Self::Joined(nodes.into()),
+        }
+    }
+
+    /// Its text, if that is always the same.
+    pub(crate) fn literal(&self) -> Option<&str> {
+        match self {
+            Self::Literal(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// Appends what it stands for.
+    pub(crate) fn write(&self, ctx: &mut Context<'_>, work: &mut Work, out: &mut Vec<u8>) -> Result<(), Failed> {
+        match self {
+            Self::Literal(text) => out.extend_from_slice(text.as_bytes()),
+            Self::Variable { slot, first } => match ctx.values.get(*slot as usize) {
+                Some(Value::Text(text)) => out.extend_from_slice(text.as_bytes()),
+                Some(Value::List(items)) => separated(items, out, |item, out| {
+                    out.extend_from_slice(item.as_bytes());
+                    Ok(())
+                })?,
+                Some(Value::None) | None => first.as_ref().ok_or(Failed::Template)?.write(ctx, work, out)?,
+            },
+            Self::Cell { feeder, column } => out.extend_from_slice(cell(ctx, *feeder, *column)?.as_bytes()),
+            Self::Random { low, span } => whole(luck::whole(ctx.random, *low, *span), out),
+            Self::Uuid => luck::uuid(ctx.random, out),
+            Self::Number => whole(ctx.number, out),
+            Self::Session => whole(ctx.session, out),
+            Self::Now(moment) => moment.write(ctx.now_unix_ns, out),
+            Self::Joined(nodes) => nodes.iter().try_for_each(|node| node.write(ctx, work, out))?,
+            Self::Call(call) => {
+                let start = out.len();
+                call.write(ctx, work, out)?;
+                work.spend(out.len().saturating_sub(start))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What it stands for as text, borrowed where it lies somewhere.
+    pub(crate) fn text<'b, 'c: 'b>(&'b self, ctx: &mut Context<'c>, work: &mut Work) -> Result<Cow<'b, str>, Failed> {
+        match self {
+            Self::Literal(text) => return Ok(Cow::Borrowed(text)),
+            Self::Variable { slot, first } => match ctx.values.get(*slot as usize) {
+                Some(Value::Text(text)) => return Ok(Cow::Borrowed(text)),
+                Some(Value::List(_)) => {}
+                Some(Value::None) | None => return first.as_ref().ok_or(Failed::Template)?.text(ctx, work),
+            },
+            Self::Cell { feeder, column } => return cell(ctx, *feeder, *column).map(Cow::Borrowed),
+            _ => {}
+        }
+        let mut made = Vec::new();
+        self.write(ctx, work, &mut made)?;
+        work.spend(made.len())?;
+        String::from_utf8(made).map(Cow::Owned).map_err(|_| Failed::Template)
+    }
+
+    /// What it stands for: a list if it is a variable that holds one.
+    pub(crate) fn given<'b, 'c: 'b>(&'b self, ctx: &mut Context<'c>, work: &mut Work) -> Result<Given<'b>, Failed> {
+        if let Self::Variable { slot, first } = self {
+            match ctx.values.get(*slot as usize) {
+                Some(Value::List(items)) => return Ok(Given::List(items)),
+                Some(Value::None) | None => return first.as_ref().ok_or(Failed::Template)?.given(ctx, work),
+                Some(Value::Text(_)) => {}
+            }
+        }
+        self.text(ctx, work).map(Given::Text)
+    }
+}
+
+fn cell<'c>(ctx: &Context<'c>, feeder: u32, column: u32) -> Result<&'c str, Failed> {
+    let row = ctx.rows.get(feeder as usize).copied().flatten().ok_or(Failed::Template)?;
+    row.get(column as usize).ok_or(Failed::Template)
+}
+
+fn whole(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    out.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
+}
+
+/// Writes the items with commas between them.
+pub(super) fn separated(
+    items: &[Box<str>],
+    out: &mut Vec<u8>,
+    write: impl Fn(&str, &mut Vec<u8>) -> Result<(), Failed>,
+) -> Result<(), Failed> {
+    for (i, item) in items.iter().enumerate() {
+        if i > 0 {
+            out.push(b',');
+        }
+        write(item, out)?;
+    }
+    Ok(())
+}

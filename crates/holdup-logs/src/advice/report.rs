@@ -1,0 +1,202 @@
+//! The heaviest statements of a log, each with what would take its time away, and what all of it would relieve.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::advice::Table;
+use crate::advice::index::{Candidate, candidates};
+use crate::advice::replica::{self, Replica};
+use crate::advice::touches::{Dialect, Touches};
+
+/// A statement of a log and what it took. All of them are wanted: those that write tell how stale a replica may be.
+#[derive(Clone, Debug)]
+pub struct Heavy {
+    /// Its digest.
+    pub id: String,
+    /// Its text without values.
+    pub text: String,
+    /// Executions.
+    pub calls: u64,
+    /// Time of all of them, microseconds.
+    pub total_us: u128,
+    /// Rows examined and sent, of servers that say it.
+    pub rows: Option<(u128, u128)>,
+}
+
+/// What is advised for one statement.
+#[derive(Clone, Debug, Serialize)]
+pub struct Advice {
+    /// Its digest.
+    pub id: String,
+    /// Its text without values.
+    pub text: String,
+    /// Executions.
+    pub calls: u64,
+    /// Share (0-1) of the log's time.
+    pub share_ratio: f64,
+    /// Rows examined for each that was sent, where the server says it.
+    pub examined_per_sent: Option<f64>,
+    /// Indexes that may help, most promising first; empty where tables are not known.
+    pub indexes: Vec<Proposal>,
+    /// What a replica would mean.
+    pub replica: Replica,
+    /// Whether its text could be read: some can't, and are advised nothing.
+    pub is_read: bool,
+}
+
+/// An index, and what became of it when the server was asked to plan with it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Proposal {
+    /// The index.
+    #[serde(flatten)]
+    pub candidate: Candidate,
+    /// The statement that makes it.
+    pub statement: String,
+    /// What the server said; none if it was not asked or could not be.
+    pub trial: Option<Trial>,
+}
+
+/// A plan without an index and with it, neither of them executed.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Trial {
+    /// The planner's cost as things are.
+    pub cost_before: f64,
+    /// The same with the index.
+    pub cost_after: f64,
+    /// Whether the planner would use it.
+    pub is_used: bool,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    /// Heaviest first.
+    pub advice: Vec<Advice>,
+    /// Share (0-1) of the log's time that a replica could take of statements that read what nobody writes.
+    pub replica_never_stale_ratio: f64,
+    /// The same of statements that read what is written sometimes.
+    pub replica_stale_ratio: f64,
+    /// The same of what has to stay.
+    pub stays_ratio: f64,
+    /// Why indexes were not tried, if they were not.
+    pub not_tried: Option<String>,
+}
+
+/// Every table that the heaviest `limit` statements touch, for whoever asks the server about them.
+pub fn tables_of(all: &[Heavy], limit: usize, dialect: Dialect) -> Vec<String> {
+    let touched = heaviest(all, limit).into_iter().filter_map(|heavy| Touches::of(&heavy.text, dialect));
+    let mut names: Vec<String> = touched.flat_map(|touches| [touches.reads, touches.writes].concat()).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
+fn heaviest(all: &[Heavy], limit: usize) -> Vec<&Heavy> {
+    let mut ranked: Vec<&Heavy> = all.iter().collect();
+    ranked.sort_by(|a, b| b.total_us.cmp(&a.total_us).then_with(|| a.id.cmp(&b.id)));
+    ranked.truncate(limit);
+    ranked
+}
+
+/// Advises on the `limit` heaviest statements of a log of `seconds`. `tables` are those that are known; `try_index` asks the server to
+/// plan a statement with a candidate.
+pub fn advise(
+    all: &[Heavy],
+    seconds: f64,
+    dialect: Dialect,
+    (limit, fresh, tables): (usize, &[String], &[Table]),
+    mut try_index: impl FnMut(&Touches, &Candidate) -> Option<Trial>,
+) -> Report {
+    let touches: BTreeMap<&str, Touches> =
+        all.iter().filter_map(|heavy| Some((heavy.id.as_str(), Touches::of(&heavy.text, dialect)?))).collect();
+    let of = |heavy: &Heavy| touches.get(heavy.id.as_str());
+    let writes = replica::writes_per_second(all.iter().filter_map(|heavy| Some((of(heavy)?, heavy.calls))), seconds);
+    let total: u128 = all.iter().map(|heavy| heavy.total_us).sum();
+    let share = |us: u128| us as f64 / total.max(1) as f64;
+    let moves = |heavy: &Heavy| {
+        of(heavy).map_or_else(
+            || Replica::No { why: "its text can't be read".to_owned() },
+            |touches| replica::of(touches, &writes, fresh),
+        )
+    };
+    let (mut never_stale, mut stale, mut stays) = (0, 0, 0);
+    for heavy in all {
+        match moves(heavy) {
+            Replica::No { .. } => stays += heavy.total_us,
+            could if could.is_never_stale() => never_stale += heavy.total_us,
+            Replica::Could { .. } => stale += heavy.total_us,
+        }
+    }
+    let advice = heaviest(all, limit).into_iter().map(|heavy| {
+        let read = of(heavy);
+        let wanted = read.map(|touches| candidates(touches, tables)).unwrap_or_default();
+        let mut indexes: Vec<Proposal> = wanted
+            .into_iter()
+            .map(|candidate| Proposal {
+                statement: candidate.statement(dialect),
+                trial: read.and_then(|touches| try_index(touches, &candidate)),
+                candidate,
+            })
+            .collect();
+        // Those that the planner would use, by what they save; then those that nobody tried.
+        let saves = |p: &Proposal| {
+            p.trial.as_ref().map_or(0.0, |t| if t.is_used { t.cost_before - t.cost_after } else { -1.0 })
+        };
+        indexes.sort_by(|a, b| saves(b).total_cmp(&saves(a)));
+        Advice {
+            id: heavy.id.clone(),
+            text: heavy.text.clone(),
+            calls: heavy.calls,
+            share_ratio: share(heavy.total_us),
+            examined_per_sent: heavy.rows.map(|(examined, sent)| examined as f64 / sent.max(1) as f64),
+            indexes,
+            replica: moves(heavy),
+            is_read: read.is_some(),
+        }
+    });
+    Report {
+        advice: advice.collect(),
+        replica_never_stale_ratio: share(never_stale),
+        replica_stale_ratio: share(stale),
+        stays_ratio: share(stays),
+        not_tried: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::Index;
+
+    fn heavy(id: &str, text: &str, calls: u64, total_us: u128) -> Heavy {
+        Heavy { id: id.to_owned(), text: text.to_owned(), calls, total_us, rows: Some((9_000, 9)) }
+    }
+
+    #[test]
+    fn the_heaviest_come_first_and_what_would_be_relieved_is_summed() {
+        let all = [
+            heavy("a", "SELECT * FROM orders WHERE customer = ?", 100, 600),
+            heavy("b", "SELECT * FROM prices WHERE id = ?", 100, 300),
+            heavy("c", "UPDATE orders SET a = ? WHERE id = ?", 60, 60),
+            heavy("d", "BROKEN (((", 1, 40),
+        ];
+        let orders = Table {
+            name: "orders".to_owned(),
+            columns: ["id", "customer", "a"].map(str::to_owned).to_vec(),
+            indexes: vec![Index { name: "PRIMARY".to_owned(), columns: vec!["id".to_owned()], is_unique: true }],
+            rows: Some(1e6),
+        };
+        let mut tried = Vec::new();
+        let report = advise(&all, 60.0, Dialect::MySql, (2, &[], &[orders]), |_, candidate| {
+            tried.push(candidate.statement(Dialect::MySql));
+            Some(Trial { cost_before: 100.0, cost_after: 1.0, is_used: true })
+        });
+        assert_eq!(tried, ["ALTER TABLE `orders` ADD INDEX (`customer`)"]);
+        assert_eq!(report.advice.iter().map(|a| a.id.as_str()).collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(report.advice[0].examined_per_sent, Some(1_000.0));
+        let shares = [report.replica_never_stale_ratio, report.replica_stale_ratio, report.stays_ratio];
+        assert_eq!(shares, [0.3, 0.6, 0.1]);
+        assert_eq!(tables_of(&all, 2, Dialect::MySql), ["orders", "prices"]);
+    }
+}

@@ -1,0 +1,38 @@
+//! Logs of databases -> what was executed, how often and how long, by statement. Files are streams: none is held in
+//! memory, and what is kept grows with the number of different statements only.
+//!
+//! The flow: [`input`] unpacks, [`block`] cuts where a record begins for certain, a reader of the [`format`] makes
+//! [`event`]s, a [`tally`] sums them up, a [`report`] ranks. No value of a statement is kept, in whatever form.
+
+pub mod attribute;
+pub mod block;
+mod boundary;
+pub mod counts;
+pub mod document;
+pub mod event;
+pub mod follow;
+pub mod format;
+pub mod general_log;
+pub mod histogram;
+pub mod history;
+pub mod input;
+pub mod measure;
+pub mod plan;
+pub mod postgres;
+pub mod problem;
+pub mod pt;
+pub mod report;
+pub mod resume;
+pub mod room;
+pub mod run;
+pub mod select;
+pub mod server;
+pub mod shape;
+pub mod slow_log;
+pub mod summary;
+pub mod tally;
+pub mod text;
+pub mod time;
+pub mod wire;
+
+pub use holdup_sql::Dialect;

@@ -1,0 +1,103 @@
+//! What earlier runs said of statements, beside this one: which are new, which got slower, when each was first and last seen. Where that is
+//! kept is others' work.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::digest::report::Report;
+use crate::digest::time::written;
+
+/// A mean that is this much greater than before is worth a look.
+const SLOWER: f64 = 1.2;
+/// Calls of both sides below which a mean says little.
+const CALLS: u64 = 10;
+
+/// What was known of a statement before.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// Runs that had it.
+    pub runs: u64,
+    /// Executions in all of them.
+    pub calls: u64,
+    /// Their time, microseconds.
+    pub total_us: u128,
+    /// First and last time it was seen, microseconds.
+    pub seen_us: Option<(i64, i64)>,
+}
+
+/// The same in a report.
+#[derive(Clone, Debug, Serialize)]
+pub struct Before {
+    /// Whether no run before had it.
+    pub is_new: bool,
+    /// Runs before that had it.
+    pub runs: u64,
+    /// Executions in them.
+    pub calls: u64,
+    /// Their mean time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub avg_us: Option<f64>,
+    /// Mean time now, as a multiple of that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_ratio: Option<f64>,
+    /// First seen in any run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_seen: Option<String>,
+    /// Last seen in any run before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_seen: Option<String>,
+}
+
+/// What this run has beside those before.
+#[derive(Clone, Debug, Serialize)]
+pub struct Compared {
+    /// Runs before.
+    pub runs: u64,
+    /// Statements that none of them had, by their place in the ranking.
+    pub new: Vec<String>,
+    /// Statements whose mean time is at least a fifth above that of the runs before, of ten calls and more on both sides.
+    pub slower: Vec<String>,
+    /// Statements of the last run that this one doesn't have.
+    pub gone: u64,
+}
+
+impl Report {
+    /// Says of each statement what `known` has of it. `last` has the statements of the last run; the report has all of this one's.
+    pub fn compare(&mut self, known: &BTreeMap<String, Known>, runs: u64, last: &[String]) {
+        let mut compared = Compared { runs, new: Vec::new(), slower: Vec::new(), gone: 0 };
+        for query in &mut self.queries {
+            let before = known.get(&query.id).copied().unwrap_or_default();
+            #[expect(clippy::cast_precision_loss, reason = "a mean")]
+            let avg_us = (before.calls > 0).then(|| before.total_us as f64 / before.calls as f64);
+            let change = avg_us.filter(|avg| *avg > 0.0).map(|avg| (query.avg_us / avg * 1e3).round() / 1e3);
+            let is_new = before.runs == 0;
+            if is_new && runs > 0 {
+                compared.new.push(query.id.clone());
+            }
+            if before.calls >= CALLS && query.calls >= CALLS && change.is_some_and(|change| change >= SLOWER) {
+                compared.slower.push(query.id.clone());
+            }
+            query.before = Some(Before {
+                is_new,
+                runs: before.runs,
+                calls: before.calls,
+                avg_us: avg_us.map(|avg| (avg * 1e3).round() / 1e3),
+                change_ratio: change,
+                first_seen: before.seen_us.map(|(first, _)| written(first)),
+                last_seen: before.seen_us.map(|(_, last)| written(last)),
+            });
+        }
+        let is_here = |id: &String| self.queries.iter().any(|query| query.id == *id);
+        compared.gone = last.iter().filter(|id| !is_here(id)).count() as u64;
+        self.history = Some(compared);
+    }
+
+    /// Leaves the first `limit` statements in the list; 0 leaves all.
+    pub fn shorten(&mut self, limit: usize) {
+        if limit > 0 && limit < self.queries.len() {
+            self.not_listed += self.queries.len() - limit;
+            self.queries.truncate(limit);
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! The row of the statements that had no room in memory.
+
+use serde::Serialize;
+
+use super::Order;
+use crate::digest::shape::Shape;
+use crate::digest::tally::Tally;
+use crate::digest::text::{number, time};
+
+/// Statements that had no room in memory. Their calls and time are in the sums of the report, their other attributes are not.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestReport {
+    /// How many statements.
+    pub statements: usize,
+    /// Whether they were too many to be counted: there are at least that many.
+    pub is_at_least: bool,
+    /// Their executions.
+    pub calls: u64,
+    /// Their time in total.
+    pub total_us: u128,
+    /// No one of them took more than this.
+    pub at_most_us: u64,
+    /// Queries at the head of the list that took at least as long as any of the rest can have: of the order by total time, these are
+    /// the first of all.
+    pub exact_ranks: usize,
+}
+
+impl RestReport {
+    /// As one line beside a list of `listed` queries.
+    pub fn words(&self, listed: usize) -> String {
+        let at_least = if self.is_at_least { "at least " } else { "" };
+        let proof = if self.exact_ranks >= listed {
+            format!("none of them took more than {}", time(self.at_most_us.into()))
+        } else {
+            let exact = self.exact_ranks;
+            format!("one of them may belong behind rank {exact}; raise --max-memory")
+        };
+        let (statements, calls) = (number(self.statements as u128), number(self.calls.into()));
+        format!("{at_least}{statements} further statements, together {} in {calls} calls; {proof}", time(self.total_us))
+    }
+}
+
+/// What had no room, beside what had.
+pub fn of(tally: &Tally, ranked: &[(u128, &Shape)], order: &Order) -> Option<RestReport> {
+    let (rest, room) = (&tally.rest, tally.room.as_ref()?);
+    let (statements, is_at_least) = room.refused();
+    let at_most_us = rest.at_most_us();
+    let is_by_time = matches!(order, Order::TotalTime);
+    let is_first = |(time, _): &&(u128, &Shape)| is_by_time && *time >= u128::from(at_most_us);
+    (rest.calls > 0).then(|| RestReport {
+        statements,
+        is_at_least,
+        calls: rest.calls,
+        total_us: rest.total_us,
+        at_most_us,
+        exact_ranks: ranked.iter().take_while(is_first).count(),
+    })
+}

@@ -1,0 +1,384 @@
+//! Files in, one tally out, by as many threads as are given: each takes the next block and reads it. What comes out does
+//! not depend on how many there are.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use holdup_protocol::packets::Protocol;
+use holdup_sql::Dialect;
+
+use crate::digest::block::{Block, Blocks};
+use crate::digest::format::{Cutter, Format, Reader};
+use crate::digest::input::{Input, InputError, open};
+use crate::digest::postgres::entry::{Ties, tie};
+use crate::digest::postgres::prefix::Prefix;
+use crate::digest::problem::Problems;
+use crate::digest::resume::{Mark, State, pass_over};
+use crate::digest::room::Room;
+use crate::digest::select::Select;
+use crate::digest::tally::{Identity, See, Tally, Watch};
+use crate::digest::wire::Wire;
+
+/// What to do with the files.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// What they are, if it need not be found out.
+    pub format: Option<Format>,
+    /// How MySQL's statements are to be read, if not as by its default `sql_mode`; other logs have their own language.
+    pub dialect: Option<Dialect>,
+    /// By what statements are called.
+    pub identity: Identity,
+    /// What is counted and how it is grouped.
+    pub select: Select,
+    /// PostgreSQL's `log_line_prefix`, if it need not be made out.
+    pub prefix: Option<String>,
+    /// Threads that read; 0 and 1 are one.
+    pub threads: usize,
+    /// Of packets: what is spoken on ports that aren't known for it.
+    pub ports: Vec<(u16, Protocol)>,
+    /// Memory that statements may take, bytes; as much as there are if none.
+    pub most_bytes: Option<u64>,
+}
+
+impl Options {
+    /// The room that statements share.
+    pub fn room(&self) -> Option<Arc<Room>> {
+        self.most_bytes.map(|most_bytes| Arc::new(Room::new(most_bytes, self.threads)))
+    }
+
+    /// A tally of logs in `dialect`.
+    pub fn tally(&self, dialect: Dialect, room: Option<&Arc<Room>>) -> Tally {
+        let mut tally = Tally::new(dialect, self.identity, self.select.clone());
+        tally.room = room.map(Arc::clone);
+        tally
+    }
+}
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct FileRead {
+    /// As it was given.
+    pub path: PathBuf,
+    /// What it was.
+    pub format: Format,
+    /// Bytes of it, unpacked.
+    pub bytes: u64,
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The files, in the order they were given.
+    pub files: Vec<FileRead>,
+    /// What they held.
+    pub tally: Tally,
+}
+
+/// Reads all files, those first that begin first: a rotated set may be named in any order.
+///
+/// # Errors
+/// If one can't be opened or is no log that is known. What breaks off in the middle is a problem of the tally instead.
+pub fn run(paths: &[PathBuf], options: &Options) -> Result<Outcome, InputError> {
+    run_on(paths, options, None)
+}
+
+/// The same from where `state` says that the run before stopped, with what was rotated away since; where this one stops goes into
+/// `state`.
+///
+/// # Errors
+/// As [`run`], and if a file is of a kind that can't be gone on with.
+pub fn run_on(paths: &[PathBuf], options: &Options, mut state: Option<&mut State>) -> Result<Outcome, InputError> {
+    let outcome = pass(paths, options, state.as_deref_mut(), options.room())?;
+    let is_again = state.is_none() && paths.iter().all(|path| path.is_file());
+    match &outcome.tally.room {
+        // What came first has room, which need not be what took longest: now that is known.
+        Some(room) if is_again && outcome.tally.rest.calls > 0 => {
+            let room = room.of_heaviest(&outcome.tally.weights());
+            drop(outcome);
+            pass(paths, options, None, Some(Arc::new(room)))
+        }
+        _ => Ok(outcome),
+    }
+}
+
+/// Reads all files once.
+fn pass(
+    paths: &[PathBuf],
+    options: &Options,
+    mut state: Option<&mut State>,
+    room: Option<Arc<Room>>,
+) -> Result<Outcome, InputError> {
+    let mut logs = Vec::new();
+    for path in paths {
+        logs.push(Log::open(path, options)?);
+    }
+    if let Some(state) = &state {
+        rotated(&mut logs, options, state);
+        for log in &mut logs {
+            log.go_on(options, state)?;
+        }
+    }
+    in_order(&mut logs);
+    let mut files: Vec<FileRead> = Vec::new();
+    let mut whole: Option<Tally> = None;
+    let mut reader = None;
+    for (number, log) in logs.into_iter().enumerate() {
+        let number = u32::try_from(number).unwrap_or(u32::MAX);
+        let (sample, held_back) = (log.sample(), state.is_some());
+        let (file, tally, mark) = log.read(number, options, (whole.take(), room.as_ref()), &mut reader, held_back);
+        if let (Some(state), Some(mark)) = (&mut state, mark) {
+            state.put(mark, &sample);
+        }
+        files.push(file);
+        whole = Some(tally);
+    }
+    let mut tally = whole.unwrap_or_else(|| options.tally(Dialect::MySql, room.as_ref()));
+    if let Some((_, mut reader)) = reader {
+        reader.finish(&mut tally);
+    }
+    tie(&mut tally);
+    tally.settle();
+    Ok(Outcome { files, tally })
+}
+
+/// A log that is open and known, of which nothing is read yet.
+pub struct Log {
+    path: PathBuf,
+    input: Input,
+    format: Format,
+    dialect: Dialect,
+    /// When its first record was.
+    begins_us: Option<i64>,
+    /// How far it was read by the run before.
+    mark: Option<Mark>,
+    /// Its first bytes, where those that are read are not.
+    sample: Option<Vec<u8>>,
+}
+
+/// Adds logs that were read before under the name of one that is given, and have another by now.
+fn rotated(logs: &mut Vec<Log>, options: &Options, state: &State) {
+    let heads: Vec<Vec<u8>> = logs.iter().map(|log| log.input.head.clone()).collect();
+    let given: Vec<PathBuf> = logs.iter().map(|log| log.path.clone()).collect();
+    for mark in state.missing(&heads).filter(|mark| given.contains(&mark.path)) {
+        let folder = mark.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let (Some(name), Ok(entries)) = (mark.path.file_name(), folder.unwrap_or(Path::new(".")).read_dir()) else {
+            continue;
+        };
+        let mut beside: Vec<PathBuf> = entries
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.is_file() && !given.contains(path))
+            .filter(|path| {
+                let begins = |other: &std::ffi::OsStr| other.as_encoded_bytes().starts_with(name.as_encoded_bytes());
+                path.file_name().is_some_and(begins)
+            })
+            .collect();
+        beside.sort();
+        let found =
+            beside.iter().find_map(|path| Log::open(path, options).ok().filter(|log| mark.is_of(&log.input.head)));
+        logs.extend(found);
+    }
+}
+
+/// Sorts logs by their first record. What has no time, such as a pipe, stays where it was named; so do logs of several servers
+/// that say the same.
+pub fn in_order(logs: &mut [Log]) {
+    let first = |log: &Log| log.begins_us.unwrap_or(i64::MAX);
+    if logs.iter().all(|log| log.begins_us.is_some()) {
+        logs.sort_by_key(first);
+    }
+}
+
+impl Log {
+    /// Opens a log and makes out what it is.
+    ///
+    /// # Errors
+    /// If it can't be opened or is no log that is known.
+    pub fn open(path: &Path, options: &Options) -> Result<Self, InputError> {
+        let input = open(path)?;
+        let format = match options.format {
+            Some(format) => format,
+            None if input.head.is_empty() => Format::SlowLog,
+            None => Format::detect(&input.head).ok_or_else(|| InputError::Unknown { path: path.to_owned() })?,
+        };
+        let asked = options.dialect.filter(|_| format.dialect() == Dialect::MySql);
+        let dialect = asked.unwrap_or_else(|| format.dialect());
+        let begins_us = first_time(format, dialect, &input.head);
+        Ok(Self { path: path.to_owned(), input, format, dialect, begins_us, mark: None, sample: None })
+    }
+
+    /// Its first bytes.
+    fn sample(&self) -> Vec<u8> {
+        self.sample.as_ref().unwrap_or(&self.input.head).clone()
+    }
+
+    /// Passes over what was read before.
+    fn go_on(&mut self, options: &Options, state: &State) -> Result<(), InputError> {
+        if self.format.is_whole() {
+            return Err(InputError::NotResumable { path: self.path.clone(), format: self.format.name() });
+        }
+        let sample = self.sample();
+        let failed = |error| InputError::Open { path: self.path.clone(), error };
+        match pass_over(&mut self.input, state).map_err(failed)? {
+            Some(mark) => (self.mark, self.sample) = (Some(mark), Some(sample)),
+            // It was truncated since and has begun anew as it did before.
+            None if state.mark_of(&sample).is_some() => *self = Self::open(&self.path, options)?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Reads it; `reader` is the one of the log before, which goes on where a log of one piece does.
+    fn read(
+        mut self,
+        number: u32,
+        options: &Options,
+        (before, room): (Option<Tally>, Option<&Arc<Room>>),
+        reader: &mut Option<(Format, Reader)>,
+        held_back: bool,
+    ) -> (FileRead, Tally, Option<Mark>) {
+        let (format, dialect) = (self.format, self.dialect);
+        let empty = || options.tally(dialect, room);
+        let mut tally = before.unwrap_or_else(empty);
+        tally.speak(dialect);
+        let head = self.sample();
+        let begin = std::mem::take(&mut self.input.head);
+        let prefix = options.prefix.as_deref().map(Prefix::of_setting);
+        let new = || reader_of(format, &head, prefix.as_ref(), options);
+        let cutter = Cutter { format, dialect };
+        let mut blocks = Blocks::new(&mut *self.input.reader, number, begin, &cutter);
+        if let Some(mark) = &self.mark {
+            blocks = blocks.resumed(mark.offset, mark.context());
+            tally.lines.add(number, 0, mark.lines);
+        }
+        let blocks = Mutex::new(if held_back { blocks.held_back() } else { blocks });
+        if format.is_sequential() {
+            let one = match reader.take() {
+                // Connections go on from one log of a set to the next.
+                Some((before, reader)) if before == format => reader,
+                Some((_, mut other)) => {
+                    other.finish(&mut tally);
+                    new()
+                }
+                None => new(),
+            };
+            *reader = Some((format, work(&blocks, one, &mut tally)));
+        } else {
+            let parts = std::thread::scope(|scope| {
+                let threads: Vec<_> = (1..options.threads)
+                    .map(|_| {
+                        let (mut tally, blocks, new) = (empty(), &blocks, &new);
+                        scope.spawn(move || {
+                            work(blocks, new(), &mut tally);
+                            tally
+                        })
+                    })
+                    .collect();
+                work(&blocks, new(), &mut tally);
+                threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<Tally>>()
+            });
+            for part in parts {
+                tally.merge(part);
+            }
+        }
+        let blocks = blocks.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let (offset, context) = blocks.end();
+        let context = context.clone();
+        let bytes = blocks.bytes;
+        tally.problems.merge(blocks.problems);
+        tally.lines.merge(blocks.lines);
+        let mark = Mark::new(&self.path, &head, offset, tally.lines.of_file(number), &context);
+        (FileRead { path: self.path, format, bytes }, tally, mark)
+    }
+}
+
+impl Log {
+    /// As it was given.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What kind it is.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// When its first record was, microseconds; none if that can't be told.
+    pub fn begins_us(&self) -> Option<i64> {
+        self.begins_us
+    }
+
+    /// Reads it in its own order and shows each execution to `see`, whatever is selected; nothing is summed up. After each block
+    /// `goes_on` is asked whether to read on. `reader` is that of the log before, and goes on in the next unless this `is_last`.
+    pub fn each(
+        mut self,
+        (number, is_last): (u32, bool),
+        options: &Options,
+        see: Box<See>,
+        reader: &mut Option<Reader>,
+        goes_on: &mut dyn FnMut() -> bool,
+    ) -> (FileRead, Problems) {
+        let (format, dialect) = (self.format, self.dialect);
+        let mut tally = Tally::new(dialect, options.identity, Select::default());
+        tally.watch = Some(Watch(see));
+        tally.is_only_watched = true;
+        let head = std::mem::take(&mut self.input.head);
+        let prefix = options.prefix.as_deref().map(Prefix::of_setting);
+        let mut one = reader
+            .take()
+            .filter(|_| format.is_sequential())
+            .unwrap_or_else(|| reader_of(format, &head, prefix.as_ref(), options));
+        let cutter = Cutter { format, dialect };
+        let mut blocks = Blocks::new(&mut *self.input.reader, number, head, &cutter);
+        let (mut spare, mut ties) = (Block::default(), Ties::default());
+        while let Some(block) = blocks.next(spare) {
+            one.read(&block, &mut tally);
+            ties.take(&mut tally);
+            spare = block;
+            if !goes_on() {
+                break;
+            }
+        }
+        if is_last {
+            one.finish(&mut tally);
+        }
+        ties.take(&mut tally);
+        ties.end(&mut tally);
+        *reader = Some(one);
+        tally.problems.merge(blocks.problems);
+        (FileRead { path: self.path, format, bytes: blocks.bytes }, tally.problems)
+    }
+}
+
+/// A reader of a log that begins with `head`.
+fn reader_of(format: Format, head: &[u8], prefix: Option<&Prefix>, options: &Options) -> Reader {
+    match format {
+        Format::Packets => Reader::Packets(Box::new(Wire::new(&options.ports))),
+        _ => Reader::new(format, head, prefix),
+    }
+}
+
+/// Takes blocks and reads them until there are no more. Who takes one has just read it from the file, so that it is in the cache of the
+/// core that counts it.
+fn work(blocks: &Mutex<Blocks>, mut reader: Reader, tally: &mut Tally) -> Reader {
+    let mut spare = Block::default();
+    loop {
+        let next = blocks.lock().unwrap_or_else(PoisonError::into_inner).next(spare);
+        let Some(block) = next else { return reader };
+        reader.read(&block, tally);
+        tally.lines.read(&block, &tally.problems);
+        spare = block;
+    }
+}
+
+/// When the first record of a log was that begins so.
+fn first_time(format: Format, dialect: Dialect, head: &[u8]) -> Option<i64> {
+    let mut tally = Tally::new(dialect, Identity::Holdup, Select::default());
+    let mut reader = Reader::new(format, head, None);
+    reader.read(&Block { data: head.get(..head.len().min(LOOKED_AT))?.to_vec(), ..Block::default() }, &mut tally);
+    reader.finish(&mut tally);
+    tie(&mut tally);
+    tally.shapes.iter().filter_map(|shape| shape.seen_us).map(|(first, _)| first).min()
+}
+
+/// Bytes in which the first time is looked for.
+const LOOKED_AT: usize = 16 << 10;

@@ -1,0 +1,202 @@
+//! What is kept of one group of executions: one statement, or one statement of one user, and so on. All of it can be put
+//! together from parts in any order.
+
+use crate::digest::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
+use crate::digest::counts::Counts;
+use crate::digest::event::{Event, Kind, Position};
+use crate::digest::measure::{Lump, Measure};
+use crate::digest::plan::Plans;
+
+/// Hours of a day.
+pub const HOURS: usize = 24;
+
+/// The slowest execution.
+#[derive(Clone, Debug)]
+pub struct Slowest {
+    /// How long it took, microseconds.
+    pub time_us: u64,
+    /// Where its record begins.
+    pub position: Position,
+    /// When it began.
+    pub at_us: Option<i64>,
+    /// Its text without values.
+    pub text: String,
+    /// User, host, database and application; empty if unknown.
+    pub who: [String; 4],
+}
+
+/// A group of executions.
+#[derive(Clone, Debug, Default)]
+pub struct Shape {
+    /// What tells it from others: the digest, and what else is grouped by.
+    pub id: String,
+    /// Text of the statement without its values, as first seen.
+    pub text: String,
+    /// Values of what else is grouped by.
+    pub group: Vec<String>,
+    /// Where `text` is from.
+    pub first: Position,
+    /// Executions.
+    pub calls: u64,
+    /// Of these, commands of the protocol.
+    pub commands: u64,
+    /// Executions of which the text was cut.
+    pub cut: u64,
+    /// First and last begin, microseconds.
+    pub seen_us: Option<(i64, i64)>,
+    /// Attributes with numbers, by the attribute's; some are of none.
+    pub measures: Vec<Measure>,
+    /// Attributes that are yes or no: how often each.
+    pub flags: Vec<(u16, [u64; 2])>,
+    /// Executions of each user, host, database and application, by interned number.
+    pub who: [Counts; 4],
+    /// Calls and microseconds by hour of the day.
+    pub hours: Box<[[u64; 2]; HOURS]>,
+    /// The slowest execution.
+    pub slowest: Option<Slowest>,
+    /// Plans that were logged of it.
+    pub plans: Plans,
+}
+
+/// The first and last of two stretches.
+fn together(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Hour of the day.
+fn hour(at_us: i64) -> usize {
+    usize::try_from(at_us.div_euclid(3_600_000_000).rem_euclid(HOURS as i64)).unwrap_or(0)
+}
+
+impl Shape {
+    /// The measure of an attribute.
+    pub fn measure(&self, attribute: u16) -> Option<&Measure> {
+        self.measures.get(usize::from(attribute)).filter(|measure| measure.count > 0)
+    }
+
+    fn measure_mut(&mut self, attribute: u16) -> &mut Measure {
+        let index = usize::from(attribute);
+        if self.measures.len() <= index {
+            self.measures.resize(index + 1, Measure::default());
+        }
+        &mut self.measures[index]
+    }
+
+    /// Takes an execution in. What is of its text and its people is the caller's.
+    pub fn add(&mut self, event: &Event) {
+        if matches!(event.kind, Kind::Parse | Kind::Bind) {
+            let attribute = if event.kind == Kind::Parse { PARSE_TIME } else { BIND_TIME };
+            for (_, value) in event.measures.iter().filter(|(number, _)| *number == QUERY_TIME) {
+                self.measure_mut(attribute).add(*value);
+            }
+            return;
+        }
+        self.calls += 1;
+        self.commands += u64::from(event.kind == Kind::Command);
+        self.cut += u64::from(event.cut);
+        let mut time_us = 0;
+        for (attribute, value) in event.measures {
+            if *attribute == QUERY_TIME {
+                time_us = *value;
+            }
+            self.measure_mut(*attribute).add(*value);
+        }
+        for (attribute, is_so) in event.flags {
+            self.flag(*attribute)[usize::from(*is_so)] += 1;
+        }
+        if let Some(at_us) = event.at_us {
+            self.seen_us =
+                Some(self.seen_us.map_or((at_us, at_us), |(first, last)| (first.min(at_us), last.max(at_us))));
+            let of_hour = &mut self.hours[hour(at_us)];
+            of_hour[0] += 1;
+            of_hour[1] = of_hour[1].saturating_add(time_us);
+        }
+    }
+
+    /// Takes in many executions at once, of which a server kept sums only.
+    pub fn add_lumps(&mut self, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
+        self.calls = self.calls.saturating_add(calls);
+        self.seen_us = together(self.seen_us, seen_us);
+        for (attribute, lump) in lumps {
+            self.measure_mut(*attribute).add_lump(lump);
+        }
+    }
+
+    /// Where nothing but plans tells of its executions, these are they.
+    pub fn settle(&mut self) {
+        if self.calls == 0 && !self.plans.is_empty() {
+            let times = self.plans.times();
+            self.calls = times.count;
+            self.seen_us = together(self.seen_us, self.plans.seen_us);
+            self.measure_mut(QUERY_TIME).merge(&times);
+        }
+    }
+
+    /// Takes in calls, times and measures of another group, of which the attributes have the same numbers.
+    pub fn add_figures(&mut self, other: &Self) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.seen_us = together(self.seen_us, other.seen_us);
+        for (number, measure) in (0..).zip(&other.measures).filter(|(_, measure)| measure.count > 0) {
+            self.measure_mut(number).merge(measure);
+        }
+    }
+
+    fn flag(&mut self, attribute: u16) -> &mut [u64; 2] {
+        let index = match self.flags.iter().position(|(known, _)| *known == attribute) {
+            Some(index) => index,
+            None => {
+                self.flags.push((attribute, [0; 2]));
+                self.flags.len() - 1
+            }
+        };
+        &mut self.flags[index].1
+    }
+
+    /// Whether an execution of `time_us` at `position` is slower than all before it.
+    pub fn is_slowest(&self, time_us: u64, position: Position) -> bool {
+        self.slowest.as_ref().is_none_or(|slowest| {
+            time_us > slowest.time_us || time_us == slowest.time_us && position < slowest.position
+        })
+    }
+
+    /// Takes in what another thread has of the same group. `attribute` and `name` say what its numbers are here.
+    pub fn merge(&mut self, other: Self, attribute: &dyn Fn(u16) -> Option<u16>, name: &dyn Fn(usize, u32) -> u32) {
+        if other.first < self.first {
+            (self.first, self.text) = (other.first, other.text);
+        }
+        self.calls = self.calls.saturating_add(other.calls);
+        self.commands += other.commands;
+        self.cut += other.cut;
+        self.seen_us = together(self.seen_us, other.seen_us);
+        for (number, measure) in other.measures.iter().enumerate() {
+            let number = u16::try_from(number).ok().filter(|_| measure.count > 0);
+            if let Some(number) = number.and_then(attribute) {
+                self.measure_mut(number).merge(measure);
+            }
+        }
+        for (number, counts) in &other.flags {
+            let Some(number) = attribute(*number) else { continue };
+            let mine = self.flag(number);
+            mine[0] += counts[0];
+            mine[1] += counts[1];
+        }
+        for (of, (mine, theirs)) in self.who.iter_mut().zip(&other.who).enumerate() {
+            for (number, count) in theirs.all() {
+                mine.add(name(of, number), count);
+            }
+        }
+        for (mine, theirs) in self.hours.iter_mut().zip(other.hours.iter()) {
+            mine[0] += theirs[0];
+            mine[1] = mine[1].saturating_add(theirs[1]);
+        }
+        self.plans.merge(other.plans);
+        if let Some(slowest) = other.slowest
+            && self.is_slowest(slowest.time_us, slowest.position)
+        {
+            self.slowest = Some(slowest);
+        }
+    }
+}

@@ -1,0 +1,426 @@
+//! Everything that was read, summed up: events in, groups out. Each thread has its own; putting two together gives what
+//! one would have, whichever read what.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use holdup_sql::{Dialect, digest_of_text, digest_text, parsed_text, redact};
+
+use crate::digest::attribute::{Attributes, QUERY_TIME};
+use crate::digest::block::Lines;
+use crate::digest::event::{Event, Kind, Position};
+use crate::digest::measure::Lump;
+use crate::digest::plan::Logged;
+use crate::digest::postgres::entry::Loose;
+use crate::digest::problem::Problems;
+use crate::digest::room::{Key, Rest, Room};
+use crate::digest::select::Select;
+use crate::digest::server::Server;
+use crate::digest::shape::{Shape, Slowest};
+
+/// Keys of statements that are remembered; one more and all are asked anew.
+const MOST_KEYS: usize = 1 << 17;
+/// Bytes of a statement's text that are kept. Its identity is that of all of it.
+const MOST_TEXT: usize = 16 << 10;
+/// Bytes of a sample.
+const MOST_SAMPLE: usize = 4 << 10;
+/// Different users, hosts, databases and applications, each, that are told apart.
+const MOST_NAMES: usize = 1 << 16;
+
+/// By what a statement is called.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Identity {
+    /// holdup's digest: that of its recordings.
+    #[default]
+    Holdup,
+    /// pt-query-digest's fingerprint and checksum, for those who have review tables.
+    Pt,
+    /// What a parser of PostgreSQL takes for one: the order of columns and conditions makes no difference.
+    Parsed,
+}
+
+/// Passes on what is a hash already, and makes a simple one of what is none.
+#[derive(Default)]
+pub struct AsItIs(u64);
+
+impl Hasher for AsItIs {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        // Names of users and hosts: short, and few.
+        for eight in bytes.chunks(8) {
+            let word = eight.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+            self.0 = (self.0 ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31);
+        }
+    }
+    fn write_usize(&mut self, value: usize) {
+        self.write_u64(self.0 ^ value as u64);
+    }
+    fn write_u64(&mut self, value: u64) {
+        self.0 = value;
+    }
+}
+
+type ByHash<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
+
+/// Users, hosts, databases or applications by number. The first stands for those that came when there was no more room.
+#[derive(Debug)]
+pub struct Names {
+    all: Vec<String>,
+    by_bytes: HashMap<Vec<u8>, u32, BuildHasherDefault<AsItIs>>,
+    last: (Vec<u8>, u32),
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        Self { all: vec!["(others)".to_owned()], by_bytes: HashMap::default(), last: (Vec::new(), 0) }
+    }
+}
+
+impl Names {
+    fn number(&mut self, name: &[u8]) -> u32 {
+        if self.last.0 == name {
+            return self.last.1;
+        }
+        let number = match self.by_bytes.get(name) {
+            Some(number) => *number,
+            None if self.all.len() > MOST_NAMES => 0,
+            None => {
+                let number = u32::try_from(self.all.len()).unwrap_or(0);
+                self.all.push(String::from_utf8_lossy(name).into_owned());
+                self.by_bytes.insert(name.to_vec(), number);
+                number
+            }
+        };
+        self.last.0.clear();
+        self.last.0.extend_from_slice(name);
+        self.last.1 = number;
+        number
+    }
+
+    /// The name with this number.
+    pub fn get(&self, number: u32) -> &str {
+        self.all.get(number as usize).map_or("", String::as_str)
+    }
+}
+
+/// Sees each execution as it is read.
+pub struct Watch(pub Box<See>);
+
+/// What is called with each execution, and what its numbers mean.
+pub type See = dyn FnMut(&Event, &Attributes) + Send;
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, out: &mut std::fmt::Formatter) -> std::fmt::Result {
+        out.write_str("Watch")
+    }
+}
+
+/// What was read.
+#[derive(Debug)]
+pub struct Tally {
+    /// Whose SQL it is.
+    pub dialect: Dialect,
+    /// By what statements are called.
+    pub identity: Identity,
+    /// What is counted and how it is grouped.
+    pub select: Select,
+    /// Attributes by number.
+    pub attributes: Attributes,
+    /// Users, hosts, databases and applications by number.
+    pub names: [Names; 4],
+    /// Groups of executions.
+    pub shapes: Vec<Shape>,
+    /// What a PostgreSQL server said beside its statements.
+    pub server: Server,
+    /// Ends of blocks that fit to others, with their places and processes.
+    pub loose: Vec<(Position, u64, Loose)>,
+    /// Who else wants to see the executions, before any is left out.
+    pub watch: Option<Watch>,
+    /// Nothing is summed up: they are for whoever wants to see them.
+    pub is_only_watched: bool,
+    /// Who has room; none if all have.
+    pub room: Option<Arc<Room>>,
+    /// What has none.
+    pub rest: Rest,
+    /// What could not be read.
+    pub problems: Problems,
+    /// Lines, for saying where.
+    pub lines: Lines,
+    /// Executions that were read, also those that were not asked for.
+    pub events: u64,
+    by_key: ByHash<Result<u32, Key>>,
+    by_id: HashMap<String, u32>,
+    scratch: String,
+}
+
+impl Tally {
+    /// An empty one.
+    pub fn new(dialect: Dialect, identity: Identity, select: Select) -> Self {
+        Self {
+            dialect,
+            identity,
+            select,
+            attributes: Attributes::default(),
+            names: Default::default(),
+            shapes: Vec::new(),
+            server: Server::default(),
+            loose: Vec::new(),
+            watch: None,
+            is_only_watched: false,
+            room: None,
+            rest: Rest::default(),
+            problems: Problems::default(),
+            lines: Lines::default(),
+            events: 0,
+            by_key: HashMap::default(),
+            by_id: HashMap::new(),
+            scratch: String::new(),
+        }
+    }
+
+    /// Reads what comes next as another language's: what was learned of keys is of the one before.
+    pub fn speak(&mut self, dialect: Dialect) {
+        if self.dialect != dialect {
+            self.dialect = dialect;
+            self.by_key.clear();
+        }
+    }
+
+    /// Counts an execution.
+    pub fn add(&mut self, event: &Event) {
+        self.events += 1;
+        if let Some(Watch(watch)) = &mut self.watch {
+            watch(event, &self.attributes);
+        }
+        if self.is_only_watched || !self.select.takes(event, &self.attributes) {
+            return;
+        }
+        // Where a list of rows was cut, what is left of it are rows.
+        let head = Event { sql: without_comma(event.sql), key: None, ..*event };
+        let event = if event.cut { &head } else { event };
+        let index = match self.shape_of(event) {
+            Ok(index) => index,
+            Err(key) => return self.without_room(event, key),
+        };
+        self.name_by_first(index, event);
+        let Some(shape) = self.shapes.get_mut(index) else { return };
+        shape.add(event);
+        if matches!(event.kind, Kind::Parse | Kind::Bind) {
+            return;
+        }
+        let who = [event.user, event.host, event.database, event.application];
+        for ((name, names), counts) in who.iter().zip(&mut self.names).zip(&mut shape.who) {
+            if !name.is_empty() {
+                counts.add(names.number(name), 1);
+            }
+        }
+        let time_us = event.measures.iter().find(|(number, _)| *number == QUERY_TIME).map_or(0, |(_, value)| *value);
+        if shape.is_slowest(time_us, event.position) {
+            let text = match event.kind {
+                Kind::Command => shape.text.clone(),
+                _ => redact(event.sql, self.dialect, MOST_SAMPLE),
+            };
+            let who = who.map(|name| String::from_utf8_lossy(name).into_owned());
+            shape.slowest = Some(Slowest { time_us, position: event.position, at_us: event.at_us, text, who });
+        }
+    }
+
+    /// Keeps a plan with its statement.
+    pub fn add_plan(&mut self, event: &Event, logged: &Logged, time_us: u64) {
+        if !self.is_only_watched
+            && self.select.takes(event, &self.attributes)
+            && let Ok(index) = self.shape_of(event)
+            && let Some(shape) = self.shapes.get_mut(index)
+        {
+            shape.plans.add(logged, time_us, event.at_us, event.position);
+        }
+    }
+
+    /// Takes in what a server kept of all executions of a statement, of a user in a database.
+    pub fn add_lumps(&mut self, event: &Event, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
+        self.events = self.events.saturating_add(calls);
+        if !self.select.takes(event, &self.attributes) {
+            return;
+        }
+        let index = match self.shape_of(event) {
+            Ok(index) => index,
+            Err(key) => {
+                let time = lumps.iter().find(|(number, _)| *number == QUERY_TIME);
+                return self.rest.add(key, calls, time.map_or(0, |(_, lump)| lump.sum));
+            }
+        };
+        let Some(shape) = self.shapes.get_mut(index) else { return };
+        shape.add_lumps(calls, lumps, seen_us);
+        let who = [event.user, event.host, event.database, event.application];
+        for ((name, names), counts) in who.iter().zip(&mut self.names).zip(&mut shape.who) {
+            if !name.is_empty() {
+                counts.add(names.number(name), calls);
+            }
+        }
+    }
+
+    /// Ends all logs: where only plans tell of executions, these are they.
+    pub fn settle(&mut self) {
+        self.shapes.iter_mut().for_each(Shape::settle);
+    }
+
+    /// Counts an execution of a statement without room.
+    fn without_room(&mut self, event: &Event, key: Key) {
+        if !matches!(event.kind, Kind::Parse | Kind::Bind) {
+            let time = event.measures.iter().find(|(number, _)| *number == QUERY_TIME);
+            self.rest.add(key, 1, time.map_or(0, |(_, value)| *value));
+        }
+    }
+
+    /// What each part of all statements took, as [`Room::of_heaviest`] takes it.
+    pub fn weights(&self) -> Vec<u64> {
+        let time = |index: u32| self.shapes.get(index as usize).and_then(|shape| shape.measure(QUERY_TIME));
+        let weight = |index: u32| time(index).map_or(0, |time| u64::try_from(time.sum).unwrap_or(u64::MAX));
+        self.rest.clone().with(self.by_id.iter().map(|(id, index)| (Key::of(id), weight(*index))))
+    }
+
+    /// The group an execution belongs to; its key if that has no room.
+    fn shape_of(&mut self, event: &Event) -> Result<usize, Key> {
+        let key = match (event.kind, self.identity) {
+            (Kind::Command, _) | (_, Identity::Pt) => None,
+            _ => event.key.or_else(|| holdup_sql::key(event.sql, self.dialect)),
+        };
+        let Some(key) = key else { return self.by_text(event) };
+        let hash = self.select.group_hash(key.hash, event);
+        if let Some(found) = self.by_key.get(&hash) {
+            return found.map(|index| index as usize);
+        }
+        let found = self.by_text(event);
+        if self.by_key.len() >= MOST_KEYS {
+            self.by_key.clear();
+        }
+        self.by_key.insert(hash, found.map(|index| u32::try_from(index).unwrap_or(u32::MAX)));
+        found
+    }
+
+    /// Statements of one shape may be spelt differently, and not all are told of in their order: the log's first names it.
+    fn name_by_first(&mut self, index: usize, event: &Event) {
+        if self.shapes.get(index).is_none_or(|shape| event.position >= shape.first) {
+            return;
+        }
+        let text = self.select.by_statement().then(|| shortened(self.identify(event).1));
+        if let Some(shape) = self.shapes.get_mut(index) {
+            shape.first = event.position;
+            shape.text = text.unwrap_or_else(|| std::mem::take(&mut shape.text));
+        }
+    }
+
+    /// The same, found by what the statement is called.
+    fn by_text(&mut self, event: &Event) -> Result<usize, Key> {
+        let (id, text) = self.identify(event);
+        let group: Vec<String> = self.select.group_by.iter().map(|field| field.of(event)).collect();
+        self.scratch.clear();
+        if self.select.by_statement() {
+            self.scratch.push_str(&id);
+        }
+        for value in &group {
+            self.scratch.push('\u{1f}');
+            self.scratch.push_str(value);
+        }
+        if let Some(index) = self.by_id.get(&self.scratch) {
+            return Ok(*index as usize);
+        }
+        if let Some(room) = &self.room {
+            let key = Key::of(&self.scratch);
+            if !room.admits(key, text.len().min(MOST_TEXT)) {
+                return Err(key);
+            }
+        }
+        let index = self.shapes.len();
+        let (id, text) =
+            if self.select.by_statement() { (id, shortened(text)) } else { (String::new(), group.join(" ")) };
+        let shape = Shape { id, text, group: self.select.shown(&group), first: event.position, ..Shape::default() };
+        self.shapes.push(shape);
+        self.by_id.insert(self.scratch.clone(), u32::try_from(index).unwrap_or(u32::MAX));
+        Ok(index)
+    }
+
+    fn identify(&self, event: &Event) -> (String, String) {
+        if event.kind == Kind::Command {
+            let text = format!("administrator command: {}", String::from_utf8_lossy(event.sql));
+            return match self.identity {
+                Identity::Holdup | Identity::Parsed => (digest_of_text(&text), text),
+                Identity::Pt => (crate::digest::pt::checksum(&text), text),
+            };
+        }
+        match self.identity {
+            Identity::Holdup => {
+                let text = digest_text(event.sql, self.dialect);
+                // Drivers ping with nothing.
+                (digest_of_text(&text), if text.is_empty() { "(empty)".to_owned() } else { text })
+            }
+            Identity::Parsed => {
+                let text = digest_text(event.sql, self.dialect);
+                (digest_of_text(&parsed_text(event.sql)), text)
+            }
+            Identity::Pt => {
+                let text = crate::digest::pt::fingerprint(event.sql);
+                (crate::digest::pt::checksum(&text), text)
+            }
+        }
+    }
+
+    /// Takes in what another thread has read.
+    pub fn merge(&mut self, other: Self) {
+        let attributes: Vec<Option<u16>> =
+            other.attributes.all().iter().map(|attribute| self.attributes.number(attribute.name.as_bytes())).collect();
+        let names: Vec<Vec<u32>> = other
+            .names
+            .iter()
+            .zip(&mut self.names)
+            .map(|(theirs, mine)| {
+                let numbers = theirs.all.iter().skip(1).map(|name| mine.number(name.as_bytes()));
+                std::iter::once(0).chain(numbers).collect()
+            })
+            .collect();
+        let attribute = |number: u16| attributes.get(usize::from(number)).copied().flatten();
+        let name = |of: usize, number: u32| names.get(of).and_then(|of| of.get(number as usize)).copied().unwrap_or(0);
+        let mut by_index: Vec<(u32, String)> = other.by_id.into_iter().map(|(id, index)| (index, id)).collect();
+        by_index.sort_unstable();
+        for (theirs, (_, id)) in other.shapes.into_iter().zip(by_index) {
+            let index = *self.by_id.entry(id).or_insert_with(|| {
+                let empty = Shape {
+                    id: theirs.id.clone(),
+                    text: theirs.text.clone(),
+                    group: theirs.group.clone(),
+                    first: theirs.first,
+                    ..Shape::default()
+                };
+                self.shapes.push(empty);
+                u32::try_from(self.shapes.len() - 1).unwrap_or(u32::MAX)
+            });
+            if let Some(mine) = self.shapes.get_mut(index as usize) {
+                mine.merge(theirs, &attribute, &name);
+            }
+        }
+        self.rest.merge(&other.rest);
+        self.events = self.events.saturating_add(other.events);
+        self.loose.extend(other.loose);
+        self.server.merge(other.server);
+        self.problems.merge(other.problems);
+        self.lines.merge(other.lines);
+    }
+}
+
+/// A statement without the comma that it was cut behind.
+fn without_comma(sql: &[u8]) -> &[u8] {
+    let sql = sql.trim_ascii_end();
+    sql.strip_suffix(b",").unwrap_or(sql)
+}
+
+fn shortened(mut text: String) -> String {
+    if text.len() > MOST_TEXT {
+        let end = (0..=MOST_TEXT).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+        text.truncate(end);
+        text.push_str(" …");
+    }
+    text
+}

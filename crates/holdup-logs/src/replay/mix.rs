@@ -1,0 +1,401 @@
+//! What each session did, in the order of time: a log's records put together to sessions, with what is left out counted by why.
+//!
+//! A session is a connection of the log, with its database, from its first statement (or where the log says that it
+//! connected) to its last (or where it left). Where a log does not say which connection it was, a statement is one of any of its
+//! user's that was free.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::digest::event::Kind;
+use holdup_sql::{Dialect, Lexer, TokenKind, trace_id};
+use memchr::memchr;
+
+use crate::replay::judge::Judgement;
+use crate::replay::order::{Order, Timed};
+use crate::replay::parameters::parameters;
+use crate::replay::shapes::Shapes;
+use crate::replay::source::Recorded;
+
+/// What begins the statements of holdup's own collectors.
+const OWN: &[u8] = b"/* holdup */";
+
+/// Why a statement is not sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    /// It changes something.
+    Changes,
+    /// It locks what it reads.
+    Locks,
+    /// It calls what is not known to only compute.
+    Calls,
+    /// It is not known to only read.
+    Unclear,
+    /// What was filled in is not in the log.
+    Values,
+    /// The log has only a part of it.
+    Cut,
+    /// It is no UTF-8.
+    Bytes,
+    /// It goes to another database, and all are to be in one.
+    Database,
+    /// It is in another server's language.
+    Language,
+    /// holdup's own collectors'.
+    Own,
+}
+
+impl Reason {
+    /// In words, as it stands behind a count of statements.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Changes => "change data, tables or the server (--writes sends them)",
+            Self::Locks => "lock the rows that they read (--writes sends them)",
+            Self::Calls => "call functions that are not known to only compute (--writes sends them)",
+            Self::Unclear => "are not known to only read (--writes sends them)",
+            Self::Values => "have parameters whose values are not in the log",
+            Self::Cut => "are in the log in part only",
+            Self::Bytes => "are no UTF-8",
+            Self::Database => "go to another database, and --database says which one",
+            Self::Language => "are of another kind of server",
+            Self::Own => "are of holdup's own collectors",
+        }
+    }
+
+    /// In one word.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Changes => "changes",
+            Self::Locks => "locks",
+            Self::Calls => "calls",
+            Self::Unclear => "unclear",
+            Self::Values => "values",
+            Self::Cut => "cut",
+            Self::Bytes => "bytes",
+            Self::Database => "database",
+            Self::Language => "language",
+            Self::Own => "own",
+        }
+    }
+}
+
+/// What is to be sent.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Whose statements they are.
+    pub dialect: Dialect,
+    /// Also what is not known to only read.
+    pub writes: bool,
+    /// All sessions are in this database, whatever the log says.
+    pub database: Option<Arc<str>>,
+    /// So many statements at most.
+    pub limit: Option<u64>,
+    /// Only of so much time from the first on, microseconds of the log.
+    pub length_us: Option<i64>,
+}
+
+/// One thing that a session did.
+#[derive(Clone, Debug)]
+pub struct Item {
+    /// Number of the session, from 0, in the order in which they came.
+    pub session: u64,
+    /// When, microseconds of the log.
+    pub begin_us: i64,
+    /// What.
+    pub what: What,
+}
+
+/// What a session did.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// It connected, to that database if it is known.
+    Open(Option<Arc<str>>),
+    /// It executed something.
+    Ask(Ask),
+    /// It left.
+    Close,
+}
+
+/// An execution that is to be sent.
+#[derive(Clone, Debug)]
+pub struct Ask {
+    /// Its number among all of the log, from 0, sent or not.
+    pub number: u64,
+    /// Its shape, by number.
+    pub shape: u32,
+    /// The statement.
+    pub text: String,
+    /// What is filled in.
+    pub parameters: Vec<Option<Vec<u8>>>,
+    /// The database that its session was in when it began, for one that has not connected.
+    pub entry: Option<Arc<str>>,
+    /// What has to be sent before, because the log says no more than that it was in another database.
+    pub goes_to: Option<String>,
+    /// How long it took, microseconds.
+    pub took_us: Option<u64>,
+    /// Trace id in its comment.
+    pub trace_id: Option<String>,
+}
+
+/// A session as far as it has come.
+#[derive(Clone, Debug)]
+struct Seat {
+    session: u64,
+    entry: Option<Arc<str>>,
+    /// Where it is now.
+    database: Option<Arc<str>>,
+}
+
+/// Connections of a user whose numbers the log does not say.
+type Pool = Vec<(u64, i64)>;
+
+/// What was left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Statements, by why.
+    pub statements: BTreeMap<Reason, u64>,
+    /// Commands of the protocol that are none, such as `Ping`.
+    pub commands: u64,
+}
+
+/// See the module.
+pub struct Mix<I> {
+    order: Order<I>,
+    rules: Rules,
+    /// The statements, by shape.
+    pub shapes: Shapes,
+    seats: HashMap<u64, Seat>,
+    pools: HashMap<(Vec<u8>, Vec<u8>), Pool>,
+    sessions: u64,
+    connections: u64,
+    number: u64,
+    sent: u64,
+    first_us: Option<i64>,
+    ready: VecDeque<Item>,
+    /// Number of the last statement of each session, where it is known already.
+    lasts: Option<Arc<Vec<u64>>>,
+    is_over: bool,
+    /// The limit ended it.
+    pub is_limited: bool,
+    /// What was left out so far.
+    pub left_out: LeftOut,
+}
+
+impl<I: Iterator<Item = Recorded>> Mix<I> {
+    /// What `order` brings, by `rules`. With `lasts` of a survey a session leaves behind its last statement.
+    pub fn new(order: Order<I>, rules: Rules, lasts: Option<Arc<Vec<u64>>>) -> Self {
+        Self {
+            shapes: Shapes::new(rules.dialect),
+            order,
+            rules,
+            seats: HashMap::new(),
+            pools: HashMap::new(),
+            sessions: 0,
+            connections: 0,
+            number: 0,
+            sent: 0,
+            first_us: None,
+            ready: VecDeque::new(),
+            lasts,
+            is_over: false,
+            is_limited: false,
+            left_out: LeftOut::default(),
+        }
+    }
+
+    /// Where it comes from.
+    pub fn order(&self) -> &Order<I> {
+        &self.order
+    }
+
+    /// Statements of the log so far, sent or not.
+    pub fn statements(&self) -> u64 {
+        self.number
+    }
+
+    fn give(&mut self, session: u64, begin_us: i64, what: What) {
+        self.ready.push_back(Item { session, begin_us, what });
+    }
+
+    fn name(bytes: &[u8]) -> Option<Arc<str>> {
+        std::str::from_utf8(bytes).ok().filter(|name| !name.is_empty()).map(Arc::from)
+    }
+
+    /// The database that a record says it was in.
+    fn database(&self, recorded: &Recorded) -> Option<Arc<str>> {
+        self.rules.database.clone().or_else(|| Self::name(&recorded.database))
+    }
+
+    fn open(&mut self, connection: u64, entry: Option<Arc<str>>) -> u64 {
+        let session = self.sessions;
+        self.sessions += 1;
+        self.seats.insert(connection, Seat { session, database: entry.clone(), entry });
+        session
+    }
+
+    fn close(&mut self, connection: u64, begin_us: i64) {
+        if let Some(seat) = self.seats.remove(&connection) {
+            self.give(seat.session, begin_us, What::Close);
+        }
+    }
+
+    fn take(&mut self, timed: Timed) {
+        let Timed { begin_us, recorded } = timed;
+        let first_us = *self.first_us.get_or_insert(begin_us);
+        if self.rules.length_us.is_some_and(|length| begin_us - first_us >= length)
+            || self.rules.limit.is_some_and(|limit| self.sent >= limit)
+        {
+            (self.is_over, self.is_limited) = (true, true);
+            return;
+        }
+        match recorded.kind {
+            Kind::Parse | Kind::Bind => {}
+            Kind::Command => self.command(begin_us, &recorded),
+            Kind::Statement => {
+                let number = self.number;
+                self.number += 1;
+                if let Err(reason) = self.statement(begin_us, number, recorded) {
+                    *self.left_out.statements.entry(reason).or_default() += 1;
+                }
+            }
+        }
+    }
+
+    fn command(&mut self, begin_us: i64, recorded: &Recorded) {
+        let connection = recorded.connection;
+        match recorded.sql.as_slice() {
+            // One that was refused says so, and names nobody.
+            b"Connect" | b"Change user" if !recorded.user.is_empty() => {
+                self.close(connection, begin_us);
+                let entry = self.database(recorded);
+                let session = self.open(connection, entry.clone());
+                self.give(session, begin_us, What::Open(entry));
+            }
+            b"Quit" => self.close(connection, begin_us),
+            // The next statement says where it is, and goes there.
+            b"Init DB" => {}
+            _ => self.left_out.commands += 1,
+        }
+    }
+
+    fn statement(&mut self, begin_us: i64, number: u64, recorded: Recorded) -> Result<(), Reason> {
+        if recorded.sql.trim_ascii_start().starts_with(OWN) {
+            return Err(Reason::Own);
+        }
+        let is_postgres = self.rules.dialect == Dialect::PostgreSql;
+        if recorded.dialect.is_some_and(|dialect| (dialect == Dialect::PostgreSql) != is_postgres) {
+            return Err(Reason::Language);
+        }
+        if recorded.is_cut {
+            return Err(Reason::Cut);
+        }
+        let database = self.database(&recorded);
+        let (mut shape, judgement) = self.shapes.of(&recorded.sql);
+        if let Some(shape) = self.shapes.all.get_mut(shape as usize) {
+            shape.calls += 1;
+        }
+        match judgement {
+            Judgement::Use if self.rules.database.is_some() => return Err(Reason::Database),
+            Judgement::Reads | Judgement::Session | Judgement::Use => {}
+            _ if self.rules.writes => {}
+            Judgement::Changes => return Err(Reason::Changes),
+            Judgement::Locks => return Err(Reason::Locks),
+            Judgement::Calls => return Err(Reason::Calls),
+            Judgement::Unclear => return Err(Reason::Unclear),
+        }
+        let parameters = values(&recorded, self.rules.dialect)?;
+        let trace_id = memchr(b'*', &recorded.sql).and_then(|_| trace_id(&recorded.sql, self.rules.dialect));
+        let mut text = String::from_utf8(recorded.sql).map_err(|_| Reason::Bytes)?;
+        let connection = match recorded.connection {
+            0 => self.free((recorded.user, recorded.host), begin_us, recorded.took_us),
+            connection => connection,
+        };
+        if !self.seats.contains_key(&connection) {
+            self.open(connection, database.clone());
+        }
+        let Some(seat) = self.seats.get_mut(&connection) else { return Ok(()) };
+        let mut goes_to = None;
+        if judgement == Judgement::Use {
+            if let Some(name) = &database {
+                // A slow log has the name elsewhere.
+                text = format!("USE {}", quoted(name));
+                seat.database.clone_from(&database);
+                shape = self.shapes.of(text.as_bytes()).0;
+            }
+        } else if !is_postgres && database.is_some() && seat.database != database {
+            seat.database.clone_from(&database);
+            goes_to = database.as_deref().map(|name| format!("USE {}", quoted(name)));
+        }
+        let took_us = recorded.took_us;
+        if let Some(shape) = self.shapes.all.get_mut(shape as usize) {
+            shape.sent += 1;
+            shape.took_us += took_us.unwrap_or(0);
+        }
+        let (session, entry) = (seat.session, seat.entry.clone());
+        self.sent += 1;
+        self.give(
+            session,
+            begin_us,
+            What::Ask(Ask { number, shape, text, parameters, entry, goes_to, took_us, trace_id }),
+        );
+        let is_last = self.lasts.as_ref().is_some_and(|lasts| {
+            usize::try_from(session).ok().and_then(|session| lasts.get(session)).is_some_and(|last| *last == number)
+        });
+        if is_last {
+            self.close(connection, begin_us);
+        }
+        Ok(())
+    }
+
+    /// A connection of a user's that was free at `begin_us`, of a log that does not say which it was.
+    fn free(&mut self, who: (Vec<u8>, Vec<u8>), begin_us: i64, took_us: Option<u64>) -> u64 {
+        let until = begin_us.saturating_add(took_us.and_then(|took| i64::try_from(took).ok()).unwrap_or(0));
+        let pool = self.pools.entry(who).or_default();
+        if let Some((connection, busy_until)) = pool.iter_mut().find(|(_, busy_until)| *busy_until <= begin_us) {
+            *busy_until = until;
+            return *connection;
+        }
+        self.connections += 1;
+        // Above all that servers count to.
+        let connection = 1 << 63 | self.connections;
+        pool.push((connection, until));
+        connection
+    }
+}
+
+impl<I: Iterator<Item = Recorded>> Iterator for Mix<I> {
+    type Item = Item;
+
+    fn next(&mut self) -> Option<Item> {
+        loop {
+            if let Some(item) = self.ready.pop_front() {
+                return Some(item);
+            }
+            if self.is_over {
+                return None;
+            }
+            let timed = self.order.next()?;
+            self.take(timed);
+        }
+    }
+}
+
+/// A name in MySQL's quotes.
+fn quoted(name: &str) -> String {
+    format!("`{}`", name.replace('`', "``"))
+}
+
+/// What was filled in for each `$n` or `?`.
+fn values(recorded: &Recorded, dialect: Dialect) -> Result<Vec<Option<Vec<u8>>>, Reason> {
+    if recorded.parameters.is_empty() {
+        let mark = if dialect == Dialect::PostgreSql { b'$' } else { b'?' };
+        let is_place =
+            |token: holdup_sql::Token| token.kind == TokenKind::Parameter && token.text.first() == Some(&mark);
+        let has_places = memchr(mark, &recorded.sql).is_some() && Lexer::new(&recorded.sql, dialect).any(is_place);
+        return if has_places { Err(Reason::Values) } else { Ok(Vec::new()) };
+    }
+    parameters(&recorded.parameters).ok_or(Reason::Values)
+}
+
+#[cfg(test)]
+mod tests;

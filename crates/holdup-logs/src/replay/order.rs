@@ -1,0 +1,222 @@
+//! The order of begins. Most logs are in the order in which statements ended: one that took long stands behind those that
+//! began after it. So a stretch of the log is held back in which such a one is looked for.
+//!
+//! A log with whole seconds only (the general log of MariaDB, slow logs of MariaDB and of MySQL up to 5.6) says no more than which of
+//! them it was: what has the same is spread evenly over it, in the order of the log.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::replay::source::Recorded;
+
+/// Bytes of a log that are held back.
+pub const HELD_BACK_BYTES: usize = 64 << 20;
+
+/// Records of one second that are held back to be spread.
+const MOST_OF_A_SECOND: usize = 1 << 17;
+
+const SECOND_US: i64 = 1_000_000;
+
+/// A record, and when it began.
+#[derive(Clone, Debug)]
+pub struct Timed {
+    /// When, microseconds since 1970 in the log's own time zone. It never decreases.
+    pub begin_us: i64,
+    /// What.
+    pub recorded: Recorded,
+}
+
+/// One that is held back.
+struct Held {
+    begin_us: i64,
+    number: u64,
+    recorded: Recorded,
+}
+
+impl PartialEq for Held {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Held {}
+
+impl PartialOrd for Held {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Held {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.begin_us, self.number).cmp(&(other.begin_us, other.number))
+    }
+}
+
+/// What was done to the times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amends {
+    /// Records that share a whole second with others and were spread over it.
+    pub spread: u64,
+    /// Records that began before what was played already: they took longer than what is held back.
+    pub too_long: u64,
+    /// Records without a time, which are taken to be at that of the one before.
+    pub without_time: u64,
+}
+
+/// See the module.
+pub struct Order<I> {
+    source: I,
+    most_bytes: usize,
+    heap: BinaryHeap<Reverse<Held>>,
+    bytes: usize,
+    /// Records of one whole second.
+    of_second: Vec<Recorded>,
+    second_us: i64,
+    /// The present file's times have fractions.
+    is_fine: bool,
+    file: u32,
+    number: u64,
+    /// Until when each connection was at work.
+    busy_until: HashMap<u64, i64>,
+    last_us: i64,
+    is_over: bool,
+    /// What was done to the times.
+    pub amends: Amends,
+}
+
+impl<I: Iterator<Item = Recorded>> Order<I> {
+    /// What `source` says, with so many bytes held back at most.
+    pub fn new(source: I, most_bytes: usize) -> Self {
+        Self {
+            source,
+            most_bytes,
+            heap: BinaryHeap::new(),
+            bytes: 0,
+            of_second: Vec::new(),
+            second_us: 0,
+            is_fine: false,
+            file: 0,
+            number: 0,
+            busy_until: HashMap::new(),
+            last_us: i64::MIN,
+            is_over: false,
+            amends: Amends::default(),
+        }
+    }
+
+    /// What was read from.
+    pub fn source(&self) -> &I {
+        &self.source
+    }
+
+    /// Takes a record of the log.
+    fn take(&mut self, recorded: Recorded) {
+        if recorded.file != self.file {
+            self.spread();
+            (self.file, self.is_fine) = (recorded.file, false);
+        }
+        let logged = recorded.ended_us.or(recorded.at_us);
+        self.amends.without_time += u64::from(logged.is_none());
+        let logged = logged.unwrap_or(self.second_us);
+        self.is_fine |= logged % SECOND_US != 0;
+        if logged != self.second_us || self.is_fine || self.of_second.len() >= MOST_OF_A_SECOND {
+            self.spread();
+        }
+        self.second_us = logged;
+        self.of_second.push(recorded);
+    }
+
+    /// Those of one second are all there.
+    fn spread(&mut self) {
+        let all = std::mem::take(&mut self.of_second);
+        let count = all.len() as i64;
+        let is_coarse = self.second_us % SECOND_US == 0 && count > 1;
+        self.amends.spread += if is_coarse { count as u64 } else { 0 };
+        for (place, recorded) in all.into_iter().enumerate() {
+            let further = if is_coarse { SECOND_US * place as i64 / count } else { 0 };
+            self.hold(self.second_us + further, recorded);
+        }
+    }
+
+    /// Holds back a record that was logged at `logged_us`.
+    fn hold(&mut self, logged_us: i64, recorded: Recorded) {
+        let took_us = recorded.took_us.and_then(|took| i64::try_from(took).ok()).unwrap_or(0);
+        let mut begin_us = if recorded.ended_us.is_some() { logged_us - took_us } else { logged_us };
+        if recorded.connection != 0 {
+            // A connection does one thing after the other; what the log's resolution hides is not to look as if it didn't.
+            let busy_until = self.busy_until.entry(recorded.connection).or_insert(i64::MIN);
+            begin_us = begin_us.max(*busy_until);
+            *busy_until = logged_us.max(begin_us);
+        }
+        self.bytes += recorded.bytes();
+        self.heap.push(Reverse(Held { begin_us, number: self.number, recorded }));
+        self.number += 1;
+    }
+}
+
+impl<I: Iterator<Item = Recorded>> Iterator for Order<I> {
+    type Item = Timed;
+
+    fn next(&mut self) -> Option<Timed> {
+        while !self.is_over && self.bytes < self.most_bytes {
+            match self.source.next() {
+                Some(recorded) => self.take(recorded),
+                None => {
+                    self.spread();
+                    self.is_over = true;
+                }
+            }
+        }
+        let Reverse(Held { begin_us, recorded, .. }) = self.heap.pop()?;
+        self.bytes -= recorded.bytes();
+        self.amends.too_long += u64::from(begin_us < self.last_us);
+        self.last_us = self.last_us.max(begin_us);
+        Some(Timed { begin_us: self.last_us, recorded })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(connection: u64, ended_us: i64, took_us: u64) -> Recorded {
+        Recorded { connection, ended_us: Some(ended_us), took_us: Some(took_us), ..Recorded::default() }
+    }
+
+    fn begins(records: Vec<Recorded>, most_bytes: usize) -> (Vec<(u64, i64)>, Amends) {
+        let mut order = Order::new(records.into_iter(), most_bytes);
+        let begins = order.by_ref().map(|timed| (timed.recorded.connection, timed.begin_us)).collect();
+        (begins, order.amends)
+    }
+
+    #[test]
+    fn what_took_long_comes_before_what_began_after_it() {
+        let log = vec![record(1, 1_000_100, 50), record(2, 1_000_300, 10), record(3, 1_000_400, 390)];
+        let (found, amends) = begins(log.clone(), usize::MAX);
+        assert_eq!((found, amends), (vec![(3, 1_000_010), (1, 1_000_050), (2, 1_000_290)], Amends::default()));
+        // Nothing is held back: it comes late, and is counted.
+        let (found, amends) = begins(log, 1);
+        assert_eq!(found, [(1, 1_000_050), (2, 1_000_290), (3, 1_000_290)]);
+        assert_eq!(amends.too_long, 1);
+    }
+
+    #[test]
+    fn whole_seconds_are_spread_and_fractions_are_not() {
+        let at = |connection, at_us| Recorded { connection, at_us: Some(at_us), ..Recorded::default() };
+        let seconds = vec![at(1, 5_000_000), at(2, 5_000_000), at(1, 5_000_000), at(3, 5_000_000), at(1, 7_000_000)];
+        let (found, amends) = begins(seconds, usize::MAX);
+        assert_eq!(found, [(1, 5_000_000), (2, 5_250_000), (1, 5_500_000), (3, 5_750_000), (1, 7_000_000)]);
+        assert_eq!(amends.spread, 4);
+        let (found, amends) = begins(vec![at(1, 5_000_001), at(2, 6_000_000), at(3, 6_000_000)], usize::MAX);
+        assert_eq!((found, amends.spread), (vec![(1, 5_000_001), (2, 6_000_000), (3, 6_000_000)], 0));
+    }
+
+    #[test]
+    fn a_connection_does_one_thing_after_the_other() {
+        // Ends to the millisecond, durations to the microsecond: the second seems to begin before the first ended.
+        let log = vec![record(1, 1_001_000, 400), record(1, 1_001_000, 900), record(2, 1_001_000, 900)];
+        let (found, _) = begins(log, usize::MAX);
+        assert_eq!(found, [(2, 1_000_100), (1, 1_000_600), (1, 1_001_000)]);
+    }
+}

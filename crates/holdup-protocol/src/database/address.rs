@@ -1,0 +1,228 @@
+//! `mysql://user[:password]@host[:port][/database][?tls=on|off]`, and the same with `postgres://`: where to go and as
+//! whom. It touches neither files nor the environment. The password is in no error, `Debug` or `Display`.
+
+use std::fmt;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::database::login::{Login, Secret, TlsWish};
+
+/// Which protocol a server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// MySQL and MariaDB.
+    Mysql,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl Dialect {
+    /// As OpenTelemetry's `db.system.name` calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mysql => "mysql",
+            Self::Postgres => "postgresql",
+        }
+    }
+
+    fn port(self) -> u16 {
+        match self {
+            Self::Mysql => 3306,
+            Self::Postgres => 5432,
+        }
+    }
+}
+
+/// Why an address cannot be read. It repeats nothing of what was given but names of parameters.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "the address of the database: {0}; it reads mysql://user[:password]@host[:port][/database][?tls=on|off], or postgres://…"
+)]
+pub struct AddressError(String);
+
+/// A server and the account to use there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Its protocol.
+    pub dialect: Dialect,
+    /// Name or IP address; an IPv6 address without its brackets.
+    pub host: String,
+    /// Port, the dialect's own unless given.
+    pub port: u16,
+    /// The account.
+    pub user: String,
+    /// Its password, empty unless given.
+    pub password: Secret,
+    /// The database to be in.
+    pub database: Option<String>,
+    /// Whether to encrypt.
+    pub tls: TlsWish,
+}
+
+/// Without the password.
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.dialect {
+            Dialect::Mysql => "mysql",
+            Dialect::Postgres => "postgres",
+        };
+        let (open, close) = if self.host.contains(':') { ("[", "]") } else { ("", "") };
+        write!(f, "{scheme}://{}@{open}{}{close}:{}", self.user, self.host, self.port)?;
+        self.database.iter().try_for_each(|database| write!(f, "/{database}"))
+    }
+}
+
+impl Address {
+    /// Reads an address.
+    ///
+    /// # Errors
+    /// What is wrong with it, never its password.
+    pub fn parse(address: &str) -> Result<Self, AddressError> {
+        read(address).map_err(AddressError)
+    }
+
+    /// Whether `address` is one of a database.
+    #[must_use]
+    pub fn is_one(address: &str) -> bool {
+        dialect(address).is_some()
+    }
+
+    /// The account, for all sessions.
+    #[must_use]
+    pub fn login(&self) -> Arc<Login> {
+        Arc::new(Login::new(self.user.clone(), self.password.clone(), self.database.clone()))
+    }
+}
+
+fn dialect(address: &str) -> Option<(Dialect, &str)> {
+    let (scheme, rest) = address.split_once("://")?;
+    match scheme {
+        "mysql" | "mariadb" => Some((Dialect::Mysql, rest)),
+        "postgres" | "postgresql" => Some((Dialect::Postgres, rest)),
+        _ => None,
+    }
+}
+
+fn read(address: &str) -> Result<Address, String> {
+    let (dialect, rest) = dialect(address).ok_or("it begins with neither mysql:// nor postgres://")?;
+    // A password may hold `@`, `/` and `?` as they are: the last `@` parts it from the host.
+    let (account, place) = rest.rsplit_once('@').ok_or("the user is missing (USER@ before the host)")?;
+    let (place, query) = place.split_once('?').unwrap_or((place, ""));
+    let (place, database) = place.split_once('/').unwrap_or((place, ""));
+    let (user, password) = account.split_once(':').unwrap_or((account, ""));
+    let (user, password, database) = (decoded(user)?, decoded(password)?, decoded(database)?);
+    if user.is_empty() {
+        return Err("the user is missing".to_owned());
+    }
+    let (host, port) = host_and_port(place, dialect.port())?;
+    Ok(Address {
+        dialect,
+        host,
+        port,
+        user,
+        password: Secret::new(password),
+        database: (!database.is_empty()).then_some(database),
+        tls: tls(query)?,
+    })
+}
+
+fn tls(query: &str) -> Result<TlsWish, String> {
+    let mut tls = TlsWish::Off;
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        // Only the name is repeated, and only if it can't be the end of a password with an `@` forgotten behind it.
+        tls = match parameter.split_once('=') {
+            Some(("tls", "on")) => TlsWish::On,
+            Some(("tls", "off")) => TlsWish::Off,
+            Some(("tls", _)) => return Err("tls is neither on nor off".to_owned()),
+            _ => return Err("the only parameter behind the `?` is tls".to_owned()),
+        };
+    }
+    Ok(tls)
+}
+
+fn host_and_port(place: &str, default: u16) -> Result<(String, u16), String> {
+    let (host, port) = match place.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((host, "")) => (host, None),
+        Some((host, port)) => (host, Some(port.strip_prefix(':').unwrap_or_default())),
+        None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
+    };
+    if host.is_empty() {
+        return Err("the host is missing".to_owned());
+    }
+    let port = port.map_or(Ok(default), str::parse).ok().filter(|port| *port > 0);
+    Ok((host.to_owned(), port.ok_or("behind the host's colon there is no port number")?))
+}
+
+/// `text` with `%XX` as the bytes they stand for.
+fn decoded(text: &str) -> Result<String, String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, after @ ..] = rest {
+        rest = after;
+        let byte = match (first, after) {
+            (b'%', [high, low, after @ ..]) => {
+                rest = after;
+                let digit = |byte: &u8| char::from(*byte).to_digit(16);
+                digit(high).zip(digit(low)).map(|(high, low)| (high << 4 | low) as u8)
+            }
+            (b'%', _) => None,
+            _ => Some(*first),
+        };
+        match byte {
+            None => return Err("a `%` is not followed by two hex digits (a plain one is %25)".to_owned()),
+            Some(0) => return Err("%00 can be in no name and no password".to_owned()),
+            Some(byte) => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).map_err(|_| "what its %XX stand for is no UTF-8".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_parts() {
+        let full = Address::parse("mysql://u%40x:p%3a@ss?/%25@[::1]:3307/d%62?tls=on").unwrap();
+        assert_eq!((full.dialect, full.user.as_str(), full.host.as_str()), (Dialect::Mysql, "u@x", "::1"));
+        assert_eq!((full.port, full.database.as_deref(), full.tls), (3307, Some("db"), TlsWish::On));
+        assert_eq!(full.password.reveal(), "p:@ss?/%");
+        assert_eq!(full.to_string(), "mysql://u@x@[::1]:3307/db");
+        assert!(!format!("{full:?} {:?}", full.login()).contains("ss?"));
+        for scheme in ["postgres", "postgresql"] {
+            let short = Address::parse(&format!("{scheme}://u@db?tls=off")).unwrap();
+            assert_eq!(
+                (short.dialect, short.port, short.database, short.tls),
+                (Dialect::Postgres, 5432, None, TlsWish::Off)
+            );
+            assert!(short.password.reveal().is_empty());
+        }
+        assert!(Address::is_one("mysql://") && !Address::is_one("http://mysql://"));
+        assert_eq!(Address::parse("mysql://u@[::1]").unwrap().port, 3306);
+    }
+
+    #[test]
+    fn bad_ones_say_what_is_wrong_and_not_the_password() {
+        for (address, wrong) in [
+            ("mysql://u:canary@h:0", "port"),
+            ("mysql://u:canary@h:99999", "port"),
+            ("mysql://u:canary@[::1]5", "port"),
+            ("mysql://u:canary@", "host"),
+            ("mysql://u:canary@/db", "host"),
+            ("postgres://:canary@h", "user"),
+            ("postgres://u:canary", "user"),
+            ("mysql://u:p@x?canary", "parameter"),
+            ("mysql://u:p@x?canary=1", "parameter"),
+            ("mysql://u:canary@h?tls=canary", "tls"),
+            ("mysql://u:canary%2@h", "%25"),
+            ("mysql://u:canary%00@h", "%00"),
+            ("mysql://u:canary%ff@h", "UTF-8"),
+            ("http://u:canary@h", "begins"),
+        ] {
+            let text = Address::parse(address).unwrap_err().to_string();
+            assert!(text.contains(wrong) && !text.contains("canary"), "{address}: {text}");
+        }
+    }
+}

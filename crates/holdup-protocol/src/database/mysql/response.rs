@@ -1,0 +1,218 @@
+//! The answers to commands: OK or error, columns and rows, results that follow results, statements prepared. Rows are
+//! counted; of those that are not wanted not even the bytes are gathered.
+
+use super::commands::Handle;
+use super::{FULL_PAYLOAD, MAX_PACKET_BYTES, Mysql, State, failure, head, row, status};
+use crate::database::answer::{Answer, Column, MAX_KEPT_BYTES};
+use crate::database::cursor::Cursor;
+use crate::database::event::Error;
+use crate::database::inbox::Events;
+
+/// Most columns of a result (MySQL's own limit is 4,096).
+const MAX_COLUMNS: u64 = 1 << 16;
+
+/// An EOF packet is shorter than any row that begins with the same byte.
+const EOF_BELOW_BYTES: usize = 9;
+
+/// Flag of a column.
+const UNSIGNED: u16 = 1 << 5;
+
+/// What is expected next.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    /// OK, an error, or the number of columns.
+    Answer {
+        is_binary: bool,
+    },
+    /// Definitions of columns, and the EOF behind them.
+    Columns {
+        left: u64,
+        is_binary: bool,
+    },
+    Rows {
+        is_binary: bool,
+    },
+    /// The answer to a statement that is to be prepared.
+    Prepare,
+    /// What it says of parameters and columns: so many packets, of no interest.
+    Definitions {
+        left: u32,
+        handle: Handle,
+    },
+}
+
+impl Phase {
+    /// How many bytes of a packet are needed that has so many and begins so.
+    pub(super) fn keep(self, length: usize, first: u8, answer: &Answer) -> usize {
+        match self {
+            Self::Rows { .. } if first == head::EOF && length < EOF_BELOW_BYTES => length,
+            Self::Rows { .. } if first == head::ERROR => length.min(MAX_PACKET_BYTES),
+            Self::Rows { .. } if answer.looks_at_rows() && length <= MAX_KEPT_BYTES => length,
+            // One that is too large: the answer forgets that it is wanted when it has passed.
+            Self::Rows { .. } => usize::from(length < FULL_PAYLOAD),
+            Self::Columns { left: 1.., .. } if !answer.wants_row() && first != head::ERROR => 1,
+            Self::Definitions { .. } if first != head::ERROR => 1,
+            _ => length.min(MAX_PACKET_BYTES),
+        }
+    }
+}
+
+/// What an OK packet says.
+pub(super) struct Ok {
+    affected: u64,
+    pub(super) status: u16,
+    warnings: u16,
+}
+
+impl Ok {
+    pub(super) fn read(payload: &[u8]) -> Result<Self, Error> {
+        let mut cursor = Cursor(payload);
+        cursor.u8()?;
+        let affected = cursor.packed()?;
+        let _last_id = cursor.packed()?;
+        let status = cursor.u16_le()?;
+        // Before version 4.1 there were none.
+        Result::Ok(Self { affected, status, warnings: cursor.u16_le().unwrap_or(0) })
+    }
+}
+
+impl Mysql {
+    /// Takes a packet of `length` bytes.
+    pub(super) fn answered(
+        &mut self,
+        phase: Phase,
+        payload: &[u8],
+        length: usize,
+        events: &mut Events<'_>,
+    ) -> Result<(), Error> {
+        // A full row is not looked into.
+        let first = if length == FULL_PAYLOAD { None } else { payload.first().copied() };
+        if let Some(head::ERROR) = first {
+            self.failed(failure(payload)?, events);
+            return Result::Ok(());
+        }
+        match phase {
+            Phase::Answer { is_binary } => self.begins(payload, is_binary, events)?,
+            Phase::Columns { left: 0, is_binary } => {
+                if first != Some(head::EOF) || length >= EOF_BELOW_BYTES {
+                    return Err(Error::Protocol("there are more columns than were announced"));
+                }
+                self.state = State::Busy(Phase::Rows { is_binary });
+            }
+            Phase::Columns { left, is_binary } => {
+                if self.answer.wants_row() {
+                    let (name, column) = definition(payload)?;
+                    self.answer.column(name, column);
+                }
+                self.state = State::Busy(Phase::Columns { left: left - 1, is_binary });
+            }
+            Phase::Rows { .. } if first == Some(head::EOF) && length < EOF_BELOW_BYTES => {
+                let mut cursor = Cursor(payload);
+                cursor.u8()?;
+                self.answer.warnings += u64::from(cursor.u16_le()?);
+                self.status = cursor.u16_le()?;
+                self.result_ended(phase, events);
+            }
+            Phase::Rows { is_binary } => {
+                self.answer.count_row(payload, length);
+                if self.answer.wants_row() {
+                    self.first_row(payload, length, is_binary, events)?;
+                }
+                self.state = State::Busy(phase);
+            }
+            Phase::Prepare => self.prepare_answered(payload, events)?,
+            Phase::Definitions { left, handle } => self.await_definitions(left - 1, handle, events),
+        }
+        Result::Ok(())
+    }
+
+    fn begins(&mut self, payload: &[u8], is_binary: bool, events: &mut Events<'_>) -> Result<(), Error> {
+        match payload.first() {
+            Some(&head::OK) => {
+                let ok = Ok::read(payload)?;
+                self.status = ok.status;
+                self.answer.affected = self.answer.affected.saturating_add(ok.affected);
+                self.answer.warnings += u64::from(ok.warnings);
+                self.result_ended(Phase::Answer { is_binary }, events);
+            }
+            Some(&head::LOCAL_FILE) => return Err(Error::Refused("a file of the client")),
+            _ => {
+                let left = Cursor(payload).packed()?;
+                if left > MAX_COLUMNS {
+                    return Err(Error::TooLarge("a number of columns"));
+                }
+                self.answer.columns_begin();
+                self.state = State::Busy(Phase::Columns { left, is_binary });
+            }
+        }
+        Result::Ok(())
+    }
+
+    /// Another may follow.
+    fn result_ended(&mut self, phase: Phase, events: &mut Events<'_>) {
+        let (Phase::Answer { is_binary } | Phase::Rows { is_binary }) = phase else { return };
+        if self.status & status::MORE_RESULTS != 0 {
+            self.state = State::Busy(Phase::Answer { is_binary });
+        } else {
+            self.ended(events);
+        }
+    }
+
+    fn first_row(
+        &mut self,
+        payload: &[u8],
+        length: usize,
+        is_binary: bool,
+        events: &mut Events<'_>,
+    ) -> Result<(), Error> {
+        if payload.len() < length {
+            self.answer.no_row();
+            return Result::Ok(());
+        }
+        let statement = self.job.at;
+        if is_binary {
+            let texts = row::binary(payload, &self.answer.columns)?;
+            let values: Vec<Option<&[u8]>> = texts.iter().map(Option::as_deref).collect();
+            self.answer.row(statement, &values, events)
+        } else {
+            self.answer.row(statement, &row::text(payload, self.answer.columns.len())?, events)
+        }
+    }
+
+    fn prepare_answered(&mut self, payload: &[u8], events: &mut Events<'_>) -> Result<(), Error> {
+        let mut cursor = Cursor(payload);
+        if cursor.u8()? != head::OK {
+            return Err(Error::Protocol("a packet that does not answer a statement to prepare"));
+        }
+        let id = cursor.u32_le()?;
+        let (columns, parameters) = (cursor.u16_le()?, cursor.u16_le()?);
+        // Each kind is followed by an EOF, if there is any of it.
+        let packets = |count: u16| u32::from(count) + u32::from(count > 0);
+        self.await_definitions(packets(columns) + packets(parameters), Handle { id, parameters }, events);
+        Result::Ok(())
+    }
+
+    fn await_definitions(&mut self, left: u32, handle: Handle, events: &mut Events<'_>) {
+        if left > 0 {
+            self.state = State::Busy(Phase::Definitions { left, handle });
+        } else {
+            self.prepared(handle, events);
+        }
+    }
+}
+
+/// Name and type of a column.
+fn definition(payload: &[u8]) -> Result<(&[u8], Column), Error> {
+    let mut cursor = Cursor(payload);
+    // Catalog, schema, table, the table's own name.
+    for _ in 0..4 {
+        cursor.packed_bytes()?;
+    }
+    let name = cursor.packed_bytes()?;
+    let _own_name = cursor.packed_bytes()?;
+    // The number of the bytes that follow, the character set, the length.
+    cursor.bytes(1 + 2 + 4)?;
+    let kind = cursor.u8()?;
+    let flags = cursor.u16_le()?;
+    Result::Ok((name, Column { kind, is_unsigned: flags & UNSIGNED != 0, decimals: cursor.u8()? }))
+}

@@ -1,0 +1,182 @@
+//! SCRAM-SHA-256 (RFC 5802, RFC 7677) without channel binding: both sides show that they know the account, and neither
+//! sends the password. A password is taken as it is, not brought into one of Unicode's normal forms (SASLprep): those
+//! of ASCII, and most others, are in it.
+
+use std::fmt;
+use std::num::NonZeroU32;
+use std::sync::PoisonError;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use ring::rand::SecureRandom as _;
+use ring::{digest, hmac, pbkdf2, rand};
+use zeroize::Zeroizing;
+
+use crate::database::event::Error;
+use crate::database::login::Login;
+
+pub(super) const NAME: &str = "SCRAM-SHA-256";
+
+/// Says that there is no channel binding, and no other account to act for.
+const HEADER: &str = "n,,";
+
+/// The header, in base64, as the second message repeats it.
+const BINDING: &str = "biws";
+
+/// PostgreSQL's own is 4,096. A server that asks for more than this would hold up all other connections.
+const MAX_ITERATIONS: u32 = 1_000_000;
+
+const KEY_BYTES: usize = digest::SHA256_OUTPUT_LEN;
+
+type Key = Zeroizing<[u8; KEY_BYTES]>;
+
+/// What the password comes to with a salt; the account's own, so that it is the same for all connections.
+pub(crate) struct Salted {
+    salt: Vec<u8>,
+    iterations: NonZeroU32,
+    client: Key,
+    server: Key,
+}
+
+impl fmt::Debug for Salted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("(secret)")
+    }
+}
+
+impl Salted {
+    fn new(password: &[u8], salt: &[u8], iterations: NonZeroU32) -> Self {
+        let mut salted: Key = Zeroizing::default();
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password, &mut *salted);
+        let key = |name: &str| Zeroizing::new(sign(&*salted, name.as_bytes()));
+        Self { salt: salt.to_vec(), iterations, client: key("Client Key"), server: key("Server Key") }
+    }
+}
+
+fn sign(key: &[u8], text: &[u8]) -> [u8; KEY_BYTES] {
+    let mut out = [0; KEY_BYTES];
+    out.copy_from_slice(hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), text).as_ref());
+    out
+}
+
+/// A login of which the first message is ready.
+pub(super) struct Scram {
+    nonce: String,
+}
+
+/// What the server has to show.
+pub(super) struct Proof {
+    signed: String,
+    key: hmac::Key,
+}
+
+impl Scram {
+    pub(super) fn new() -> Result<Self, Error> {
+        let mut nonce = [0; 18];
+        rand::SystemRandom::new().fill(&mut nonce).map_err(|_| Error::NoRandomNumbers)?;
+        Ok(Self { nonce: BASE64.encode(nonce) })
+    }
+
+    /// The first message. The user's name is in the packet before, and ignored here.
+    pub(super) fn first(&self) -> String {
+        format!("{HEADER}{}", self.bare())
+    }
+
+    fn bare(&self) -> String {
+        format!("n=,r={}", self.nonce)
+    }
+
+    /// The second, in answer to the server's first.
+    pub(super) fn second(&self, said: &[u8], login: &Login) -> Result<(String, Proof), Error> {
+        let broken = Error::Protocol("a message of SCRAM that cannot be read");
+        let said = str::from_utf8(said).map_err(|_| broken.clone())?;
+        let mut parts = said.split(',');
+        let mut part = |name| parts.next().and_then(|part| part.strip_prefix(name)).ok_or(broken.clone());
+        let (nonce, salt, iterations) = (part("r=")?, part("s=")?, part("i=")?);
+        if !nonce.starts_with(&self.nonce) || nonce.len() == self.nonce.len() {
+            return Err(Error::ServerNotProved);
+        }
+        let salt = BASE64.decode(salt).map_err(|_| broken.clone())?;
+        let iterations: NonZeroU32 = iterations.parse().map_err(|_| broken)?;
+        if iterations.get() > MAX_ITERATIONS {
+            return Err(Error::TooLarge("the number of SCRAM iterations"));
+        }
+        let mut kept = login.salted.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = kept.take().filter(|kept| kept.salt == salt && kept.iterations == iterations);
+        let salted =
+            kept.insert(known.unwrap_or_else(|| Salted::new(login.password.reveal().as_bytes(), &salt, iterations)));
+        let without_proof = format!("c={BINDING},r={nonce}");
+        let signed = format!("{},{said},{without_proof}", self.bare());
+        let signature = sign(digest::digest(&digest::SHA256, &*salted.client).as_ref(), signed.as_bytes());
+        let proof: Vec<u8> = salted.client.iter().zip(signature).map(|(key, byte)| key ^ byte).collect();
+        let key = hmac::Key::new(hmac::HMAC_SHA256, &*salted.server);
+        Ok((format!("{without_proof},p={}", BASE64.encode(proof)), Proof { signed, key }))
+    }
+}
+
+impl Proof {
+    /// Whether the server knows the account, too.
+    pub(super) fn check(&self, said: &[u8]) -> Result<(), Error> {
+        let signature = said.strip_prefix(b"v=").and_then(|signature| BASE64.decode(signature).ok());
+        let signature = signature.ok_or(Error::ServerNotProved)?;
+        hmac::verify(&self.key, self.signed.as_bytes(), &signature).map_err(|_| Error::ServerNotProved)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::login::Secret;
+
+    /// The example of RFC 7677, section 3; its first message has the user's name, which PostgreSQL's has not, so that
+    /// the proofs are checked on the server's side here: with what it keeps.
+    #[test]
+    fn both_sides_are_proved() {
+        let login = Login::new("user".to_owned(), Secret::new("pencil".to_owned()), None);
+        let scram = Scram { nonce: "rOprNGfwEbeRWgbNEkqO".to_owned() };
+        assert_eq!(scram.first(), "n,,n=,r=rOprNGfwEbeRWgbNEkqO");
+        let said = "r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096";
+        let (second, proof) = scram.second(said.as_bytes(), &login).unwrap();
+        let (without_proof, shown) = second.split_once(",p=").unwrap();
+        assert_eq!(without_proof, "c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0");
+
+        let salt = BASE64.decode("W22ZaJ0SNY7soEsUEjb6gQ==").unwrap();
+        let salted = Salted::new(b"pencil", &salt, NonZeroU32::new(4096).unwrap());
+        // With the RFC's first message the server's signature is the RFC's.
+        let of_rfc = format!("n=user,r=rOprNGfwEbeRWgbNEkqO,{said},{without_proof}");
+        let shown_by_rfc = "6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=";
+        assert_eq!(BASE64.encode(sign(&*salted.server, of_rfc.as_bytes())), shown_by_rfc);
+        let stored = digest::digest(&digest::SHA256, &*salted.client);
+        let client = |signed: &str, shown: &str| -> Vec<u8> {
+            let signature = sign(stored.as_ref(), signed.as_bytes());
+            BASE64.decode(shown).unwrap().iter().zip(signature).map(|(a, b)| a ^ b).collect()
+        };
+        assert_eq!(client(&of_rfc, "dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="), *salted.client);
+        assert_eq!(client(&proof.signed, shown), *salted.client);
+
+        let right = format!("v={}", BASE64.encode(sign(&*salted.server, proof.signed.as_bytes())));
+        assert_eq!(proof.check(right.as_bytes()), Ok(()));
+        for wrong in [&format!("v={shown_by_rfc}"), "v=", "e=other-error", "", &right[..right.len() - 4]] {
+            assert_eq!(proof.check(wrong.as_bytes()), Err(Error::ServerNotProved));
+        }
+        // The second connection finds the keys, another salt does not.
+        assert!(login.salted.lock().unwrap().is_some());
+        assert_eq!(scram.second(said.as_bytes(), &login).unwrap().0, second);
+        assert_ne!(scram.second(said.replace("W22Z", "W22Y").as_bytes(), &login).unwrap().0, second);
+        assert!(!format!("{login:?}").contains("pencil"));
+    }
+
+    #[test]
+    fn a_server_that_cheats() {
+        let login = Login::new("user".to_owned(), Secret::new("canary".to_owned()), None);
+        let scram = Scram { nonce: "abc".to_owned() };
+        let second = |said: &str| scram.second(said.as_bytes(), &login).map(|_| ()).unwrap_err();
+        assert_eq!(second("r=abd1,s=AAAA,i=4096"), Error::ServerNotProved);
+        assert_eq!(second("r=abc,s=AAAA,i=4096"), Error::ServerNotProved);
+        assert_eq!(second("r=abc1,s=AAAA,i=4000000000"), Error::TooLarge("the number of SCRAM iterations"));
+        for said in ["", "r=abc1", "m=x,r=abc1,s=AAAA,i=1", "r=abc1,s=*,i=1", "r=abc1,s=AAAA,i=0", "r=abc1,s=AAAA,i=-1"]
+        {
+            assert!(matches!(second(said), Error::Protocol(_)), "{said}");
+        }
+    }
+}

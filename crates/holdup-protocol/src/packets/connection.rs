@@ -1,0 +1,189 @@
+//! One TCP connection: segments of both directions -> bytes in order for its protocol, its beginning and its end, its round
+//! trip, and which side of the network we look from.
+
+use std::net::SocketAddr;
+
+use crate::packets::packet::Segment;
+use crate::packets::speech::{Piece, Protocol, Speech, Yield};
+use crate::packets::stream::{Part, Stream, Was};
+use crate::packets::turn::Outcome;
+
+/// What is counted of segments.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counts {
+    pub retransmitted: u64,
+    pub copies: u64,
+    pub gaps: u64,
+    pub lost_bytes: u64,
+    pub cut_bytes: u64,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub client: SocketAddr,
+    pub server: SocketAddr,
+    pub speech: Speech,
+    pub last_at: i64,
+    pub is_closed: bool,
+    /// Whether the handshake said that we look from the server's side.
+    pub is_server_side: Option<bool>,
+    /// A round trip that was measured since it was last asked for, nanoseconds.
+    pub round_trip_ns: Option<i64>,
+    from_client: Direction,
+    from_server: Direction,
+    opened_at: i64,
+    accepted_at: Option<i64>,
+    is_opening: bool,
+    /// What it spoke before it was closed.
+    spoke: Option<Protocol>,
+}
+
+#[derive(Debug, Default)]
+struct Direction {
+    stream: Stream,
+    is_finished: bool,
+    /// What is to be acknowledged, and when it was sent: for the round trip.
+    probe: Option<(u32, i64)>,
+}
+
+impl Connection {
+    /// One whose first segment was seen at `at`; `is_opening` if that was its first ever.
+    pub fn new(client: SocketAddr, server: SocketAddr, protocol: Option<Protocol>, at: i64, is_opening: bool) -> Self {
+        Self {
+            client,
+            server,
+            speech: Speech::new(protocol, is_opening.then_some(at)),
+            last_at: at,
+            is_closed: false,
+            is_server_side: None,
+            round_trip_ns: None,
+            from_client: Direction::default(),
+            from_server: Direction::default(),
+            opened_at: at,
+            accepted_at: None,
+            is_opening,
+            spoke: None,
+        }
+    }
+
+    /// What is spoken, or was before it was closed.
+    pub fn protocol(&self) -> Option<Protocol> {
+        self.speech.protocol().or(self.spoke)
+    }
+
+    /// Whether a segment that opens a connection opens another than this.
+    pub fn is_other(&self, segment: &Segment<'_>) -> bool {
+        self.is_closed || self.from_client.stream.next() != Some(segment.seq.wrapping_add(1))
+    }
+
+    pub fn memory(&self) -> usize {
+        self.from_client.stream.memory() + self.from_server.stream.memory() + self.speech.memory()
+    }
+
+    /// Takes a segment.
+    pub fn take(&mut self, segment: &Segment<'_>, at: i64, counts: &mut Counts, to: &mut Yield<'_>) {
+        self.last_at = at;
+        if self.is_closed {
+            return;
+        }
+        let is_client = segment.from == self.client;
+        self.handshake(segment, is_client, at);
+        if segment.rst {
+            return self.close(at, to);
+        }
+        let Self { speech, from_client, from_server, is_server_side, round_trip_ns, .. } = self;
+        let (own, other) = if is_client { (from_client, from_server) } else { (from_server, from_client) };
+        let length = (segment.payload.len() as u32).saturating_add(segment.cut);
+        if segment.syn {
+            own.stream.begin(segment.seq.wrapping_add(1));
+            return;
+        }
+        if let Some(ack) = segment.ack {
+            let mut part = |part: Part<'_>| give(speech, !is_client, &part, counts, to);
+            other.stream.acknowledged(ack, at, &mut part);
+            // From the far side a round trip is seen on what that side acknowledges at once.
+            if let Some((end, sent_at)) = other.probe
+                && ack.wrapping_sub(end) as i32 >= 0
+            {
+                other.probe = None;
+                if length == 0 && *is_server_side == Some(is_client) {
+                    let trip = (at - sent_at).max(0);
+                    *round_trip_ns = Some(round_trip_ns.map_or(trip, |least| least.min(trip)));
+                }
+            }
+        }
+        if length > 0 {
+            let mut part = |part: Part<'_>| give(speech, is_client, &part, counts, to);
+            match own.stream.take(segment.seq, segment.payload, segment.cut, segment.id, at, &mut part) {
+                Was::New => {
+                    own.probe.get_or_insert((segment.seq.wrapping_add(length), at));
+                }
+                Was::Again => {
+                    own.probe = None;
+                    counts.retransmitted += 1;
+                    speech.sent_again();
+                }
+                Was::Copy => counts.copies += 1,
+            }
+        }
+        if segment.fin && own.stream.next() == Some(segment.seq.wrapping_add(length)) {
+            own.stream.begin(segment.seq.wrapping_add(length).wrapping_add(1));
+            own.is_finished = true;
+            // The server has said all; what the client has said last may still be answered.
+            if !is_client || other.is_finished {
+                self.close(at, to);
+            }
+        }
+    }
+
+    /// The capture of it has ended, at the time `now`.
+    pub fn finish(&mut self, now: i64, counts: &mut Counts, to: &mut Yield<'_>) {
+        let (speech, at) = (&mut self.speech, self.last_at);
+        self.from_client.stream.flush(at, &mut |part| give(speech, true, &part, counts, to));
+        self.from_server.stream.flush(at, &mut |part| give(speech, false, &part, counts, to));
+        speech.end(Outcome::Unfinished, now, to);
+    }
+
+    fn close(&mut self, at: i64, to: &mut Yield<'_>) {
+        self.speech.end(Outcome::Closed, at, to);
+        self.is_closed = true;
+        self.spoke = self.speech.protocol();
+        self.speech = Speech::Foreign;
+        (self.from_client, self.from_server) = (Direction::default(), Direction::default());
+    }
+
+    /// The kernels answer each other: request to open, answer, and the answer to that make one round trip, and which half of
+    /// it is the longer says on whose side we are.
+    fn handshake(&mut self, segment: &Segment<'_>, is_client: bool, at: i64) {
+        if !self.is_opening {
+            return;
+        }
+        match (segment.syn, is_client, self.accepted_at) {
+            (true, false, None) => self.accepted_at = Some(at),
+            (false, true, Some(accepted_at)) => {
+                self.is_opening = false;
+                self.is_server_side = Some(accepted_at - self.opened_at <= at - accepted_at);
+                self.round_trip_ns = Some((at - self.opened_at).max(0));
+            }
+            (false, ..) => self.is_opening = false,
+            // Sent again: from whom what was answered is not known.
+            (true, true, _) if at != self.opened_at => self.is_opening = false,
+            _ => {}
+        }
+    }
+}
+
+fn give(speech: &mut Speech, is_client: bool, part: &Part<'_>, counts: &mut Counts, to: &mut Yield<'_>) {
+    match *part {
+        Part::Bytes(at, bytes, cut) => {
+            counts.cut_bytes += u64::from(cut);
+            speech.take(is_client, &Piece { at, bytes, cut }, to);
+        }
+        Part::Gap(at, count) => {
+            counts.gaps += 1;
+            counts.lost_bytes += u64::from(count);
+            speech.lost(is_client, at, count, to);
+        }
+    }
+}

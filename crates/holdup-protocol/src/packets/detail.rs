@@ -1,0 +1,114 @@
+//! An exchange with all that was said in it, literals and names: for who reads statements himself, and hides what is to be
+//! hidden before anything is kept.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::packets::speech::Protocol;
+use crate::packets::turn::{Kind, Told, Turn, Who};
+
+/// MySQL's status: a table was read without a good index.
+const NO_GOOD_INDEX: u16 = 0x10;
+/// MySQL's status: a table was read without any.
+const NO_INDEX: u16 = 0x20;
+
+/// One exchange. Times are nanoseconds since the Unix epoch.
+#[derive(Clone, Debug)]
+pub struct Detail {
+    /// Who asked.
+    pub client: SocketAddr,
+    /// Who was asked.
+    pub server: SocketAddr,
+    /// What they speak.
+    pub protocol: Option<Protocol>,
+    /// The server's number of the connection, where its greeting was seen.
+    pub session_id: Option<i64>,
+    /// `query`, `prepare`, `execute`, `login`, `other`, or `opaque`: encrypted or compressed.
+    pub kind: &'static str,
+    /// The server's name of what is no statement, e.g. `Ping`.
+    pub command: &'static str,
+    /// The statement as it was sent, up to 64 KiB.
+    pub sql: Option<Arc<[u8]>>,
+    /// What was filled in: `$1 = 'a', $2 = NULL`; empty if nothing was, or if it can't be read.
+    pub parameters: Vec<u8>,
+    /// When the first byte of the request was seen.
+    pub request_at: i64,
+    /// When its last byte was seen.
+    pub request_end_at: i64,
+    /// When the first byte of the response was seen.
+    pub first_byte_at: Option<i64>,
+    /// When it ended.
+    pub done_at: i64,
+    /// `ok`, `error`, `closed`, `unfinished` or `lost`.
+    pub outcome: &'static str,
+    /// The server's number of the error.
+    pub error: Option<Arc<str>>,
+    /// Bytes of the request.
+    pub request_bytes: u64,
+    /// Bytes of the response.
+    pub response_bytes: u64,
+    told: Told,
+    who: Arc<Who>,
+}
+
+impl Detail {
+    pub(crate) fn of(
+        client: SocketAddr,
+        server: SocketAddr,
+        protocol: Option<Protocol>,
+        outcome: &'static str,
+        turn: Turn,
+    ) -> Self {
+        let is_statement = matches!(turn.kind, Kind::Query | Kind::Prepare | Kind::Execute);
+        Self {
+            client,
+            server,
+            protocol,
+            session_id: turn.session_id,
+            kind: turn.kind.name(),
+            command: if is_statement { "" } else { turn.command },
+            sql: turn.said.sql,
+            parameters: turn.parameters,
+            request_at: turn.request_at,
+            request_end_at: turn.request_end_at,
+            first_byte_at: turn.first_byte_at,
+            done_at: turn.done_at,
+            outcome,
+            error: turn.error,
+            request_bytes: turn.request_bytes,
+            response_bytes: turn.response_bytes,
+            told: turn.told,
+            who: turn.who,
+        }
+    }
+
+    /// Account; empty if its login was not seen.
+    pub fn user(&self) -> &[u8] {
+        &self.who.user
+    }
+
+    /// Database; empty if it isn't known.
+    pub fn database(&self) -> &[u8] {
+        &self.who.database
+    }
+
+    /// Rows that were sent.
+    pub fn rows(&self) -> u64 {
+        self.told.rows
+    }
+
+    /// Rows that were changed.
+    pub fn affected(&self) -> u64 {
+        self.told.affected
+    }
+
+    /// Warnings.
+    pub fn warnings(&self) -> u64 {
+        u64::from(self.told.warnings)
+    }
+
+    /// Whether MySQL said that a table was read without any index, and without a good one.
+    pub fn without_index(&self) -> [bool; 2] {
+        [self.told.status & NO_INDEX != 0, self.told.status & NO_GOOD_INDEX != 0]
+    }
+}

@@ -1,0 +1,470 @@
+//! One connection of MySQL or MariaDB: messages of both sides -> requests and responses.
+//!
+//! A connection whose beginning was not seen, and one of which bytes are missing, is read again from the next request that
+//! stands alone in a segment; until then responses end where the next request begins.
+
+mod command;
+mod login;
+mod parameters;
+mod response;
+
+use std::collections::HashMap;
+
+use holdup_sql::Dialect;
+
+use self::command::{Command, sql};
+use self::login::{Answer, Capabilities, answer, greeting, u32_at, who};
+use self::parameters::Parameters;
+use self::response::{Expected, Manner, Meaning, Place, PreparePlace};
+use crate::packets::framing::{Framing, Head, Message, Step};
+use crate::packets::opaque::Opaque;
+use crate::packets::speech::{Piece, Yield};
+use crate::packets::statement::Said;
+use crate::packets::turn::{Kind, Outcome, Pending, Who};
+
+/// Bytes of a request that are kept: its statement.
+const REQUEST_BYTES_KEPT: usize = 64 << 10;
+/// Bytes of a message of the server that are kept.
+const RESPONSE_BYTES_KEPT: usize = 256;
+/// Prepared statements that are known of one connection.
+const PREPARED_MAX: usize = 16_384;
+/// Bytes of a segment that is full in any network.
+const LONG_BEGIN: u64 = 500;
+/// MariaDB: "the statement that was prepared last".
+const LAST_PREPARED: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Greeting,
+    Login,
+    Commands,
+}
+
+/// One connection.
+#[derive(Debug)]
+pub(crate) struct Mysql {
+    phase: Phase,
+    client: Framing,
+    server: Framing,
+    /// It is not known where the client's next message begins.
+    is_client_blind: bool,
+    /// It is not known where the server's next message begins.
+    is_server_blind: bool,
+    pending: Pending<Expected>,
+    prepared: HashMap<u32, (Said, Parameters)>,
+    last_prepared: Said,
+    of_server: Capabilities,
+    has_attributes: Option<bool>,
+    is_compressed: bool,
+    /// Packets of the request that is coming in were not captured.
+    is_request_lost: bool,
+    manner: Manner,
+    opened_at: i64,
+    opaque: Option<Opaque>,
+}
+
+impl Mysql {
+    /// A connection that was opened at `opened_at`, or whose beginning was not seen.
+    pub fn new(opened_at: Option<i64>) -> Self {
+        let is_blind = opened_at.is_none();
+        Self {
+            phase: if is_blind { Phase::Commands } else { Phase::Greeting },
+            client: Framing::new(Head::Mysql, REQUEST_BYTES_KEPT),
+            server: Framing::new(Head::Mysql, RESPONSE_BYTES_KEPT),
+            is_client_blind: is_blind,
+            is_server_blind: is_blind,
+            pending: Pending::default(),
+            prepared: HashMap::new(),
+            last_prepared: Said::default(),
+            of_server: Capabilities::default(),
+            has_attributes: None,
+            is_compressed: false,
+            is_request_lost: false,
+            manner: Manner::default(),
+            opened_at: opened_at.unwrap_or_default(),
+            opaque: None,
+        }
+    }
+
+    /// Bytes of the client.
+    pub fn client(&mut self, piece: &Piece<'_>, to: &mut Yield<'_>) {
+        if let Some(opaque) = &mut self.opaque {
+            return opaque.client(piece.at, piece.length(), to.turns);
+        }
+        let is_command = self.phase == Phase::Commands;
+        if self.is_client_blind || (is_command && !self.client.is_within() && !self.begins_well(piece)) {
+            if !stands_alone(piece) {
+                self.is_client_blind = true;
+                self.is_server_blind = true;
+                return;
+            }
+            self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+            self.client.restart();
+            self.is_client_blind = false;
+        }
+        let mut framing = std::mem::take(&mut self.client);
+        let mut input = piece.bytes;
+        loop {
+            match framing.next(&mut input, piece.at) {
+                Step::Message(message) => self.on_client(&message, piece.at, to),
+                Step::More => break,
+                Step::Broken => self.is_client_blind = true,
+            }
+            if let Some(opaque) = &mut self.opaque {
+                opaque.client(piece.at, input.len() as u64 + u64::from(piece.cut), to.turns);
+                return;
+            }
+            if self.is_client_blind {
+                break;
+            }
+        }
+        if piece.cut > 0 && !self.is_client_blind {
+            match framing.skip(piece.cut) {
+                Step::Message(message) => self.on_client(&message, piece.at, to),
+                Step::More => {}
+                Step::Broken => self.is_client_blind = true,
+            }
+        }
+        self.client = framing;
+    }
+
+    /// Bytes of the server.
+    pub fn server(&mut self, piece: &Piece<'_>, to: &mut Yield<'_>) {
+        if let Some(opaque) = &mut self.opaque {
+            return opaque.server(piece.at, piece.length());
+        }
+        if self.is_server_blind {
+            return self.pending.answered(piece.at, piece.at, piece.length());
+        }
+        let mut framing = std::mem::take(&mut self.server);
+        let mut input = piece.bytes;
+        loop {
+            match framing.next(&mut input, piece.at) {
+                Step::Message(message) => self.on_server(&message, piece.at, to),
+                Step::More => break,
+                Step::Broken => self.is_server_blind = true,
+            }
+            if self.opaque.is_some() {
+                return;
+            }
+            if self.is_server_blind {
+                self.pending.answered(piece.at, piece.at, input.len() as u64 + u64::from(piece.cut));
+                self.server = framing;
+                return;
+            }
+        }
+        if framing.is_within() {
+            // A response has begun, though its first message is not whole.
+            self.pending.answered(piece.at, piece.at, 0);
+        }
+        if piece.cut > 0 {
+            match framing.skip(piece.cut) {
+                Step::Message(message) => self.on_server(&message, piece.at, to),
+                Step::More => {}
+                Step::Broken => {
+                    self.is_server_blind = true;
+                    self.pending.answered(piece.at, piece.at, u64::from(piece.cut));
+                }
+            }
+        }
+        self.server = framing;
+    }
+
+    /// `count` bytes of one side were not captured.
+    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Yield<'_>) {
+        if let Some(opaque) = &mut self.opaque {
+            if is_client {
+                opaque.client(at, u64::from(count), to.turns);
+            } else {
+                opaque.server(at, u64::from(count));
+            }
+            return opaque.pending.lost();
+        }
+        if is_client {
+            let is_inside = !self.is_client_blind && matches!(self.client.skip(count), Step::More);
+            self.is_request_lost = is_inside;
+            if !is_inside {
+                self.is_client_blind = true;
+                self.is_server_blind = true;
+                self.pending.ask(Kind::Other, Said::default(), (at, at), u64::from(count), Expected::Anything);
+            }
+        } else if self.is_server_blind || !matches!(self.server.skip(count), Step::More) {
+            self.is_server_blind = true;
+            self.pending.answered(at, at, u64::from(count));
+        }
+        self.pending.lost();
+    }
+
+    /// The connection ends: who was greeted and said nothing has asked to come in all the same.
+    pub fn ends(&mut self, to: &mut Yield<'_>) {
+        let is_greeted = self.phase == Phase::Login && self.pending.session_id.is_some();
+        if to.statements.in_full && is_greeted && self.pending.len() == 0 && self.opaque.is_none() {
+            self.pending.ask(Kind::Login, Said::default(), (self.opened_at, self.opened_at), 0, Expected::Login);
+            self.name("Connect");
+        }
+    }
+
+    /// What is pending, for what holds for any protocol.
+    pub fn pending(&mut self) -> &mut Pending<Expected> {
+        &mut self.pending
+    }
+
+    pub fn opaque(&mut self) -> Option<&mut Opaque> {
+        self.opaque.as_mut()
+    }
+
+    /// Whether the present response ends only where the next request begins.
+    pub fn ends_by_turn(&mut self) -> bool {
+        let manner = self.manner;
+        self.is_server_blind || self.pending.head().is_some_and(|(_, expected)| expected.may_be_over(&manner))
+    }
+
+    pub fn memory(&self) -> usize {
+        let prepared = self.prepared.capacity() * size_of::<(u32, (Said, Parameters))>();
+        self.client.memory() + self.server.memory() + self.pending.memory() + prepared
+    }
+
+    /// Whether a message in the command phase may begin like this.
+    fn begins_well(&mut self, piece: &Piece<'_>) -> bool {
+        let is_upload = matches!(self.pending.head(), Some((_, Expected::Results(Place::Upload))));
+        let is_login = matches!(self.pending.last(), Some((_, Expected::Login)));
+        is_upload || is_login || !matches!(piece.bytes, [_, _, _, number, ..] if *number != 0)
+    }
+
+    fn on_client(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+        let when = (message.begun_at, at);
+        match self.phase {
+            // The greeting was not captured.
+            Phase::Greeting | Phase::Login if self.pending.len() == 0 => {
+                self.phase = Phase::Login;
+                match answer(message.content, message.length) {
+                    Some(Answer::Tls) => {
+                        let mut opaque = Opaque::of(self.pending.session_id);
+                        opaque.client(at, message.size, to.turns);
+                        self.opaque = Some(opaque);
+                    }
+                    Some(Answer::Login(own)) => {
+                        let both = own.both(self.of_server);
+                        self.is_compressed = both.is_compressed();
+                        self.has_attributes = Some(both.has_query_attributes());
+                        self.manner.deprecates_eof = Some(both.deprecates_eof());
+                        self.manner.has_optional_metadata = both.has_optional_metadata();
+                        self.pending.ask(Kind::Login, Said::default(), when, message.size, Expected::Login);
+                        self.name("Connect");
+                        if to.statements.in_full {
+                            self.counts_from_the_door();
+                            let (user, database) = who(message.content, both);
+                            self.pending.who = Who { user, database }.into();
+                        }
+                    }
+                    None => self.is_client_blind = true,
+                }
+            }
+            Phase::Greeting | Phase::Login => self.more(message.size),
+            Phase::Commands => self.on_command(message, when, to),
+        }
+    }
+
+    /// Further bytes of the client that are no request of their own.
+    fn more(&mut self, bytes: u64) {
+        if let Some((turn, _)) = self.pending.last() {
+            turn.request_bytes += bytes;
+        }
+    }
+
+    fn on_command(&mut self, message: &Message<'_>, when: (i64, i64), to: &mut Yield<'_>) {
+        match self.pending.head() {
+            Some((_, Expected::Results(Place::Upload) | Expected::Login)) => return self.more(message.size),
+            Some((turn, expected))
+                if self.is_server_blind || turn.first_byte_at.is_some() && expected.may_be_over(&self.manner) =>
+            {
+                self.pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+            }
+            _ => {}
+        }
+        let Some((&number, content)) = message.content.split_first() else {
+            self.is_client_blind = true;
+            return;
+        };
+        let Some(command) = Command::of(number).filter(|_| message.kind == 0) else {
+            self.is_client_blind = true;
+            self.is_server_blind = true;
+            return;
+        };
+        if self.is_server_blind && self.pending.len() == 0 {
+            // What the server says next is the beginning of its response.
+            self.server.restart();
+            self.is_server_blind = false;
+        }
+        let id = u32_at(content, 0);
+        let (said, expected) = match command {
+            Command::Quit | Command::LongData | Command::Close => {
+                let said = match (command, id) {
+                    (Command::Close, Some(id)) => self.prepared.remove(&id).map(|(said, _)| said).unwrap_or_default(),
+                    _ => Said::default(),
+                };
+                if to.statements.in_full {
+                    let name = Command::name(number);
+                    self.pending.unanswered(name, said, when, message.size, to.turns);
+                }
+                return;
+            }
+            Command::Query => {
+                let text = sql(content, self.has_attributes);
+                let said = text.map(|text| to.statements.of(text, Dialect::MySql)).unwrap_or_default();
+                (said, Expected::Results(Place::Start))
+            }
+            Command::Prepare => {
+                let said = to.statements.of(content, Dialect::MySql);
+                self.last_prepared = said.clone();
+                (said.clone(), Expected::Prepared { said, place: PreparePlace::Start })
+            }
+            Command::Execute => (self.prepared_as(id), Expected::Results(Place::Start)),
+            Command::Fetch => (self.prepared_as(id).without_trace(), Expected::Rows),
+            Command::FieldList => (Said::default(), Expected::Fields),
+            Command::Processes => (Said::default(), Expected::Results(Place::Start)),
+            Command::ChangeUser => (Said::default(), Expected::Login),
+            Command::Stream => (Said::default(), Expected::Anything),
+            Command::Reset => {
+                self.prepared.clear();
+                (Said::default(), Expected::Simple)
+            }
+            Command::Simple => (Said::default(), Expected::Simple),
+        };
+        if !self.pending.ask(command.kind(), said, when, message.size, expected) {
+            self.is_server_blind = true;
+            self.pending.finish_all(Outcome::Ok, Outcome::Unfinished, None, to.turns);
+        } else if std::mem::take(&mut self.is_request_lost)
+            && let Some((turn, _)) = self.pending.last()
+        {
+            turn.is_lost = true;
+        }
+        self.name(Command::name(number));
+        if to.statements.in_full {
+            self.fill_in(command, id, content);
+        }
+    }
+
+    /// A login takes as long as it takes to come in, from the first packet on.
+    fn counts_from_the_door(&mut self) {
+        if let Some((turn, _)) = self.pending.last().filter(|_| self.opened_at != 0) {
+            (turn.request_at, turn.request_end_at) = (self.opened_at, self.opened_at);
+        }
+    }
+
+    /// The server's name of what was asked last.
+    fn name(&mut self, name: &'static str) {
+        if let Some((turn, _)) = self.pending.last() {
+            turn.command = name;
+        }
+    }
+
+    /// What a request says beside its statement, where that was asked for.
+    fn fill_in(&mut self, command: Command, id: Option<u32>, content: &[u8]) {
+        match (command, self.prepared.get_mut(&id.unwrap_or(LAST_PREPARED))) {
+            (Command::Execute, Some((_, parameters))) => {
+                let filled = parameters.read(content, self.has_attributes == Some(true));
+                if let Some((turn, _)) = self.pending.last() {
+                    turn.parameters = filled;
+                }
+            }
+            (Command::ChangeUser, _) => {
+                let user = content.split(|byte| *byte == 0).next().unwrap_or_default();
+                self.pending.who = Who { user: user.to_vec(), database: Vec::new() }.into();
+            }
+            (Command::Simple, _) if self.pending.last().is_some_and(|(turn, _)| turn.command == "Init DB") => {
+                let user = self.pending.who.user.clone();
+                self.pending.who = Who { user, database: content.to_vec() }.into();
+            }
+            _ => {}
+        }
+    }
+
+    fn prepared_as(&mut self, id: Option<u32>) -> Said {
+        match id {
+            Some(LAST_PREPARED) => {
+                // It has no number yet, and is not to lend its trace again when it has one.
+                if let Some((_, Expected::Prepared { said, .. })) = self.pending.last() {
+                    *said = said.without_trace();
+                }
+                self.last_prepared.lend()
+            }
+            Some(id) => self.prepared.get_mut(&id).map(|(said, _)| said.lend()).unwrap_or_default(),
+            None => Said::default(),
+        }
+    }
+
+    fn on_server(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+        if self.phase == Phase::Greeting {
+            self.phase = Phase::Login;
+            return self.on_greeting(message, at, to);
+        }
+        self.pending.answered(message.begun_at, at, message.size);
+        let Some((_, expected)) = self.pending.head() else { return };
+        let is_login = matches!(expected, Expected::Login);
+        let prepared = &mut self.prepared;
+        let meaning = expected.take(message, &mut self.manner, &mut |id, said, count| {
+            if prepared.len() >= PREPARED_MAX {
+                prepared.clear();
+            }
+            prepared.insert(id, (said, Parameters::new(count)));
+        });
+        if meaning != Meaning::GoesOn {
+            self.pending.told = std::mem::take(&mut self.manner.told);
+        }
+        match meaning {
+            Meaning::GoesOn => {}
+            Meaning::Done => {
+                self.pending.finish(Outcome::Ok, None, to.turns);
+            }
+            Meaning::Failed(code) => {
+                self.pending.finish(Outcome::Error, Some(code), to.turns);
+            }
+            Meaning::Senseless => self.is_server_blind = true,
+        }
+        if is_login && self.pending.len() == 0 {
+            self.phase = Phase::Commands;
+            if self.is_compressed {
+                self.opaque = Some(Opaque::of(self.pending.session_id));
+            }
+        }
+    }
+
+    fn on_greeting(&mut self, message: &Message<'_>, at: i64, to: &mut Yield<'_>) {
+        if let Some((id, capabilities)) = greeting(message.content) {
+            self.pending.session_id = Some(i64::from(id));
+            self.of_server = capabilities;
+        } else if let [0xff, a, b, ..] = message.content {
+            // Turned away at the door, e.g. too many connections: nothing was asked but to come in.
+            let opened = (self.opened_at, self.opened_at);
+            self.pending.ask(Kind::Login, Said::default(), opened, 0, Expected::Login);
+            self.pending.answered(message.begun_at, at, message.size);
+            let code = u16::from_le_bytes([*a, *b]).to_string();
+            self.pending.finish(Outcome::Error, Some(code.into()), to.turns);
+        }
+    }
+}
+
+/// Whether `piece` is one whole command: its length is that of the segment, its number 0, its first byte a command's.
+fn stands_alone(piece: &Piece<'_>) -> bool {
+    let [a, b, c, 0, command, ..] = piece.bytes else { return false };
+    let length = u64::from(u32::from_le_bytes([*a, *b, *c, 0]));
+    // A long statement goes on in the next segment; its beginning is a full one, of text.
+    let is_text = |byte: &u8| *byte >= b' ' || byte.is_ascii_whitespace();
+    let begins_long = || {
+        matches!(*command, 0x03 | 0x16)
+            && piece.length() >= LONG_BEGIN
+            && length + 4 > piece.length()
+            && piece.bytes.get(5..69).is_some_and(|begin| begin.iter().all(is_text))
+    };
+    Command::of(*command).is_some() && length + 4 == piece.length() || begins_long()
+}
+
+/// Whether a connection whose server speaks so first is one of MySQL.
+pub(crate) fn is_greeting(bytes: &[u8]) -> bool {
+    let [_, _, _, 0, 10, rest @ ..] = bytes else { return false };
+    rest.first().is_some_and(u8::is_ascii_digit) && rest.iter().take(64).any(|byte| *byte == 0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,175 @@
+//! What a client of MySQL or MariaDB asks for: the first byte of a message in the command phase, and the text behind it.
+
+use crate::packets::turn::Kind;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Command {
+    /// The end; no response.
+    Quit,
+    Query,
+    Prepare,
+    Execute,
+    Fetch,
+    FieldList,
+    /// Another login on the same connection.
+    ChangeUser,
+    /// Answered by one message.
+    Simple,
+    /// A result as that of a query.
+    Processes,
+    /// The connection begins anew.
+    Reset,
+    /// A statement is forgotten; no response.
+    Close,
+    /// A parameter's value; no response.
+    LongData,
+    /// The server goes on without end.
+    Stream,
+}
+
+impl Command {
+    /// The command of this number; none if there is no such.
+    pub fn of(number: u8) -> Option<Self> {
+        Some(match number {
+            0x01 => Self::Quit,
+            0x03 => Self::Query,
+            0x04 => Self::FieldList,
+            // Database, refresh, shutdown, statistics, kill, debug, ping, replica, statement reset, option, daemon.
+            0x02 | 0x05..=0x09 | 0x0c..=0x0e | 0x15 | 0x1a | 0x1b | 0x1d => Self::Simple,
+            0x0a => Self::Processes,
+            0x11 => Self::ChangeUser,
+            0x12 | 0x1e => Self::Stream,
+            0x16 => Self::Prepare,
+            // 0xfa is MariaDB's execution of many rows at once.
+            0x17 | 0xfa => Self::Execute,
+            0x18 => Self::LongData,
+            0x19 => Self::Close,
+            0x1c => Self::Fetch,
+            0x1f => Self::Reset,
+            _ => return None,
+        })
+    }
+
+    /// What the server calls a command that is no statement.
+    pub fn name(number: u8) -> &'static str {
+        match number {
+            0x01 => "Quit",
+            0x02 => "Init DB",
+            0x04 => "Field List",
+            0x05 => "Create DB",
+            0x06 => "Drop DB",
+            0x07 => "Refresh",
+            0x08 => "Shutdown",
+            0x09 => "Statistics",
+            0x0a => "Processlist",
+            0x0c => "Kill",
+            0x0d => "Debug",
+            0x0e => "Ping",
+            0x11 => "Change user",
+            0x12 | 0x1e => "Binlog Dump",
+            0x15 => "Register Slave",
+            0x18 => "Long Data",
+            0x19 => "Close stmt",
+            0x1a => "Reset stmt",
+            0x1b => "Set option",
+            0x1c => "Fetch",
+            0x1d => "Daemon",
+            0x1f => "Reset Connection",
+            _ => "",
+        }
+    }
+
+    pub fn kind(self) -> Kind {
+        match self {
+            Self::Query => Kind::Query,
+            Self::Prepare => Kind::Prepare,
+            Self::Execute => Kind::Execute,
+            Self::ChangeUser => Kind::Login,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// A number of the protocol's own variable length, and what is behind it.
+pub(crate) fn length_encoded(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let (first, rest) = bytes.split_first()?;
+    let count = match first {
+        0..=0xfa => return Some((u64::from(*first), rest)),
+        0xfc => 2,
+        0xfd => 3,
+        0xfe => 8,
+        _ => return None,
+    };
+    let (number, rest) = rest.split_at_checked(count)?;
+    Some((number.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)), rest))
+}
+
+/// The SQL of a query, behind its attributes if it has such. Whether it may is known where the login was seen; else it is told
+/// from the bytes, for no SQL begins as attributes do.
+pub(crate) fn sql(content: &[u8], has_attributes: Option<bool>) -> Option<&[u8]> {
+    let may = || matches!(content, [count, 1, ..] if *count < 9);
+    if has_attributes.unwrap_or_else(may) { behind_attributes(content) } else { Some(content) }
+}
+
+/// MySQL: "COM_QUERY" in its protocol reference: number of parameters and of their sets, which of them are null, their types
+/// and names, their values.
+fn behind_attributes(content: &[u8]) -> Option<&[u8]> {
+    let (count, rest) = length_encoded(content)?;
+    let (_, rest) = length_encoded(rest)?;
+    if count == 0 {
+        return Some(rest);
+    }
+    let count = usize::try_from(count).ok().filter(|count| *count < 1000)?;
+    let (nulls, rest) = rest.split_at_checked(count.div_ceil(8))?;
+    let (_, mut rest) = rest.split_first()?;
+    let mut kinds = Vec::with_capacity(count);
+    for _ in 0..count {
+        let ([kind, _], behind) = rest.split_first_chunk()?;
+        kinds.push(*kind);
+        rest = skip_text(behind)?;
+    }
+    for (n, kind) in kinds.into_iter().enumerate() {
+        if nulls.get(n / 8)? >> (n % 8) & 1 == 0 {
+            rest = match kind {
+                1 => rest.get(1..)?,
+                2 | 13 => rest.get(2..)?,
+                3 | 4 | 9 => rest.get(4..)?,
+                5 | 8 => rest.get(8..)?,
+                6 => rest,
+                // Of times the length has one byte, which is as that of a text.
+                _ => skip_text(rest)?,
+            };
+        }
+    }
+    Some(rest)
+}
+
+fn skip_text(bytes: &[u8]) -> Option<&[u8]> {
+    let (length, rest) = length_encoded(bytes)?;
+    rest.get(usize::try_from(length).ok()?..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_come_first() {
+        assert_eq!(sql(b"SELECT 1", None), Some(&b"SELECT 1"[..]));
+        assert_eq!(sql(b"\0\x01SELECT 1", None), Some(&b"SELECT 1"[..]));
+        let mut bytes = b"\x02\x01\0\x01\xfd\0\x05color\x08\0\x01n\x03red12345678".to_vec();
+        bytes.extend(b"SELECT 2");
+        assert_eq!(sql(&bytes, Some(true)), Some(&b"SELECT 2"[..]));
+        for end in 0..bytes.len() {
+            let _ = sql(&bytes[..end], Some(true));
+        }
+    }
+
+    #[test]
+    fn numbers_of_variable_length() {
+        assert_eq!(length_encoded(b"\xfbx"), None);
+        assert_eq!(length_encoded(b"\xfc\x01\x02x"), Some((0x201, &b"x"[..])));
+        assert_eq!(length_encoded(b"\xfe\x01"), None);
+    }
+}

@@ -1,0 +1,171 @@
+//! Which protocol a connection speaks, and what all of them have in common.
+
+use crate::packets::mysql::{Mysql, is_greeting};
+use crate::packets::opaque::Opaque;
+use crate::packets::postgres::{Postgres, is_startup};
+use crate::packets::statement::Statements;
+use crate::packets::turn::{Outcome, Turn};
+
+/// A protocol that is understood.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// MySQL, MariaDB, Percona Server.
+    Mysql,
+    /// PostgreSQL.
+    Postgres,
+}
+
+impl Protocol {
+    /// Its name in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mysql => "mysql",
+            Self::Postgres => "postgresql",
+        }
+    }
+
+    /// The protocol of this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        match name {
+            "mysql" | "mariadb" => Some(Self::Mysql),
+            "postgresql" | "postgres" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+
+    /// What usually listens on `port`.
+    pub fn of_port(port: u16) -> Option<Self> {
+        match port {
+            3306 | 3307 => Some(Self::Mysql),
+            5432 | 5433 => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+}
+
+/// Bytes of one side, in order.
+#[derive(Debug)]
+pub(crate) struct Piece<'a> {
+    pub at: i64,
+    pub bytes: &'a [u8],
+    /// Bytes behind them that were not stored.
+    pub cut: u32,
+}
+
+impl Piece<'_> {
+    pub fn length(&self) -> u64 {
+        self.bytes.len() as u64 + u64::from(self.cut)
+    }
+}
+
+/// Where what is found goes.
+pub(crate) struct Yield<'a> {
+    pub statements: &'a mut Statements,
+    pub turns: &'a mut Vec<Turn>,
+}
+
+/// What is known of a connection's protocol.
+#[derive(Debug)]
+pub(crate) enum Speech {
+    /// It is told from the first bytes of either side; opened at that time.
+    Unknown(i64),
+    /// None that is understood.
+    Foreign,
+    Mysql(Box<Mysql>),
+    Postgres(Box<Postgres>),
+}
+
+/// Runs the same for either protocol, and something else where there is none.
+macro_rules! each {
+    ($speech:expr, $name:ident => $do:expr, $else:expr) => {
+        match $speech {
+            Speech::Mysql($name) => $do,
+            Speech::Postgres($name) => $do,
+            Speech::Unknown(_) | Speech::Foreign => $else,
+        }
+    };
+}
+
+impl Speech {
+    /// A connection of `protocol`; `opened_at` if its beginning was seen.
+    pub fn new(protocol: Option<Protocol>, opened_at: Option<i64>) -> Self {
+        match (protocol, opened_at) {
+            (Some(Protocol::Mysql), _) => Self::Mysql(Box::new(Mysql::new(opened_at))),
+            (Some(Protocol::Postgres), _) => Self::Postgres(Box::new(Postgres::new(opened_at.is_some()))),
+            (None, Some(at)) => Self::Unknown(at),
+            (None, None) => Self::Foreign,
+        }
+    }
+
+    pub fn protocol(&self) -> Option<Protocol> {
+        match self {
+            Self::Mysql(_) => Some(Protocol::Mysql),
+            Self::Postgres(_) => Some(Protocol::Postgres),
+            Self::Unknown(_) | Self::Foreign => None,
+        }
+    }
+
+    /// Bytes of the client or the server.
+    pub fn take(&mut self, is_client: bool, piece: &Piece<'_>, to: &mut Yield<'_>) {
+        if let Self::Unknown(at) = *self {
+            *self = match is_client {
+                true if is_startup(piece.bytes) => Self::new(Some(Protocol::Postgres), Some(at)),
+                false if is_greeting(piece.bytes) => Self::new(Some(Protocol::Mysql), Some(at)),
+                _ => Self::Foreign,
+            };
+        }
+        if is_client {
+            each!(self, inner => inner.client(piece, to), ());
+        } else {
+            each!(self, inner => inner.server(piece, to), ());
+        }
+    }
+
+    /// Bytes that were never captured.
+    pub fn lost(&mut self, is_client: bool, at: i64, count: u32, to: &mut Yield<'_>) {
+        if let Self::Unknown(_) = self {
+            *self = Self::Foreign;
+        }
+        each!(self, inner => inner.lost(is_client, at, count, to), ());
+    }
+
+    /// A segment was sent again.
+    pub fn sent_again(&mut self) {
+        each!(self, inner => match inner.opaque() {
+            Some(opaque) => opaque.pending.sent_again(),
+            None => inner.pending().sent_again(),
+        }, ());
+    }
+
+    /// The connection, or the capture, has ended: what is unanswered ends so, and then.
+    pub fn end(&mut self, unanswered: Outcome, at: i64, to: &mut Yield<'_>) {
+        if let Self::Mysql(mysql) = self {
+            mysql.ends(to);
+        }
+        each!(self, inner => {
+            // What is answered by turns has ended with its last byte; what is not is cut off.
+            let answered = if inner.ends_by_turn() { Outcome::Ok } else { unanswered };
+            inner.pending().finish_all(answered, unanswered, Some(at), to.turns);
+            if let Some(opaque) = inner.opaque() {
+                opaque.pending.finish_all(Outcome::Ok, unanswered, Some(at), to.turns);
+            }
+        }, ());
+    }
+
+    /// Ends responses that end by turn, if nothing came since `since`.
+    pub fn quiet(&mut self, since: i64, to: &mut Yield<'_>) {
+        each!(self, inner => {
+            if let Some(Opaque { pending }) = inner.opaque() {
+                if pending.is_quiet_since(since) {
+                    pending.finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+                }
+            } else if inner.ends_by_turn() && inner.pending().is_quiet_since(since) {
+                inner.pending().finish_all(Outcome::Ok, Outcome::Ok, None, to.turns);
+            }
+        }, ());
+    }
+
+    pub fn memory(&self) -> usize {
+        each!(self, inner => inner.memory(), 0)
+    }
+}

@@ -1,0 +1,219 @@
+//! A request and its response, whatever the protocol, and the queue of those that are still unanswered on a connection.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crate::packets::statement::Said;
+
+/// What was asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Query,
+    Prepare,
+    Execute,
+    Login,
+    Other,
+    Opaque,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Query => "query",
+            Self::Prepare => "prepare",
+            Self::Execute => "execute",
+            Self::Login => "login",
+            Self::Other => "other",
+            Self::Opaque => "opaque",
+        }
+    }
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Ok,
+    Error,
+    Closed,
+    Unfinished,
+}
+
+/// What a response says of its request, beside that it ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    /// Rows that were sent.
+    pub rows: u64,
+    /// Rows that were changed, as the server counts them.
+    pub affected: u64,
+    pub warnings: u16,
+    /// MySQL's status flags.
+    pub status: u16,
+}
+
+/// Who asks: account and database, as the login and what came behind it said.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Who {
+    pub user: Vec<u8>,
+    pub database: Vec<u8>,
+}
+
+/// A request and its response.
+#[derive(Clone, Debug)]
+pub(crate) struct Turn {
+    pub kind: Kind,
+    /// The server's name of a request that is no statement.
+    pub command: &'static str,
+    /// What was filled in, as a list: `$1 = 'a', $2 = NULL`.
+    pub parameters: Vec<u8>,
+    pub told: Told,
+    pub who: Arc<Who>,
+    pub said: Said,
+    pub session_id: Option<i64>,
+    pub request_at: i64,
+    pub request_end_at: i64,
+    pub first_byte_at: Option<i64>,
+    pub done_at: i64,
+    pub outcome: Outcome,
+    /// Packets of it were not captured.
+    pub is_lost: bool,
+    pub error: Option<Arc<str>>,
+    pub request_bytes: u64,
+    pub response_bytes: u64,
+    pub ahead: usize,
+    pub retransmits: u32,
+}
+
+/// Requests of one connection that may wait for their responses at once.
+const PENDING_MAX: usize = 4096;
+
+/// What is asked and unanswered, each with what the protocol knows of it.
+#[derive(Debug)]
+pub(crate) struct Pending<E> {
+    turns: VecDeque<(Turn, E)>,
+    /// The server's name of the connection.
+    pub session_id: Option<i64>,
+    /// What the response said so far.
+    pub told: Told,
+    pub who: Arc<Who>,
+}
+
+impl<E> Default for Pending<E> {
+    fn default() -> Self {
+        Self { turns: VecDeque::new(), session_id: None, told: Told::default(), who: Arc::default() }
+    }
+}
+
+impl<E> Pending<E> {
+    /// A request, whose first byte came at `from` and whose last one at `to`. False if there are too many.
+    pub fn ask(&mut self, kind: Kind, said: Said, (from, to): (i64, i64), bytes: u64, expected: E) -> bool {
+        if self.turns.len() >= PENDING_MAX {
+            return false;
+        }
+        let turn = Turn {
+            kind,
+            command: "",
+            parameters: Vec::new(),
+            told: Told::default(),
+            who: Arc::default(),
+            said,
+            session_id: None,
+            request_at: from,
+            request_end_at: to,
+            first_byte_at: None,
+            done_at: to,
+            outcome: Outcome::Ok,
+            is_lost: false,
+            error: None,
+            request_bytes: bytes,
+            response_bytes: 0,
+            ahead: self.turns.len(),
+            retransmits: 0,
+        };
+        self.turns.push_back((turn, expected));
+        true
+    }
+
+    /// A request that no server answers.
+    pub fn unanswered(
+        &mut self,
+        command: &'static str,
+        said: Said,
+        when: (i64, i64),
+        bytes: u64,
+        turns: &mut Vec<Turn>,
+    ) {
+        let mut one = Pending::<()> { session_id: self.session_id, who: Arc::clone(&self.who), ..Pending::default() };
+        one.ask(Kind::Other, said, when, bytes, ());
+        if let Some((turn, ())) = one.last() {
+            turn.command = command;
+        }
+        one.finish(Outcome::Ok, None, turns);
+    }
+
+    /// The one that is being answered.
+    pub fn head(&mut self) -> Option<&mut (Turn, E)> {
+        self.turns.front_mut()
+    }
+
+    /// The one that was asked last.
+    pub fn last(&mut self) -> Option<&mut (Turn, E)> {
+        self.turns.back_mut()
+    }
+
+    pub fn len(&self) -> usize {
+        self.turns.len()
+    }
+
+    /// Bytes of the head's response, the first of which came at `from`, the last at `to`.
+    pub fn answered(&mut self, from: i64, to: i64, bytes: u64) {
+        if let Some((turn, _)) = self.turns.front_mut() {
+            turn.first_byte_at.get_or_insert(from);
+            turn.done_at = turn.done_at.max(to);
+            turn.response_bytes += bytes;
+        }
+    }
+
+    /// The head has ended.
+    pub fn finish(&mut self, outcome: Outcome, error: Option<Arc<str>>, turns: &mut Vec<Turn>) -> Option<E> {
+        let (mut turn, expected) = self.turns.pop_front()?;
+        turn.outcome = outcome;
+        turn.error = error;
+        turn.session_id = self.session_id;
+        turn.told = std::mem::take(&mut self.told);
+        turn.who = Arc::clone(&self.who);
+        turns.push(turn);
+        Some(expected)
+    }
+
+    /// All that is pending ends: answered in part it ends as `answered`, else as `unanswered`. What is not well ends at `at`.
+    pub fn finish_all(&mut self, answered: Outcome, unanswered: Outcome, at: Option<i64>, turns: &mut Vec<Turn>) {
+        while let Some((turn, _)) = self.turns.front_mut() {
+            let outcome = if turn.first_byte_at.is_some() { answered } else { unanswered };
+            if let Some(at) = at.filter(|_| outcome != Outcome::Ok) {
+                turn.done_at = turn.done_at.max(at);
+            }
+            self.finish(outcome, None, turns);
+        }
+    }
+
+    /// Packets of what is pending were lost.
+    pub fn lost(&mut self) {
+        self.turns.iter_mut().for_each(|(turn, _)| turn.is_lost = true);
+    }
+
+    /// A segment of the head was sent again.
+    pub fn sent_again(&mut self) {
+        if let Some((turn, _)) = self.turns.front_mut() {
+            turn.retransmits += 1;
+        }
+    }
+
+    /// Whether the head has been answered, and nothing came since `at`.
+    pub fn is_quiet_since(&self, at: i64) -> bool {
+        self.turns.front().is_some_and(|(turn, _)| turn.first_byte_at.is_some() && turn.done_at < at)
+    }
+
+    pub fn memory(&self) -> usize {
+        self.turns.capacity() * size_of::<(Turn, E)>()
+    }
+}
