@@ -13,13 +13,13 @@ pub use self::against::Incomparable;
 use crate::accounts::{Accounts, Sources};
 use crate::rules::{MATTERS, SERVICE_SLOWED, timing, worker_pool_exhausted};
 use crate::search;
-use crate::signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
-use crate::signals::complaint;
-use crate::signals::latency::{self, Origin};
-use crate::signals::objectives::{Objective, Run};
-use crate::signals::operations::{self, Operation};
-use crate::signals::view::Index;
-use crate::signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window};
+use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
+use holdup_signals::complaint;
+use holdup_signals::latency::{self, Origin};
+use holdup_signals::objectives::{Objective, Run};
+use holdup_signals::operations::{self, Operation};
+use holdup_signals::view::Index;
+use holdup_signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window};
 
 /// A smaller excess than this is no delay that anybody could feel or measure across processes.
 const LEAST_EXCESS_MS: f64 = 1.0;
@@ -250,7 +250,7 @@ impl<'a> Case<'a> {
 
     /// The same with all of response time up for explanation, as if even the mean were too slow: what shows then is what binds
     /// next. None if nothing measured response time.
-    pub(crate) fn laid_open(mut self) -> Option<Self> {
+    pub fn laid_open(mut self) -> Option<Self> {
         let seconds = &self.client.seconds;
         let slow = Window { from: seconds.first()?.window.from, to: seconds.last()?.window.to };
         let times = Distribution::merged(seconds.iter().map(|s| &s.response_ms));
@@ -391,7 +391,7 @@ impl<'a> Case<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 100 requests a second of 900 ms, `queued` of them in front of the service; a fifth is served in 10 ms.
     fn share(queued: i64) -> f64 {

@@ -48,8 +48,8 @@ mod tests {
     use holdup_recording::Labels;
 
     use super::*;
-    use crate::signals::Window;
     use crate::verdict::Role;
+    use holdup_signals::Window;
 
     fn found(pieces: &[(&str, &str, f64)]) -> Found {
         let window = Window { from: 0, to: 1 };

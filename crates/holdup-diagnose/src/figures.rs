@@ -2,7 +2,7 @@
 //! answered, as sentences. No cause is named by them.
 
 use crate::case::Case;
-use crate::signals::stretches::within;
+use holdup_signals::stretches::within;
 
 /// What a delay of the disk is called, its metric, and what one of it is shown as.
 const SHOWN: [(&str, &str, f64, &str); 4] = [

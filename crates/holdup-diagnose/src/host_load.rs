@@ -8,9 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::case::Case;
 use crate::rules::percent;
-use crate::signals::stretches::within;
-use crate::signals::{View, Window};
 use crate::verdict::{HostLoad, HostLoadPart, round};
+use holdup_signals::stretches::within;
+use holdup_signals::{View, Window};
 
 /// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in `include/linux/sched/loadavg.h`: 5 s and one tick).
 const TICK_SECONDS: f64 = 5.0;

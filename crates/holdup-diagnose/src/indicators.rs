@@ -3,8 +3,8 @@
 
 use crate::case::Case;
 use crate::rules::timing;
-use crate::signals::{View, Window};
 use crate::verdict::{Reading, round};
+use holdup_signals::{View, Window};
 
 /// Counters whose growth a second is an indicator: name, unit, metric, labels, whether more is better.
 type Rate = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)], Option<bool>);

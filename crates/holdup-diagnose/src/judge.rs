@@ -12,13 +12,13 @@ use crate::ledger::ledger;
 use crate::load::{self, LoadReport};
 use crate::rules::{self, Outcome, Rule, capital};
 use crate::search::{self, SearchReport};
-use crate::signals::Window;
-use crate::signals::disturbance::{DISTURBED, Disturbance};
-use crate::signals::validity::{self, Label};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
 use crate::{accounts, audit, confidence, figures, host_load, indicators, links, rivals};
+use holdup_signals::Window;
+use holdup_signals::disturbance::{DISTURBED, Disturbance};
+use holdup_signals::validity::{self, Label};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.

@@ -22,11 +22,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::Joined;
 use crate::case::Case;
-use crate::signals::client::{
+use crate::verdict::round;
+use holdup_signals::client::{
     client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
 };
-use crate::signals::distribution::mean_of;
-use crate::verdict::round;
+use holdup_signals::distribution::mean_of;
 
 /// One operation and band.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -214,7 +214,7 @@ mod tests {
     use holdup_recording::rows::Session;
 
     use super::{LedgerRow, ledger};
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const APP: &str = "prometheus:app";
 

@@ -20,12 +20,11 @@
 
 pub mod accounts;
 pub mod audit;
-pub mod capacity;
 pub mod case;
-pub mod compare;
 mod confidence;
 pub mod counters;
 pub mod explain;
+mod failures;
 mod figures;
 pub mod host_load;
 pub mod indicators;
@@ -33,15 +32,16 @@ mod judge;
 pub mod ledger;
 mod links;
 mod load;
+pub mod resources;
 mod rivals;
 pub mod rules;
 pub mod search;
-pub mod signals;
-pub mod statements;
+#[cfg(test)]
+mod testing;
 pub mod verdict;
 
 pub use case::{Case, Incomparable};
+pub use holdup_signals::ClientView;
 pub use judge::{diagnose, diagnose_against};
 pub use links::debt;
-pub use signals::ClientView;
 pub use verdict::Diagnosis;

@@ -4,12 +4,12 @@
 
 use crate::case::Case;
 use crate::rules::{self, ms, thousands};
-use crate::signals::client::Second;
-use crate::signals::debt::TableDebt;
-use crate::signals::{Complaint, Distribution, Window};
 use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
 };
+use holdup_signals::client::Second;
+use holdup_signals::debt::TableDebt;
+use holdup_signals::{Complaint, Distribution, Window};
 
 /// Every degraded stretch as data, where there are several.
 pub fn episodes(case: &Case<'_>, complaint: &Complaint) -> Vec<EpisodeReport> {

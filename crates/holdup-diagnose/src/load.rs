@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::manifest::Model;
-use holdup_recording::rows::Request;
-use holdup_recording::{Manifest, RunState};
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, SPOILED};
 use crate::rules::load_generator_limit;
-use crate::signals::client::{client_queue_ms, mean_over};
-use crate::signals::objectives::load_start;
-use crate::signals::operations::Operation;
-use crate::signals::validity::{Label, Limit};
-use crate::signals::{Distribution, Validity, WarmUp, Window};
 use crate::verdict::{Fix, round};
+use holdup_signals::client::{client_queue_ms, mean_over};
+use holdup_signals::demand::Demand;
+use holdup_signals::objectives::load_start;
+use holdup_signals::operations::Operation;
+use holdup_signals::validity::{Label, Limit};
+use holdup_signals::{Distribution, Validity, WarmUp};
 
 /// A request that waited longer than this (milliseconds) for a connection of the generator found none free.
 const FOUND_FREE_MS: f64 = 1.0;
@@ -160,31 +159,6 @@ impl Percentiles {
         let (p50, p90, p95) = (q(0.5), q(0.9), q(0.95));
         let mean = values.mean().map(|mean| round(mean, 6));
         Self { mean, p50, p90, p95, p99: q(0.99), p999: q(0.999), max: values.max() }
-    }
-}
-
-/// How long the load lasted: rates are over the schedule, or as far as it got.
-pub(crate) struct Demand {
-    first: i64,
-    /// How long requests were due, seconds.
-    pub offered_s: f64,
-}
-
-impl Demand {
-    /// Of `requests`, which are all within `whole`.
-    pub fn of(manifest: &Manifest, requests: &[&Request], whole: Window) -> Self {
-        let first_due = requests.iter().map(|r| r.intended_at).min().unwrap_or(0);
-        let first = manifest.phases.first().map_or(first_due, |p| p.from.max(whole.from).min(first_due));
-        let last_due = requests.iter().map(|r| r.intended_at).max().unwrap_or(first);
-        let planned = manifest.phases.last().map_or(last_due, |p| p.to).min(whole.to);
-        let end = if manifest.state == RunState::Complete { planned } else { last_due };
-        Self { first, offered_s: (end - first).max(1_000_000) as f64 / 1e9 }
-    }
-
-    /// Seconds over which completions count that came until `last`: those after the end of the schedule count over the
-    /// longer time they took.
-    pub fn until(&self, last: Option<i64>) -> f64 {
-        last.map_or(self.offered_s, |last| ((last - self.first) as f64 / 1e9).max(self.offered_s))
     }
 }
 

@@ -3,10 +3,10 @@
 
 mod outline;
 
+use holdup_recording::Manifest;
 use holdup_recording::manifest::{Coverage, CoverageState};
 use holdup_recording::objective::Stretch;
 pub use holdup_recording::objective::{State, Unit};
-use holdup_recording::{Labels, Manifest, Recording};
 use serde::{Deserialize, Serialize};
 
 pub use self::outline::{AgainstReport, ChainLink, DebtReport, EpisodeReport, SplitReport, TableDebtReport};
@@ -17,9 +17,9 @@ pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
 };
 use crate::search::SearchReport;
-use crate::signals::Window;
-use crate::signals::mounts;
-use crate::signals::objectives::{self, Objective};
+pub use holdup_signals::evidence::{Evidence, Fix, Span};
+use holdup_signals::objectives::{self, Objective};
+pub(crate) use holdup_signals::words::round;
 
 /// Holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -112,15 +112,6 @@ pub enum Answer {
     Undecided,
 }
 
-/// A stretch of time, seconds from the start of the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Span {
-    /// Start.
-    pub from_s: f64,
-    /// End.
-    pub to_s: f64,
-}
-
 /// What part a finding plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -133,145 +124,6 @@ pub enum Role {
     Symptom,
     /// What will bind next once the root is fixed.
     Next,
-}
-
-/// A pointer into the recording with what it says.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Evidence {
-    /// Table of the recording.
-    pub table: String,
-    /// Column of it.
-    pub column: String,
-    /// Rows it is about: column values, or for `samples` the metric (as `metric`) and its labels.
-    pub labels: Labels,
-    /// When; none is the whole recording.
-    pub window: Option<Span>,
-    /// What is so.
-    pub observed: String,
-    /// What would be so otherwise.
-    pub expected: String,
-    /// A sentence.
-    pub text: String,
-    /// Chart of the report that shows it.
-    #[serde(default)]
-    pub chart: Option<String>,
-    /// Whether it points into the recording that stands for the healthy time: `window` is of that one then.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub against: bool,
-    #[serde(skip)]
-    pub(crate) at: Option<Window>,
-}
-
-impl Evidence {
-    /// Points at rows of `table` with `labels` in `window`.
-    pub fn new(
-        table: &str,
-        column: &str,
-        labels: Labels,
-        window: Window,
-        observed: impl Into<String>,
-        expected: impl Into<String>,
-        text: impl Into<String>,
-    ) -> Self {
-        Self {
-            table: table.to_owned(),
-            column: column.to_owned(),
-            labels,
-            window: None,
-            observed: observed.into(),
-            expected: expected.into(),
-            text: text.into(),
-            chart: None,
-            against: false,
-            at: Some(window),
-        }
-    }
-
-    /// The same, with other words.
-    pub fn saying(mut self, expected: impl Into<String>, text: impl Into<String>) -> Self {
-        self.expected = expected.into();
-        self.text = text.into();
-        self
-    }
-
-    /// Whether there is at least one row where it points.
-    pub fn resolves(&self, recording: &Recording) -> bool {
-        let tables = &recording.tables;
-        let within = |at: i64| {
-            self.window.is_none_or(|span| {
-                let s = (at - recording.manifest.started_at) as f64 / 1e9;
-                // A counter's growth belongs to the samples on both sides of the window.
-                span.from_s - 2.5 <= s && s <= span.to_s + 2.5
-            })
-        };
-        let label = |name: &str| self.labels.get(name);
-        let is = |name: &str, value: &str| label(name).is_none_or(|l| l == value);
-        match self.table.as_str() {
-            "samples" => {
-                let wanted: Vec<(&str, &str)> = self.labels.iter().filter(|(k, _)| *k != "metric").collect();
-                tables
-                    .samples
-                    .rows
-                    .iter()
-                    .any(|r| is("metric", &r.metric) && r.labels.contains(&wanted) && within(r.observed_at))
-            }
-            "requests" => tables.requests.rows.iter().any(|r| is("operation", &r.operation) && within(r.intended_at)),
-            "sessions" => tables.sessions.rows.iter().any(|r| {
-                is("true_state", &r.true_state)
-                    && is("command", &r.command)
-                    && label("state").is_none_or(|state| r.state.as_deref() == Some(state))
-                    && within(r.observed_at)
-            }),
-            "statements" => tables
-                .statements
-                .rows
-                .iter()
-                .any(|r| is("kind", &r.kind) && is("digest", &r.digest) && within(r.observed_at)),
-            "threads" => tables.threads.rows.iter().any(|r| {
-                let in_directory = |d: &str| r.path.as_deref().is_some_and(|path| mounts::is_at_or_above(d, path));
-                is("state", &r.state)
-                    && is("process", &r.process)
-                    && label("wchan").is_none_or(|wchan| r.wchan.as_deref() == Some(wchan))
-                    && label("directory").is_none_or(in_directory)
-                    && within(r.observed_at)
-            }),
-            "stages" => tables
-                .stages
-                .rows
-                .iter()
-                .any(|r| is("stage", &r.stage) && is("digest", &r.digest) && within(r.observed_at)),
-            "spans" => tables
-                .spans
-                .rows
-                .iter()
-                .any(|r| is("resource", &r.resource) && is("service", &r.service) && within(r.started_at)),
-            "exchanges" => {
-                tables.exchanges.rows.iter().any(|r| is("kind", &r.kind) && is("side", &r.side) && within(r.request_at))
-            }
-            "plans" => tables.plans.rows.iter().any(|r| {
-                is("kind", &r.kind) && is("digest", &r.digest) && is("shape", &r.shape) && within(r.observed_at)
-            }),
-            "settings" => tables.settings.rows.iter().any(|r| is("name", &r.name) && is("source", &r.source)),
-            "events" => tables.events.rows.iter().any(|r| is("kind", &r.kind)),
-            _ => false,
-        }
-    }
-}
-
-/// Something to do about a cause.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fix {
-    /// In words.
-    pub text: String,
-    /// The exact statement, setting or command, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// How to keep it over a restart or reboot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub keep: Option<String>,
-    /// What it may cost.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub risk: Option<String>,
 }
 
 /// A setting that is not as a vendor advises. By itself it is no finding.
@@ -487,10 +339,4 @@ impl From<&Coverage> for CoverageEntry {
             cpu_ratio: c.cpu_ratio,
         }
     }
-}
-
-/// `value` with `digits` after the point: what is printed and stored is what was meant.
-pub(crate) fn round(value: f64, digits: i32) -> f64 {
-    let scale = 10_f64.powi(digits);
-    (value * scale).round() / scale
 }

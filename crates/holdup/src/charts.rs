@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use holdup_diagnose::signals::client::failed;
 use holdup_diagnose::{ClientView, Diagnosis};
 use holdup_recording::Recording;
 use holdup_recording::rows::Sample;
+use holdup_signals::client::failed;
 use serde::Serialize;
 
 mod database;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use holdup_diagnose::compare::Comparison;
+use holdup_compare::recordings::Comparison;
 use holdup_diagnose::{Diagnosis, verdict::Span};
 use holdup_recording::plan::Node;
 use holdup_recording::{Recording, clock, files};
@@ -190,11 +190,11 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdup_diagnose::signals::Window;
     use holdup_diagnose::verdict::{Evidence, Finding, Role};
     use holdup_recording::manifest::Host;
     use holdup_recording::rows::{Batch, Plan as Row, Sample};
     use holdup_recording::{Labels, Manifest, Recorder, RunState};
+    use holdup_signals::Window;
 
     use super::*;
 

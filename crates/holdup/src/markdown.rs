@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_diagnose::compare::{Cell, Change, Comparison, Row, words};
+use holdup_compare::recordings::{Cell, Change, Comparison, Row, words};
 
 use crate::terminal::visible::one_line;
 
@@ -82,7 +82,7 @@ fn escape(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdup_diagnose::compare::{Against, Column, Section};
+    use holdup_compare::recordings::{Against, Column, Section};
 
     use super::*;
 

@@ -11,7 +11,7 @@ use super::calls::Call;
 use super::owner::{Amounts, Owner};
 use super::split::{self, Asked};
 use super::waits::{AppAccount, Resource};
-use crate::signals::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
+use holdup_signals::client::{client_queue_ms, connect_ms, response_ms, send_lag_ms, service_ms};
 
 /// A span's ends are read from a clock of nanoseconds at a cost of some microseconds.
 const SPAN_MS: f64 = 0.02;

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Accounts, Owner, mean};
 use crate::rules;
-use crate::signals::View;
 use crate::verdict::round;
+use holdup_signals::View;
 
 /// Both ways to count may differ by so much: samples are few, and of one second in which most waited there may be none.
 const AGREES: f64 = 2.0;

@@ -37,7 +37,6 @@ use holdup_recording::rows::{Request, Span};
 
 pub use account::Account;
 use around::Around;
-pub(crate) use around::database_ports;
 pub(crate) use bands::Joined;
 pub(crate) use between::{Between, between};
 use by_trace::{ByTrace, trace_number};
@@ -48,8 +47,8 @@ pub(crate) use waits::Resource;
 use waits::{AppAccount, account_of};
 pub(crate) use whose::is_of_requests;
 
-use crate::signals::View;
-use crate::signals::client::{is_latency, response_ms};
+use holdup_signals::View;
+use holdup_signals::client::{is_latency, response_ms};
 
 /// Everything that tells of single requests, found by trace id.
 pub(crate) struct Sources<'a> {

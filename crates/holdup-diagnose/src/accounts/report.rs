@@ -9,8 +9,8 @@ use super::{Account, Accounts, Owner, account, trace_of};
 use crate::case::Case;
 use crate::ledger::Part;
 use crate::rules::SERVICE_SLOWED;
-use crate::signals::client::{service_ms, unloaded_ms};
 use crate::verdict::round;
+use holdup_signals::client::{service_ms, unloaded_ms};
 
 /// Single requests that are shown.
 const EXAMPLES: usize = 20;

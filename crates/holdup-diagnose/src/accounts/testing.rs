@@ -2,7 +2,7 @@
 
 use holdup_recording::rows::{Exchange, Request, Session, Span, Statement};
 
-use crate::signals::testing::Made;
+use crate::testing::Made;
 
 const MS: f64 = 1e6;
 const S: i64 = 1_000_000_000;

@@ -3,6 +3,7 @@
 use super::testing::{ALL, Injected, NONE, Told, made};
 use super::*;
 use crate::ledger::LedgerRow;
+use crate::testing::Judged as _;
 
 fn all(rows: &[LedgerRow]) -> &LedgerRow {
     rows.iter().find(|r| r.band == "all").unwrap()

@@ -153,7 +153,7 @@ impl<'a> Facts<'a> {
         if let Some(data) = self.own(server, "datadir") {
             let longest = mounts
                 .iter()
-                .filter(|(path, _)| crate::signals::mounts::is_at_or_above(path, data))
+                .filter(|(path, _)| holdup_signals::mounts::is_at_or_above(path, data))
                 .max_by_key(|(path, _)| path.len());
             mounts = longest.into_iter().copied().collect();
         }

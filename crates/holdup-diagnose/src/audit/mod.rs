@@ -208,7 +208,7 @@ mod tests {
         settings.push(setting("pid:7", "comm", "mongod"));
         let evidence = |device: &str| {
             let labels = holdup_recording::Labels::of([("device", device)]);
-            let window = crate::signals::Window { from: 0, to: 1 };
+            let window = holdup_signals::Window { from: 0, to: 1 };
             Evidence::new("samples", "value", labels, window, "", "", "reads are too large")
         };
         let found = |device| Finding {

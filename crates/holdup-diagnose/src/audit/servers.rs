@@ -5,8 +5,8 @@ use super::facts::{Facts, Product, Server};
 use super::{Check, Set};
 use crate::case::Case;
 use crate::rules::{bytes, thousands};
-use crate::signals::View;
 use crate::verdict::{Fix, Note};
+use holdup_signals::View;
 
 const MYSQL_FILES: &str = "MySQL Reference Manual: Server System Variables, open_files_limit (https://dev.mysql.com/doc/refman/8.4/en/server-system-variables.html)";
 const MARIADB_FILES: &str = "MariaDB documentation: Server System Variables, open_files_limit (https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables)";
@@ -152,7 +152,7 @@ fn capacity(view: &View<'_>) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "mysql://127.0.0.1:3306";
 

@@ -11,10 +11,9 @@ use holdup_recording::manifest::CoverageState;
 use holdup_recording::{Manifest, Recording};
 
 use super::{Case, SPOILED};
-use crate::signals::Window;
-use crate::signals::complaint::{CALM_SECONDS, Calm};
-use crate::signals::disturbance::{DISTURBED, Disturbance};
-use crate::signals::latency::Origin;
+use holdup_signals::Window;
+use holdup_signals::complaint::{CALM_SECONDS, Calm};
+use holdup_signals::disturbance::{DISTURBED, Disturbance};
 
 /// Tables that every recording has, whatever it is of.
 const OF_ANYTHING: [&str; 3] = ["events", "samples", "settings"];
@@ -99,18 +98,6 @@ impl fmt::Display for Incomparable {
 }
 
 impl std::error::Error for Incomparable {}
-
-impl Origin {
-    /// Whose account it is, in words.
-    fn whose(self) -> &'static str {
-        match self {
-            Self::Client => "as the client measured it",
-            Self::AppMetrics => "by the app's metrics",
-            Self::DatabaseSessions => "by the database's sessions",
-            Self::Volume => "of a volume, by CloudWatch",
-        }
-    }
-}
 
 impl<'a> Against<'a> {
     /// `healthy` as the healthy time of `judged`.

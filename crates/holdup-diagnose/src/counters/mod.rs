@@ -28,7 +28,7 @@ pub use self::report::{CountersEpisode, CountersReport, CountersSuspect, Counter
 pub use self::signal::{Family, Kind, Signal};
 pub use self::view::Normal;
 use crate::case::Case;
-use crate::signals::Window;
+use holdup_signals::Window;
 
 /// Steps beside an episode that are neither of it nor normal: what queued in it ends in them.
 const APART: usize = 1;

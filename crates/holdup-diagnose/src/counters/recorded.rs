@@ -8,7 +8,7 @@ use holdup_recording::Labels;
 
 use super::names::{SIGNALS, Take, Term, Whose};
 use crate::case::Case;
-use crate::signals::{Growth, View, Window, memory_setting};
+use holdup_signals::{Growth, View, Window, memory_setting};
 
 /// A step is at least this long, seconds: counters are judged in seconds, whatever they were sampled at.
 const LEAST_STEP_S: f64 = 1.0;

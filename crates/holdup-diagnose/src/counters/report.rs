@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use super::{Counted, Judged};
 use crate::case::Case;
 use crate::rules::{self, capital, percent};
-use crate::signals::Window;
 use crate::verdict::{Evidence, Finding, Fix, Role, round};
+use holdup_signals::Window;
 
 /// What counters alone say. Where response time was measured it stands beside the verdict, and never overrules it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -3,7 +3,7 @@
 use crate::counters::Signal;
 
 use super::recorded::Table;
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 use crate::verdict::Answer;
 
 /// Length, and the stretch in which something happens, seconds.

@@ -12,9 +12,9 @@ use super::by_sessions::{self, Standing};
 use super::{Intervals, NETWORK};
 use crate::case::Case;
 use crate::rules::timing;
-use crate::signals::client::service_ms;
-use crate::signals::distribution::mean_of;
-use crate::signals::{View, Window, processes};
+use holdup_signals::client::service_ms;
+use holdup_signals::distribution::mean_of;
+use holdup_signals::{View, Window, processes};
 
 /// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.
 const SAMPLING_SLACK_NS: i64 = 1_000_000_000;

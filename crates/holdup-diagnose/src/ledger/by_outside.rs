@@ -10,8 +10,8 @@ use super::Intervals;
 use super::by_sessions::Standing;
 use super::instants::{self, Instant};
 use crate::case::Case;
-use crate::signals::app_server::{Levels, Outside};
-use crate::signals::{View, Window};
+use holdup_signals::app_server::{Levels, Outside};
+use holdup_signals::{View, Window};
 
 /// Connections that nobody accepted; those in hand beyond what is worked on at once; answers awaited of neighbours and of databases;
 /// and what else the server has in hand.
@@ -99,7 +99,7 @@ fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
 #[cfg(test)]
 mod tests {
     use crate::ledger::ledger;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     #[test]
     fn what_stands_where_is_what_time_went_to() {

@@ -8,8 +8,8 @@ use holdup_recording::rows::Request;
 use super::Intervals;
 use super::instants::{self, Instant};
 use crate::case::Case;
-use crate::signals::View;
-use crate::signals::server_waits::{self, At};
+use holdup_signals::View;
+use holdup_signals::server_waits::{self, At};
 
 pub(super) const PARTS: [&str; 5] = [
     "database_admission_queue",
@@ -99,7 +99,7 @@ fn sampled(view: &View<'_>, requests: &[&Request]) -> Vec<Instant<{ PARTS.len() 
 #[cfg(test)]
 mod tests {
     use crate::ledger::ledger;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 50 statements a second of 400 ms, so 20 with the server: twelve write their log or wait for who does, four run, two wait for a
     /// lock, and two are between client and server.

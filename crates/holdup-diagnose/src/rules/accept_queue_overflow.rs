@@ -6,10 +6,11 @@ use holdup_recording::rows::Request;
 use super::worker_pool_exhausted::{Held, Pool};
 use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands, worker_pool_exhausted};
 use crate::case::Case;
-use crate::signals::app_server::Outside;
-use crate::signals::client::{mean_over, service_ms};
-use crate::signals::{Counter, Missing, processes};
+use crate::failures;
 use crate::verdict::{Evidence, Role};
+use holdup_signals::app_server::Outside;
+use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::{Counter, Missing};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -103,8 +104,8 @@ fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Resu
     let source = if outside.has_processes() { outside.source.as_str() } else { "host" };
     let grew = view.growths(|s| s == source, "tcp_listen_overflows_total", &[]);
     windows.extend(grew.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
-    let failed = processes::unanswered_share(case, &windows)?;
-    let bad: u64 = case.slow_requests()?.iter().filter(|r| crate::signals::client::failed(r)).map(|r| r.count()).sum();
+    let failed = failures::unanswered_share(case, &windows)?;
+    let bad: u64 = case.slow_requests()?.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();
     Ok(failed.min(overflows.delta / (bad as f64).max(1.0)))
 }
 
@@ -183,7 +184,7 @@ fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const SERVER: &str = "server:8080";
     const PORT: [(&str, &str); 1] = [("port", "8080")];

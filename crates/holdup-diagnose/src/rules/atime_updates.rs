@@ -4,9 +4,10 @@ use super::disk_saturated::who;
 use super::readahead_too_large::what_it_does;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::signals::disks::HOST;
-use crate::signals::{Missing, Mount, View};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::disks::HOST;
+use holdup_signals::{Missing, Mount, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -46,7 +47,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
     let all = (disk.read.operations + disk.write.operations).max(1.0);
     let disks_ms = waits.disks_ms(disk.utilization);
-    let most = waits.of_requests(case, disks_ms * disk.write.operations / all)?;
+    let most = volume::of_requests(&waits, case, disks_ms * disk.write.operations / all)?;
     let does = view.disk_evidence(disk, "hardly a write", what_it_does(disk))?;
     if case.share(most) < MATTERS {
         return Ok(Outcome::Cleared(vec![options, does]));
@@ -57,7 +58,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         "--watch pid:N for the app and the database",
     )?;
     let unasked = (1.0 - own.delta / disk.write.bytes.max(1.0)).clamp(0.0, 1.0);
-    let explains_ms = waits.of_requests(case, disks_ms * disk.write.operations * unasked / all)?;
+    let explains_ms = volume::of_requests(&waits, case, disks_ms * disk.write.operations * unasked / all)?;
     let asked = own.evidence(
         format!("{} of it", percent(1.0 - unasked)),
         "all of it",
@@ -112,7 +113,7 @@ fn mounts(view: &View<'_>) -> Result<Vec<Mount>, Missing> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     fn made(options: &str, own_writes: f64) -> Made {
         let read = "folio_wait_bit_common < filemap_update_page < filemap_read < vfs_read";

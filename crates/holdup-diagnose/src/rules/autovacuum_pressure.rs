@@ -3,10 +3,10 @@
 use super::volume_demand::{Demand, demand, or_by_disk, share_text, vacuum_bytes};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
 use crate::case::Case;
-use crate::signals::tables::TableWrites;
-use crate::signals::vacuum::{Measured, Vacuum};
-use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::tables::TableWrites;
+use holdup_signals::vacuum::{Measured, Vacuum};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -121,7 +121,7 @@ fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evide
         thousands(table.dead_per_second()),
         table.name(),
         percent(share),
-        thousands(vacuum_advice::fires_at(view, table))
+        thousands(holdup_signals::autovacuum::fires_at(view, table))
     );
     view.table_evidence(table, "n_dead_tup", format!("{}/s", thousands(table.dead_per_second())), "", text)
 }

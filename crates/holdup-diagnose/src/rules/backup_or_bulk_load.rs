@@ -7,9 +7,9 @@ use holdup_recording::Labels;
 use super::volume_demand::{demand, or_by_disk, share_text};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::signals::server_waits::{At, at};
-use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::server_waits::{At, at};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -96,7 +96,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(most) = all.first() else {
         let slow = view.window;
         let text = "no backup, dump or bulk load was seen while requests were slow".to_owned();
-        let unit = crate::signals::throttle::Unit::Bytes;
+        let unit = holdup_signals::throttle::Unit::Bytes;
         let none = demand.flow.evidence(unit, slow, "none".into(), "one, if it were the cause".into(), text);
         return Ok(Outcome::Cleared(vec![none]));
     };
@@ -272,7 +272,7 @@ fn processes(view: &View<'_>) -> Vec<Copying> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "postgresql://db";
     const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";

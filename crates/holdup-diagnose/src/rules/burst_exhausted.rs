@@ -3,9 +3,9 @@
 use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, rate};
 use super::{Doc, Found, MATTERS, Outcome, Rule, percent};
 use crate::case::Case;
-use crate::signals::flows::Counted;
-use crate::signals::{Gauge, Missing};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::flows::Counted;
+use holdup_signals::{Gauge, Missing};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -113,7 +113,7 @@ fn cleared(case: &Case<'_>, all: &[AtCeiling], balances: &[(&str, Gauge)]) -> Re
     }
     if evidence.is_empty() {
         let flows = case.view(case.whole()).flows()?;
-        let told = flows.first().and_then(|f| ceiling::other_unit(case, f, crate::signals::throttle::Unit::Bytes));
+        let told = flows.first().and_then(|f| ceiling::other_unit(case, f, holdup_signals::throttle::Unit::Bytes));
         evidence.extend(told);
     }
     Ok(evidence)
@@ -122,7 +122,7 @@ fn cleared(case: &Case<'_>, all: &[AtCeiling], balances: &[(&str, Gauge)]) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 200 requests a second that wait for a disk of 60 MB/s, and for one of 20 after 30 s.
     fn made(after: f64) -> Made {

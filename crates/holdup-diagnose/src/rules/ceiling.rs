@@ -5,12 +5,13 @@ use std::borrow::Cow;
 
 use super::{Found, MATTERS, Outcome, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::flows::{Binding, Counted, Flow};
-use crate::signals::latency::Origin;
-use crate::signals::plateau::{Ceiling, Demand, Fall, Freer, falls};
-use crate::signals::throttle::Unit;
-use crate::signals::{Missing, Window};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::flows::{Binding, Counted, Flow};
+use holdup_signals::latency::Origin;
+use holdup_signals::plateau::{Ceiling, Demand, Fall, Freer, falls};
+use holdup_signals::throttle::Unit;
+use holdup_signals::{Missing, Window};
 
 /// What records the disks of a cloud's database.
 const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS, queue depth) imported";
@@ -133,7 +134,7 @@ pub(super) fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
     let disks = view.disks()?;
     let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
     let busy = disks.named(&flow.name).map_or(waits.busiest, |d| d.utilization);
-    waits.of_requests(case, waits.disks_ms(busy))
+    volume::of_requests(&waits, case, waits.disks_ms(busy))
 }
 
 /// What shows the level and the demand beyond it.

@@ -30,8 +30,8 @@ use super::{
     volume_demand, worker_pool_exhausted,
 };
 use crate::case::Case;
-use crate::signals::client::{client_queue_ms, mean_over};
 use crate::verdict::Role;
+use holdup_signals::client::{client_queue_ms, mean_over};
 
 /// A cause brings about another if it makes up at least this share of it: then most of it would go with the cause.
 const BRINGS_ABOUT: f64 = 0.5;
@@ -370,7 +370,7 @@ fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: 
 mod tests {
     use super::*;
     use crate::rules::{self, connection_pool_exhausted, workload_spike};
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     use holdup_recording::rows::Session;
 
     /// 50 requests of 400 ms a second: session 7 is in `state` and holds what 18 others wait for; a flush takes 15 ms.

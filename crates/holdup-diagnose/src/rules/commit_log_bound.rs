@@ -2,9 +2,9 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::signals::database::DATABASE;
-use crate::signals::{Disk, Missing, SessionGroup, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::database::DATABASE;
+use holdup_signals::{Disk, Missing, SessionGroup, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -271,7 +271,7 @@ fn fixes(view: &View<'_>, is_postgresql: bool) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "mysql://db";
     const NONE: (f64, f64, f64) = (0.0, 0.0, 0.0);

@@ -7,9 +7,10 @@ use holdup_recording::rows::Event;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands, timing};
 use crate::case::Case;
-use crate::signals::database::DATABASE;
-use crate::signals::{Gauge, Missing, View, Window, processes};
+use crate::failures;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::database::DATABASE;
+use holdup_signals::{Gauge, Missing, View, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -225,11 +226,11 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     if limit.reached.is_empty() {
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut failed = processes::failed_share(case, &limit.reached)?;
+    let mut failed = failures::failed_share(case, &limit.reached)?;
     if let Some(refused) = refused {
         // A failed request needs at least one connection that was refused.
         let rows = case.slow_requests()?;
-        let bad: u64 = rows.iter().filter(|r| crate::signals::client::failed(r)).map(|r| r.count()).sum();
+        let bad: u64 = rows.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();
         failed = failed.min(refused.0 / (bad as f64).max(1.0));
     }
     let waited = waited(case, view);
@@ -329,7 +330,7 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "mysql://db";
 

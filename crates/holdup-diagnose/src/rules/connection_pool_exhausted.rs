@@ -5,9 +5,9 @@ use holdup_recording::Labels;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::signals::latency::Origin;
-use crate::signals::{Mean, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::latency::Origin;
+use holdup_signals::{Mean, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -244,13 +244,14 @@ fn from_outside(case: &Case<'_>, most: f64) -> Option<Evidence> {
 mod tests {
     use super::*;
     use crate::accounts::testing::{ALL, Injected, Told, made};
+    use crate::testing::Judged as _;
 
     #[test]
     fn hikaricp_says_the_same_in_its_own_words() {
         let pool = [("pool", "shop")];
         let app = "prometheus:http://app";
         let made = |pending: f64, waited: f64| {
-            crate::signals::testing::Made::new(12)
+            crate::testing::Made::new(12)
                 .requests(50, 400)
                 .gauge(app, "hikaricp_connections_active", &pool, 10.0)
                 .gauge(app, "hikaricp_connections_max", &pool, 10.0)
@@ -286,7 +287,7 @@ mod tests {
         let app = "prometheus:http://app";
         let made = |calm_s: f64, slow_s: f64| {
             let grows = move |calm: f64, slow: f64| move |s: i64| calm * s.min(6) as f64 + slow * (s - 6).max(0) as f64;
-            crate::signals::testing::Made::new(12)
+            crate::testing::Made::new(12)
                 .requests(50, 400)
                 .each_request(|_, r| {
                     let ms = if r.intended_at < 6_000_000_000 { 20 } else { 1_500 };
@@ -300,7 +301,7 @@ mod tests {
                 .counted(app, "hikaricp_connections_usage_seconds_sum", &[], grows(50.0 * calm_s, 50.0 * slow_s))
                 .counted(app, "hikaricp_connections_usage_seconds_count", &[], grows(50.0, 50.0))
         };
-        let role = |made: &crate::signals::testing::Made| match made.judge(&RULE) {
+        let role = |made: &crate::testing::Made| match made.judge(&RULE) {
             Ok(Outcome::Found(found)) => found.role,
             _ => panic!("not found"),
         };

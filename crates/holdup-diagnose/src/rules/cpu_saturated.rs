@@ -8,9 +8,9 @@ use holdup_recording::manifest::Model;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::signals::client::{mean_over, service_ms};
-use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::{Missing, View};
 pub(crate) use one_core::is_interpreter;
 
 /// The rule.
@@ -261,7 +261,7 @@ mod tests {
 
     use super::RULE;
     use crate::accounts::testing::{ALL, Injected, NONE, made};
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// A machine that others keep busy, and 20 statements at a time in PostgreSQL, `running` of them without a wait.
     fn busy(running: i64) -> Made {

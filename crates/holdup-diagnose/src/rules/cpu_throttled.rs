@@ -2,9 +2,9 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing, worker_pool_exhausted};
 use crate::case::Case;
-use crate::signals::processes::Process;
-use crate::signals::{Counter, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::processes::Process;
+use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -349,7 +349,7 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     #[test]
     fn a_server_watched_by_its_port_and_a_cgroup_by_its_path_are_throttled_as_well() {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use super::readahead_too_large::what_it_does;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::signals::disk_waits::{DiskWaits, Wait};
-use crate::signals::throttle::{Throttle, Unit};
-use crate::signals::{Disk, Disks, Missing, View};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::disk_waits::{DiskWaits, Wait};
+use holdup_signals::throttle::{Throttle, Unit};
+use holdup_signals::{Disk, Disks, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -47,7 +48,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
     };
     let asked_ms = waits.disks_ms(disk.utilization);
-    let explains_ms = waits.of_requests(case, asked_ms)?;
+    let explains_ms = volume::of_requests(&waits, case, asked_ms)?;
     let all_io = view.counter("system_disk_operation_time_seconds_total", &[], HOST)?.evidence(
         format!("{} a request", ms(waits.io_ms())),
         "most of the delay, if the disk were the cause",
@@ -190,7 +191,7 @@ fn throttled(
     waits: &DiskWaits,
     throttle: &Throttle,
 ) -> Result<Outcome, Missing> {
-    let explains_ms = waits.of_requests(case, waits.disks_ms(0.0))?;
+    let explains_ms = volume::of_requests(waits, case, waits.disks_ms(0.0))?;
     let asleep = asleep_evidence(waits);
     let limit = throttle.evidence(view, limit_text(throttle));
     if case.share_inside(explains_ms) < MATTERS {
@@ -278,7 +279,7 @@ pub(super) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const READ: &str = "io_schedule < __iomap_dio_rw < ext4_file_read_iter < vfs_read < __x64_sys_pread64";
     const IDLE: (f64, f64, f64) = (10.0, 4096.0, 0.5);

@@ -9,8 +9,8 @@ use holdup_recording::Labels;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing, worker_pool_exhausted};
 use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
-use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role, Unit};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -205,6 +205,7 @@ fn growth_by_metrics(case: &Case<'_>) -> BTreeMap<String, f64> {
 mod tests {
     use super::*;
     use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
+    use crate::testing::Judged as _;
 
     const SLOW: Injected = Injected { downstream: 60.0, ..NONE };
 

@@ -2,9 +2,10 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands};
 use crate::case::Case;
-use crate::signals::processes::{self, Process};
-use crate::signals::{Gauge, Missing, View, Window};
+use crate::failures;
 use crate::verdict::{Fix, Role};
+use holdup_signals::processes::Process;
+use holdup_signals::{Gauge, Missing, View, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -66,7 +67,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     ));
 
     let at_limit = at_limit(&view, &fullest);
-    let failed = processes::failed_share(case, &at_limit)?;
+    let failed = failures::failed_share(case, &at_limit)?;
     let queue = view.gauge_where(|source| source == "host", "tcp_accept_queue_length", &[], "--watch host");
     let queue = queue.or_else(|_| view.outside().map(|server| server.waiting));
     let ended = case.slow_requests()?.iter().map(|r| r.count()).sum::<u64>() as f64 / view.window.seconds();

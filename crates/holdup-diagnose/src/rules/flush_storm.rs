@@ -4,9 +4,9 @@ mod checkpoints;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, timing};
 use crate::case::Case;
-use crate::signals::database::DATABASE;
-use crate::signals::{Gauge, Growth, Missing, View, Window};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::database::DATABASE;
+use holdup_signals::{Gauge, Growth, Missing, View, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -277,7 +277,7 @@ fn is_live_in(version: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     use holdup_recording::rows::Session;
 
     const DB: &str = "mysql://db";

@@ -5,10 +5,11 @@ use super::disk_saturated::{raise, who};
 use super::readahead_too_large::what_it_does;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::flows::{Counted, SMALL_BYTES};
-use crate::signals::throttle::{Throttle, Unit};
-use crate::signals::{Disk, Missing};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::flows::{Counted, SMALL_BYTES};
+use holdup_signals::throttle::{Throttle, Unit};
+use holdup_signals::{Disk, Missing};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -48,7 +49,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
         let none = view.counter("system_disk_operations_total", &[], HOST)?;
         return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
     };
-    let asleep_ms = waits.of_requests(case, waits.disks_ms(disk.utilization))?;
+    let asleep_ms = volume::of_requests(&waits, case, waits.disks_ms(disk.utilization))?;
     let asleep = waits.asleep.counted(
         format!("{:.2} threads on average", waits.asleep.mean),
         "several, if the disk were the cause",
@@ -120,7 +121,7 @@ fn level(case: &Case<'_>, disk: &Disk) -> Result<Result<AtCeiling, Vec<Evidence>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
 

@@ -7,9 +7,10 @@ use holdup_recording::rows::Request;
 
 use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, percent, worker_pool_exhausted};
 use crate::case::Case;
-use crate::signals::client::{is_latency, mean_over};
-use crate::signals::{Missing, Window, processes};
+use crate::failures;
 use crate::verdict::{Evidence, Role};
+use holdup_signals::client::{is_latency, mean_over};
+use holdup_signals::{Missing, Window};
 use kills::Probe;
 
 /// The rule.
@@ -47,7 +48,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.extend(kill.evidence(&view));
     }
     let gone: f64 = holes.iter().map(|hole| bounded(*hole, case).seconds()).sum();
-    let failed = processes::failed_share(case, &holes)?;
+    let failed = failures::failed_share(case, &holes)?;
     let explains_ms = waited_ms(case, &holes);
     let text = format!(
         "{} of the failed requests were under way in the {gone:.1} s in which the server was gone, in {} restart{}",

@@ -5,10 +5,10 @@ use holdup_recording::rows::Request;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
-use crate::signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
-use crate::signals::validity::{Label, Limit};
-use crate::signals::{Missing, Window};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
+use holdup_signals::validity::{Label, Limit};
+use holdup_signals::{Missing, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -7,8 +7,8 @@ use holdup_recording::rows::Session;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::signals::{Blockers, Holder, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::{Blockers, Holder, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -261,7 +261,7 @@ pub(super) fn held_ms(case: &Case<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// A session of `source` at a second.
     fn session(source: &str, second: i64, id: i64, true_state: &str, blocked_by: Option<i64>) -> Session {

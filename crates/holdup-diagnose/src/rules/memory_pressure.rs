@@ -2,10 +2,11 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::disk_waits::Wait;
-use crate::signals::memory::{HOST, Memory, PROCESS};
-use crate::signals::{Counter, Missing, View};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::disk_waits::Wait;
+use holdup_signals::memory::{HOST, Memory, PROCESS};
+use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -56,7 +57,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let disks = view.disks()?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let waits = view.disk_waits(&disks, completed)?;
-    let asleep_ms = waits.of_requests(case, waits.ms(waits.mean_of(&[Wait::Reclaim, Wait::Swap])))?;
+    let asleep_ms = volume::of_requests(&waits, case, waits.ms(waits.mean_of(&[Wait::Reclaim, Wait::Swap])))?;
 
     let back = swapped.as_ref().map_or(0.0, |s| s.delta);
     let dropped = view.refaults(&memory, "file").map(|c| c.delta).unwrap_or(0.0);
@@ -167,7 +168,7 @@ fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const PSI: [(&str, &str); 2] = [("resource", "memory"), ("kind", "some")];
 

@@ -3,10 +3,10 @@
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::accounts;
 use crate::case::Case;
-use crate::signals::latency::{Origin, TRANSACTIONS};
-use crate::signals::plans::PLANS;
-use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::latency::{Origin, TRANSACTIONS};
+use holdup_signals::plans::PLANS;
+use holdup_signals::{Executed, Missing, View};
 
 mod by_plan;
 
@@ -167,7 +167,7 @@ pub(super) fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, co
                 let (mut count, mut sum_ms) = (0.0, 0.0);
                 for row in rows.iter().filter(|r| r.operation == operation.name) {
                     count += row.count() as f64;
-                    sum_ms += crate::signals::client::response_ms(row) * row.count() as f64;
+                    sum_ms += holdup_signals::client::response_ms(row) * row.count() as f64;
                 }
                 count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
             })
@@ -302,7 +302,7 @@ fn columns(text: &str) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::accounts::testing::{ALL, Injected, Told, made};
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
 

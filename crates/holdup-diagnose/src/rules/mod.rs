@@ -53,10 +53,11 @@ pub mod workload_spike;
 use holdup_recording::Labels;
 
 use crate::case::Case;
-use crate::signals::{Missing, Window};
 use crate::verdict::{Evidence, Fix, Role};
 pub(crate) use chain::{is_outside, link, may_bring_about};
-pub(crate) use vacuum_advice::fires_at as vacuum_fires_at;
+pub(crate) use holdup_signals::words::{bytes, capital, ms, percent, thousands};
+pub use holdup_signals::yardstick::{MATTERS, SERVICE_SLOWED};
+use holdup_signals::{Missing, Window};
 pub(crate) use volume_demand::without;
 
 /// Every rule, in the order in which a request meets the resource.
@@ -99,13 +100,6 @@ pub const ALL: &[&Rule] = &[
     &disk_saturated::RULE,
     &uninterruptible_pileup::RULE,
 ];
-
-/// A cause that accounts for a smaller share of the excess than this does not matter here.
-pub const MATTERS: f64 = 0.10;
-
-/// A service whose requests take this many times what they take unloaded is slow itself; that its slow requests then
-/// use up the generator's connections is its doing, not the generator's.
-pub(crate) const SERVICE_SLOWED: f64 = 2.0;
 
 /// A cause and how it is judged.
 pub struct Rule {
@@ -191,61 +185,11 @@ pub fn by_cause(cause: &str) -> Option<&'static Rule> {
     ALL.iter().find(|rule| rule.cause == cause).copied()
 }
 
-/// `12.3 ms`, `4,246 ms`: as many digits as matter.
-pub(crate) fn ms(value: f64) -> String {
-    if value < 10.0 {
-        format!("{value:.2} ms")
-    } else if value < 100.0 {
-        format!("{value:.1} ms")
-    } else {
-        format!("{} ms", thousands(value))
-    }
-}
-
-/// `4,246`.
-pub(crate) fn thousands(value: f64) -> String {
-    // Half of nothing below nothing, and an empty sum, are nothing.
-    let digits = format!("{:.0}", if value.abs() < 0.5 { 0.0 } else { value });
-    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits.as_str()), |d| ("-", d));
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    format!("{sign}{text}")
-}
-
-/// `4 KB`, `64 MB`, `1.5 GB`: binary multiples, as kernel and servers count.
-pub(crate) fn bytes(value: f64) -> String {
-    let (mut value, mut unit) = (value, "bytes");
-    for larger in ["KB", "MB", "GB", "TB"] {
-        if value < 1024.0 {
-            break;
-        }
-        (value, unit) = (value / 1024.0, larger);
-    }
-    let digits = usize::from(value < 10.0 && value.fract() >= 0.05 && unit != "bytes");
-    format!("{value:.digits$} {unit}")
-}
-
 /// The share (0-1) of the failed requests of `window` that this rule tells why, which `did` so.
 pub(crate) fn of_failures(window: Window, failed: f64, did: &str) -> Evidence {
     let expected = "requests fail at other times as well, if this were not why";
     let text = format!("{} of the failed requests {did}", percent(failed));
     Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), expected, text)
-}
-
-/// The text as the beginning of a sentence.
-pub(crate) fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
-}
-
-/// `43 %`; `under 1 %` rather than a 0 that is none.
-pub(crate) fn percent(ratio: f64) -> String {
-    if ratio > 0.0 && ratio < 0.01 { "under 1 %".to_owned() } else { format!("{:.0} %", ratio * 100.0) }
 }
 
 #[cfg(test)]
@@ -260,15 +204,5 @@ mod tests {
                 assert!(!text.is_empty(), "{}: {heading} is empty", rule.cause);
             }
         }
-    }
-
-    #[test]
-    fn numbers_read_well() {
-        assert_eq!((ms(0.034), ms(42.44), ms(4246.4)), ("0.03 ms".into(), "42.4 ms".into(), "4,246 ms".into()));
-        assert_eq!(thousands(1234567.0), "1,234,567");
-        assert_eq!(
-            (bytes(1024.0), bytes(1.5 * 1024.0), bytes(700.0)),
-            ("1 KB".into(), "1.5 KB".into(), "700 bytes".into())
-        );
     }
 }

@@ -7,8 +7,8 @@ use holdup_recording::Labels;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, timing};
 use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
-use crate::signals::{Distribution, Missing};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::{Distribution, Missing};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -182,6 +182,7 @@ fn of_digest(case: &Case<'_>, accounts: &Accounts<'_>, digest: &str) -> Option<R
 mod tests {
     use super::*;
     use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
+    use crate::testing::Judged as _;
 
     const LOOPING: Injected = Injected { calls: 30, ..NONE };
 

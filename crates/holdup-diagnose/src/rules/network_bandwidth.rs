@@ -6,10 +6,10 @@ use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::signals::client::mean_over;
-use crate::signals::plateau::inner;
-use crate::signals::{Missing, Plateau, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::client::mean_over;
+use holdup_signals::plateau::inner;
+use holdup_signals::{Missing, Plateau, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -240,7 +240,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
     let calm = case.complaint.as_ref().and_then(|c| c.calm).and_then(|w| case.requests_in(w).ok());
     let usual = calm
         .and_then(|rows| mean_over(rows, took))
-        .or_else(|| crate::signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
+        .or_else(|| holdup_signals::client::distribution(rows.iter().copied(), took).quantile(0.05))
         .unwrap_or(0.0);
     let each = mean_over(rows.iter().copied(), |r| Some(r.response_bytes as f64)).unwrap_or(0.0);
     let window = case.complaint.as_ref().map_or(case.whole(), |c| c.slow);
@@ -306,7 +306,7 @@ fn fixes(way: &Way, each: f64) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 50 requests of 400 ms a second whose bytes trickle for `transfer_ms`; eth0 sends 12.5 MB a second and queues `backlog` bytes.
     fn host(transfer_ms: i64, backlog: f64) -> Made {

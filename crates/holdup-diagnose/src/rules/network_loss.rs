@@ -4,9 +4,9 @@ use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::client::service_ms;
-use crate::signals::{Counter, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::client::service_ms;
+use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -150,7 +150,7 @@ impl Heaps {
     fn of(case: &Case<'_>) -> Option<Self> {
         let rows = case.slow_requests().ok()?;
         let times: Vec<(f64, f64)> = rows.iter().filter_map(|r| Some((service_ms(r)?, r.count() as f64))).collect();
-        let median_ms = crate::signals::client::distribution(rows.iter().copied(), service_ms).quantile(0.5)?;
+        let median_ms = holdup_signals::client::distribution(rows.iter().copied(), service_ms).quantile(0.5)?;
         let over = |(time, _): &&(f64, f64)| time - median_ms >= DELAYED_MS;
         let is_between = |(time, _): &&(f64, f64)| (BETWEEN_MS..DELAYED_MS).contains(&(time - median_ms));
         Some(Self {
@@ -214,7 +214,7 @@ fn fixes(view: &View<'_>) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 100 requests a second of 5 ms, of which every fourth takes `late_ms` more; `timers` a second end.
     fn host(timers: f64, late_ms: i64) -> Made {

@@ -6,9 +6,9 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::signals::disk_waits::{Wait, wait_of};
-use crate::signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
 use crate::verdict::{Evidence, Role};
+use holdup_signals::disk_waits::{Wait, wait_of};
+use holdup_signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
 
 mod advice;
 
@@ -282,7 +282,7 @@ fn describe(place: &Place) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     use crate::verdict::Answer;
 
     const UNLINK: &str = "do_unlinkat < __x64_sys_unlink < do_syscall_64";

@@ -5,9 +5,10 @@ use holdup_recording::rows::Event;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, of_failures, thousands};
 use crate::case::Case;
-use crate::signals::processes;
-use crate::signals::{Counter, Missing, View, Window};
+use crate::failures;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::processes;
+use holdup_signals::{Counter, Missing, View, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -116,7 +117,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     let after: Vec<Window> = kills.iter().map(|w| Window { from: w.from, to: i64::MAX }).collect();
-    let failed = processes::failed_share(case, &after)?;
+    let failed = failures::failed_share(case, &after)?;
     let limited = limit(&view, &ended);
     evidence.extend(limited.as_ref().map(|l| l.evidence.clone()));
     // What was under way then, and what waits for it to come back, is slow because of it.
@@ -247,7 +248,7 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// Every second request fails from second 8 on.
     fn made() -> Made {

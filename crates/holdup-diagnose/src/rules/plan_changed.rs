@@ -4,9 +4,9 @@ use holdup_recording::plan::Node;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, identifier, missing_index, ms, percent, thousands, timing};
 use crate::case::Case;
-use crate::signals::plans::{Parting, Shape, misestimate, parting, shapes};
-use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::plans::{Parting, Shape, misestimate, parting, shapes};
+use holdup_signals::{Executed, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -118,7 +118,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
             slower.len(),
             percent((known_ms / all_ms.max(1e-9)).min(1.0))
         ),
-        crate::signals::plans::PLANS,
+        holdup_signals::plans::PLANS,
     ))
 }
 

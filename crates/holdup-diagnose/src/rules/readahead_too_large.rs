@@ -5,12 +5,13 @@ use holdup_recording::Labels;
 use super::disk_saturated::who;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::disk_waits::{DiskWaits, Wait};
-use crate::signals::disks::HOST;
-use crate::signals::throttle::Throttle;
-use crate::signals::useful_reads::{UsefulReads, window_setting};
-use crate::signals::{Disk, Disks, Missing, View};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::disk_waits::{DiskWaits, Wait};
+use holdup_signals::disks::HOST;
+use holdup_signals::throttle::Throttle;
+use holdup_signals::useful_reads::{UsefulReads, window_setting};
+use holdup_signals::{Disk, Disks, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -57,7 +58,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let disks = view.disks()?;
     let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
-    let reading_ms = waits.of_requests(case, waits.reading_ms())?;
+    let reading_ms = volume::of_requests(&waits, case, waits.reading_ms())?;
     let asleep = waits.asleep.counted(
         format!("{:.2} threads on average", waits.asleep.mean),
         "several, if reads were the cause",
@@ -255,7 +256,7 @@ fn fixes(disk: &Disk, useful: &UsefulReads) -> Vec<Fix> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
 

@@ -2,10 +2,10 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
-use crate::signals::latency::Origin;
-use crate::signals::mix::{Mix, Statement};
-use crate::signals::{Missing, Window};
 use crate::verdict::{Fix, Role};
+use holdup_signals::latency::Origin;
+use holdup_signals::mix::{Mix, Statement};
+use holdup_signals::{Missing, Window};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -153,7 +153,7 @@ fn rate(per_second: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 100 requests a second that take 10 ms, and 400 from 30 to 60 s of 90; a statement of 1 ms for each, and another at `more` a second
     /// of `ms` from then on.

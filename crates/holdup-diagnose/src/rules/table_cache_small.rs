@@ -2,8 +2,8 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
 use crate::case::Case;
-use crate::signals::{Busy, Counter, Gauge, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -177,7 +177,7 @@ fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 50 requests of 400 ms a second, each a statement that opens `opened` tables; `open` of 100 are open.
     fn server(opened: f64, open: f64) -> Made {

@@ -7,11 +7,11 @@ mod tests;
 use holdup_recording::Labels;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
-use crate::accounts::{self, Owner};
+use crate::accounts::Owner;
 use crate::case::Case;
-use crate::signals::latency::Origin;
-use crate::signals::{Gauge, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::latency::Origin;
+use holdup_signals::{Gauge, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -62,7 +62,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let completed = case.completed_in(view.window)?.max(1.0);
     let queue = view.gauge("mysql_thread_pool_queue_length", &[], ENABLE);
-    let unread = gap::unread(&view, &accounts::database_ports(&view));
+    let unread = gap::unread(&view, &holdup_signals::ports::database_ports(&view));
     let wire = gap::of_wire(case, completed);
     let app = gap::of_app(case, completed);
     let seen = Seen { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };

@@ -5,10 +5,11 @@ use super::disk_saturated::who;
 use super::readahead_too_large::what_it_does;
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms};
 use crate::case::Case;
-use crate::signals::Missing;
-use crate::signals::flows::Counted;
-use crate::signals::throttle::Unit;
+use crate::resources::volume;
 use crate::verdict::Role;
+use holdup_signals::Missing;
+use holdup_signals::flows::Counted;
+use holdup_signals::throttle::Unit;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -43,13 +44,13 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let (flows, at) = at_ceiling(case, Counted::Host)?;
     let Some(at) = at.into_iter().find(|a| a.binding.unit == Unit::Bytes) else {
         let slow = view.window;
-        let queued = |f: &&crate::signals::flows::Flow| f.queued(slow).unwrap_or(0.0);
+        let queued = |f: &&holdup_signals::flows::Flow| f.queued(slow).unwrap_or(0.0);
         let busiest = flows.iter().max_by(|a, b| queued(a).total_cmp(&queued(b)));
         let evidence = busiest.and_then(|flow| ceiling::other_unit(case, flow, Unit::Bytes));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));
     };
     let disk = disks.named(&at.flow.name).or(disks.tops().max_by(|a, b| a.queue.total_cmp(&b.queue)));
-    let explains_ms = waits.of_requests(case, waits.disks_ms(disk.map_or(0.0, |d| d.utilization)))?;
+    let explains_ms = volume::of_requests(&waits, case, waits.disks_ms(disk.map_or(0.0, |d| d.utilization)))?;
     let asleep = waits.asleep.counted(
         format!("{:.2} threads on average", waits.asleep.mean),
         "several, if the disk were the cause",

@@ -3,10 +3,10 @@
 use super::volume_demand::{demand, is_negligible, is_rewritten, or_by_disk, rewritten_bytes, share_text};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
 use crate::case::Case;
-use crate::signals::tables::{CHUNK_BYTES, Toast};
-use crate::signals::written::{Change, changes, set_columns};
-use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::tables::{CHUNK_BYTES, Toast};
+use holdup_signals::written::{Change, changes, set_columns};
+use holdup_signals::{Executed, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -5,10 +5,10 @@ use holdup_recording::Labels;
 use super::volume_demand::or_by_disk;
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, identifier, ms, percent, thousands};
 use crate::case::Case;
-use crate::signals::tables::{POSTGRESQL, TableWrites};
-use crate::signals::written::{Change, changed};
-use crate::signals::{Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::written::{Change, changed};
+use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -188,14 +188,14 @@ fn writes(case: &Case<'_>, table: &TableWrites) -> Result<(f64, Option<Evidence>
 }
 
 fn writes_to(text: &str, table: &str) -> bool {
-    use crate::signals::written::bare;
+    use holdup_signals::written::bare;
     changed(text).is_some_and(|(change, name)| change != Change::Delete && name == bare(table))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "postgresql://db";
     const TABLE: [(&str, &str); 2] = [("database", "app"), ("table", "public.item")];

@@ -3,8 +3,8 @@
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::signals::{Asleep, Missing, Place, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::{Asleep, Missing, Place, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -114,7 +114,7 @@ fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     use crate::verdict::Answer;
 
     fn made(asleep: i64) -> Made {

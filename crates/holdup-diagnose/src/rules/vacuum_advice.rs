@@ -2,14 +2,11 @@
 //! begins, how often that is at the measured rate, and how much a run has to go through.
 
 use super::{bytes, identifier, thousands};
-use crate::signals::View;
-use crate::signals::tables::{POSTGRESQL, TableWrites};
-use crate::signals::vacuum::PAGE_BYTES;
 use crate::verdict::Fix;
-
-/// PostgreSQL's own defaults.
-const SCALE: f64 = 0.2;
-const THRESHOLD: f64 = 50.0;
+use holdup_signals::View;
+use holdup_signals::autovacuum::Fires;
+use holdup_signals::tables::{POSTGRESQL, TableWrites};
+use holdup_signals::vacuum::PAGE_BYTES;
 
 /// How the rows of a table live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,54 +30,13 @@ pub(super) fn profile(table: &TableWrites) -> Profile {
     }
 }
 
-/// When autovacuum begins: scale factor and threshold.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Fires {
-    /// Share of the live rows.
-    pub scale: f64,
-    /// Rows on top.
-    pub threshold: f64,
-}
-
-impl Fires {
-    /// What suits rows that live so: values that a large service with such tables has settled on.
-    fn of(profile: Profile) -> Self {
-        match profile {
-            Profile::Updated => Self { scale: 0.01, threshold: 50.0 },
-            Profile::ShortLived => Self { scale: 0.0, threshold: 5_000.0 },
-            Profile::Other => Self { scale: SCALE, threshold: THRESHOLD },
-        }
+/// When a run should begin for rows that live so: values that a large service with such tables has settled on.
+fn suiting(profile: Profile) -> Fires {
+    match profile {
+        Profile::Updated => Fires { scale: 0.01, threshold: 50.0 },
+        Profile::ShortLived => Fires { scale: 0.0, threshold: 5_000.0 },
+        Profile::Other => Fires::BY_DEFAULT,
     }
-
-    /// What is set for `table`: its own options, else the server's.
-    pub fn set(view: &View<'_>, table: &TableWrites) -> Self {
-        let options = view.setting_of(&table.source, &format!("reloptions:{}", table.table)).unwrap_or_default();
-        let own = |name: &str| {
-            let pair = options
-                .trim_matches(['{', '}'])
-                .split(',')
-                .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='));
-            pair.and_then(|value| value.parse::<f64>().ok())
-        };
-        let number = |name: &str, default: f64| {
-            let of_server = || view.setting_of(&table.source, name)?.parse::<f64>().ok();
-            own(name).or_else(of_server).unwrap_or(default)
-        };
-        Self {
-            scale: number("autovacuum_vacuum_scale_factor", SCALE),
-            threshold: number("autovacuum_vacuum_threshold", THRESHOLD),
-        }
-    }
-
-    /// Dead rows at which a run begins.
-    pub fn at(&self, live: f64) -> f64 {
-        self.threshold + self.scale * live
-    }
-}
-
-/// Dead rows at which a run begins by what is set for `table`.
-pub(crate) fn fires_at(view: &View<'_>, table: &TableWrites) -> f64 {
-    Fires::set(view, table).at(table.live.unwrap_or(0.0))
 }
 
 /// `at 10,050 dead rows, every 40 s`.
@@ -99,7 +55,7 @@ fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
 /// or of a TOAST table the one whose values it has.
 pub(super) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) -> Option<Fix> {
     let profile = profile(owner);
-    let (now, then) = (Fires::set(view, table), Fires::of(profile));
+    let (now, then) = (Fires::set(view, table), suiting(profile));
     let (live, per_second) = (table.live?, table.dead_per_second());
     if profile == Profile::Other || per_second <= 0.0 || then.at(live) >= 0.8 * now.at(live) {
         return None;
@@ -146,7 +102,7 @@ pub(super) const NEEDS: &str = POSTGRESQL;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "postgresql://db";
 

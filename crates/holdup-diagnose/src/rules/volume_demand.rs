@@ -5,11 +5,11 @@
 use super::ceiling::{self, rate};
 use super::{MATTERS, Outcome, ms, percent};
 use crate::case::Case;
-use crate::signals::Missing;
-use crate::signals::flows::{Counted, Flow};
-use crate::signals::tables::Toast;
-use crate::signals::throttle::Unit;
-use crate::signals::vacuum::{Run, Vacuum};
+use holdup_signals::Missing;
+use holdup_signals::flows::{Counted, Flow};
+use holdup_signals::tables::Toast;
+use holdup_signals::throttle::Unit;
+use holdup_signals::vacuum::{Run, Vacuum};
 
 /// An update that writes fewer rows of TOAST than this writes no value out of line most times.
 pub(super) const REWRITES: f64 = 0.5;
@@ -172,7 +172,7 @@ pub(super) fn is_negligible(share: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     /// 100 requests a second, of 10 ms until 20 s and of 400 from then on, when a disk that moved `before` bytes a second moves 6 MB with
     /// 20 in the queue.

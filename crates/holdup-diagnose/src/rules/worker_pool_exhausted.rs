@@ -8,10 +8,11 @@ mod tests;
 
 use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures};
 use crate::case::Case;
-use crate::signals::app_server;
-use crate::signals::{Missing, processes};
+use crate::failures;
 use crate::verdict::{Evidence, Role};
 pub(crate) use held::Held;
+use holdup_signals::Missing;
+use holdup_signals::app_server;
 pub(crate) use pool::{Pool, answered_per_second, stretch};
 
 /// The rule.
@@ -134,7 +135,7 @@ fn failed_share(case: &Case<'_>, pool: &Pool) -> Result<f64, Missing> {
     if windows.is_empty() {
         return Ok(0.0);
     }
-    processes::unanswered_share(case, &windows)
+    failures::unanswered_share(case, &windows)
 }
 
 /// What a cause is held against that is to be why all workers are busy, milliseconds of a request.

@@ -5,10 +5,11 @@ mod postgresql;
 use super::readahead_too_large::{is_oversized, read_device, what_it_does};
 use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::signals::disk_waits::DiskWaits;
-use crate::signals::memory::{HOST, Memory, PAGE_BYTES};
-use crate::signals::{Disk, Missing, View};
+use crate::resources::volume;
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::disk_waits::DiskWaits;
+use holdup_signals::memory::{HOST, Memory, PAGE_BYTES};
+use holdup_signals::{Disk, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -45,7 +46,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let disks = view.disks()?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let waits = view.disk_waits(&disks, completed)?;
-    let reading_ms = waits.of_requests(case, waits.reading_ms())?;
+    let reading_ms = volume::of_requests(&waits, case, waits.reading_ms())?;
     let text = format!(
         "{:.2} threads slept uninterruptibly on average: waits for reads are at most {} of a request",
         waits.asleep.mean,
@@ -289,8 +290,8 @@ fn stored(view: &View<'_>, disk: &Disk) -> Option<(String, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::signals::memory::LIMIT;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
+    use holdup_signals::memory::LIMIT;
 
     const FAULT: &str = "folio_wait_bit_common < filemap_fault < __do_fault < exc_page_fault";
 

@@ -7,9 +7,9 @@ use super::{
     throughput_ceiling, timing,
 };
 use crate::case::Case;
-use crate::signals::latency::TRANSACTIONS;
-use crate::signals::{Counter, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::latency::TRANSACTIONS;
+use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -160,7 +160,7 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
 #[cfg(test)]
 mod tests {
     use super::RULE;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     use crate::verdict::{Answer, Role};
 
     /// Second from which on the schedule is four times as high.

@@ -175,7 +175,7 @@ fn lines_go_no_further_than_the_steps() {
 /// A search whose last step asked for more at a time than it may have under way, while the service was as fast as ever.
 #[test]
 fn a_generator_that_asks_for_too_little_at_a_time_is_named_and_no_knee_is() {
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     // Two steps of 10 s: at 40/s requests take 130 ms, at 80/s they wait 400 ms for one of eight connections besides.
     let ms = |n: i64| if n < 400 { 0 } else { 400_000_000 };
     let mut made = Made::new(15).requests(40, 130).each_request(|n, r| {

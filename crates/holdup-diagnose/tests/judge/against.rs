@@ -62,10 +62,8 @@ fn what_was_never_calm_is_judged_with_the_others_calm() {
     let whole = fixture("throughput-ceiling-decoy-index");
     let episode = diagnose(&whole, None).episode.unwrap();
     let (start, s) = (whole.manifest.started_at, 1e9);
-    let window = holdup_diagnose::signals::Window {
-        from: start + (episode.from_s * s) as i64,
-        to: start + (episode.to_s * s) as i64,
-    };
+    let window =
+        holdup_signals::Window { from: start + (episode.from_s * s) as i64, to: start + (episode.to_s * s) as i64 };
     let open = |d: &Diagnosis| d.not_judged.iter().any(|n| n.missing.contains("calm stretch"));
     assert!(open(&diagnose(&whole, Some(window))));
     let diagnosis = diagnose_against(&whole, Some(window), &fixture("throughput-ceiling-fixed")).unwrap();

@@ -5,9 +5,9 @@
 //! To see precision and recall: `cargo xtask test -p holdup-diagnose episodes --no-capture`
 
 use holdup_diagnose::ClientView;
-use holdup_diagnose::signals::Window;
-use holdup_diagnose::signals::episodes::{Episode, find};
 use holdup_recording::rows::Request;
+use holdup_signals::Window;
+use holdup_signals::episodes::{Episode, find};
 
 use crate::chance::Chance;
 

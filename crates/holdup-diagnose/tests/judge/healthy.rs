@@ -1,7 +1,7 @@
 //! Stretches in which nothing is broken, cut out of every fixture at random: none of them has a culprit.
 
-use holdup_diagnose::signals::Window;
 use holdup_diagnose::{Case, diagnose};
+use holdup_signals::Window;
 
 use crate::chance::Chance;
 use crate::fixtures::{self, Fixture, Truth, side_by_side};

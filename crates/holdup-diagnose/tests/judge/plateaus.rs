@@ -4,8 +4,8 @@
 //!
 //! To see precision and recall: `cargo xtask test -p holdup-diagnose plateaus --no-capture`
 
-use holdup_diagnose::signals::Window;
-use holdup_diagnose::signals::plateau::{Asked, ceilings, falls, sum};
+use holdup_signals::Window;
+use holdup_signals::plateau::{Asked, ceilings, falls, sum};
 
 use crate::chance::Chance;
 

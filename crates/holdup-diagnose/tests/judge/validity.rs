@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use holdup_diagnose::signals::validity::{Label, Limit};
 use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::manifest::Model;
 use holdup_recording::rows::Sample;
 use holdup_recording::{Labels, Recording};
+use holdup_signals::validity::{Label, Limit};
 
 const S: i64 = 1_000_000_000;
 

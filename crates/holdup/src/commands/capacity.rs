@@ -6,7 +6,7 @@ mod searches;
 
 use std::path::PathBuf;
 
-use holdup_diagnose::capacity::{CapacityReport, judge};
+use holdup_compare::capacity::{CapacityReport, judge};
 
 use self::asked::{Demanded, Vary};
 use super::scenario_args::{LoadFlags, ScenarioArgs};

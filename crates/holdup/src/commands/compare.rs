@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
-use holdup_diagnose::compare::{Comparison, Group, Options, Run, groups};
-use holdup_diagnose::statements::{self, Known, Report as Statements, Verdict};
+use holdup_compare::recordings::{Comparison, Group, Options, Run, groups};
+use holdup_compare::statements::{self, Known, Report as Statements, Verdict};
 use holdup_diagnose::{Diagnosis, diagnose};
 use holdup_recording::{Recording, files};
 

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use holdup_compare::recordings;
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::compare;
 use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::{Operation, Scenario, Target, parse_threshold};
@@ -104,7 +104,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         return Err(Failure::Unusable("two runs were made".to_owned()));
     };
     let shown: Vec<_> = runs.iter().map(|(name, recording, diagnosis)| (*name, recording, diagnosis)).collect();
-    let comparison = compare::recordings(&shown);
+    let comparison = recordings::recordings(&shown);
     let report = dir.join(REPORT);
     Report::new("demo", &shown, Some(&comparison)).write(&report)?;
     if args.output.json {

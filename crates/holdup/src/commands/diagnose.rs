@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
-use holdup_diagnose::signals::Window;
 use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Case, diagnose, diagnose_against};
 use holdup_recording::{Batch, Recording};
+use holdup_signals::Window;
 
 use super::{duration, print_json};
 use crate::failure::Failure;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use holdup_compare::recordings;
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::compare;
 use holdup_load::scenario::Scenario;
 use holdup_recording::{Limits, Recording};
 
@@ -128,7 +128,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
     let comparisons: Vec<_> = [("comparison", offered), ("comparison_of_searches", searches)]
         .into_iter()
         .filter(|(_, runs)| runs.len() > 1)
-        .map(|(key, runs)| (key, compare::recordings(&runs)))
+        .map(|(key, runs)| (key, recordings::recordings(&runs)))
         .collect();
     let report = dir.join(REPORT);
     Report::new(&lab.title, &shown, comparisons.first().map(|(_, comparison)| comparison)).write(&report)?;

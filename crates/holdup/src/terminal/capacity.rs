@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use holdup_diagnose::capacity::{CapacityReport, Plan, Setting, figure};
+use holdup_compare::capacity::{CapacityReport, Plan, Setting, figure};
 use holdup_diagnose::search::Interval;
 
 use super::visible::one_line;
@@ -162,7 +162,7 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use holdup_diagnose::capacity::{Connections, CpuUse, Demand, Load, Run, judge};
+    use holdup_compare::capacity::{Connections, CpuUse, Demand, Load, Run, judge};
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::style::{AnsiColor, Style};
 use super::visible::one_line;
-use holdup_diagnose::compare::{Against, Cell, Change, Comparison, Row, Section, words};
+use holdup_compare::recordings::{Against, Cell, Change, Comparison, Row, Section, words};
 
 use super::{BOLD, DIM, wrap};
 use crate::markdown::tells;
@@ -75,7 +75,7 @@ impl Widths {
     fn of(c: &Comparison, rows: &[&Row]) -> Self {
         let longest = |texts: &mut dyn Iterator<Item = usize>| texts.max().unwrap_or(0);
         let lead = if c.columns.len() == 2 { 0 } else { 2 };
-        let column = |(i, column): (usize, &holdup_diagnose::compare::Column)| {
+        let column = |(i, column): (usize, &holdup_compare::recordings::Column)| {
             let values = longest(&mut rows.iter().map(|row| value(&row.cells[i], row).chars().count()));
             values.max(column.name.chars().count()).clamp(8, VALUE)
         };

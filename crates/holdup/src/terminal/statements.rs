@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use super::style::AnsiColor;
 use super::visible::one_line;
-use holdup_diagnose::statements::{Answer, Differs, Report, Statement, Verdict};
+use holdup_compare::statements::{Answer, Differs, Report, Statement, Verdict};
 
 use super::{BOLD, DIM, wrap};
 

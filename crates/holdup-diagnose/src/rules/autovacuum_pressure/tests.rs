@@ -4,7 +4,7 @@ use holdup_recording::Labels;
 use holdup_recording::rows::{Event, Session};
 
 use super::*;
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 
 const DB: &str = "postgresql://db";
 const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use crate::rules::{Fix, ms};
-use crate::signals::View;
 use crate::verdict::Evidence;
+use holdup_signals::View;
 
 /// Beginnings of the names of such processes (15 bytes at most): Ruby's and Python's locks, Node.js's event loop.
 const INTERPRETERS: &[&str] = &["ruby", "puma", "unicorn", "falcon", "python", "gunicorn", "uwsgi", "node"];
@@ -82,7 +82,7 @@ pub(super) fn fix(processes: usize) -> Fix {
 #[cfg(test)]
 mod tests {
     use crate::rules::cpu_saturated::RULE;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     fn made(name: &str, cpus: f64) -> Made {
         let cpu = |mode| [("cpu_mode", mode)];

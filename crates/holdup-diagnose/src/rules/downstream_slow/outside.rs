@@ -6,8 +6,8 @@ use super::Waited;
 use crate::case::Case;
 use crate::rules::ms;
 use crate::rules::worker_pool_exhausted::{answered_per_second, stretch};
-use crate::signals::View;
-use crate::signals::app_server::{Neighbour, waited_ms};
+use holdup_signals::View;
+use holdup_signals::app_server::{Neighbour, waited_ms};
 
 /// Neighbours that are no databases, with requests a second. None where nobody looked.
 fn seen(case: &Case<'_>, view: &View<'_>) -> Option<(Vec<Neighbour>, f64)> {

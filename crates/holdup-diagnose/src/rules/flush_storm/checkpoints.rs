@@ -3,10 +3,10 @@
 
 use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
-use crate::signals::memory_setting::bytes_of;
-use crate::signals::vacuum::PAGE_BYTES;
-use crate::signals::{Counter, Growth, Missing, View, Window};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::memory_setting::bytes_of;
+use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::{Counter, Growth, Missing, View, Window};
 
 /// What records a server.
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
@@ -150,7 +150,7 @@ mod tests {
 
     use super::super::RULE;
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "postgresql://db";
 

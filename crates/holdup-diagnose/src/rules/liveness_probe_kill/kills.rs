@@ -8,8 +8,8 @@ use holdup_recording::rows::Event;
 
 use super::ENABLE;
 use crate::rules::ms;
-use crate::signals::{Missing, View, Window};
 use crate::verdict::Evidence;
+use holdup_signals::{Missing, View, Window};
 
 /// Failures in a row that have a server killed, and how long a probe waits, seconds, where nobody says: Kubernetes' defaults.
 const FAILURES: f64 = 3.0;

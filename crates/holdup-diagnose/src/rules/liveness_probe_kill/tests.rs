@@ -1,7 +1,8 @@
 //! A server that is killed, or not, by a probe or by somebody else.
 
 use super::*;
-use crate::signals::testing::{Happened, Made};
+use crate::testing::Judged as _;
+use crate::testing::{Happened, Made};
 
 const PROBE: &str = "probe:http://127.0.0.1:8080/health";
 const SERVER: &str = "server:8080";

@@ -6,9 +6,9 @@ use holdup_recording::plan::Node;
 use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns, is_of_requests};
 use crate::case::Case;
 use crate::rules::{Found, MATTERS, Outcome, identifier, ms, percent, thousands};
-use crate::signals::plans::{PLANS, Shape, shapes};
-use crate::signals::{Executed, Missing, View};
 use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::plans::{PLANS, Shape, shapes};
+use holdup_signals::{Executed, Missing, View};
 
 /// Share (0-1) of the statements' time of which the plans have to be known, before they are said to read nothing in vain.
 const KNOWN: f64 = 0.5;
@@ -234,7 +234,7 @@ fn fixes(of: &Executed, scan: &Scan) -> Vec<Fix> {
 mod tests {
     use super::super::RULE;
     use super::*;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
     use holdup_recording::rows::Plan;
 
     const TEXT: &str = "SELECT note FROM orders WHERE customer = ?";

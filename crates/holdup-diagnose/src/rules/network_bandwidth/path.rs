@@ -126,7 +126,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
 mod tests {
     use super::super::RULE;
     use crate::accounts::testing::{ALL, Injected, NONE, made};
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const FAR: Injected = Injected { database_network: 40.0, ..NONE };
 

@@ -5,8 +5,8 @@ use holdup_recording::Labels;
 
 use super::super::{bytes, thousands};
 use super::{CREATED, ENABLE};
-use crate::signals::{Counter, Mount, View};
 use crate::verdict::{Evidence, Fix};
+use holdup_signals::{Counter, Mount, View};
 
 /// Where the tmpfs goes; nothing else is there.
 const DIRECTORY: &str = "/var/lib/mysql-tmpdir";

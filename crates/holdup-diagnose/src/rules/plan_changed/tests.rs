@@ -4,7 +4,7 @@ use holdup_recording::plan::Node;
 use holdup_recording::rows::Plan;
 
 use super::*;
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 
 const TEXT: &str = "SELECT note FROM orders WHERE customer = ?";
 const S: i64 = 1_000_000_000;

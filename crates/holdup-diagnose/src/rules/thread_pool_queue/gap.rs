@@ -7,8 +7,8 @@ use holdup_recording::Labels;
 use crate::accounts::{self, Owner};
 use crate::case::Case;
 use crate::rules::{ms, thousands, timing};
-use crate::signals::{Gauge, View};
 use crate::verdict::Evidence;
+use holdup_signals::{Gauge, View};
 
 /// Fewer statements of which both are known say nothing.
 const LEAST: usize = 20;
@@ -93,7 +93,7 @@ pub(super) fn unread(view: &View<'_>, ports: &BTreeSet<String>) -> Option<Gauge>
 /// machine there is none that could.
 pub(super) fn network_bound_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
-    let ports = accounts::database_ports(&view);
+    let ports = holdup_signals::ports::database_ports(&view);
     let is_local = |address: &str| {
         let address = address.split_once("://").map_or(address, |(_, rest)| rest);
         let address = address.rsplit_once('@').map_or(address, |(_, rest)| rest);

@@ -3,7 +3,7 @@
 use super::RULE;
 use crate::accounts::testing::{ALL, Injected, NONE, Told, made};
 use crate::rules::Outcome;
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 use crate::verdict::Answer;
 
 const QUEUE: Injected = Injected { admission: 250.0, ..NONE };

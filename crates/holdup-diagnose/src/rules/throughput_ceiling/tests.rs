@@ -1,7 +1,7 @@
 //! Ceilings on bytes: of a disk, of two together, and the incident's own figures.
 
 use super::*;
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 use crate::verdict::Answer;
 use holdup_recording::rows::Sample;
 

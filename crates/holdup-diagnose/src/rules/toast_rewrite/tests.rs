@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::rules::{autovacuum_pressure, throughput_ceiling};
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 
 const DB: &str = "postgresql://db";
 const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";

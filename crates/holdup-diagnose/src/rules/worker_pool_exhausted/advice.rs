@@ -4,7 +4,7 @@ use super::pool::stretch;
 use super::{Held, Pool};
 use crate::case::Case;
 use crate::rules::{Fix, bytes, ms, percent, thousands};
-use crate::signals::View;
+use holdup_signals::View;
 
 /// Share (0-1) of time for which workers should be busy: what comes unevenly needs the rest.
 const WELL_USED: f64 = 0.7;

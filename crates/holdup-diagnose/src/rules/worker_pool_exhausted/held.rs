@@ -6,9 +6,9 @@ use super::pool::{self, stretch};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::rules::{cpu_saturated, ms, percent, thousands, timing};
-use crate::signals::app_server::{Neighbour, waited_ms};
-use crate::signals::{Counter, View};
 use crate::verdict::Evidence;
+use holdup_signals::app_server::{Neighbour, waited_ms};
+use holdup_signals::{Counter, View};
 
 /// Workers are held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
 const GREW: f64 = 0.25;

@@ -7,10 +7,10 @@ use super::Held;
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::rules::{MATTERS, ms, percent, timing};
-use crate::signals::app_server::{Outside, Workers, waited_ms};
-use crate::signals::client::{mean_over, service_ms};
-use crate::signals::{Missing, View, Window};
 use crate::verdict::Evidence;
+use holdup_signals::app_server::{Outside, Workers, waited_ms};
+use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::{Missing, View, Window};
 
 /// An app's count of requests and the client's are of the same ones if they differ by no more than this factor: what clients gave up
 /// on is served as well.

@@ -1,7 +1,7 @@
 //! A server of ten workers whose every figure is known.
 
 use super::*;
-use crate::signals::testing::Made;
+use crate::testing::{Judged as _, Made};
 
 pub(super) const SERVER: &str = "server:8080";
 const PUMA: &str = "puma:127.0.0.1:9293";

@@ -2,10 +2,10 @@
 //! block that is in neither is read from the disk; vacuum's reads are not those of requests.
 
 use super::{Full, READS_A_REQUEST, bytes, less_data, percent};
-use crate::signals::memory_setting::bytes_of;
-use crate::signals::vacuum::PAGE_BYTES;
-use crate::signals::{Disk, Missing, View};
 use crate::verdict::Fix;
+use holdup_signals::memory_setting::bytes_of;
+use holdup_signals::vacuum::PAGE_BYTES;
+use holdup_signals::{Disk, Missing, View};
 
 const SERVER: &str = "--watch postgresql://USER@HOST:PORT";
 
@@ -98,7 +98,7 @@ fn stored(view: &View<'_>) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::super::RULE;
-    use crate::signals::testing::Made;
+    use crate::testing::{Judged as _, Made};
 
     const DB: &str = "postgresql://db";
     const READ: &str = "io_schedule < __iomap_dio_rw < vfs_read";
@@ -117,7 +117,7 @@ mod tests {
             .gauge("pid:7", "cgroup_memory_usage_bytes", &[], 99e6)
             .gauge("host", "system_memory_total_bytes", &[], 8e9)
             .gauge("host", "system_memory_usage_bytes", &[("state", "free")], 4e9)
-            .setting("pid:7", crate::signals::memory::LIMIT, "100000000")
+            .setting("pid:7", holdup_signals::memory::LIMIT, "100000000")
             .setting("pid:7", "cgroup.path", "/db")
             .setting("host", "block.vda.read_ahead_kb", "8")
     }

@@ -1,6 +1,6 @@
 //! What `holdup capacity` is asked: which values, and which load is planned for.
 
-use holdup_diagnose::capacity::{Demand, Load};
+use holdup_compare::capacity::{Demand, Load};
 
 /// Share (0-1) of its knee that an instance keeps free if nobody says.
 const HEADROOM: &str = "30%";

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use holdup_diagnose::capacity::{self, Run};
+use holdup_compare::capacity::{self, Run};
 use holdup_diagnose::diagnose;
 use holdup_load::scenario::Scenario;
 use holdup_recording::{Recording, clock, files};

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use holdup_diagnose::compare::{Group, Options, Run, groups};
+use holdup_compare::recordings::{Group, Options, Run, groups};
 use holdup_load::scenario::Scenario;
 use holdup_recording::clock;
 

@@ -1,0 +1,221 @@
+//! What the recording of one search says about capacity: its knee, and what was used up where the service did not follow.
+
+use holdup_recording::Recording;
+use serde::{Deserialize, Serialize};
+
+use holdup_diagnose::case::Case;
+use holdup_diagnose::search::{BreakingPoint, Interval, Purpose, SearchReport};
+use holdup_diagnose::verdict::Diagnosis;
+use holdup_signals::words::round;
+use holdup_signals::{View, Window};
+
+/// Steps that offered this share of the knee, or more, are where something bound or was about to.
+const NEAR_THE_KNEE: f64 = 0.9;
+
+/// Ports of databases, where the recording does not say which it is: PostgreSQL, PgBouncer, MySQL.
+const DATABASE_PORTS: [&str; 3] = ["5432", "6432", "3306"];
+
+/// One search.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// The value at which it was made; none if nothing was varied.
+    pub value: Option<f64>,
+    /// Which of the repeats, from 1 on.
+    pub round: u32,
+    /// Its recording.
+    pub path: String,
+    /// See [`SearchReport`].
+    pub knee: Option<Interval>,
+    /// See there.
+    pub breaking_point: Option<BreakingPoint>,
+    /// See there.
+    pub capacity: Option<Interval>,
+    /// Why it names no knee; none if it does.
+    pub no_knee: Option<String>,
+    /// The root cause of what is slow beyond the knee.
+    pub culprit: Option<String>,
+    /// CPU time of what serves, in steps near the knee and beyond.
+    pub cpu: Option<CpuUse>,
+    /// Connections that an instance opens to a database.
+    pub connections: Option<Connections>,
+    /// Connections that the database takes, those it keeps for itself left out.
+    pub connection_budget: Option<f64>,
+}
+
+/// CPU time that was used.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuUse {
+    /// Whose: the source, e.g. `server:8080`; `host` is the whole machine.
+    pub source: String,
+    /// CPUs in use on average; none where only the quota's own counters were read.
+    pub cpus: Option<f64>,
+    /// CPUs that there are, by the quota or on the host.
+    pub of_cpus: f64,
+    /// Their ratio, 0-1.
+    pub ratio: Option<f64>,
+    /// Whether a quota is what there is.
+    pub is_quota: bool,
+    /// Share (0-1) of the quota's periods that were throttled; none without a quota.
+    pub throttled_ratio: Option<f64>,
+}
+
+/// Connections of one instance.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Connections {
+    /// How many.
+    pub count: f64,
+    /// How that is known.
+    pub known_by: String,
+}
+
+/// What `recording`, of which `diagnosis` is, says.
+pub fn run(recording: &Recording, diagnosis: &Diagnosis, value: Option<f64>, round: u32, path: &str) -> Run {
+    let case = Case::new(recording, None);
+    let whole = case.view(case.whole());
+    let search = diagnosis.search.as_ref();
+    let loaded = search.and_then(|search| loaded(search, recording));
+    let knee = search.and_then(|search| search.knee);
+    let view = loaded.map_or(whole, |window| case.view(window));
+    Run {
+        value,
+        round,
+        path: path.to_owned(),
+        knee,
+        breaking_point: search.and_then(|search| search.breaking_point).filter(|_| knee.is_some()),
+        capacity: search.and_then(|search| search.capacity).filter(|_| knee.is_some()),
+        no_knee: knee.is_none().then(|| no_knee(search)),
+        culprit: diagnosis.culprit.clone(),
+        cpu: cpu(&view),
+        connections: connections(&whole),
+        connection_budget: connection_budget(&whole),
+    }
+}
+
+fn no_knee(search: Option<&SearchReport>) -> String {
+    let Some(search) = search else {
+        return "it is no recording of a search (load: search in the scenario, or --search)".to_owned();
+    };
+    let unresolved = || search.unresolved.first().cloned();
+    search.refused.clone().or_else(unresolved).unwrap_or_else(|| "the search was too short to name one".to_owned())
+}
+
+/// The longest of the steps near the knee or beyond it: a stretch of one rate with as many samples as there are.
+fn loaded(search: &SearchReport, recording: &Recording) -> Option<Window> {
+    let from = NEAR_THE_KNEE * search.knee.or(search.capacity)?.value;
+    // The load began with its first phase, steps count from there.
+    let start = recording.manifest.phases.first().map_or(recording.manifest.started_at, |phase| phase.from);
+    let steps = search.points.iter().filter(|step| step.offered >= from && step.purpose != Purpose::Recover);
+    let longest = steps.max_by(|a, b| (a.to_s - a.from_s).total_cmp(&(b.to_s - b.from_s)))?;
+    let at = |seconds: f64| start + (seconds * 1e9) as i64;
+    Some(Window { from: at(longest.from_s), to: at(longest.to_s) })
+}
+
+/// CPU time of what a source is of, the most exact first.
+const CPU_TIME: [&str; 3] =
+    ["cgroup_cpu_usage_seconds_total", "server_thread_cpu_time_seconds_total", "process_cpu_time_seconds_total"];
+
+/// What serves, by what is known of it: the source whose quota was used most, else the host.
+fn cpu(view: &View<'_>) -> Option<CpuUse> {
+    let metrics = CPU_TIME.into_iter().chain(["cgroup_cpu_periods_total"]);
+    let mut sources: Vec<&str> = metrics.flat_map(|metric| view.sources_of(metric)).collect();
+    sources.sort_unstable();
+    sources.dedup();
+    // The cgroup that `host` reads is holdup's own.
+    let used = sources.into_iter().filter(|source| *source != "host").filter_map(|source| quota_use(view, source));
+    let most = used.max_by(|a, b| a.bound().total_cmp(&b.bound()));
+    // A quota that is not used up on a host whose CPUs are: those bind.
+    match (most, host_use(view)) {
+        (Some(quota), Some(host)) if !quota.is_bound() && host.is_bound() => Some(host),
+        (quota, host) => quota.or(host),
+    }
+}
+
+fn quota_use(view: &View<'_>, source: &str) -> Option<CpuUse> {
+    let quota = view.setting_of(source, "cgroup.cpu_quota_us_per_period_us")?;
+    let (micros, period) = quota.split_once(' ')?;
+    let of_cpus = micros.parse::<f64>().ok()? / period.trim().parse::<f64>().ok().filter(|period| *period > 0.0)?;
+    let counter = |metric: &str| view.counter_where(|s| s == source, metric, &[], "").ok();
+    let throttled = counter("cgroup_cpu_throttled_periods_total").zip(counter("cgroup_cpu_periods_total"));
+    let throttled = throttled.filter(|(_, periods)| periods.delta > 0.0);
+    let cpus = CPU_TIME.iter().find_map(|metric| counter(metric)).map(|time| time.rate());
+    let throttled_ratio = throttled.map(|(throttled, periods)| round(throttled.delta / periods.delta, 3));
+    let known = cpus.is_some() || throttled_ratio.is_some();
+    known.then(|| CpuUse { throttled_ratio, ..CpuUse::of(source, cpus, of_cpus, true) })
+}
+
+fn host_use(view: &View<'_>) -> Option<CpuUse> {
+    let cpus = view.gauge("system_cpu_logical_count", &[], "").ok()?.mean.max(1.0);
+    let of = |labels: &[(&str, &str)]| view.counter("system_cpu_time_seconds_total", labels, "").ok();
+    let all = of(&[]).filter(|all| all.delta > 0.0)?.delta;
+    let unused = |mode| of(&[("cpu_mode", mode)]).map_or(0.0, |counter| counter.delta);
+    let busy = 1.0 - (unused("idle") + unused("iowait")) / all;
+    Some(CpuUse::of("host", Some(busy * cpus), cpus, false))
+}
+
+/// From this share (0-1) of the CPUs on they are what binds, whatever nobody named: a queue is long by then.
+const BUSY: f64 = 0.85;
+
+impl CpuUse {
+    /// Whether there was as good as nothing left.
+    pub fn is_bound(&self) -> bool {
+        self.bound() >= BUSY
+    }
+
+    /// How much of what there is was in use, 0-1: by time, or by how often the quota was used up.
+    pub fn bound(&self) -> f64 {
+        self.ratio.unwrap_or(0.0).max(self.throttled_ratio.unwrap_or(0.0))
+    }
+
+    fn of(source: &str, cpus: Option<f64>, of_cpus: f64, is_quota: bool) -> Self {
+        Self {
+            source: source.to_owned(),
+            cpus: cpus.map(|cpus| round(cpus, 3)),
+            of_cpus: round(of_cpus, 3),
+            ratio: cpus.map(|cpus| round(cpus / of_cpus.max(1e-9), 3)),
+            is_quota,
+            throttled_ratio: None,
+        }
+    }
+}
+
+/// What the app's pool may open; else the most that were open to a database, as the kernel saw it.
+fn connections(view: &View<'_>) -> Option<Connections> {
+    for metric in ["db_client_connection_max", "hikaricp_connections_max"] {
+        if let Ok(most) = view.gauge(metric, &[], "")
+            && most.max > 0.0
+        {
+            return Some(Connections { count: most.max, known_by: format!("its pool's own maximum, {metric}") });
+        }
+    }
+    let metric = "server_outgoing_connections";
+    let watched: Vec<&str> = view
+        .recording
+        .manifest
+        .coverage
+        .iter()
+        .filter(|coverage| {
+            ["mysql:", "postgresql:", "postgres:"].iter().any(|scheme| coverage.source.starts_with(scheme))
+        })
+        .filter_map(|coverage| port_of(&coverage.source))
+        .collect();
+    let is_database = |port: &String| watched.contains(&port.as_str()) || DATABASE_PORTS.contains(&port.as_str());
+    let ports = view.label_values(metric, "peer_port").into_iter().filter(is_database);
+    let open = ports.filter_map(|port| Some((view.gauge(metric, &[("peer_port", &port)], "").ok()?.max, port)));
+    let (count, port) = open.filter(|(count, _)| *count > 0.0).max_by(|a, b| a.0.total_cmp(&b.0))?;
+    Some(Connections { count, known_by: format!("the most that were open to port {port}") })
+}
+
+/// The port in `scheme://user@host:port/database`.
+fn port_of(source: &str) -> Option<&str> {
+    let authority = source.split_once("://").map_or(source, |(_, rest)| rest).split(['/', '?']).next()?;
+    let port = authority.rsplit_once(':')?.1;
+    port.chars().all(|c| c.is_ascii_digit()).then_some(port).filter(|port| !port.is_empty())
+}
+
+/// `max_connections` of the watched database, less what PostgreSQL keeps for superusers.
+fn connection_budget(view: &View<'_>) -> Option<f64> {
+    let number = |name: &str| view.setting(name, "").ok().and_then(|value| value.parse::<f64>().ok());
+    let most = number("max_connections")?;
+    let kept = number("superuser_reserved_connections").unwrap_or(0.0) + number("reserved_connections").unwrap_or(0.0);
+    Some((most - kept).max(0.0))
+}

@@ -1,0 +1,228 @@
+//! What serving requests cost: CPU time for each thousand of them, and memory, of everything that was watched. Growth of counters
+//! is held against the requests that ended between the same two samples.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::{Labels, Recording};
+
+use super::measure::{Measure, Needs, Scale};
+use super::outcome::Section;
+use super::within::{Stretch, per_count, phase};
+use holdup_diagnose::case::Case;
+use holdup_signals::client::is_latency;
+use holdup_signals::{Growth, View, Window};
+
+/// By how much CPU time for a request differs from run to run (standard deviation of its logarithm): bench/runs, compare.
+const CPU_SPREAD: f64 = 0.03;
+
+/// The same of memory.
+const MEMORY_SPREAD: f64 = 0.05;
+
+/// Less CPU time than this (seconds) for a thousand requests is a microsecond for one: no difference.
+const LEAST_CPU_S: f64 = 0.001;
+
+/// Less than this is no difference, MiB.
+const LEAST_MIB: f64 = 1.0;
+
+/// CPU time as kernels count it for processes comes in ticks of this, seconds.
+const TICK_S: f64 = 0.01;
+
+const MIB: f64 = 1_048_576.0;
+
+/// A counter of CPU time: metric, what it is of, whether it comes in ticks. The first of them that was recorded is what serving
+/// costs; what more there is stands below.
+const CPU: &[(&str, &str, bool)] = &[
+    ("server_thread_cpu_time_seconds_total", "server", false),
+    ("process_cpu_time_seconds_total", "process", true),
+    ("process_cpu_seconds_total", "process", true),
+    ("cgroup_cpu_usage_seconds_total", "cgroup of", false),
+];
+
+/// Resident memory.
+const MEMORY: &[(&str, &str)] = &[
+    ("server_memory_usage_bytes", "server"),
+    ("process_memory_usage_bytes", "process"),
+    ("process_resident_memory_bytes", "process"),
+    ("cgroup_memory_usage_bytes", "cgroup of"),
+];
+
+/// All that can be said of `recording`.
+pub(super) fn of(case: &Case<'_>, recording: &Recording) -> Vec<Measure> {
+    let Some(window) = served(case, recording) else { return Vec::new() };
+    let view = case.view(window);
+    let ended = Ended::of(case);
+    let mut measures: Vec<Measure> = Vec::new();
+    for (metric, what, in_ticks) in CPU {
+        for (source, name) in named(recording, &view, metric, what) {
+            let growths = growths(&view, metric, source);
+            let mut measure = cpu(&ended, &growths, *in_ticks, format!("CPU per 1,000 requests ({name})"));
+            if let Some(measure) = &mut measure {
+                measure.is_headline = measures.is_empty();
+            }
+            measures.extend(measure);
+        }
+    }
+    measures.extend(cpu(&ended, &host(&view), false, "CPU per 1,000 requests (all of the host)".to_owned()));
+    for (metric, what) in MEMORY {
+        for (source, name) in named(recording, &view, metric, what) {
+            let deepest = deepest(&view, metric, source);
+            let labels: &[(&str, &str)] = &deepest.as_deref().map_or(Vec::new(), |path| vec![("cgroup", path)]);
+            let Ok(gauge) = view.gauge_where(|s| s == source, metric, labels, "") else { continue };
+            measures.push(Measure {
+                needs: Needs::SameOperations,
+                spread: MEMORY_SPREAD,
+                least: LEAST_MIB,
+                ..Measure::new(Section::Cost, format!("memory ({name})"), "MiB", gauge.mean / MIB)
+            });
+            measures.extend(growth(&ended, &view, metric, source, &name));
+        }
+    }
+    measures.dedup_by(|a, b| a.is_same(b));
+    measures
+}
+
+/// When requests were due, or all of it.
+fn served(case: &Case<'_>, recording: &Recording) -> Option<Window> {
+    let phases = &recording.manifest.phases;
+    match (phases.first(), phases.last()) {
+        (Some(first), Some(last)) => Some(Window { from: first.from, to: last.to }),
+        _ => Some(case.whole()).filter(|whole| whole.to < i64::MAX),
+    }
+}
+
+/// Sources of `metric` with a name that another run of the same has as well: ports and process ids are not the same again. In the
+/// order in which they were given.
+fn named<'v>(recording: &Recording, view: &View<'v>, metric: &str, what: &str) -> Vec<(&'v str, String)> {
+    let mut sources = view.sources_of(metric);
+    let place = |source: &str| recording.manifest.coverage.iter().position(|c| c.source == source);
+    sources.sort_by_key(|source| place(source).unwrap_or(usize::MAX));
+    let comm = |source: &str| {
+        let settings = &recording.tables.settings.rows;
+        let is_name = |name: &str| matches!(name, "comm" | "server.name");
+        settings.iter().find(|s| s.source == source && is_name(&s.name)).map(|s| s.value.clone())
+    };
+    let mut named: Vec<(&str, String)> = Vec::new();
+    for source in sources {
+        let kind = source.split(':').next().unwrap_or(source);
+        let kind = if kind == "pid" { what } else { kind };
+        let base = comm(source).map_or_else(|| kind.to_owned(), |name| format!("{kind} {name}"));
+        let before = named.iter().filter(|(_, name)| *name == base || name.starts_with(&format!("{base} ("))).count();
+        named.push((source, if before == 0 { base } else { format!("{base} ({})", before + 1) }));
+    }
+    named
+}
+
+/// Control groups hold each other: of several levels the innermost is what was watched. None of what has no levels.
+fn deepest(view: &View<'_>, metric: &str, source: &str) -> Option<String> {
+    let series = view.index.series(metric, &[]).filter(|((of, _), _)| of == source);
+    let paths = series.filter_map(|((_, labels), _)| labels.get("cgroup").map(str::to_owned));
+    paths.max_by_key(String::len)
+}
+
+/// Growth of `metric` of `source`.
+fn growths(view: &View<'_>, metric: &str, source: &str) -> Vec<Growth> {
+    match deepest(view, metric, source) {
+        Some(path) => view.growths(|s| s == source, metric, &[("cgroup", &path)]),
+        None => view.growths(|s| s == source, metric, &[]),
+    }
+}
+
+/// CPU time of the host that was neither idle nor somebody else's.
+fn host(view: &View<'_>) -> Vec<Growth> {
+    let metric = "system_cpu_time_seconds_total";
+    let source = |s: &str| s == "host";
+    let mut busy = view.growths(source, metric, &[]);
+    for mode in ["idle", "iowait", "steal"] {
+        for unused in view.growths(source, metric, &[("cpu_mode", mode)]) {
+            if let Some(all) = busy.iter_mut().find(|g| g.window == unused.window) {
+                all.delta -= unused.delta;
+            }
+        }
+    }
+    busy
+}
+
+fn cpu(ended: &Ended<'_, '_>, growths: &[Growth], in_ticks: bool, indicator: String) -> Option<Measure> {
+    let stretches = by_sample(ended, growths)?;
+    let (for_one, error) = per_count(&stretches)?;
+    let used: f64 = stretches.iter().map(|s| s.amount).sum();
+    if used <= 0.0 {
+        return None;
+    }
+    // The first and the last read each fall somewhere within a tick.
+    let ticks = if in_ticks { TICK_S / 6.0_f64.sqrt() / used } else { 0.0 };
+    Some(Measure {
+        needs: Needs::SameOperations,
+        error: error.unwrap_or(0.0).hypot(ticks),
+        spread: CPU_SPREAD,
+        least: LEAST_CPU_S,
+        ..Measure::new(Section::Cost, indicator, "s", for_one * 1e3)
+    })
+}
+
+/// Memory that was taken for good by a thousand requests: from the first to the last sample.
+fn growth(ended: &Ended<'_, '_>, view: &View<'_>, metric: &str, source: &str, name: &str) -> Option<Measure> {
+    let path = deepest(view, metric, source);
+    let mut levels: BTreeMap<i64, f64> = BTreeMap::new();
+    let is_it = |of: &str, labels: &Labels| of == source && path.as_deref() == labels.get("cgroup");
+    for (_, series) in view.index.series(metric, &[]).filter(|((of, labels), _)| is_it(of, labels)) {
+        for (at, bytes) in series.iter().filter(|(at, _)| view.window.contains(*at)) {
+            *levels.entry(*at).or_default() += bytes;
+        }
+    }
+    let ((from, first), (to, last)) = (levels.first_key_value()?, levels.last_key_value()?);
+    let requests = ended.within(Window { from: *from, to: *to }).filter(|n| *n > 0.0)?;
+    let kib = (last - first) / 1_024.0 / requests * 1e3;
+    Some(Measure {
+        needs: Needs::SameOperations,
+        scale: Scale::Difference,
+        // What a process takes at once it takes by the megabyte.
+        spread: (MIB / 1_024.0 / requests * 1e3).max(kib.abs() / 2.0),
+        least: 16.0,
+        ..Measure::new(Section::Cost, format!("memory growth per 1,000 requests ({name})"), "KiB", kib)
+    })
+}
+
+/// Growth from sample to sample, and the requests that ended meanwhile.
+fn by_sample(ended: &Ended<'_, '_>, growths: &[Growth]) -> Option<Vec<Stretch>> {
+    let phases: Vec<i64> = ended.case.recording.manifest.phases.iter().map(|p| p.from).collect();
+    let middle = |window: Window| window.from + (window.to - window.from) / 2;
+    let counted = growths.iter().map(|growth| {
+        let phase = phase(&phases, middle(growth.window));
+        Some(Stretch { amount: growth.delta, count: ended.within(growth.window)?, phase })
+    });
+    counted.collect::<Option<Vec<_>>>().filter(|stretches| !stretches.is_empty())
+}
+
+/// Requests that were served, by when they ended.
+struct Ended<'c, 'r> {
+    case: &'c Case<'r>,
+    /// When each ended, in time order, and how many had until then; empty where no rows tell.
+    until: Vec<(i64, u64)>,
+}
+
+impl<'c, 'r> Ended<'c, 'r> {
+    fn of(case: &'c Case<'r>) -> Self {
+        let rows = case.requests_in(case.whole()).unwrap_or_default();
+        let served = rows.iter().filter(|r| is_latency(r) && r.sent_at.is_some());
+        let mut until: Vec<(i64, u64)> = served.map(|r| (r.done_at, r.count())).collect();
+        until.sort_unstable();
+        let mut sum = 0;
+        for (_, count) in &mut until {
+            sum += *count;
+            *count = sum;
+        }
+        Self { case, until }
+    }
+
+    fn within(&self, window: Window) -> Option<f64> {
+        if self.until.is_empty() {
+            return self.case.completed_in(window).ok();
+        }
+        let before = |at: i64| match self.until.partition_point(|(done, _)| *done < at) {
+            0 => 0,
+            i => self.until[i - 1].1,
+        };
+        Some((before(window.to) - before(window.from)) as f64)
+    }
+}

@@ -1,0 +1,208 @@
+//! Whether two recordings measured the same: operations, demand, a generator that was fit, requests that were answered, the
+//! machine. Each reason why not is a phrase that can follow "not comparable because".
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use holdup_recording::Recording;
+use holdup_recording::manifest::{LoadFacts, Model};
+
+use super::measure::{Measure, Needs};
+use super::words::number;
+use holdup_diagnose::case::Case;
+use holdup_diagnose::verdict::Diagnosis;
+use holdup_signals::client::{is_latency, unloaded_ms};
+
+/// Demands that differ by more than this (as a share) are not the same demand, where a schedule made both.
+const SAME_DEMAND: f64 = 0.02;
+
+/// The same for users who came by themselves: no two stretches of them are alike.
+const SAME_VISITORS: f64 = 0.10;
+
+/// If more than this share (0-1) of the requests is of other operations, the mix is another.
+const SAME_MIX: f64 = 0.05;
+
+/// If shares (0-1) of requests without an answer differ by more than this, percentiles are those of different survivors.
+const SURVIVORS: f64 = 0.05;
+
+/// Less than this (seconds) after the warm-up is no measurement.
+const SHORTEST_S: f64 = 1.0;
+
+/// What a recording is comparable by.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// Share of each operation among all requests, 0-1.
+    pub mix: BTreeMap<String, f64>,
+    /// The schedule: rates and seconds; empty without one.
+    phases: Vec<(f64, f64, f64)>,
+    is_search: bool,
+    /// Requests that were due, per second.
+    offered: f64,
+    is_load: bool,
+    /// What the load was made by, in words, by name.
+    made_by: BTreeMap<&'static str, String>,
+    /// CPUs that the generator had.
+    cpus: u32,
+    /// Share of requests that failed without a time that could stand for an answer, 0-1.
+    unanswered: f64,
+    /// What of the load is not the warm-up, seconds.
+    measured_s: f64,
+    /// Why it says little about the service: a generator that was the limit, a machine that was not there.
+    pub spoiled: Option<String>,
+    /// Time of a request of the operation that was asked for most, of a service that has nothing else to do, milliseconds.
+    pub handler_ms: f64,
+    /// The highest rate that a search saw carried, requests per second.
+    pub carried: Option<f64>,
+    /// Settings by kind of source and name.
+    pub settings: BTreeMap<(String, String), String>,
+}
+
+impl Facts {
+    pub fn of(case: &Case<'_>, recording: &Recording, diagnosis: &Diagnosis) -> Self {
+        let manifest = &recording.manifest;
+        let due: u64 = case.operations.iter().map(|o| o.offered).sum();
+        let rows = case.requests_in(case.whole()).unwrap_or_default();
+        // A login that comes once a thousand requests is the quickest of them, and not what the service is limited by.
+        let busiest = case.operations.iter().max_by_key(|o| o.offered);
+        let unanswered: u64 = rows.iter().filter(|r| !is_latency(r)).map(|r| r.count()).sum();
+        let all: u64 = rows.iter().map(|r| r.count()).sum();
+        let seconds = &case.client.seconds;
+        Self {
+            mix: case.operations.iter().map(|o| (o.name.clone(), o.offered as f64 / due.max(1) as f64)).collect(),
+            phases: manifest
+                .phases
+                .iter()
+                .map(|p| (p.rate_from, p.rate_to, ((p.to - p.from) as f64 / 1e8).round() / 10.0))
+                .collect(),
+            is_search: recording.search.is_some(),
+            offered: diagnosis.load.offered_rate,
+            is_load: manifest.load.is_some(),
+            made_by: manifest.load.as_ref().map(made_by).unwrap_or_default(),
+            cpus: manifest.host.cpus,
+            unanswered: unanswered as f64 / all.max(1) as f64,
+            measured_s: seconds.iter().map(|s| s.window.seconds()).sum(),
+            spoiled: diagnosis.spoiled(),
+            handler_ms: unloaded_ms(rows.iter().copied().filter(|r| busiest.is_some_and(|o| r.operation == o.name))),
+            carried: diagnosis.search.as_ref().and_then(|search| {
+                search.points.iter().filter(|p| p.held == "yes").map(|p| p.offered).reduce(f64::max)
+            }),
+            settings: settings(recording),
+        }
+    }
+
+    #[cfg(test)]
+    pub fn set_cpus(&mut self, cpus: u32) {
+        self.cpus = cpus;
+    }
+
+    /// Why `measure` of `self` and of `base` can't be compared; none if they can.
+    pub fn incomparable(&self, base: &Self, measure: &Measure, across_machines: bool) -> Option<String> {
+        if measure.needs == Needs::Nothing {
+            return None;
+        }
+        if measure.operation.is_none()
+            && let Some(why) = self.other_mix(base)
+        {
+            return Some(why);
+        }
+        if self.cpus != base.cpus && !across_machines {
+            return Some(format!("they were measured from machines of {} and {} CPUs", base.cpus, self.cpus));
+        }
+        if measure.needs == Needs::SameOperations {
+            return None;
+        }
+        self.other_load(base).or_else(|| match measure.needs {
+            Needs::SameAnswers if (self.unanswered - base.unanswered).abs() > SURVIVORS => Some(format!(
+                "{:.0} % of the requests failed without an answer against {:.0} %: these are the times of survivors",
+                base.unanswered * 100.0,
+                self.unanswered * 100.0
+            )),
+            _ => None,
+        })
+    }
+
+    /// Why the operations of both are not the same. One that is rare may by chance not have been asked for at all.
+    fn other_mix(&self, base: &Self) -> Option<String> {
+        let share = |facts: &Self, name: &str| facts.mix.get(name).copied().unwrap_or(0.0);
+        let names: BTreeSet<&String> = self.mix.keys().chain(base.mix.keys()).collect();
+        let apart = |name: &str| (share(self, name) - share(base, name)).abs();
+        if names.iter().map(|name| apart(name)).sum::<f64>() / 2.0 <= SAME_MIX {
+            return None;
+        }
+        if self.mix.keys().ne(base.mix.keys()) {
+            let list = |facts: &Self| facts.mix.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Some(format!("the scenarios differ: {} against {}", list(base), list(self)));
+        }
+        let most = names.iter().max_by(|a, b| apart(a).total_cmp(&apart(b)))?;
+        let (before, after) = (share(base, most) * 100.0, share(self, most) * 100.0);
+        Some(format!("the mix differs: {most} is {before:.0} % of the requests against {after:.0} %"))
+    }
+
+    /// Why the loads of both are not the same.
+    fn other_load(&self, base: &Self) -> Option<String> {
+        if self.is_search || base.is_search {
+            return Some("a search offers each its own rates".to_owned());
+        }
+        if self.is_load != base.is_load {
+            return Some("one was put under load, the other was watched".to_owned());
+        }
+        for (name, value) in &base.made_by {
+            let other = self.made_by.get(name).map_or("-", String::as_str);
+            if other != value {
+                return Some(format!("the loads differ: {name} {value} against {other}"));
+            }
+        }
+        let far = |a: f64, b: f64, same: f64| (a - b).abs() > same * a.abs().max(b.abs());
+        let rates = |facts: &Self| facts.phases.iter().map(|(from, to, _)| (*from, *to)).collect::<Vec<_>>();
+        let (mine, theirs) = (rates(self), rates(base));
+        let is_scheduled = !theirs.is_empty() && !mine.is_empty();
+        let differs = if is_scheduled {
+            let rate = |(a, b): (&(f64, f64), &(f64, f64))| far(a.0, b.0, SAME_DEMAND) || far(a.1, b.1, SAME_DEMAND);
+            let length = |(a, b): (&(f64, f64, f64), &(f64, f64, f64))| far(a.2, b.2, SAME_DEMAND);
+            let is_steady = theirs.iter().all(|(from, to)| from == to && *from == theirs[0].0);
+            mine.len() != theirs.len()
+                || mine.iter().zip(&theirs).any(rate)
+                || !is_steady && self.phases.iter().zip(&base.phases).any(length)
+        } else {
+            far(self.offered, base.offered, SAME_VISITORS)
+        };
+        if differs {
+            let (theirs, mine) = (number(base.offered), number(self.offered));
+            return Some(format!("the offered rates differ: {theirs}/s against {mine}/s"));
+        }
+        let short = [base, self].into_iter().find(|facts| facts.measured_s < SHORTEST_S);
+        short.map(|facts| format!("one of them has no more than a warm-up: {:.1} s are left of it", facts.measured_s))
+    }
+}
+
+fn made_by(load: &LoadFacts) -> BTreeMap<&'static str, String> {
+    let mut by = BTreeMap::from([
+        ("model", if load.model == Model::Closed { "closed" } else { "open" }.to_owned()),
+        ("timeout", format!("{:.3} s", load.timeout_ns as f64 / 1e9)),
+        ("protocol", load.protocol.clone()),
+    ]);
+    if load.model == Model::Closed {
+        by.insert("users", load.connections.to_string());
+    }
+    by
+}
+
+/// Settings that differ from run to run though nobody changed anything: names, or parts of them.
+const OF_ITSELF: [&str; 3] = ["pid", "threads", "hostname"];
+const MOVING: [&str; 3] = ["free_", "_at", "used_"];
+
+fn settings(recording: &Recording) -> BTreeMap<(String, String), String> {
+    let rows = recording.tables.settings.rows.iter();
+    let kind = |source: &str| source.split(':').next().unwrap_or_default().to_owned();
+    let stays = |name: &str| !OF_ITSELF.contains(&name) && !MOVING.iter().any(|part| name.contains(part));
+    rows.filter(|s| stays(&s.name)).map(|s| ((kind(&s.source), s.name.clone()), short(&s.value))).collect()
+}
+
+/// What differs is seen from its beginning.
+fn short(value: &str) -> String {
+    const LONGEST: usize = 60;
+    if value.chars().count() <= LONGEST {
+        value.to_owned()
+    } else {
+        value.chars().take(LONGEST).chain(['…']).collect()
+    }
+}

@@ -1,0 +1,164 @@
+//! Recordings side by side: what differs, by how much, how sure that is, and what can't be compared at all.
+//!
+//! Each recording is reduced to its figures ([`run`]), each with how well that one run tells it ([`within`]); figures of groups make
+//! an estimate of their difference ([`estimate`]); all estimates of a pair together are called better, worse or neither ([`family`],
+//! [`judge`]), unless they did not measure the same ([`facts`]). The first group is the baseline. See `docs/compare.md`.
+
+mod cost;
+mod estimate;
+mod facts;
+mod family;
+mod judge;
+mod luck;
+mod measure;
+mod outcome;
+mod proves;
+mod run;
+mod simulation;
+mod student;
+#[cfg(test)]
+mod tests;
+mod within;
+pub mod words;
+
+use holdup_recording::Recording;
+
+pub(crate) use self::family::benjamini_hochberg;
+pub use self::outcome::{Against, Cell, Change, Column, Comparison, Row, Section};
+pub use self::run::Run;
+pub(crate) use self::student::{quantile as student_quantile, two_sided as student_two_sided};
+use crate::recordings::estimate::{Sample, middle};
+use crate::recordings::measure::Measure;
+use holdup_diagnose::verdict::Diagnosis;
+use holdup_signals::words::round;
+
+/// Recordings of one thing.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// What it is called.
+    pub name: String,
+    /// One or several of it.
+    pub runs: Vec<Run>,
+}
+
+/// How to compare.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Compare though the machines differ: they are what is compared.
+    pub across_machines: bool,
+}
+
+/// Compares single recordings, each with its name and verdict.
+pub fn recordings(recordings: &[(&str, &Recording, &Diagnosis)]) -> Comparison {
+    let group = |&(name, recording, diagnosis): &(&str, &Recording, &Diagnosis)| Group {
+        name: name.to_owned(),
+        runs: vec![Run::of(name, recording, diagnosis, None)],
+    };
+    groups(&recordings.iter().map(group).collect::<Vec<_>>(), Options::default())
+}
+
+/// Compares each of `groups` with the first.
+pub fn groups(groups: &[Group], options: Options) -> Comparison {
+    let kept: Vec<Kept<'_>> = groups.iter().map(Kept::of).collect();
+    let mut rows = empty_rows(&kept);
+    let mut columns: Vec<Column> = kept
+        .iter()
+        .map(|kept| Column {
+            name: kept.group.name.clone(),
+            recordings: kept.runs.len() as u32,
+            left_out: kept.left_out.clone(),
+            verdict: None,
+            headline: None,
+        })
+        .collect();
+    let mut notes = Vec::new();
+    if let Some((base, others)) = kept.split_first() {
+        for (i, other) in others.iter().enumerate() {
+            let verdicts = judge::judge(base, other, &rows, options);
+            for (row, against) in rows.iter_mut().zip(verdicts) {
+                row.cells[i + 1].against = Some(against);
+            }
+            let verdict = judge::overall(&rows, i + 1);
+            columns[i + 1].verdict = Some(verdict);
+            columns[i + 1].headline = Some(words::headline(&rows, i + 1, &other.group.name, &base.group.name, verdict));
+            notes.extend(proves::proves(base, other, &rows, i + 1));
+        }
+        notes.extend(words::notes(base, others));
+    }
+    Comparison { columns, rows, notes }
+}
+
+/// A group without the recordings that say little.
+struct Kept<'g> {
+    group: &'g Group,
+    runs: Vec<&'g Run>,
+    left_out: Vec<String>,
+}
+
+impl<'g> Kept<'g> {
+    /// Recordings that something other than the service spoiled are left out as long as others are there.
+    fn of(group: &'g Group) -> Self {
+        let is_fit = |run: &&Run| run.facts.spoiled.is_none();
+        let fit: Vec<&Run> = group.runs.iter().filter(is_fit).collect();
+        if fit.is_empty() {
+            return Self { group, runs: group.runs.iter().collect(), left_out: Vec::new() };
+        }
+        let why = |run: &Run| Some(format!("{}: {}", run.name, run.facts.spoiled.as_ref()?));
+        Self { group, runs: fit, left_out: group.runs.iter().filter_map(why).collect() }
+    }
+
+    /// The figure `like` of each recording; none if one of them lacks it.
+    fn samples(&self, like: &Row) -> Option<Vec<Sample<'_>>> {
+        let of = |run: &&'g Run| {
+            let is_it =
+                |m: &&Measure| m.section == like.section && m.indicator == like.indicator && m.unit == like.unit;
+            Some(Sample { round: run.round, measure: run.measures.iter().find(is_it)? })
+        };
+        // What a request costs a service is no less true where the generator was late.
+        let of_all = || self.group.runs.iter().map(|run| of(&run)).collect::<Option<Vec<_>>>();
+        let of_fit = || self.runs.iter().map(of).collect::<Option<Vec<_>>>();
+        let samples = if like.section == Section::Cost { of_all() } else { of_fit() };
+        samples.filter(|samples| !samples.is_empty())
+    }
+}
+
+/// A row for each figure that any group has, with its values: in the order of the first group, by section.
+fn empty_rows(groups: &[Kept<'_>]) -> Vec<Row> {
+    let mut seen: Vec<&Measure> = Vec::new();
+    for measure in groups.iter().flat_map(|g| &g.runs).flat_map(|run| &run.measures) {
+        if !seen.iter().any(|other| other.is_same(measure)) {
+            seen.push(measure);
+        }
+    }
+    seen.sort_by_key(|measure| measure.section);
+    let row = |measure: &&Measure| {
+        let mut row = Row {
+            section: measure.section,
+            indicator: measure.indicator.clone(),
+            unit: measure.unit.clone(),
+            is_headline: measure.is_headline,
+            more_is_better: measure.more_is_better,
+            cells: Vec::new(),
+        };
+        let cells = groups.iter().map(|group| {
+            let samples = group.samples(&row).unwrap_or_default();
+            let repeats: Vec<f64> = samples.iter().map(|s| figure(s.measure.value)).collect();
+            Cell {
+                value: middle(&samples).map(figure),
+                repeats: if repeats.len() > 1 { repeats } else { Vec::new() },
+                against: None,
+            }
+        });
+        row.cells = cells.collect();
+        row
+    };
+    seen.iter().map(row).collect()
+}
+
+/// Six digits: what is printed and stored is what was meant.
+fn figure(value: f64) -> f64 {
+    if value.abs() < 1e-9 || !value.is_finite() {
+        return 0.0;
+    }
+    round(value, 5 - value.abs().log10().floor() as i32)
+}

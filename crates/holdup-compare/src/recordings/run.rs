@@ -1,0 +1,223 @@
+//! One recording, reduced to what is compared: its figures, each with how well this run alone tells it, and the facts by which it
+//! is comparable. What is kept is small: any number of recordings can be read one after the other.
+
+use holdup_recording::Recording;
+use holdup_recording::rows::Request;
+
+use super::cost;
+use super::facts::Facts;
+use super::measure::{Measure, Needs, Scale};
+use super::outcome::Section;
+use super::within::{REACH, Timed, percentile, share};
+use holdup_diagnose::case::Case;
+use holdup_diagnose::ledger::ledger;
+use holdup_diagnose::search::Interval;
+use holdup_diagnose::verdict::Diagnosis;
+use holdup_signals::Distribution;
+use holdup_signals::client::{failed, is_latency, response_ms, service_ms};
+use holdup_signals::operations::Operation;
+
+/// By how much percentiles of the same service differ from run to run (standard deviation of their logarithm), beyond what the
+/// run itself shows: bench/runs, compare.
+const TIME_SPREAD: f64 = 0.04;
+
+/// The same of rates of completion.
+const RATE_SPREAD: f64 = 0.01;
+
+/// The same of a knee that was searched for.
+const KNEE_SPREAD: f64 = 0.03;
+
+/// The same of the parts of a mean request, and of what host and servers did. Of these nothing tells how much they differ within a
+/// run: that is in it.
+const PART_SPREAD: f64 = 0.10;
+const INDICATOR_SPREAD: f64 = 0.15;
+
+/// A smaller difference than this (milliseconds) is within what a generator is woken late by.
+const LEAST_MS: f64 = 0.25;
+
+/// Failures of one request in a thousand more or less are none.
+const LEAST_ERRORS: f64 = 0.001;
+
+/// Shares of failures differ from run to run by this much of them.
+const ERROR_SPREAD: f64 = 0.3;
+
+/// One recording.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// What it is called where it is left out: its place.
+    pub name: String,
+    /// Of interleaved repeats the round it was made in.
+    pub round: Option<u32>,
+    pub(super) facts: Facts,
+    pub(super) measures: Vec<Measure>,
+}
+
+impl Run {
+    /// Of `recording` with its verdict.
+    pub fn of(name: impl Into<String>, recording: &Recording, diagnosis: &Diagnosis, round: Option<u32>) -> Self {
+        let case = Case::new(recording, None);
+        let rows = case.requests_in(case.whole()).unwrap_or_default();
+        let facts = Facts::of(&case, recording, diagnosis);
+        let mut measures = Vec::new();
+        // One that is rare may not have been asked for at all: it is the scenario that says how many there are.
+        let in_scenario = recording.manifest.load.as_ref().map_or(0, |load| load.operations.len());
+        let is_alone = case.operations.len().max(in_scenario) == 1;
+        if !is_alone && !case.operations.is_empty() {
+            let all = Operation {
+                name: ALL.to_owned(),
+                response_ms: Distribution::merged(case.operations.iter().map(|o| &o.response_ms)),
+                service_ms: Distribution::merged(case.operations.iter().map(|o| &o.service_ms)),
+                ..Operation::default()
+            };
+            measures.extend(of_operation(&case, diagnosis, &all, &rows, None));
+        }
+        for operation in &case.operations {
+            let mine: Vec<&Request> = rows.iter().copied().filter(|r| r.operation == operation.name).collect();
+            measures.extend(of_operation(&case, diagnosis, operation, &mine, Some(is_alone)));
+        }
+        measures.extend(of_search(diagnosis));
+        measures.extend(cost::of(&case, recording));
+        measures.extend(of_ledger(case));
+        measures.extend(of_indicators(diagnosis));
+        Self { name: name.into(), round, facts, measures }
+    }
+}
+
+/// What all operations together are called.
+const ALL: &str = "all requests";
+
+/// Of `operation`, whose requests are `rows`; `is_alone` tells an operation that is all there is, none is all of them.
+fn of_operation(
+    case: &Case<'_>,
+    diagnosis: &Diagnosis,
+    operation: &Operation,
+    rows: &[&Request],
+    is_alone: Option<bool>,
+) -> Vec<Measure> {
+    let name = operation.name.as_str();
+    let is_headline = is_alone != Some(false);
+    let section = if is_headline { Section::Requests } else { Section::Operations };
+    let of_one = is_alone.map(|_| name.to_owned());
+    let measure = |what: &str, unit: &str, value| Measure {
+        operation: of_one.clone(),
+        ..Measure::new(section, format!("{name} {what}"), unit, value)
+    };
+    let (offered, achieved) = match diagnosis.load.operations.iter().find(|o| o.operation == name) {
+        Some(report) if is_alone.is_some() => (report.offered, report.achieved),
+        _ => (diagnosis.load.offered_rate, diagnosis.load.achieved_rate),
+    };
+    let ended: Vec<Timed> = rows.iter().map(|r| (r.intended_at, f64::from(failed(r)), r.count())).collect();
+    let phases: Vec<i64> = case.recording.manifest.phases.iter().map(|p| p.from).collect();
+    let errors = share(&ended, &phases, |is_failed| is_failed > 0.5);
+    let mut measures = vec![Measure {
+        more_is_better: None,
+        needs: Needs::Nothing,
+        spread: RATE_SPREAD,
+        ..measure("offered rate", "requests/s", offered)
+    }];
+    if let Some((failed, error)) = errors {
+        measures.push(Measure {
+            is_headline,
+            more_is_better: Some(true),
+            needs: Needs::SameLoad,
+            error: error.unwrap_or(0.0),
+            spread: RATE_SPREAD,
+            ..measure("achieved rate", "requests/s", achieved)
+        });
+        measures.push(Measure {
+            is_headline,
+            needs: Needs::SameLoad,
+            scale: Scale::Difference,
+            error: error.unwrap_or(0.0).max(if failed > 0.0 { 0.0 } else { 1.0 / ended.len().max(1) as f64 / REACH }),
+            spread: failed * ERROR_SPREAD,
+            least: LEAST_ERRORS,
+            ..measure("failed", "ratio", failed)
+        });
+    }
+    let from = case.warm_up.measured_from();
+    let measured = || rows.iter().filter(|r| r.intended_at >= from && is_latency(r));
+    let response: Vec<Timed> = measured().map(|r| (r.intended_at, response_ms(r), r.count())).collect();
+    let service: Vec<Timed> = measured().filter_map(|r| Some((r.intended_at, service_ms(r)?, r.count()))).collect();
+    let kinds =
+        [("response time", &response, &operation.response_ms), ("service time", &service, &operation.service_ms)];
+    for (kind, timed, all) in kinds {
+        for (percent, q) in [("p50", 0.5), ("p95", 0.95), ("p99", 0.99)] {
+            let Some((value, error)) = percentile(timed, &phases, all, q) else { continue };
+            measures.push(Measure {
+                is_headline: is_headline && kind == "response time" && percent != "p99",
+                error: error.unwrap_or(0.0),
+                spread: TIME_SPREAD,
+                least: LEAST_MS,
+                ..measure(&format!("{kind} {percent}"), "ms", value)
+            });
+        }
+    }
+    measures
+}
+
+fn of_search(diagnosis: &Diagnosis) -> Vec<Measure> {
+    let Some(search) = &diagnosis.search else { return Vec::new() };
+    let figures = [
+        ("knee", search.knee),
+        ("breaking point", search.breaking_point.map(|b| b.rate)),
+        ("capacity", search.capacity),
+    ];
+    let measure = |(name, figure): (&str, Option<Interval>)| {
+        let Interval { value, low, high } = figure.filter(|f| f.value > 0.0)?;
+        let is_narrow = low > 0.0 && high >= low;
+        Some(Measure {
+            is_headline: name != "capacity",
+            more_is_better: Some(true),
+            needs: Needs::Nothing,
+            error: if is_narrow { (high.ln() - low.ln()) / (2.0 * REACH) } else { 1.0 },
+            spread: KNEE_SPREAD,
+            ..Measure::new(Section::Search, name, "requests/s", value)
+        })
+    };
+    figures.into_iter().filter_map(measure).collect()
+}
+
+/// The parts of a mean request of all that was measured, whatever was slow of it.
+fn of_ledger(case: Case<'_>) -> Vec<Measure> {
+    let Some(open) = case.laid_open() else { return Vec::new() };
+    let mut measures = Vec::new();
+    for row in ledger(&open).iter().filter(|row| row.band == "all") {
+        // A part that is next to nothing in both runs is no better or worse for doubling.
+        let least = (2.0 * LEAST_MS).max(row.response_ms / 50.0);
+        let unexplained = ("unexplained", row.residual_ms, 0.0);
+        for (part, ms, error_ms) in row.parts.iter().map(|p| (p.part.as_str(), p.ms, p.error_ms)).chain([unexplained]) {
+            let indicator = format!("{} {} (mean)", row.operation, part.replace('_', " "));
+            let value = ms.max(0.0);
+            measures.push(Measure {
+                operation: Some(row.operation.clone()),
+                scale: Scale::Ratio { plus: least },
+                error: error_ms / (value + least),
+                spread: PART_SPREAD,
+                least,
+                ..Measure::new(Section::Ledger, indicator, "ms", value)
+            });
+        }
+    }
+    measures
+}
+
+fn of_indicators(diagnosis: &Diagnosis) -> Vec<Measure> {
+    let readings = diagnosis.indicators.iter().filter(|r| r.value >= 0.0);
+    let measure = |reading: &holdup_diagnose::verdict::Reading| {
+        // A twentieth of a share, a tenth of a thread a CPU.
+        let least = match reading.unit.as_str() {
+            "ratio" => 0.05,
+            "a CPU" => 0.1,
+            _ => 0.5,
+        };
+        Measure {
+            more_is_better: reading.more_is_better,
+            needs: Needs::Nothing,
+            scale: Scale::Ratio { plus: least },
+            spread: INDICATOR_SPREAD,
+            least,
+            ..Measure::new(Section::Indicators, reading.indicator.clone(), &reading.unit, reading.value)
+        }
+    };
+    readings.map(measure).collect()
+}

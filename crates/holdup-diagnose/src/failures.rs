@@ -1,0 +1,39 @@
+//! Which of the failed requests were under way while something happened.
+
+use holdup_recording::rows::Request;
+use holdup_signals::client::failed;
+use holdup_signals::processes::is_unanswered;
+use holdup_signals::{Missing, Window};
+
+use crate::case::Case;
+
+/// Fewer failed requests than this share (0-1) are what there always is: they are not what is to be explained.
+const FAILURES_MATTER: f64 = 0.01;
+
+/// Of the failed requests of the degraded stretch the share (0-1) that was under way in one of `windows`; 0 if next to
+/// none failed.
+///
+/// # Errors
+/// If requests were not recorded.
+pub fn failed_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
+    share_of_failed(case, windows, |_| true)
+}
+
+/// The same of those that got no answer: no connection, none in time, or one that ended before it.
+///
+/// # Errors
+/// If requests were not recorded.
+pub fn unanswered_share(case: &Case<'_>, windows: &[Window]) -> Result<f64, Missing> {
+    share_of_failed(case, windows, is_unanswered)
+}
+
+fn share_of_failed(case: &Case<'_>, windows: &[Window], is_meant: impl Fn(&Request) -> bool) -> Result<f64, Missing> {
+    let rows = case.slow_requests()?;
+    let count = |wanted: &dyn Fn(&Request) -> bool| rows.iter().filter(|r| wanted(r)).map(|r| r.count()).sum::<u64>();
+    let (all, bad) = (count(&|_| true), count(&|r| failed(r)));
+    if case.complaint.is_none() || (bad as f64) < FAILURES_MATTER * all as f64 || bad == 0 {
+        return Ok(0.0);
+    }
+    let under_way = |r: &Request| windows.iter().any(|w| r.intended_at < w.to && w.from <= r.done_at);
+    Ok(count(&|r| failed(r) && is_meant(r) && under_way(r)) as f64 / bad as f64)
+}

@@ -1,0 +1,51 @@
+//! A volume of a disk: what waiting for it costs a request.
+
+use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::disk_waits::DiskWaits;
+use holdup_signals::yardstick::MATTERS;
+use holdup_signals::{Missing, timing};
+
+use crate::case::Case;
+
+/// If the app's own time of a request is uninterruptible sleep for this share (0-1) or more, then its workers are busy because
+/// of it, and what waits for a worker waits for the same reason.
+const KEEPS_BUSY: f64 = 0.5;
+
+/// Fewer threads than this asleep on average can't be all the workers there are: nothing queues for them because of it.
+const A_WORKER: f64 = 0.5;
+
+/// What `ms` of a request in its worker amount to of what the client waits. Where workers are busy with little
+/// else than sleeping, requests wait for a worker too, longer in the same proportion.
+///
+/// # Errors
+/// If it is little by itself and nobody tells whether workers were busy with it.
+pub fn of_requests(waits: &DiskWaits, case: &Case<'_>, ms: f64) -> Result<f64, Missing> {
+    let server = case.slow().mean(timing::HTTP_SERVER, &[], timing::APP_METRICS).ok().filter(|m| m.count > 0.0);
+    let client = case.slow_requests().ok().and_then(|rows| mean_over(rows.iter().copied(), service_ms));
+    let in_proportion = |busy: f64, waited: f64| {
+        let is_busy = busy > 0.0 && waited >= KEEPS_BUSY * busy;
+        client.filter(|_| is_busy).map_or(ms, |client| ms * (client / busy).max(1.0))
+    };
+    if let Some(server) = server {
+        return Ok(in_proportion(server.ms.max(waits.asleep_ms()), waits.asleep_ms()));
+    }
+    // Where statements are what the client asks for, the database's sessions are the workers.
+    if let Some(busy_ms) = statement_ms(waits, case) {
+        let by_sessions = waits.ms(waits.sessions.map_or(0.0, |sessions| sessions.for_disk()));
+        let waited = if waits.is_all_in_sessions { by_sessions } else { by_sessions.max(waits.asleep_ms()) };
+        return Ok(in_proportion(busy_ms.max(waited), waited));
+    }
+    // At most: as if workers were busy with nothing but sleeping.
+    let most = client.map_or(ms, |client| ms * (client / waits.asleep_ms().max(1e-9)).max(1.0));
+    let matters = |ms| case.share(ms) >= MATTERS;
+    if !matters(ms) && matters(most) && waits.asleep.mean >= A_WORKER {
+        return Err(Missing::new("the app's own time of a request", timing::APP_METRICS));
+    }
+    Ok(ms)
+}
+
+/// Milliseconds per request that sessions were at statements, where the client's requests are statements.
+fn statement_ms(waits: &DiskWaits, case: &Case<'_>) -> Option<f64> {
+    let busy = if case.asks_statements() { case.slow().busy_sessions().ok()? } else { return None };
+    Some(waits.ms(waits.sessions.map_or(busy.mean(), |sessions| sessions.active)))
+}

@@ -1,0 +1,64 @@
+//! Small recordings made in code, judged. Never compiled into holdup.
+
+pub(crate) use holdup_signals::testing::*;
+
+use crate::case::Case;
+use crate::rules::{Outcome, Rule};
+use crate::verdict::Diagnosis;
+use holdup_signals::Missing;
+
+/// What the judge says of a recording made in code.
+pub(crate) trait Judged {
+    /// What it all comes to.
+    fn diagnose(&self) -> Diagnosis;
+
+    fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T;
+
+    /// What `rule` says. Its evidence has to resolve.
+    fn judge(&self, rule: &Rule) -> Result<Outcome, Missing>;
+
+    /// The share (0-1) of the failed requests that `rule` says why; 0 if none; none if it is not judged.
+    fn fails(&self, rule: &Rule) -> Option<f64>;
+
+    /// Milliseconds that `rule` explains; 0 if it clears, none if it can't judge.
+    fn explains(&self, rule: &Rule) -> Option<f64>;
+}
+
+impl Judged for Made {
+    fn diagnose(&self) -> Diagnosis {
+        crate::diagnose(self.recording(), None)
+    }
+
+    fn with<T>(&self, judge: impl FnOnce(&Case<'_>) -> T) -> T {
+        judge(&Case::new(self.recording(), None))
+    }
+
+    fn judge(&self, rule: &Rule) -> Result<Outcome, Missing> {
+        let outcome = self.with(rule.judge);
+        let evidence = match &outcome {
+            Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => &found.evidence[..],
+            Ok(Outcome::Cleared(evidence)) => evidence,
+            Err(_) => &[],
+        };
+        for piece in evidence {
+            assert!(piece.resolves(self.recording()), "{piece:?} points nowhere");
+        }
+        outcome
+    }
+
+    fn fails(&self, rule: &Rule) -> Option<f64> {
+        match self.judge(rule) {
+            Ok(Outcome::Fails(_, failed)) => Some(failed),
+            Ok(_) => Some(0.0),
+            Err(_) => None,
+        }
+    }
+
+    fn explains(&self, rule: &Rule) -> Option<f64> {
+        match self.judge(rule) {
+            Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => Some(found.explains_ms),
+            Ok(Outcome::Cleared(_)) => Some(0.0),
+            Err(_) => None,
+        }
+    }
+}

@@ -1,0 +1,424 @@
+//! Whether there is anything to complain about, since when, and by how much: what the rules have to explain.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::objective::Metric;
+
+use super::Window;
+use super::client::{ClientView, Second};
+use super::distribution::Distribution;
+use super::episodes::{self, Episode};
+use super::objectives::Objective;
+use super::operations::Operation;
+use crate::words::{ms, thousands};
+
+/// Response time that counts as slow if the scenario has no objective: about a second is the limit for a
+/// user's flow of thought to stay uninterrupted (R. B. Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5).
+pub const SLOW_WITHOUT_OBJECTIVE_MS: f64 = 1_000.0;
+
+/// A second is degraded against the recording's own calm seconds if its median is this many times theirs.
+/// On shared machines a healthy second's median moves by a factor of two to three; queues past a knee move
+/// it by tens.
+const DEGRADED_FACTOR: f64 = 5.0;
+
+/// … and at least this much slower, so that 0.2 ms against 1 ms is no complaint.
+const DEGRADED_AT_LEAST_MS: f64 = 50.0;
+
+/// Share of failed requests in a second that degrades it if the scenario has no objective for errors.
+const ERRORS_WITHOUT_OBJECTIVE: f64 = 0.05;
+
+/// A second with fewer requests than this says little about percentiles; it is judged by its slowest.
+const FEW: u64 = 10;
+
+/// A calm stretch shorter than this is no yardstick.
+pub const CALM_SECONDS: usize = 2;
+
+/// The calm time of another recording, to be held against.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Calm {
+    /// From its first second to its last.
+    pub window: Window,
+    /// Its seconds.
+    pub seconds: Vec<Second>,
+}
+
+/// What there is to complain about: the degraded stretch, the calm one it is held against, and by how much.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Complaint {
+    /// In words, e.g. `p99 was 4,120 ms, the objective is p99 < 400ms`.
+    pub text: String,
+    /// Whether requests are slow; if not, they only fail, and no wait explains that.
+    pub is_slow: bool,
+    /// From the first to the last degraded second; of several [`Self::episodes`] the one in which most time was lost.
+    pub slow: Window,
+    /// All degraded stretches, in time order: several where response time came back to calm in between.
+    pub episodes: Vec<Window>,
+    /// The longest calm stretch, if there is one of at least [`CALM_SECONDS`]; or that of the recording that it is held against.
+    pub calm: Option<Window>,
+    /// Mean response time in `slow`, milliseconds.
+    pub slow_mean_ms: f64,
+    /// Mean response time in `calm`, milliseconds; 0 without one.
+    pub calm_mean_ms: f64,
+    /// p99 in `slow`, milliseconds.
+    pub slow_p99_ms: f64,
+}
+
+impl Complaint {
+    /// Milliseconds a mean request of the degraded stretch is too slow by: what findings have to explain.
+    pub fn excess_ms(&self) -> f64 {
+        if self.is_slow { (self.slow_mean_ms - self.calm_mean_ms).max(0.0) } else { 0.0 }
+    }
+
+    /// Finds what there is to complain about in `view`, whose requests came to `operations`, or none. With
+    /// objectives it is their word that counts; without, the recording's own, or that of the `calm` time of another.
+    pub fn find(
+        view: &ClientView,
+        operations: &[Operation],
+        objectives: &[Objective],
+        calm: Option<&Calm>,
+    ) -> Option<Self> {
+        let seconds = &view.seconds;
+        let reference = calm_median(calm.map_or(seconds, |c| &c.seconds));
+        let mut degraded: Vec<bool> = seconds.iter().map(|s| is_degraded(s, objectives, reference)).collect();
+        let levels = levels(seconds, calm);
+        let missed: Vec<&Objective> = objectives.iter().filter(|o| o.missed.is_some()).collect();
+        let (text, is_slow) = if !missed.is_empty() {
+            let texts: Vec<&str> = missed.iter().filter_map(|o| o.missed.as_deref()).collect();
+            // That too little was achieved says nothing of why: the seconds do.
+            let of_time = |o: &&Objective| match Metric::parse(&o.threshold.metric) {
+                Ok(Metric::Errors) => false,
+                Ok(Metric::Rate) => seconds.iter().any(|s| is_slow(s, reference)),
+                _ => true,
+            };
+            (texts.join("; "), missed.iter().any(of_time))
+        } else if objectives.is_empty() && is_sustained(seconds, &degraded) {
+            what_rose(seconds, reference, operations)
+        } else if let (true, Some(worst)) = (objectives.is_empty(), worst(&levels)) {
+            let within = |s: &Second| levels.iter().any(|e| e.window.contains(s.window.from));
+            degraded = seconds.iter().map(within).collect();
+            (what_stood(worst), true)
+        } else {
+            return None;
+        };
+        let times = |part: &[Second]| Distribution::merged(part.iter().map(|s| &s.response_ms));
+        let stretches = stretches(seconds, &degraded, &levels)?;
+        let lost = |&(a, b): &(usize, usize)| {
+            let of = |s: &Second| s.response_ms.mean().unwrap_or(0.0) * s.offered as f64;
+            seconds[a..=b].iter().map(of).sum::<f64>()
+        };
+        let (first, last) = stretches.iter().copied().max_by(|a, b| lost(a).total_cmp(&lost(b)))?;
+        let slow = times(&seconds[first..=last]);
+        let own = || {
+            let (a, b) = longest_calm(seconds, &degraded)?;
+            Some((Window { from: seconds[a].window.from, to: seconds[b - 1].window.to }, &seconds[a..b]))
+        };
+        let calm = calm.map_or_else(own, |c| Some((c.window, &c.seconds[..])));
+        Some(Self {
+            text,
+            is_slow,
+            slow: Window { from: seconds[first].window.from, to: seconds[last].window.to },
+            episodes: stretches
+                .iter()
+                .map(|(a, b)| Window { from: seconds[*a].window.from, to: seconds[*b].window.to })
+                .collect(),
+            calm: calm.map(|(window, _)| window),
+            slow_mean_ms: slow.mean().unwrap_or(0.0),
+            calm_mean_ms: calm.and_then(|(_, seconds)| times(seconds).mean()).unwrap_or(0.0),
+            slow_p99_ms: slow.quantile(0.99).unwrap_or(0.0),
+        })
+    }
+}
+
+impl Complaint {
+    /// Of seconds in which the generator was the limit, held against others: nothing was too slow by anybody's standard, and what was
+    /// asked is not answered. None if nothing was measured in them.
+    pub fn of_generator(view: &ClientView, (slow, calm): (Window, Option<Window>)) -> Option<Self> {
+        let times = |window: Window| {
+            let within = view.seconds.iter().filter(|s| window.contains(s.window.from));
+            Distribution::merged(within.map(|s| &s.response_ms))
+        };
+        let slow_times = times(slow);
+        Some(Self {
+            text: "the load generator was the limit, so that no knee can be named".to_owned(),
+            is_slow: true,
+            slow,
+            episodes: vec![slow],
+            calm,
+            slow_mean_ms: slow_times.mean()?,
+            calm_mean_ms: calm.and_then(|w| times(w).mean()).unwrap_or(0.0),
+            slow_p99_ms: slow_times.quantile(0.99)?,
+        })
+    }
+}
+
+/// Levels of response time that stand out of the recording's own calm seconds, or of those of another.
+fn levels(seconds: &[Second], calm: Option<&Calm>) -> Vec<Episode> {
+    let (Some(calm), Some(first)) = (calm, seconds.first()) else { return episodes::find(seconds) };
+    // As one series: where all is slow, only the other recording shows it.
+    let all: Vec<Second> = calm.seconds.iter().chain(seconds).cloned().collect();
+    let mut levels = episodes::find(&all);
+    for level in &mut levels {
+        level.window.from = level.window.from.max(first.window.from);
+    }
+    levels.retain(|l| l.window.from < l.window.to);
+    levels
+}
+
+/// Whether any second of `view` is degraded.
+pub fn is_any_degraded(view: &ClientView, objectives: &[Objective], calm: Option<&Calm>) -> bool {
+    let reference = calm_median(calm.map_or(&view.seconds[..], |c| &c.seconds[..]));
+    view.seconds.iter().any(|s| is_degraded(s, objectives, reference))
+}
+
+/// Degraded stretches as indices, ends included: from the first degraded second to the last, or where change points tell several
+/// episodes apart each of those, with the degraded seconds right beside it. None of nothing.
+fn stretches(seconds: &[Second], degraded: &[bool], levels: &[Episode]) -> Option<Vec<(usize, usize)>> {
+    let last = seconds.len().checked_sub(1)?;
+    let first_degraded = degraded.iter().position(|d| *d).unwrap_or(0);
+    let last_degraded = degraded.iter().rposition(|d| *d).unwrap_or(last);
+    let mut all: Vec<(usize, usize)> = Vec::new();
+    for level in levels {
+        let within = |s: &Second| s.window.from < level.window.to && s.window.to > level.window.from;
+        let (Some(mut a), Some(mut b)) = (seconds.iter().position(within), seconds.iter().rposition(within)) else {
+            continue;
+        };
+        if !degraded[a..=b].iter().any(|d| *d) {
+            continue;
+        }
+        while a > 0 && degraded[a - 1] {
+            a -= 1;
+        }
+        while b < last && degraded[b + 1] {
+            b += 1;
+        }
+        match all.last_mut() {
+            Some(before) if a <= before.1 + 1 => before.1 = b,
+            _ => all.push((a, b)),
+        }
+    }
+    Some(if all.len() > 1 { all } else { vec![(first_degraded, last_degraded)] })
+}
+
+/// The episode with the highest level.
+fn worst(levels: &[Episode]) -> Option<&Episode> {
+    levels.iter().max_by(|a, b| a.level_ms.total_cmp(&b.level_ms))
+}
+
+/// That response time stood high without ever being what anybody would call slow by itself.
+fn what_stood(worst: &Episode) -> String {
+    let seconds = thousands(worst.window.seconds());
+    let (level, calm) = (ms(worst.level_ms), ms(worst.calm_ms));
+    format!("response time stood at {level} for {seconds} s, against {calm} in calm seconds (no objective was given)")
+}
+
+/// What became worse in words, and whether it is response time.
+fn what_rose(seconds: &[Second], reference: Option<f64>, operations: &[Operation]) -> (String, bool) {
+    let mut parts = Vec::new();
+    let slow = seconds.iter().any(|s| is_slow(s, reference));
+    if slow {
+        let worst = seconds.iter().filter_map(|s| s.quantile(0.5)).fold(0.0, f64::max);
+        let calm = reference.map_or_else(String::new, |r| format!(", against {} in calm seconds", ms(r)));
+        parts.push(format!("response time rose to a median of {} in its worst second{calm}", ms(worst)));
+    }
+    if seconds.iter().any(too_many_errors) {
+        parts.push(failures(operations));
+    }
+    (parts.join("; ") + " (no objective was given)", slow)
+}
+
+/// First quartile of the seconds' medians, milliseconds.
+fn calm_median(seconds: &[Second]) -> Option<f64> {
+    Distribution::of(seconds.iter().filter_map(|s| Some((s.quantile(0.5)?, 1)))).quantile(0.25)
+}
+
+/// Two degraded seconds in a row, or one in which a tenth of all requests began.
+fn is_sustained(seconds: &[Second], degraded: &[bool]) -> bool {
+    let all: u64 = seconds.iter().map(|s| s.offered).sum();
+    degraded.windows(2).any(|pair| pair[0] && pair[1])
+        || seconds.iter().zip(degraded).any(|(s, d)| *d && s.offered * 10 >= all)
+}
+
+/// The longest run of calm seconds as indices, if long enough. Seconds that were left out in between end a run.
+fn longest_calm(seconds: &[Second], degraded: &[bool]) -> Option<(usize, usize)> {
+    let mut best: Option<(usize, usize)> = None;
+    let mut from = 0;
+    for i in 0..=seconds.len() {
+        let apart = i > 0 && seconds.get(i).is_some_and(|s| s.window.from > seconds[i - 1].window.to);
+        if i == seconds.len() || degraded[i] || apart {
+            if best.is_none_or(|(a, b)| i.saturating_sub(from) > b - a) {
+                best = Some((from.min(i), i));
+            }
+            from = if i < seconds.len() && !degraded[i] { i } else { i + 1 };
+        }
+    }
+    best.filter(|(a, b)| b - a >= CALM_SECONDS)
+}
+
+/// Whether a second is slow by the recording's own standard.
+fn is_slow(second: &Second, reference: Option<f64>) -> bool {
+    let median = second.quantile(0.5).unwrap_or(0.0);
+    median >= SLOW_WITHOUT_OBJECTIVE_MS
+        || second.quantile(0.99).unwrap_or(0.0) >= SLOW_WITHOUT_OBJECTIVE_MS && second.offered >= FEW
+        || reference.is_some_and(|r| median > DEGRADED_FACTOR * r && median > r + DEGRADED_AT_LEAST_MS)
+}
+
+fn too_many_errors(second: &Second) -> bool {
+    second.errors as f64 > ERRORS_WITHOUT_OBJECTIVE * second.offered as f64
+}
+
+fn is_degraded(second: &Second, objectives: &[Objective], reference: Option<f64>) -> bool {
+    let by_itself = || is_slow(second, reference) || too_many_errors(second);
+    if objectives.is_empty() {
+        return by_itself();
+    }
+    objectives.iter().any(|Objective { threshold: t, .. }| match Metric::parse(&t.metric) {
+        Ok(Metric::Errors) => {
+            second.offered > 0 && second.errors as f64 >= t.below.max(f64::MIN_POSITIVE) * second.offered as f64
+        }
+        Ok(Metric::Mean) => second.response_ms.mean().is_some_and(|m| m >= t.below),
+        // What was achieved is known by when requests ended, not by when they were due.
+        Ok(Metric::Rate) => by_itself(),
+        Ok(Metric::Quantile(q)) if second.offered >= FEW => second.quantile(q).is_some_and(|ms| ms >= t.below),
+        Ok(Metric::Quantile(_) | Metric::Max) => second.quantile(1.0).is_some_and(|ms| ms >= t.below),
+        Err(_) => false,
+    })
+}
+
+/// `120 of 500 requests failed (100 connect_failed, 20 timeout)`.
+pub fn failures<'o>(operations: impl IntoIterator<Item = &'o Operation>) -> String {
+    let mut kinds: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut all = 0;
+    for operation in operations {
+        all += operation.offered;
+        for (kind, count) in &operation.errors {
+            *kinds.entry(kind).or_default() += count;
+        }
+    }
+    let mut kinds: Vec<(&str, u64)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    let bad: u64 = kinds.iter().map(|(_, n)| n).sum();
+    let named: Vec<String> = kinds.iter().map(|(kind, n)| format!("{} {kind}", thousands(*n as f64))).collect();
+    format!("{} of {} requests failed ({})", thousands(bad as f64), thousands(all as f64), named.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::manifest::{Host, LoadFacts, Manifest, Threshold};
+    use holdup_recording::rows::{Request, Tables};
+    use holdup_recording::{Recording, objective};
+
+    use super::*;
+    use crate::objectives::Run;
+    use crate::operations;
+
+    /// `rate` requests a second for `seconds`, each as slow as `ms` says for its second.
+    fn requests(rate: i64, seconds: i64, ms: impl Fn(i64) -> f64) -> Vec<Request> {
+        (0..rate * seconds)
+            .map(|k| {
+                let intended_at = k * 1_000_000_000 / rate;
+                Request {
+                    intended_at,
+                    done_at: intended_at + (ms(intended_at / 1_000_000_000) * 1e6) as i64,
+                    outcome: "ok".into(),
+                    ..Request::default()
+                }
+            })
+            .collect()
+    }
+
+    fn find(rows: &[Request], threshold: Option<&str>) -> Option<Complaint> {
+        let mut manifest = Manifest::starting("t", 0, Host::default());
+        let thresholds: Vec<Threshold> =
+            threshold.into_iter().map(|t| objective::parse::<&str>(t, &[]).unwrap()).collect();
+        manifest.load = Some(LoadFacts { thresholds, ..LoadFacts::default() });
+        let recording = Recording {
+            dir: Default::default(),
+            manifest,
+            tables: Tables::default(),
+            latencies: Vec::new(),
+            search: None,
+        };
+        let operations = operations::of_rows(rows, i64::MIN);
+        let requests: Vec<&Request> = rows.iter().collect();
+        let run = Run {
+            recording: &recording,
+            requests: &requests,
+            operations: &operations,
+            window: None,
+            measured_from: i64::MIN,
+        };
+        Complaint::find(&ClientView::of(rows), &operations, &run.judge(), None)
+    }
+
+    #[test]
+    fn a_knee_is_found_without_being_told() {
+        let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
+        let complaint = find(&rows, None).unwrap();
+        assert_eq!((complaint.slow.from, complaint.slow.to), (8_000_000_000, 12_000_000_000));
+        assert_eq!(complaint.calm.map(|c| c.to), Some(8_000_000_000));
+        assert!((complaint.excess_ms() - 880.0).abs() < 1.0);
+    }
+
+    #[test]
+    fn steady_and_noisy_are_no_complaint() {
+        for ms in [|_| 20.0, |s: i64| if s % 4 == 0 { 45.0 } else { 20.0 }] {
+            let rows = requests(50, 12, ms);
+            assert_eq!(find(&rows, None), None);
+        }
+    }
+
+    #[test]
+    fn an_objective_decides() {
+        let rows = requests(50, 12, |_| 300.0);
+        assert_eq!(find(&rows, Some("p99 < 400ms")), None);
+        let complaint = find(&rows, Some("p99 < 200ms")).unwrap();
+        assert_eq!(complaint.text, "p99 was 300 ms, the objective is p99 < 200ms");
+        assert_eq!(complaint.calm, None);
+    }
+
+    #[test]
+    fn seconds_that_are_left_out_are_in_no_calm_stretch() {
+        let rows = requests(50, 12, |s| if s < 8 { 20.0 } else { 900.0 });
+        let mut view = ClientView::of(&rows);
+        view.seconds.remove(2);
+        let complaint = Complaint::find(&view, &[], &[], None).unwrap();
+        assert_eq!(complaint.calm, Some(Window { from: 3_000_000_000, to: 8_000_000_000 }));
+    }
+
+    #[test]
+    fn episodes_that_come_and_go_are_several_and_the_worst_is_looked_at() {
+        let slow = |s: i64| (40..80).contains(&s) || (160..240).contains(&s) || (300..330).contains(&s);
+        let rows = requests(10, 400, |s| if slow(s) { 900.0 } else { 20.0 });
+        let complaint = find(&rows, None).unwrap();
+        let windows: Vec<(i64, i64)> =
+            complaint.episodes.iter().map(|w| (w.from / 1_000_000_000, w.to / 1_000_000_000)).collect();
+        assert_eq!(windows, [(40, 80), (160, 240), (300, 330)]);
+        assert_eq!(complaint.slow, complaint.episodes[1]);
+        assert_eq!(complaint.calm.map(|c| (c.from, c.to)), Some((80_000_000_000, 160_000_000_000)));
+    }
+
+    #[test]
+    fn ten_times_of_little_is_a_complaint_if_it_stays() {
+        let rows = requests(20, 120, |s| if (60..100).contains(&s) { 20.0 } else { 2.0 });
+        let complaint = find(&rows, None).unwrap();
+        assert!(
+            complaint.text.starts_with("response time stood at 20.0 ms for 40 s, against 2.00 ms"),
+            "{}",
+            complaint.text
+        );
+        assert_eq!((complaint.slow.from, complaint.slow.to), (60_000_000_000, 100_000_000_000));
+        // An objective that is met is the last word.
+        assert_eq!(find(&rows, Some("p99 < 400ms")), None);
+    }
+
+    #[test]
+    fn failures_are_no_slowness() {
+        let mut rows = requests(50, 4, |_| 2.0);
+        for row in &mut rows {
+            row.outcome = "http_status".into();
+        }
+        let complaint = find(&rows, None).unwrap();
+        assert_eq!(complaint.text, "200 of 200 requests failed (200 http_status) (no objective was given)");
+        assert_eq!((complaint.is_slow, complaint.excess_ms()), (false, 0.0));
+    }
+}

@@ -1,0 +1,140 @@
+//! What a PostgreSQL server still has to work off when a recording ends: dead rows above the threshold at which vacuum begins, vacuums
+//! under way, a checkpoint that is writing. A fix that makes fewer dead rows does nothing about those that are there: until they
+//! are gone the disk is as busy as before, and a verdict straight after it is about the time before.
+
+use super::tables::TableWrites;
+use super::vacuum::Run;
+use super::{View, Window};
+use crate::autovacuum::fires_at;
+
+/// The end of the recording, of which it is said, nanoseconds.
+const END_NS: i64 = 15_000_000_000;
+
+/// Fewer dead rows than this are no debt: small tables are vacuumed in a moment.
+const LEAST_ROWS: f64 = 10_000.0;
+
+/// … and a run that has less than this to go through is over in a moment, pages.
+const LEAST_PAGES: f64 = 1_000.0;
+
+/// A table with dead rows to be removed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableDebt {
+    /// `schema.name`.
+    pub table: String,
+    /// Of a TOAST table the one whose values it holds.
+    pub toast_of: Option<String>,
+    /// Dead rows.
+    pub dead: f64,
+    /// Dead rows at which vacuum begins.
+    pub fires_at: f64,
+    /// Dead rows that were made a second at the end.
+    pub made_per_second: f64,
+    /// Whether a vacuum of it is under way.
+    pub under_way: bool,
+    /// Seconds until that has been through the table once, at its present pace; none where no pace is known.
+    pub seconds: Option<f64>,
+}
+
+/// What is still to be worked off.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Debt {
+    /// Tables, most dead rows first.
+    pub tables: Vec<TableDebt>,
+    /// Whether a checkpoint is writing.
+    pub checkpoint: bool,
+}
+
+impl Debt {
+    /// Seconds until it is worked off, as far as vacuums under way tell.
+    pub fn seconds(&self) -> Option<f64> {
+        self.tables.iter().filter_map(|t| t.seconds).max_by(f64::total_cmp)
+    }
+
+    /// Whether there is any that verification has to wait for: dead rows of a time that is over, or being removed.
+    pub fn is_any(&self) -> bool {
+        !self.tables.is_empty()
+    }
+}
+
+impl View<'_> {
+    /// What is still to be worked off at the end of the view's window. Nothing where no PostgreSQL was recorded.
+    pub fn debt(&self) -> Debt {
+        let end = Window { from: self.window.from.max(self.last_instant().saturating_sub(END_NS)), ..self.window };
+        let view = View { window: end, ..*self };
+        let tables = view.table_writes().unwrap_or_default();
+        let runs: Vec<Run> = view.vacuum().map(|v| v.runs).unwrap_or_default();
+        let of = |table: &TableWrites| {
+            let run = runs.iter().find(|r| r.table == table.table && r.pages_left >= LEAST_PAGES);
+            let (dead, fires_at) = (table.dead?, fires_at(&view, table));
+            let is_owed = dead >= LEAST_ROWS && dead > fires_at;
+            (is_owed || run.is_some()).then(|| TableDebt {
+                table: table.table.clone(),
+                toast_of: table.toast_of.clone(),
+                dead,
+                fires_at,
+                made_per_second: table.dead_per_second(),
+                under_way: run.is_some(),
+                seconds: run.filter(|r| r.pages_per_second > 0.0).map(|r| r.pages_left / r.pages_per_second),
+            })
+        };
+        let mut owed: Vec<TableDebt> = tables.iter().filter_map(of).collect();
+        owed.sort_by(|a, b| b.dead.total_cmp(&a.dead));
+        Debt { tables: owed, checkpoint: view.checkpoint_writes() }
+    }
+
+    /// When anything of PostgreSQL's tables or sessions was last read.
+    fn last_instant(&self) -> i64 {
+        let metrics = ["postgresql_stat_tables_n_tup_upd", "postgresql_activity_sessions"];
+        let last = metrics.iter().flat_map(|m| self.index.series(m, &[])).filter_map(|(_, series)| series.last());
+        last.map(|(at, _)| *at).filter(|at| self.window.contains(*at)).max().unwrap_or(self.window.to)
+    }
+
+    /// Whether the checkpointer wrote, or paused between writes.
+    fn checkpoint_writes(&self) -> bool {
+        let series = self.index.series("postgresql_activity_sessions", &[("backend_type", "checkpointer")]);
+        let is_at_it = |labels: &holdup_recording::Labels| {
+            labels.get("wait_event_type") == Some("IO") || labels.get("wait_event") == Some("CheckpointWriteDelay")
+        };
+        let here = |series: &[(i64, f64)]| series.iter().any(|(at, n)| self.window.contains(*at) && *n > 0.0);
+        series.into_iter().any(|((_, labels), series)| is_at_it(labels) && here(series))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Made;
+
+    const DB: &str = "postgresql://db";
+
+    fn made(dead: f64, pages: f64) -> Made {
+        let labels = [("database", "app"), ("table", "public.article")];
+        let run = [("pid", "9"), ("table", "public.article"), ("phase", "scanning heap"), ("worker", "autovacuum")];
+        let metric = |column: &str| format!("postgresql_stat_tables_{column}");
+        Made::new(40)
+            .gauge(DB, "postgresql_activity_sessions", &[("backend_type", "client backend")], 3.0)
+            .counter(DB, &metric("n_tup_upd"), &labels, 10.0)
+            .gauge(DB, &metric("n_live_tup"), &labels, 100_000.0)
+            .gauge(DB, &metric("n_dead_tup"), &labels, dead)
+            .gauge(DB, "postgresql_progress_vacuum_heap_blks_total", &run, 60_000.0)
+            .counter(DB, "postgresql_progress_vacuum_heap_blks_scanned", &run, pages)
+    }
+
+    #[test]
+    fn dead_rows_and_runs_under_way_are_owed_with_the_time_they_take() {
+        let debt = made(90_000.0, 500.0).seen(|view| view.debt());
+        let table = &debt.tables[0];
+        assert!(table.under_way && debt.is_any(), "{debt:?}");
+        assert_eq!((table.dead, table.fires_at), (90_000.0, 20_050.0));
+        // 1,000 at the beginning and 500 a second: 39,500 are left at 39 s.
+        let seconds = debt.seconds().unwrap();
+        assert!((70.0..90.0).contains(&seconds), "{seconds}");
+    }
+
+    #[test]
+    fn few_dead_rows_and_nothing_under_way_are_no_debt() {
+        let none = made(900.0, 0.0).without("postgresql_progress_vacuum_heap_blks_total");
+        let none = none.without("postgresql_progress_vacuum_heap_blks_scanned");
+        assert!(!none.seen(|view| view.debt()).is_any());
+        assert!(!Made::new(5).seen(|view| view.debt()).is_any(), "no PostgreSQL");
+    }
+}

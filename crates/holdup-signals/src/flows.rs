@@ -1,0 +1,337 @@
+//! What passed through a disk, through several together, or through a cloud database's volume (CloudWatch): bytes and operations
+//! of reads and writes added up, with what was queued, interval by interval; and which limit binds. Limits of clouds are on
+//! the sum: neither part has to be flat.
+
+use super::plateau::{Asked, Ceiling, Freer, ceilings, freer_before, sum};
+use super::throttle::Unit;
+use super::{Missing, View, Window};
+use crate::Evidence;
+use holdup_recording::Labels;
+
+/// What records disks.
+const HOST: &str =
+    "--watch host, or figures of CloudWatch (aws_read_throughput_bytes_per_second and the like) imported";
+
+/// Mean requests above this size are limited by bytes rather than by their number, bytes. Clouds count one operation for up to
+/// 16 to 256 KB of sequential I/O, and neighbouring requests are merged to as much.
+pub const SMALL_BYTES: f64 = 32.0 * 1024.0;
+
+/// A ceiling has to be stood at for this share (0-1) of the degraded stretch to be the reason for it.
+const MOSTLY: f64 = 0.5;
+
+/// A rate that spreads over less than this share (0-1) of what the other does is what is limited: the other goes up and down with the
+/// size of requests.
+const FLATTER: f64 = 0.5;
+
+/// Spreads below this are those of clocks, whatever is limited.
+const LEAST_SPREAD: f64 = 0.005;
+
+/// Where the figures come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// The kernel's counters of devices.
+    Host,
+    /// CloudWatch's gauges of a database instance.
+    Cloud,
+}
+
+/// What passed through one place.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// A device, `all disks`, or a database instance.
+    pub name: String,
+    /// Whose figures.
+    pub counted: Counted,
+    /// Bytes read and written.
+    pub bytes: Vec<Asked>,
+    /// Reads and writes.
+    pub operations: Vec<Asked>,
+    /// Device or instance as a label; none of several devices.
+    label: Option<(&'static str, String)>,
+}
+
+/// The limit that binds.
+#[derive(Clone, Debug)]
+pub struct Binding {
+    /// What is limited.
+    pub unit: Unit,
+    /// The level during the degraded stretch.
+    pub ceiling: Ceiling,
+    /// All levels of the recording, in time order.
+    pub all: Vec<Ceiling>,
+}
+
+impl Flow {
+    /// Whether it is the sum of several disks.
+    pub fn is_of_several(&self) -> bool {
+        self.label.is_none()
+    }
+
+    fn series(&self, unit: Unit) -> &[Asked] {
+        match unit {
+            Unit::Bytes => &self.bytes,
+            Unit::Operations => &self.operations,
+        }
+    }
+
+    /// Metric of what is done.
+    fn metric(&self, unit: Unit) -> &'static str {
+        match (self.counted, unit) {
+            (Counted::Host, Unit::Bytes) => "system_disk_io_bytes_total",
+            (Counted::Host, Unit::Operations) => "system_disk_operations_total",
+            (Counted::Cloud, Unit::Bytes) => "aws_read_throughput_bytes_per_second",
+            (Counted::Cloud, Unit::Operations) => "aws_read_iops",
+        }
+    }
+
+    /// Mean over `window`, per second; none if nothing was recorded in it.
+    pub fn mean(&self, unit: Unit, window: Window) -> Option<f64> {
+        mean(self.series(unit), window, |i| i.done)
+    }
+
+    /// Queued or being served over `window`, on average.
+    pub fn queued(&self, window: Window) -> Option<f64> {
+        mean(&self.bytes, window, |i| i.queued)
+    }
+
+    /// Most in any interval, per second.
+    pub fn most(&self, unit: Unit) -> f64 {
+        self.series(unit).iter().map(|i| i.done).fold(0.0, f64::max)
+    }
+
+    /// Bytes of a read or write in `window`, as its intervals usually were: a mean would be that of a few large ones.
+    pub fn bytes_each(&self, window: Window) -> f64 {
+        let usual = |unit| {
+            let within = self.series(unit).iter().filter(|i| overlap(i.window, window) > 0.0);
+            let mut rates: Vec<f64> = within.map(|i| i.done).collect();
+            rates.sort_by(f64::total_cmp);
+            rates.get(rates.len() / 2).copied().unwrap_or(0.0)
+        };
+        let operations = usual(Unit::Operations);
+        if operations > 0.0 { usual(Unit::Bytes) / operations } else { 0.0 }
+    }
+
+    /// The ceilings of that unit that most of `slow` is spent at, and all there are.
+    fn ceiling(&self, unit: Unit, slow: Window) -> Option<(Ceiling, Vec<Ceiling>)> {
+        let all = ceilings(self.series(unit), None);
+        let there = |c: &Ceiling| c.stretches.iter().map(|s| overlap(*s, slow)).sum::<f64>();
+        let most = all.iter().max_by(|a, b| there(a).total_cmp(&there(b)))?;
+        // Of what was recorded of the stretch: samples may begin later and end earlier.
+        let recorded: f64 = self.series(unit).iter().map(|i| overlap(i.window, slow)).sum();
+        let at_any: f64 = all.iter().map(there).sum();
+        (recorded > 0.0 && at_any >= MOSTLY * recorded).then(|| (most.clone(), all.clone()))
+    }
+
+    /// How much the rate of that unit spreads in `window`: its interquartile range over its median.
+    fn spread(&self, unit: Unit, window: Window) -> f64 {
+        let within =
+            self.series(unit).iter().filter(|i| window.contains(i.window.from) && window.contains(i.window.to));
+        let mut rates: Vec<f64> = within.map(|i| i.done).collect();
+        rates.sort_by(f64::total_cmp);
+        let at = |share: usize| rates.get(rates.len() * share / 4).copied().unwrap_or(0.0);
+        ((at(3) - at(1)) / at(2).max(f64::MIN_POSITIVE)).max(LEAST_SPREAD)
+    }
+
+    /// The limit that binds in `slow`, if one does. Where both rates are level it is the flatter one's. Where requests are alike in size
+    /// both are as flat: then large ones are limited by bytes, small ones by their number, and those between by what moves less.
+    pub fn binding(&self, slow: Window) -> Option<Binding> {
+        let (bytes, operations) = (self.ceiling(Unit::Bytes, slow), self.ceiling(Unit::Operations, slow));
+        let each = self.bytes_each(slow);
+        let by_bytes = match (&bytes, &operations) {
+            (None, None) => return None,
+            (Some(_), None) => true,
+            (None, Some(_)) => false,
+            (Some((b, _)), Some((o, _))) => {
+                let (of_bytes, of_operations) = (self.spread(Unit::Bytes, slow), self.spread(Unit::Operations, slow));
+                match () {
+                    () if of_bytes < FLATTER * of_operations => true,
+                    () if of_operations < FLATTER * of_bytes => false,
+                    () => each > SMALL_BYTES || each > SMALL_BYTES / 2.0 && b.at_level_ratio > o.at_level_ratio,
+                }
+            }
+        };
+        let (unit, (ceiling, all)) = if by_bytes { (Unit::Bytes, bytes?) } else { (Unit::Operations, operations?) };
+        // As many large requests as there were, and not their bytes: no limit on their number is reached with such.
+        if unit == Unit::Operations && each > SMALL_BYTES {
+            return None;
+        }
+        Some(Binding { unit, ceiling, all })
+    }
+
+    /// What was done above `ceiling` before it, if that was more for a while and never again.
+    pub fn freer_before(&self, unit: Unit, ceiling: &Ceiling) -> Option<Freer> {
+        freer_before(self.series(unit), ceiling)
+    }
+
+    /// Evidence that points at what was done in `window`.
+    pub fn evidence(&self, unit: Unit, window: Window, observed: String, expected: String, text: String) -> Evidence {
+        let mut labels = Labels::of([("metric", self.metric(unit))]);
+        if let Some((name, value)) = &self.label {
+            labels = labels.with(name, value.clone());
+        }
+        Evidence::new("samples", "value", labels, window, observed, expected, text)
+    }
+}
+
+fn mean(series: &[Asked], window: Window, of: impl Fn(&Asked) -> f64) -> Option<f64> {
+    let parts = || series.iter().map(|i| (overlap(i.window, window), i));
+    let seconds: f64 = parts().map(|(s, _)| s).sum();
+    (seconds > 0.0).then(|| parts().map(|(s, i)| s * of(i)).sum::<f64>() / seconds)
+}
+
+/// Seconds that two windows have in common.
+fn overlap(a: Window, b: Window) -> f64 {
+    ((a.to.min(b.to) - a.from.max(b.from)) as f64 / 1e9).max(0.0)
+}
+
+impl View<'_> {
+    /// What passed through every disk that file systems and servers use, through all of them together, and through volumes of
+    /// databases that CloudWatch tells of.
+    ///
+    /// # Errors
+    /// If no disk was recorded.
+    pub fn flows(&self) -> Result<Vec<Flow>, Missing> {
+        let mut flows = self.cloud_flows();
+        match self.disks() {
+            Ok(disks) => {
+                let devices: Vec<String> = disks.tops().map(|d| d.device.clone()).collect();
+                flows.extend(devices.iter().map(|device| self.disk_flow(&[device])));
+                if devices.len() > 1 {
+                    let all: Vec<&String> = devices.iter().collect();
+                    flows.push(self.disk_flow(&all));
+                }
+            }
+            Err(missing) if flows.is_empty() => return Err(Missing { enable: HOST.to_owned(), ..missing }),
+            Err(_) => {}
+        }
+        Ok(flows)
+    }
+
+    /// One series of samples, in time order: the one with the fewest labels, where others tell of parts or of other statistics.
+    fn one(&self, metric: &str, labels: &[(&str, &str)]) -> Vec<(i64, f64)> {
+        let series = self.index.series(metric, labels).min_by_key(|((_, labels), _)| labels.iter().count());
+        let within = |(at, _): &&(i64, f64)| self.window.contains(*at);
+        series.map(|(_, series)| series.iter().filter(within).copied().collect()).unwrap_or_default()
+    }
+
+    fn disk_flow(&self, devices: &[&String]) -> Flow {
+        let totals = |metric: &str| {
+            let parts: Vec<Vec<(i64, f64)>> = devices
+                .iter()
+                .flat_map(|device| ["read", "write"].map(|direction| (device, direction)))
+                .map(|(device, direction)| self.one(metric, &[("device", device.as_str()), ("direction", direction)]))
+                .collect();
+            sum(&parts)
+        };
+        let waited: Vec<Vec<(i64, f64)>> = devices
+            .iter()
+            .map(|device| self.one("system_disk_weighted_io_time_seconds_total", &[("device", device.as_str())]))
+            .collect();
+        let waited = sum(&waited);
+        let name = match devices {
+            [one] => (*one).clone(),
+            _ => "all disks together".to_owned(),
+        };
+        let label = (devices.len() == 1).then(|| ("device", name.clone()));
+        let of = |metric| growing(&totals(metric), &waited);
+        let (bytes, operations) = (of("system_disk_io_bytes_total"), of("system_disk_operations_total"));
+        Flow { name, counted: Counted::Host, bytes, operations, label }
+    }
+
+    fn cloud_flows(&self) -> Vec<Flow> {
+        const LABEL: &str = "db_instance";
+        let instances = self.label_values("aws_read_throughput_bytes_per_second", LABEL);
+        instances.into_iter().map(|name| self.cloud_flow(LABEL, name)).filter(|f| !f.bytes.is_empty()).collect()
+    }
+
+    fn cloud_flow(&self, label: &'static str, name: String) -> Flow {
+        let labels = [(label, name.as_str())];
+        let both = |read: &str, write: &str| sum(&[self.one(read, &labels), self.one(write, &labels)]);
+        let bytes = both("aws_read_throughput_bytes_per_second", "aws_write_throughput_bytes_per_second");
+        let operations = both("aws_read_iops", "aws_write_iops");
+        let mut queue = self.one("aws_disk_queue_depth", &labels);
+        if queue.is_empty() {
+            queue = self.in_flight_by_latency(&labels);
+        }
+        let of = |rates: &[(i64, f64)]| standing(rates, &queue);
+        let (bytes, operations) = (of(&bytes), of(&operations));
+        Flow { label: Some((label, name.clone())), name, counted: Counted::Cloud, bytes, operations }
+    }
+
+    /// Operations in flight by Little's law: as many a second as there were, times the seconds that each took.
+    fn in_flight_by_latency(&self, labels: &[(&str, &str)]) -> Vec<(i64, f64)> {
+        let directions =
+            [("aws_read_iops", "aws_read_latency_seconds"), ("aws_write_iops", "aws_write_latency_seconds")];
+        let of = |(rate, latency): (&str, &str)| {
+            let latency = self.one(latency, labels);
+            let took = |at: i64| latency.binary_search_by_key(&at, |(t, _)| *t).ok().map(|i| latency[i].1);
+            self.one(rate, labels).into_iter().filter_map(|(at, rate)| Some((at, rate * took(at)?))).collect()
+        };
+        sum(&directions.map(of))
+    }
+}
+
+/// Intervals between samples of a counter and of the time that operations spent in line. A fall is a restart, and says nothing.
+fn growing(done: &[(i64, f64)], waited: &[(i64, f64)]) -> Vec<Asked> {
+    let at = |t: i64| waited.binary_search_by_key(&t, |(at, _)| *at).ok().map(|i| waited[i].1);
+    let between = |pair: &[(i64, f64)]| {
+        let ((from, before), (to, after)) = (pair[0], pair[1]);
+        let (seconds, waited) = ((to - from) as f64 / 1e9, at(to)? - at(from)?);
+        let is_usable = after >= before && waited >= 0.0 && seconds > 0.0;
+        let window = Window { from, to };
+        is_usable.then(|| Asked { window, done: (after - before) / seconds, queued: waited / seconds })
+    };
+    done.windows(2).filter_map(between).collect()
+}
+
+/// Gauges over periods: a sample stands in the middle of its period, and periods are as long as the usual step.
+fn standing(rates: &[(i64, f64)], queue: &[(i64, f64)]) -> Vec<Asked> {
+    let mut steps: Vec<i64> = rates.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    steps.sort_unstable();
+    let Some(step) = steps.get(steps.len() / 2).copied() else { return Vec::new() };
+    let queued = |t: i64| queue.binary_search_by_key(&t, |(at, _)| *at).ok().map(|i| queue[i].1);
+    let asked = |&(at, done): &(i64, f64)| {
+        Some(Asked { window: Window { from: at - step / 2, to: at + step / 2 }, done, queued: queued(at)? })
+    };
+    rates.iter().filter_map(asked).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::Made;
+
+    #[test]
+    fn a_sample_that_a_part_lacks_is_a_gap_of_the_sum() {
+        let at = |s: i64| s * 1_000_000_000;
+        let made = Made::new(6).disk("vda", (100.0, 4_096.0, 10.0), (50.0, 4_096.0, 10.0));
+        let made = made.tables(|tables| {
+            tables.samples.rows.retain(|row| {
+                let is_read = row.metric == "system_disk_io_bytes_total" && row.labels.get("direction") == Some("read");
+                !(is_read && row.observed_at == at(3))
+            });
+        });
+        let flows = made.seen(|view| view.flows().unwrap());
+        let windows: Vec<(i64, i64)> = flows[0].bytes.iter().map(|i| (i.window.from, i.window.to)).collect();
+        assert!(windows.contains(&(at(2), at(4))) && !windows.contains(&(at(2), at(3))), "{windows:?}");
+        assert!(
+            flows[0].bytes.iter().all(|i| (i.done - 150.0 * 4_096.0).abs() < 1e-6 && (i.queued - 1.5).abs() < 1e-9)
+        );
+    }
+
+    #[test]
+    fn where_no_queue_is_told_latency_tells_it() {
+        let labels = [("db_instance", "db")];
+        let mut made = Made::new(6);
+        for (direction, rate, seconds) in [("read", 1_000.0, 0.02), ("write", 500.0, 0.06)] {
+            made = made
+                .gauge("cw", &format!("aws_{direction}_iops"), &labels, rate)
+                .gauge("cw", &format!("aws_{direction}_latency_seconds"), &labels, seconds)
+                .gauge("cw", &format!("aws_{direction}_throughput_bytes_per_second"), &labels, rate * 8_192.0)
+                // A further statistic of the same is not added to it.
+                .gauge("cw", &format!("aws_{direction}_iops"), &[("db_instance", "db"), ("stat", "Maximum")], 9e9);
+        }
+        let flow = made.seen(|view| view.flows().unwrap().remove(0));
+        assert!(flow.operations.iter().all(|i| i.done == 1_500.0 && (i.queued - 50.0).abs() < 1e-9), "{flow:?}");
+        assert!((flow.bytes_each(made.seen(|view| view.window)) - 8_192.0).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,298 @@
+//! Who measured response time. Best are the client's own requests; where holdup only watched, the app's HTTP
+//! metrics stand for them, and where there is no app either, the time statements wait in the database by
+//! Little's law (sessions waiting = rate x wait). Execution is left out there: a batch job's long statements
+//! are among all others, and are no delay of theirs. Of PostgreSQL these are the active sessions of clients that wait for a disk, a lock or
+//! another process, and its transactions. Where there are only a cloud's figures of a database, how its volume
+//! answered stands for it, if that is something to complain about: that a volume is quick says nothing of requests.
+
+use std::collections::BTreeMap;
+
+use holdup_recording::rows::Request;
+
+use super::Window;
+use super::client::{ClientView, Second};
+use super::distribution::Distribution;
+use super::view::Index;
+use crate::timing;
+
+/// Who measured response time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The client, request by request.
+    Client,
+    /// The app's HTTP server metrics.
+    AppMetrics,
+    /// The database's sessions and statement rate, by Little's law.
+    DatabaseSessions,
+    /// CloudWatch, of the volume of a database.
+    Volume,
+}
+
+impl Origin {
+    /// Whose account it is, in words.
+    pub fn whose(self) -> &'static str {
+        match self {
+            Self::Client => "as the client measured it",
+            Self::AppMetrics => "by the app's metrics",
+            Self::DatabaseSessions => "by the database's sessions",
+            Self::Volume => "of a volume, by CloudWatch",
+        }
+    }
+}
+
+impl Origin {
+    /// `text` with whose word it is, if it is not the client's.
+    pub fn qualify(self, text: &str) -> String {
+        match self {
+            Origin::Client => text.to_owned(),
+            Origin::AppMetrics => format!("{text}; by the app's own HTTP metrics"),
+            Origin::DatabaseSessions => {
+                format!("{text}; the wait in the database alone, by Little's law over its sessions")
+            }
+            Origin::Volume => {
+                format!("{text}; of reads or writes of the database's volume, by CloudWatch: nobody measured requests")
+            }
+        }
+    }
+}
+
+/// The best account there is of `whole`.
+pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView, Origin) {
+    if !requests.is_empty() {
+        return (ClientView::of(requests.iter().copied()), Origin::Client);
+    }
+    let app = from_histogram(index, whole);
+    if !app.seconds.is_empty() {
+        return (app, Origin::AppMetrics);
+    }
+    let mysql = from_sessions(index, whole);
+    let sessions = if mysql.seconds.is_empty() { from_processes(index, whole) } else { mysql };
+    let volume =
+        if sessions.seconds.is_empty() { from_volume(index, whole) } else { ClientView { seconds: Vec::new() } };
+    if volume.seconds.is_empty() { (sessions, Origin::DatabaseSessions) } else { (volume, Origin::Volume) }
+}
+
+/// Periods of CloudWatch: what the slower of reads and writes took, as whoever commits waits for a write, and whoever asks for a
+/// read. Of several instances the first by name.
+fn from_volume(index: &Index, whole: Window) -> ClientView {
+    const LATENCIES: [(&str, &str); 2] =
+        [("aws_read_latency_seconds", "aws_read_iops"), ("aws_write_latency_seconds", "aws_write_iops")];
+    let names = LATENCIES.iter().flat_map(|(latency, _)| index.series(latency, &[]));
+    let Some(name) = names.filter_map(|((_, labels), _)| labels.get("db_instance")).min() else {
+        return ClientView { seconds: Vec::new() };
+    };
+    // The series without a further label is the mean over all of the instance.
+    let labels = [("db_instance", name)];
+    let one = |metric: &str| {
+        let of_it = index.series(metric, &labels).min_by_key(|((_, labels), _)| labels.iter().count());
+        of_it.map(|(_, series)| series.clone()).unwrap_or_default()
+    };
+    let mut periods: BTreeMap<i64, (f64, f64)> = BTreeMap::new();
+    for (latency, rate) in LATENCIES {
+        let rates = one(rate);
+        for (at, seconds) in one(latency) {
+            let Ok(i) = rates.binary_search_by_key(&at, |(t, _)| *t) else { continue };
+            let slowest = periods.entry(at).or_default();
+            if seconds > slowest.0 && rates[i].1 > 0.0 {
+                *slowest = (seconds, rates[i].1);
+            }
+        }
+    }
+    let instants: Vec<i64> = periods.keys().copied().collect();
+    let mut steps: Vec<i64> = instants.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    steps.sort_unstable();
+    let step = steps.get(steps.len() / 2).copied().unwrap_or(0);
+    let second = |(at, (seconds, rate)): (i64, (f64, f64))| {
+        let window = Window { from: at - step / 2, to: at + step / 2 };
+        let offered = (rate * window.seconds()).round() as u64;
+        let is_told = offered > 0 && whole.contains(at);
+        is_told.then(|| Second {
+            window,
+            offered,
+            errors: 0,
+            response_ms: Distribution::of([(seconds * 1e3, offered)]),
+            waiting_ms: None,
+        })
+    };
+    ClientView { seconds: periods.into_iter().filter_map(second).collect() }
+}
+
+/// Intervals between scrapes of the app's HTTP histogram. A bucket's requests are put at the geometric middle
+/// of its bounds, which is off by at most the square root of their ratio.
+fn from_histogram(index: &Index, whole: Window) -> ClientView {
+    let metric = format!("{}_bucket", timing::HTTP_SERVER);
+    let mut totals: BTreeMap<i64, BTreeMap<u64, f64>> = BTreeMap::new();
+    for ((_, labels), series) in index.series(&metric, &[]) {
+        let Some(bound) = labels.get("le").and_then(bound_ms) else { continue };
+        for &(at, value) in series.iter().filter(|(at, _)| whole.contains(*at)) {
+            *totals.entry(at).or_default().entry(bound.to_bits()).or_default() += value;
+        }
+    }
+    let instants: Vec<(i64, BTreeMap<u64, f64>)> = totals.into_iter().collect();
+    let seconds = instants.windows(2).filter_map(|pair| {
+        let ((from, before), (to, after)) = (&pair[0], &pair[1]);
+        let mut below = 0.0;
+        let mut counts = Vec::new();
+        let mut lower: f64 = 0.0;
+        // Bounds are positive, so the order of their bits is their order.
+        for (bits, total) in after {
+            let upper = f64::from_bits(*bits);
+            let cumulative = total - before.get(bits).copied().unwrap_or(0.0);
+            let middle = if upper.is_infinite() { lower } else { (lower.max(upper / 2.0) * upper).sqrt() };
+            counts.push((middle, (cumulative - below).max(0.0).round() as u64));
+            below = cumulative.max(below);
+            lower = upper;
+        }
+        let response_ms = Distribution::of(counts);
+        let window = Window { from: *from, to: *to };
+        (!response_ms.is_empty()).then(|| Second {
+            window,
+            offered: response_ms.count(),
+            errors: 0,
+            response_ms,
+            waiting_ms: None,
+        })
+    });
+    ClientView { seconds: seconds.collect() }
+}
+
+/// A bucket's upper bound in seconds as text, in milliseconds.
+fn bound_ms(text: &str) -> Option<f64> {
+    let seconds: f64 = if text == "+Inf" { f64::INFINITY } else { text.parse().ok()? };
+    (seconds > 0.0).then_some(seconds * 1e3)
+}
+
+/// Intervals between reads of the database's status: mean time that a statement waited in it.
+fn from_sessions(index: &Index, whole: Window) -> ClientView {
+    let mut waiting: BTreeMap<i64, f64> = BTreeMap::new();
+    for ((_, labels), series) in index.series("mysql_sessions", &[]) {
+        for &(at, value) in series {
+            let waits = matches!(labels.get("true_state"), Some("queued" | "lock_wait"));
+            *waiting.entry(at).or_default() += if waits { value } else { 0.0 };
+        }
+    }
+    let mut seconds = Vec::new();
+    for (_, series) in index.series("mysql_global_status_questions", &[]) {
+        for pair in series.windows(2) {
+            let ((from, before), (to, after)) = (pair[0], pair[1]);
+            let statements = after - before;
+            let seen: Vec<f64> = waiting.range(from..=to).map(|(_, n)| *n).collect();
+            if !whole.contains(from) || statements < 1.0 || seen.is_empty() {
+                continue;
+            }
+            let mean_waiting = seen.iter().sum::<f64>() / seen.len() as f64;
+            let ms = mean_waiting / (statements / ((to - from) as f64 / 1e9)) * 1e3;
+            // The value stands for as many statements, so that a mean over intervals is Little's law over all of them.
+            let offered = statements as u64;
+            let response_ms = Distribution::of([(ms, offered)]);
+            seconds.push(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None });
+        }
+    }
+    ClientView { seconds }
+}
+
+/// What PostgreSQL's sessions wait for that is no client: somebody else's lock, the disk, another process.
+const WAITS: &[&str] = &["IO", "LWLock", "Lock", "BufferPin", "IPC"];
+
+/// Counter of PostgreSQL's transactions.
+pub const TRANSACTIONS: &str = "postgresql_stat_database_xact_commit";
+
+/// Intervals between reads of a PostgreSQL's processes: mean time that a transaction waited in it.
+fn from_processes(index: &Index, whole: Window) -> ClientView {
+    let mut waiting: BTreeMap<i64, f64> = BTreeMap::new();
+    for ((_, labels), series) in index.series("postgresql_activity_sessions", &[]) {
+        let waits = labels.get("backend_type") == Some("client backend")
+            && labels.get("state") == Some("active")
+            && labels.get("wait_event_type").is_some_and(|kind| WAITS.contains(&kind));
+        for &(at, value) in series {
+            *waiting.entry(at).or_default() += if waits { value } else { 0.0 };
+        }
+    }
+    let mut ended: BTreeMap<i64, f64> = BTreeMap::new();
+    for (_, series) in index.series(TRANSACTIONS, &[]) {
+        for &(at, value) in series {
+            *ended.entry(at).or_default() += value;
+        }
+    }
+    let instants: Vec<(i64, f64)> = ended.into_iter().collect();
+    let second = |pair: &[(i64, f64)]| {
+        let ((from, before), (to, after)) = (pair[0], pair[1]);
+        let transactions = after - before;
+        let seen: Vec<f64> = waiting.range(from..=to).map(|(_, n)| *n).collect();
+        if !whole.contains(from) || transactions < 1.0 || seen.is_empty() {
+            return None;
+        }
+        let mean = seen.iter().sum::<f64>() / seen.len() as f64;
+        let offered = transactions as u64;
+        let ms = mean / (transactions / ((to - from) as f64 / 1e9)) * 1e3;
+        let response_ms = Distribution::of([(ms, offered)]);
+        Some(Second { window: Window { from, to }, offered, errors: 0, response_ms, waiting_ms: None })
+    };
+    ClientView { seconds: instants.windows(2).filter_map(second).collect() }
+}
+
+#[cfg(test)]
+mod tests {
+    use holdup_recording::Labels;
+    use holdup_recording::rows::Sample;
+
+    use super::*;
+
+    fn sample(at_s: i64, metric: &str, labels: &[(&str, &str)], value: f64) -> Sample {
+        Sample {
+            observed_at: at_s * 1_000_000_000,
+            source: "s".into(),
+            metric: metric.into(),
+            labels: Labels::of(labels.iter().copied()),
+            value,
+            ..Sample::default()
+        }
+    }
+
+    #[test]
+    fn a_histogram_stands_for_requests() {
+        let metric = "http_server_request_duration_seconds_bucket";
+        let mut rows = Vec::new();
+        for (at, fast, slow) in [(0, 0.0, 0.0), (1, 90.0, 100.0), (2, 180.0, 200.0)] {
+            rows.push(sample(at, metric, &[("le", "0.1")], fast));
+            rows.push(sample(at, metric, &[("le", "1")], slow));
+            rows.push(sample(at, metric, &[("le", "+Inf")], slow));
+        }
+        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
+        assert_eq!((view.seconds.len(), view.seconds[0].offered, origin), (2, 100, Origin::AppMetrics));
+        let (p50, p99) = (view.seconds[1].quantile(0.5).unwrap(), view.seconds[1].quantile(0.99).unwrap());
+        assert!(p50 < 100.0 && p99 > 300.0 && p99 <= 1_000.0, "{p50} {p99}");
+    }
+
+    #[test]
+    fn sessions_stand_for_an_app_that_says_nothing() {
+        let mut rows = Vec::new();
+        for at in 0..4 {
+            rows.push(sample(at, "mysql_global_status_questions", &[], 100.0 * at as f64));
+            rows.push(sample(at, "mysql_sessions", &[("true_state", "queued")], 50.0));
+            rows.push(sample(at, "mysql_sessions", &[("true_state", "executing")], 900.0));
+        }
+        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
+        assert_eq!((view.seconds.len(), origin), (3, Origin::DatabaseSessions));
+        assert_eq!(view.seconds[0].response_ms, Distribution::of([(500.0, 100)]));
+    }
+
+    #[test]
+    fn a_postgresql_is_slow_by_itself_and_several_times() {
+        let labels =
+            |kind: &'static str| [("backend_type", "client backend"), ("state", "active"), ("wait_event_type", kind)];
+        let slow = |at: i64| (40..80).contains(&at) || (120..170).contains(&at);
+        let mut rows = Vec::new();
+        for at in 0..200 {
+            rows.push(sample(at, TRANSACTIONS, &[("database", "app")], 100.0 * at as f64));
+            rows.push(sample(at, "postgresql_activity_sessions", &labels("IO"), if slow(at) { 20.0 } else { 0.2 }));
+            rows.push(sample(at, "postgresql_activity_sessions", &labels("Client"), 900.0));
+        }
+        let (view, origin) = best(&[], &Index::of_samples(&rows), Window { from: 0, to: i64::MAX });
+        assert_eq!((view.seconds.len(), origin), (199, Origin::DatabaseSessions));
+        assert_eq!(view.seconds[60].response_ms, Distribution::of([(200.0, 100)]));
+        let found = super::super::episodes::find(&view.seconds);
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!((found[0].level_ms - 200.0).abs() < 5.0 && (found[0].calm_ms - 2.0).abs() < 0.1, "{found:?}");
+    }
+}

@@ -1,0 +1,109 @@
+//! What raw rows amount to: rates, means, plateaus, episodes, and the evidence that points back at the rows. Derived when a
+//! recording is read, never stored. No cause is known here.
+
+#![forbid(unsafe_code)]
+
+pub mod app_server;
+pub mod autovacuum;
+pub mod blockers;
+pub mod client;
+pub mod complaint;
+pub mod database;
+pub mod debt;
+pub mod demand;
+pub mod disk_waits;
+pub mod disks;
+pub mod distribution;
+pub mod disturbance;
+pub mod episodes;
+pub mod evidence;
+pub mod flows;
+pub mod latency;
+pub mod limits;
+pub mod memory;
+pub mod memory_setting;
+pub mod mix;
+pub mod mounts;
+pub mod objectives;
+pub mod operations;
+pub mod plans;
+pub mod plateau;
+pub mod ports;
+pub mod processes;
+pub mod server_waits;
+pub mod sessions;
+pub mod spans;
+pub mod stretches;
+pub mod tables;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod threads;
+pub mod throttle;
+pub mod timing;
+pub mod useful_reads;
+pub mod vacuum;
+pub mod validity;
+pub mod view;
+pub mod warm_up;
+pub mod words;
+pub mod written;
+pub mod yardstick;
+
+pub use blockers::{Blockers, Holder};
+pub use client::ClientView;
+pub use complaint::Complaint;
+pub use database::Executed;
+pub use disks::{Disk, Disks, Transfers};
+pub use distribution::Distribution;
+pub use evidence::Evidence;
+pub use memory::Memory;
+pub use mounts::Mount;
+pub use plateau::Plateau;
+pub use sessions::{Busy, SessionGroup};
+pub use threads::{Asleep, Place};
+pub use validity::Validity;
+pub use view::{Counter, Gauge, Growth, Mean, View};
+pub use warm_up::WarmUp;
+
+/// A fact that a rule needs and the recording does not have. It makes the rule's outcome `NotJudged`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// What is missing, in words with table and column or metric.
+    pub what: String,
+    /// What would bring it, e.g. `--watch host`.
+    pub enable: String,
+}
+
+impl Missing {
+    /// Something missing and what would bring it.
+    pub fn new(what: impl Into<String>, enable: impl Into<String>) -> Self {
+        Self { what: what.into(), enable: enable.into() }
+    }
+
+    /// That there is no calm stretch, and none in another recording.
+    pub fn calm(what_for: &str) -> Self {
+        let enable = "a longer recording, with a stretch in which all is well; or --against a recording of one";
+        Self::new(format!("a calm stretch{what_for}"), enable)
+    }
+}
+
+/// A stretch of time, nanoseconds since the Unix epoch, end excluded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Window {
+    /// Start.
+    pub from: i64,
+    /// End.
+    pub to: i64,
+}
+
+impl Window {
+    /// Whether `at` lies in it.
+    pub fn contains(&self, at: i64) -> bool {
+        self.from <= at && at < self.to
+    }
+
+    /// Its length in seconds.
+    pub fn seconds(&self) -> f64 {
+        (self.to - self.from) as f64 / 1e9
+    }
+}

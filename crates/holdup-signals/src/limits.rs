@@ -1,0 +1,192 @@
+//! What clouds allow: a table of ours of the throughput and operations a second that instances and volumes may have, with the
+//! documents and their dates. A level is never matched by its number alone: only where the instance or the volume is known, and
+//! then a level that is none of the documented is reported as just that.
+//!
+//! Figures that no document at hand gives (volumes that a database service stripes) are left out: no limit is better than a wrong one.
+
+mod amazon;
+mod google;
+mod microsoft;
+
+pub use amazon::{of_instance, of_volume};
+
+use super::View;
+use super::throttle::Unit;
+
+/// A level is a documented one if it is as near as this (0-1): EBS is designed to deliver 90 % of what it promises most of the
+/// time, and a minute's average of a busy volume misses by a few per cent.
+const NEAR: f64 = 0.05;
+
+const MIB: f64 = 1024.0 * 1024.0;
+const GIB: f64 = 1024.0 * MIB;
+
+/// What `describe-instance-types` says, as an import has it.
+const DESCRIBED: [(&str, &str, Unit); 4] = [
+    ("instance.ebs_baseline_throughput_bytes_per_second", "baseline", Unit::Bytes),
+    ("instance.ebs_baseline_iops", "baseline", Unit::Operations),
+    ("instance.ebs_burst_throughput_bytes_per_second", "burst", Unit::Bytes),
+    ("instance.ebs_burst_iops", "burst", Unit::Operations),
+];
+
+/// A limit that a document gives.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Documented {
+    /// What it is of, e.g. `baseline of db.r5.2xlarge`.
+    pub of: String,
+    /// What is limited.
+    pub unit: Unit,
+    /// Per second: bytes or operations.
+    pub limit: f64,
+    /// The document and its date, or the setting.
+    pub source: &'static str,
+}
+
+/// What is known of the instance and volume that a database runs on.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Known {
+    /// The instance's class or the volume's type, if either is known.
+    pub what: Option<String>,
+    /// Whether somebody said that it is what this host's disk is, rather than what a cloud's figures are of.
+    pub is_told: bool,
+    /// Limits of it.
+    pub limits: Vec<Documented>,
+}
+
+impl Known {
+    /// The documented limit that `level` is, if it is one.
+    pub fn matching(&self, unit: Unit, level: f64) -> Option<&Documented> {
+        let off = |d: &Documented| (d.limit - level).abs() / d.limit;
+        let near = self.of_unit(unit).filter(|d| off(d) <= NEAR);
+        near.min_by(|a, b| off(a).total_cmp(&off(b)))
+    }
+
+    /// The limits of that unit.
+    pub fn of_unit(&self, unit: Unit) -> impl Iterator<Item = &Documented> {
+        self.limits.iter().filter(move |d| d.unit == unit)
+    }
+
+    /// The next class of the same family, or the next size of the same kind of disk, that does more than `needed` bytes or operations
+    /// a second all the time, and how much.
+    pub fn next_up(&self, unit: Unit, needed: f64) -> Option<(String, f64)> {
+        let what = self.what.as_deref()?;
+        amazon::next_class(what, unit, needed).or_else(|| microsoft::next_size(what, unit, needed))
+    }
+}
+
+/// Limits of one volume of any cloud: its type as that cloud names it, its size in bytes, provisioned operations a second and bytes a
+/// second, as far as they are known.
+fn of_any_volume(kind: &str, size: Option<f64>, iops: Option<f64>, throughput: Option<f64>) -> Vec<Documented> {
+    let google = || google::of_disk(kind, size);
+    let microsoft = || microsoft::of_disk(kind, size);
+    let found = [of_volume(kind, size, iops, throughput), google(), microsoft()];
+    let found = found.into_iter().find(|limits| !limits.is_empty()).unwrap_or_default();
+    // Who says what is provisioned knows better than any table.
+    let told = [(Unit::Operations, iops), (Unit::Bytes, throughput)];
+    let given = told.into_iter().filter_map(|(unit, limit)| {
+        let is_there = found.iter().any(|d| d.unit == unit && Some(d.limit) == limit);
+        let of = format!("provisioned for the {kind} volume");
+        limit.filter(|_| !is_there).map(|limit| Documented { of, unit, limit, source: "as it was described" })
+    });
+    given.chain(found.iter().cloned()).collect()
+}
+
+/// Whether the figures of a volume of type `kind` are at hand.
+pub fn knows_volume(kind: &str) -> bool {
+    !of_any_volume(kind, Some(100.0 * GIB), Some(3_000.0), None).iter().all(|d| d.source == "as it was described")
+}
+
+/// Where settings of the instance and the volume come from: an import of what Amazon says, and whoever runs holdup. What the
+/// latter says holds.
+const SOURCES: [&str; 2] = ["told", "aws"];
+
+impl View<'_> {
+    /// What is known of the instance and the volume beneath.
+    pub fn known_limits(&self) -> Known {
+        let settings = self.recording.tables.settings.with_columns(&["source", "name", "value"]).unwrap_or_default();
+        let of = |source: &str, name: &str| {
+            settings.iter().rev().find(|s| s.source == source && s.name == name).map(|s| s.value.as_str())
+        };
+        let text = |name: &str| SOURCES.iter().find_map(|source| of(source, name));
+        let number = |name: &str| text(name).and_then(|v| v.parse::<f64>().ok()).filter(|v| *v > 0.0);
+        let (class, kind) = (text("instance.class"), text("volume.type"));
+        let mut limits: Vec<Documented> = DESCRIBED
+            .iter()
+            .filter_map(|(name, which, unit)| {
+                let of = format!("{which} of {}", class.unwrap_or("the instance"));
+                Some(Documented { of, unit: *unit, limit: number(name)?, source: "describe-instance-types" })
+            })
+            .collect();
+        // What Amazon itself says of the type is newer than any table.
+        if limits.is_empty() {
+            limits = class.map(of_instance).unwrap_or_default();
+        }
+        limits.extend(kind.map_or_else(Vec::new, |kind| {
+            of_any_volume(
+                kind,
+                number("volume.size_bytes"),
+                number("volume.iops"),
+                number("volume.throughput_bytes_per_second"),
+            )
+        }));
+        let is_told = ["instance.class", "volume.type"].iter().any(|name| of("told", name).is_some());
+        Known { what: class.or(kind).map(str::to_owned), is_told, limits }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Made;
+
+    fn limit(limits: &[Documented], of: &str, unit: Unit) -> Option<f64> {
+        limits.iter().find(|d| d.of.starts_with(of) && d.unit == unit).map(|d| d.limit)
+    }
+
+    #[test]
+    fn volumes_are_what_their_size_and_provision_make_them() {
+        let gp2 = |gib: f64| of_volume("gp2", Some(gib * GIB), None, None);
+        assert_eq!(limit(&gp2(20.0), "baseline", Unit::Operations), Some(100.0));
+        assert_eq!(limit(&gp2(100.0), "baseline", Unit::Operations), Some(300.0));
+        assert_eq!(limit(&gp2(100.0), "burst", Unit::Operations), Some(3_000.0));
+        assert_eq!(limit(&gp2(100.0), "most", Unit::Bytes), Some(128.0 * MIB));
+        assert_eq!(limit(&gp2(350.0), "most", Unit::Bytes), Some(250.0 * MIB));
+        assert_eq!(limit(&gp2(2_000.0), "baseline", Unit::Operations), Some(6_000.0));
+        assert_eq!(limit(&gp2(2_000.0), "most", Unit::Bytes), None, "striped: not known");
+        assert_eq!(limit(&of_volume("gp3", None, None, None), "baseline", Unit::Bytes), Some(125.0 * MIB));
+        let io1 = |iops| limit(&of_volume("io1", None, Some(iops), None), "most", Unit::Bytes);
+        assert_eq!((io1(30_000.0), io1(48_000.0)), (Some(500.0 * MIB), Some(750.0 * MIB)));
+        assert_eq!(of_volume("standard", None, None, None), []);
+    }
+
+    #[test]
+    fn a_number_alone_matches_nothing() {
+        let nobody = Made::new(3);
+        let known = nobody.seen(|view| view.known_limits());
+        assert_eq!((known.matching(Unit::Bytes, 287.5e6), known.what.as_deref()), (None, None));
+        let known = nobody.setting("aws", "instance.class", "db.r5.2xlarge").seen(|view| view.known_limits());
+        assert_eq!(known.matching(Unit::Bytes, 280.0e6).unwrap().of, "baseline of db.r5.2xlarge");
+        assert_eq!(known.matching(Unit::Bytes, 213.0e6), None);
+        assert_eq!(known.matching(Unit::Operations, 287.5e6), None);
+        assert_eq!(known.next_up(Unit::Bytes, 213e6).unwrap().0, "db.r5.2xlarge");
+        assert_eq!(known.next_up(Unit::Bytes, 287.5e6).unwrap(), ("db.r5.4xlarge".to_owned(), 593.75e6));
+        let described = Made::new(3).setting("aws", "instance.class", "db.r7g.2xlarge").setting(
+            "aws",
+            "instance.ebs_baseline_throughput_bytes_per_second",
+            "312500000",
+        );
+        let known = described.seen(|view| view.known_limits());
+        assert_eq!(known.matching(Unit::Bytes, 310e6).unwrap().source, "describe-instance-types");
+    }
+
+    #[test]
+    fn who_says_what_the_disk_is_is_believed() {
+        let made = Made::new(3).setting("aws", "volume.type", "gp2").setting("told", "volume.type", "P30");
+        let known = made.seen(|view| view.known_limits());
+        assert_eq!((known.what.as_deref(), known.is_told), (Some("P30"), true));
+        assert_eq!(known.matching(Unit::Bytes, 199e6).unwrap().of, "most of the P30 disk");
+        let provisioned = Made::new(3).setting("told", "volume.type", "pd-ssd").setting("told", "volume.iops", "9000");
+        let known = provisioned.seen(|view| view.known_limits());
+        assert_eq!(known.matching(Unit::Operations, 8_900.0).unwrap().source, "as it was described");
+        assert!(knows_volume("gp3") && knows_volume("pd-balanced") && knows_volume("P10") && !knows_volume("floppy"));
+    }
+}

@@ -1,0 +1,25 @@
+//! Where databases listen.
+
+use std::collections::BTreeSet;
+
+use crate::View;
+
+/// Ports at which a database listens: of the addresses under watch, and of the packets.
+pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
+    let tables = &view.recording.tables;
+    let of_packets = tables.exchanges.rows.iter().map(|e| e.server.as_str());
+    let is_database = |s: &&str| s.starts_with("mysql") || s.starts_with("postgres") || s.starts_with("mariadb");
+    let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
+    // Of coverage `mysql://user@host:3306 statement history` the address is the first word.
+    let watched = coverage.chain(view.sources_of("mysql_sessions")).chain(view.sources_of("postgresql_sessions"));
+    let watched = watched.filter(is_database).filter_map(|s| s.split_whitespace().next());
+    let spans = tables.spans.rows.iter().filter(|s| s.resource == "database").filter_map(|s| s.peer.as_deref());
+    let address = |text: &str| {
+        let text = text.split_once("://").map_or(text, |(_, rest)| rest);
+        let text = text.split(['/', '?']).next().unwrap_or(text);
+        text.rsplit_once(':').map(|(_, port)| port.to_owned())
+    };
+    let mut ports: BTreeSet<String> = of_packets.chain(watched).chain(spans).filter_map(address).collect();
+    ports.retain(|port| port.parse::<u16>().is_ok());
+    ports
+}

@@ -1,0 +1,272 @@
+//! What became of PostgreSQL's tables over a window: rows inserted, changed and deleted, and so the dead ones that vacuum has to
+//! remove; and of each table with values out of line, how many rows of its TOAST table an update wrote. What any of it means
+//! is for the rules.
+
+use holdup_recording::Labels;
+
+use super::{Missing, View};
+use crate::Evidence;
+
+/// What records tables.
+pub const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT, as a member of pg_monitor";
+
+/// Bytes of a value in one row of a TOAST table: four such rows fill a page of 8 kB (TOAST_MAX_CHUNK_SIZE).
+pub const CHUNK_BYTES: f64 = 1_996.0;
+
+/// Bytes that such a row takes of its page, with its head: a quarter.
+pub const CHUNK_ROW_BYTES: f64 = 2_048.0;
+
+/// Rows inserted or deleted for each update (0-1), up to which theirs are no part of what is written out of line.
+const A_FEW: f64 = 0.1;
+
+const UPDATED: &str = "postgresql_stat_tables_n_tup_upd";
+
+/// What became of one table's rows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableWrites {
+    /// The server.
+    pub source: String,
+    /// Its database.
+    pub database: String,
+    /// `schema.name`.
+    pub table: String,
+    /// Of a TOAST table the one whose values it holds.
+    pub toast_of: Option<String>,
+    /// Rows inserted.
+    pub inserted: f64,
+    /// Rows changed.
+    pub updated: f64,
+    /// Of those, within their page and without touching an index (HOT): no work for vacuum.
+    pub hot: f64,
+    /// Rows deleted.
+    pub deleted: f64,
+    /// Seconds that the counts are of.
+    pub seconds: f64,
+    /// Dead rows at the end, by the server's estimate.
+    pub dead: Option<f64>,
+    /// Live rows at the end, by the server's estimate.
+    pub live: Option<f64>,
+    labels: Labels,
+}
+
+impl TableWrites {
+    /// Dead rows made that only vacuum removes.
+    pub fn dead_made(&self) -> f64 {
+        (self.updated - self.hot).max(0.0) + self.deleted
+    }
+
+    /// The same a second.
+    pub fn dead_per_second(&self) -> f64 {
+        self.dead_made() / self.seconds.max(1e-9)
+    }
+
+    /// Rows written: inserted, changed and deleted.
+    pub fn written(&self) -> f64 {
+        self.inserted + self.updated + self.deleted
+    }
+
+    /// Its name as people say it: of a TOAST table whose it is.
+    pub fn name(&self) -> String {
+        match &self.toast_of {
+            Some(owner) => format!("{} (TOAST of {owner})", self.table),
+            None => self.table.clone(),
+        }
+    }
+}
+
+/// A table and what its values out of line cost.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Toast {
+    /// The table.
+    pub owner: TableWrites,
+    /// Its TOAST table.
+    pub toast: TableWrites,
+}
+
+impl Toast {
+    /// Rows of the TOAST table that were written anew in place of others, at least: an update that writes a value out of line deletes
+    /// the rows of the one before, whether it differs or not. An insert writes rows as well and a delete leaves as many dead, and both
+    /// may go on at once (a queue): what theirs are is not counted.
+    pub fn rewritten(&self) -> f64 {
+        let by_updates = |rows: f64, others: f64| match self.rows_each() {
+            Some(each) => rows - others * each,
+            // How large values are is not known: what may be others' is not the updates', but for a few.
+            None if others > A_FEW * self.owner.updated => 0.0,
+            None => rows,
+        };
+        let (written, dead) = (self.toast.inserted, self.toast.deleted);
+        by_updates(written, self.owner.inserted).min(by_updates(dead, self.owner.deleted)).max(0.0)
+    }
+
+    /// Rows of the TOAST table for each row of the table, by the server's estimates of live ones.
+    fn rows_each(&self) -> Option<f64> {
+        let known = |rows: Option<f64>| rows.filter(|rows| *rows > 0.0);
+        Some(known(self.toast.live)? / known(self.owner.live)?)
+    }
+
+    /// The same for each update of the table.
+    pub fn per_update(&self) -> f64 {
+        self.rewritten() / self.owner.updated.max(1.0)
+    }
+
+    /// Bytes a second that were written for it at least: to the log, and to the table.
+    pub fn bytes_per_second(&self) -> f64 {
+        2.0 * self.rewritten() * CHUNK_ROW_BYTES / self.toast.seconds.max(1e-9)
+    }
+
+    /// Bytes of value, at most, in as many rows as an update wrote.
+    pub fn value_bytes(&self) -> f64 {
+        self.per_update() * CHUNK_BYTES
+    }
+}
+
+impl View<'_> {
+    /// Every table that was recorded, most dead rows made first.
+    ///
+    /// # Errors
+    /// If no table was recorded in the window.
+    pub fn table_writes(&self) -> Result<Vec<TableWrites>, Missing> {
+        let mut tables: Vec<TableWrites> = Vec::new();
+        for ((source, labels), _) in self.index.series(UPDATED, &[]) {
+            let grew = |column: &str| self.grown(&format!("postgresql_stat_tables_{column}"), source, labels);
+            let last = |column: &str| self.last(&format!("postgresql_stat_tables_{column}"), source, labels);
+            let Some((updated, seconds)) = grew("n_tup_upd") else { continue };
+            let count = |column: &str| grew(column).map_or(0.0, |(delta, _)| delta);
+            tables.push(TableWrites {
+                source: source.clone(),
+                database: labels.get("database").unwrap_or_default().to_owned(),
+                table: labels.get("table").unwrap_or_default().to_owned(),
+                toast_of: labels.get("toast_of").map(str::to_owned),
+                inserted: count("n_tup_ins"),
+                updated,
+                hot: count("n_tup_hot_upd"),
+                deleted: count("n_tup_del"),
+                seconds,
+                dead: last("n_dead_tup"),
+                live: last("n_live_tup"),
+                labels: labels.clone(),
+            });
+        }
+        if tables.is_empty() {
+            return Err(Missing::new("what became of rows by table (postgresql_stat_tables_n_tup_upd)", POSTGRESQL));
+        }
+        tables.sort_by(|a, b| b.dead_made().total_cmp(&a.dead_made()));
+        Ok(tables)
+    }
+
+    /// Every table with a TOAST table that was recorded, most rewritten first.
+    ///
+    /// # Errors
+    /// As [`Self::table_writes`].
+    pub fn toasts(&self) -> Result<Vec<Toast>, Missing> {
+        let tables = self.table_writes()?;
+        let owner_of = |toast: &TableWrites| {
+            let of = toast.toast_of.as_deref()?;
+            tables.iter().find(|t| t.source == toast.source && t.database == toast.database && t.table == of).cloned()
+        };
+        let mut toasts: Vec<Toast> =
+            tables.iter().filter_map(|toast| Some(Toast { owner: owner_of(toast)?, toast: toast.clone() })).collect();
+        toasts.sort_by(|a, b| b.rewritten().total_cmp(&a.rewritten()));
+        Ok(toasts)
+    }
+
+    /// Growth of one series in the window and the seconds it is of; none if it has no two samples around it. A fall is a restart.
+    pub fn grown(&self, metric: &str, source: &str, labels: &Labels) -> Option<(f64, f64)> {
+        let (_, series) = self.index.series(metric, &[]).find(|((s, l), _)| s == source && l == labels)?;
+        let (mut delta, mut seconds) = (0.0, 0.0);
+        for pair in series.windows(2) {
+            let ((from, before), (to, after)) = (pair[0], pair[1]);
+            if self.window.contains(from + (to - from) / 2) && after >= before {
+                delta += after - before;
+                seconds += (to - from) as f64 / 1e9;
+            }
+        }
+        (seconds > 0.0).then_some((delta, seconds))
+    }
+
+    /// Last value of one series in the window, or before it where it is read more seldom.
+    pub fn last(&self, metric: &str, source: &str, labels: &Labels) -> Option<f64> {
+        let (_, series) = self.index.series(metric, &[]).find(|((s, l), _)| s == source && l == labels)?;
+        series.iter().rev().find(|(at, _)| *at < self.window.to).map(|(_, value)| *value)
+    }
+
+    /// Evidence that points at a counter of `table`, e.g. `n_tup_ins`.
+    pub fn table_evidence(
+        &self,
+        table: &TableWrites,
+        column: &str,
+        observed: impl Into<String>,
+        expected: impl Into<String>,
+        text: impl Into<String>,
+    ) -> Evidence {
+        let labels = table.labels.clone().with("metric", format!("postgresql_stat_tables_{column}"));
+        Evidence::new("samples", "value", labels, self.window, observed, expected, text)
+    }
+
+    /// Bytes of `table` without its TOAST table and indexes, if recorded.
+    pub fn table_bytes(&self, table: &TableWrites) -> Option<f64> {
+        let same = |labels: &Labels| {
+            labels.get("table") == Some(&table.table) && labels.get("database") == Some(&table.database)
+        };
+        let mut all = self.index.series("postgresql_table_size_bytes", &[]);
+        let (_, series) = all.find(|((source, labels), _)| *source == table.source && same(labels))?;
+        series.last().map(|(_, bytes)| *bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Made;
+
+    const DB: &str = "postgresql://db";
+
+    /// A second of a queue: 100 rows with five rows of TOAST each inserted, updated twice without their value, and deleted.
+    fn queue(live: Option<(f64, f64)>) -> Toast {
+        let rows = |inserted, updated, live| TableWrites {
+            inserted,
+            updated,
+            deleted: inserted,
+            seconds: 1.0,
+            live,
+            ..TableWrites::default()
+        };
+        Toast { owner: rows(100.0, 200.0, live.map(|l| l.0)), toast: rows(500.0, 0.0, live.map(|l| l.1)) }
+    }
+
+    #[test]
+    fn what_is_inserted_and_deleted_is_not_rewritten() {
+        assert_eq!(queue(Some((1_000.0, 5_000.0))).rewritten(), 0.0);
+        assert_eq!(queue(Some((0.0, 0.0))).rewritten(), 0.0, "it is empty most of the time");
+        let both =
+            Toast { toast: TableWrites { inserted: 1_500.0, deleted: 1_500.0, ..queue(None).toast }, ..queue(None) };
+        let live = |of: &TableWrites, live| TableWrites { live: Some(live), ..of.clone() };
+        let known = Toast { owner: live(&both.owner, 1_000.0), toast: live(&both.toast, 5_000.0) };
+        assert_eq!((known.rewritten(), known.per_update()), (1_000.0, 5.0), "each update wrote five");
+        assert_eq!(both.rewritten(), 0.0, "it is not known how many rows a value has");
+    }
+
+    #[test]
+    fn dead_rows_and_rows_of_toast_are_counted_by_table() {
+        let owner = [("database", "app"), ("table", "public.article")];
+        let toast = [("database", "app"), ("table", "pg_toast.pg_toast_7"), ("toast_of", "public.article")];
+        let metric = |column: &str| format!("postgresql_stat_tables_{column}");
+        let made = Made::new(10)
+            .counter(DB, &metric("n_tup_upd"), &owner, 100.0)
+            .counter(DB, &metric("n_tup_hot_upd"), &owner, 40.0)
+            .counter(DB, &metric("n_tup_del"), &owner, 5.0)
+            .gauge(DB, &metric("n_dead_tup"), &owner, 123.0)
+            .counter(DB, &metric("n_tup_upd"), &toast, 0.0)
+            .counter(DB, &metric("n_tup_ins"), &toast, 620.0)
+            .counter(DB, &metric("n_tup_del"), &toast, 600.0);
+        made.seen(|view| {
+            let tables = view.table_writes().unwrap();
+            assert_eq!((tables[0].table.as_str(), tables[0].dead_made()), ("pg_toast.pg_toast_7", 6_000.0));
+            assert_eq!((tables[1].dead_made(), tables[1].dead), (650.0, Some(123.0)));
+            let toasts = view.toasts().unwrap();
+            assert_eq!((toasts.len(), toasts[0].per_update()), (1, 6.0));
+            assert_eq!(toasts[0].bytes_per_second(), 2.0 * 600.0 * 2_048.0);
+        });
+        assert!(Made::new(10).seen(|view| view.table_writes().is_err()));
+    }
+}

@@ -1,0 +1,319 @@
+//! Small recordings made in code, for tests of signals and rules: steady rates and levels, requests of one length. Never
+//! compiled into holdup.
+
+use holdup_recording::manifest::{Host, LoadFacts, Manifest, Model, Phase, Threshold};
+use holdup_recording::rows::{Event, Request, Sample, Session, Setting, Statement, Tables, Thread};
+use holdup_recording::{Labels, Recording};
+
+use crate::Window;
+use crate::view::{Index, View};
+
+const S: i64 = 1_000_000_000;
+
+/// An event: second, source, kind, labels.
+pub type Happened<'a> = (i64, &'a str, &'a str, &'a [(&'a str, &'a str)]);
+
+/// A recording in the making: a sample a second, from 0 to its length.
+#[derive(Clone)]
+pub struct Made {
+    seconds: i64,
+    recording: Recording,
+}
+
+impl Made {
+    /// Of so many seconds, with nothing in it.
+    pub fn new(seconds: i64) -> Self {
+        let mut manifest = Manifest::starting("made", 0, Host::default());
+        manifest.ended_at = Some(seconds * S);
+        let mut tables = Tables::default();
+        tables.samples.present = true;
+        tables.settings.present = true;
+        tables.threads.present = true;
+        let recording = Recording { dir: Default::default(), manifest, tables, latencies: Vec::new(), search: None };
+        Self { seconds, recording }
+    }
+
+    fn put(mut self, source: &str, metric: &str, labels: &[(&str, &str)], value: impl Fn(i64) -> f64) -> Self {
+        self.recording.tables.samples.rows.extend((0..=self.seconds).map(|second| Sample {
+            observed_at: second * S,
+            source: source.into(),
+            metric: metric.into(),
+            labels: Labels::of(labels.iter().copied()),
+            value: value(second),
+            ..Sample::default()
+        }));
+        self
+    }
+
+    /// A counter that grows by `per_second`.
+    pub fn counter(self, source: &str, metric: &str, labels: &[(&str, &str)], per_second: f64) -> Self {
+        self.put(source, metric, labels, |second| 1000.0 + per_second * second as f64)
+    }
+
+    /// A counter by its value at each second.
+    pub fn counted(self, source: &str, metric: &str, labels: &[(&str, &str)], value: impl Fn(i64) -> f64) -> Self {
+        self.put(source, metric, labels, value)
+    }
+
+    /// A gauge that stays.
+    pub fn gauge(self, source: &str, metric: &str, labels: &[(&str, &str)], value: f64) -> Self {
+        self.put(source, metric, labels, |_| value)
+    }
+
+    /// With a setting of `source`.
+    pub fn setting(mut self, source: &str, name: &str, value: &str) -> Self {
+        let (source, name, value) = (source.into(), name.into(), value.into());
+        self.recording.tables.settings.rows.push(Setting { source, name, value, observed_at: 0 });
+        self
+    }
+
+    /// Device counters a second: operations, bytes of each, milliseconds that each takes, of reads and of writes.
+    pub fn disk(mut self, device: &str, read: (f64, f64, f64), write: (f64, f64, f64)) -> Self {
+        let mut busy = 0.0;
+        for (direction, (operations, bytes, await_ms)) in [("read", read), ("write", write)] {
+            let labels = [("device", device), ("direction", direction)];
+            let seconds = operations * await_ms / 1e3;
+            busy += seconds;
+            self = self
+                .counter("host", "system_disk_operations_total", &labels, operations)
+                .counter("host", "system_disk_io_bytes_total", &labels, operations * bytes)
+                .counter("host", "system_disk_operation_time_seconds_total", &labels, seconds);
+        }
+        let labels = [("device", device)];
+        self.counter("host", "system_disk_io_time_seconds_total", &labels, f64::min(busy, 1.0))
+            .counter("host", "system_disk_weighted_io_time_seconds_total", &labels, busy)
+            .gauge("host", "system_disk_in_flight", &labels, busy.round())
+    }
+
+    /// `count` threads of process `store` (pid:7) in uninterruptible sleep in `wchan` below `stack` at every instant.
+    pub fn asleep(mut self, count: i64, wchan: &str, stack: &str, path: Option<&str>) -> Self {
+        self.recording.tables.threads.rows.extend((0..=self.seconds).map(|second| Thread {
+            observed_at: second * S,
+            source: "pid:7".into(),
+            pid: 7,
+            tid: 8,
+            process: "store".into(),
+            thread: "worker".into(),
+            state: "D".into(),
+            wchan: Some(wchan.into()),
+            stack: Some(stack.into()),
+            path: path.map(str::to_owned),
+            count,
+            ..Thread::default()
+        }));
+        self.gauge("pid:7", "process_threads", &[("state", "D")], count as f64)
+    }
+
+    /// As [`Self::asleep`], at a place that holdup may not see.
+    pub fn asleep_somewhere(self, count: i64) -> Self {
+        let mut made = self.asleep(count, "", "", None);
+        for row in &mut made.recording.tables.threads.rows {
+            (row.wchan, row.stack) = (None, None);
+        }
+        made
+    }
+
+    /// Rows of threads as they are given.
+    pub fn threads(mut self, rows: Vec<Thread>) -> Self {
+        self.recording.tables.threads.rows.extend(rows);
+        self
+    }
+
+    /// `count` sessions of a database (`mysql://db`) in `state` at every instant, all with one statement.
+    pub fn sessions(mut self, count: i64, state: &str) -> Self {
+        self.recording.tables.sessions.present = true;
+        let instants = 0..=self.seconds;
+        self.recording.tables.sessions.rows.extend(
+            instants.flat_map(|second| (0..count).map(move |i| (second, i))).map(|(second, i)| Session {
+                observed_at: second * S,
+                source: "mysql://db".into(),
+                session_id: i,
+                command: "Query".into(),
+                state: Some(state.into()),
+                true_state: "executing".into(),
+                digest_text: Some("SELECT body FROM page GROUP BY body".into()),
+                ..Session::default()
+            }),
+        );
+        self.gauge("mysql://db", "mysql_sessions", &[("true_state", "executing")], count as f64)
+    }
+
+    /// So many active sessions of PostgreSQL at each wait event, every second.
+    pub fn waiting(self, events: &'static [(&'static str, i64)]) -> Self {
+        let row = |second: i64, event: &'static str, id: i64| Session {
+            observed_at: second * S,
+            source: "postgresql://db".into(),
+            session_id: id,
+            command: "active".into(),
+            state: Some(event).filter(|event| !event.is_empty()).map(Into::into),
+            true_state: if event.starts_with("Lock") { "lock_wait" } else { "executing" }.into(),
+            ..Session::default()
+        };
+        let of =
+            |second| events.iter().flat_map(move |&(event, count)| (0..count).map(move |id| row(second, event, id)));
+        let rows = (0..=self.seconds).flat_map(of).collect();
+        self.session_rows(rows)
+    }
+
+    /// Sessions as they are given, read once a second.
+    pub fn session_rows(mut self, rows: Vec<Session>) -> Self {
+        self.recording.tables.sessions.present = true;
+        self.recording.tables.sessions.rows.extend(rows);
+        self.gauge("mysql://db", "mysql_sessions", &[("true_state", "idle")], 0.0)
+    }
+
+    /// A statement's counters by second: calls, milliseconds, rows examined, rows sent, executions without an index.
+    pub fn digest(mut self, text: &str, counts: impl Fn(i64) -> (i64, i64, i64, i64, i64)) -> Self {
+        self.recording.tables.statements.present = true;
+        self.recording.tables.statements.rows.extend((0..=self.seconds).map(|second| {
+            let (calls, ms, rows_examined, rows_sent, no_index) = counts(second);
+            Statement {
+                observed_at: second * S,
+                source: "mysql://db".into(),
+                kind: "digest_total".into(),
+                digest: text.into(),
+                digest_text: text.into(),
+                calls,
+                duration_ns: ms * 1_000_000,
+                rows_examined,
+                rows_sent,
+                no_index,
+                ..Statement::default()
+            }
+        }));
+        self
+    }
+
+    /// As if the recording's table had no such column.
+    pub fn without_column(mut self, table: &str, column: &'static str) -> Self {
+        let tables = &mut self.recording.tables;
+        match table {
+            "requests" => tables.requests.missing.push(column),
+            "sessions" => tables.sessions.missing.push(column),
+            "statements" => tables.statements.missing.push(column),
+            "settings" => tables.settings.missing.push(column),
+            "events" => tables.events.missing.push(column),
+            _ => tables.samples.missing.push(column),
+        }
+        self
+    }
+
+    /// Without a setting of any source.
+    pub fn without_setting(mut self, name: &str) -> Self {
+        self.recording.tables.settings.rows.retain(|s| s.name != name);
+        self
+    }
+
+    /// Requests changed one by one, by their number.
+    pub fn each_request(mut self, change: impl Fn(i64, &mut Request)) -> Self {
+        let rows = &mut self.recording.tables.requests.rows;
+        (0..).zip(rows.iter_mut()).for_each(|(number, row)| change(number, row));
+        self
+    }
+
+    /// `per_second` requests that each take `ms`, against an objective of a tenth of it.
+    pub fn requests(mut self, per_second: i64, ms: i64) -> Self {
+        self.recording.tables.requests.present = true;
+        let every = S / per_second;
+        self.recording.tables.requests.rows = (0..self.seconds * per_second)
+            .map(|i| Request {
+                operation: "get".into(),
+                phase: "load".into(),
+                intended_at: i * every,
+                ready_at: Some(i * every),
+                sent_at: Some(i * every),
+                first_byte_at: Some(i * every + ms * 1_000_000),
+                done_at: i * every + ms * 1_000_000,
+                outcome: "ok".into(),
+                weight: 1,
+                ..Request::default()
+            })
+            .collect();
+        let below = ms as f64 / 10.0;
+        self.recording.manifest.load = Some(LoadFacts {
+            operations: vec!["get".into()],
+            thresholds: vec![Threshold {
+                text: format!("p99 < {below}ms"),
+                metric: "p99".into(),
+                below,
+                ..Threshold::default()
+            }],
+            warm_up_ns: Some(0),
+            ..LoadFacts::default()
+        });
+        self
+    }
+
+    /// As if the requests had been sent by `protocol`.
+    pub fn by_protocol(mut self, protocol: &str) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.protocol = protocol.into();
+        }
+        self
+    }
+
+    /// The load comes of users who each wait for their answer.
+    pub fn closed(mut self) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.model = Model::Closed;
+        }
+        self
+    }
+
+    /// As if the load had been put on `address`.
+    pub fn target(mut self, address: &str) -> Self {
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.target = address.into();
+        }
+        self
+    }
+
+    /// As if the load had been a search, of `json`, with 8 connections and without an objective.
+    pub fn searched(mut self, json: &str) -> Self {
+        self.recording.search = Some(json.to_owned());
+        self.recording.manifest.phases =
+            vec![Phase { name: "load".into(), from: 0, to: self.seconds * S, rate_from: 0.0, rate_to: 0.0 }];
+        if let Some(load) = &mut self.recording.manifest.load {
+            load.connections = 8;
+            load.thresholds.clear();
+        }
+        self
+    }
+
+    /// Events as they are given.
+    pub fn events(mut self, events: &[Happened<'_>]) -> Self {
+        self.recording.tables.events.present = true;
+        self.recording.tables.events.rows.extend(events.iter().map(|(second, source, kind, labels)| Event {
+            observed_at: second * S,
+            source: (*source).into(),
+            kind: (*kind).into(),
+            text: format!("{kind} at second {second}"),
+            labels: Labels::of(labels.iter().copied()),
+        }));
+        self
+    }
+
+    /// Changes tables by hand.
+    pub fn tables(mut self, change: impl FnOnce(&mut Tables)) -> Self {
+        change(&mut self.recording.tables);
+        self
+    }
+
+    /// Without a metric of any source.
+    pub fn without(mut self, metric: &str) -> Self {
+        self.recording.tables.samples.rows.retain(|s| s.metric != metric);
+        self
+    }
+
+    /// The recording.
+    pub fn recording(&self) -> &Recording {
+        &self.recording
+    }
+
+    /// What `look` sees of the whole of it.
+    pub fn seen<T>(&self, look: impl FnOnce(&View<'_>) -> T) -> T {
+        let index = Index::of(&self.recording.tables);
+        let window = Window { from: self.recording.manifest.started_at, to: self.seconds * S };
+        look(&View { recording: &self.recording, index: &index, window })
+    }
+}

@@ -1,0 +1,127 @@
+//! The generator's own samples, a loop at a time: what its counters grew by in a slice. Recordings from before there were several loops have samples without the label of one.
+
+use crate::Window;
+use crate::stretches::{pairs, within};
+use crate::view::Index;
+
+/// A slice ends at the first sample that is this long (nanoseconds) after the one before.
+const LEAST_NS: i64 = 750_000_000;
+
+/// What is left of the load after the last whole slice is one of its own if it is at least this long (nanoseconds).
+const REST_NS: i64 = 500_000_000;
+
+/// One counter or gauge of one loop, or of the process: samples in order of time.
+pub struct Reading(Vec<(i64, f64)>);
+
+impl Reading {
+    /// The reading of a counter of all of the process, which was there before the load; none if it was not recorded.
+    pub fn of(index: &Index, metric: &str) -> Option<Self> {
+        let (_, samples) = index.series(metric, &[]).next()?;
+        Some(Self(samples.clone()))
+    }
+
+    /// The reading of a metric of the loop with `label`, whose counters stand at zero when the load begins.
+    fn of_loop(index: &Index, metric: &str, label: Option<&str>, begun: i64) -> Option<Self> {
+        let mut series = index.series(metric, &[]).filter(|((_, labels), _)| labels.get("loop") == label);
+        let (_, samples) = series.next()?;
+        let mut points = Vec::with_capacity(samples.len() + 1);
+        if samples.first()?.0 > begun && metric.ends_with("_total") {
+            points.push((begun, 0.0));
+        }
+        points.extend(samples);
+        Some(Self(points))
+    }
+
+    fn pairs(&self, window: Window) -> impl Iterator<Item = ((i64, f64), (i64, f64))> {
+        pairs(&self.0, window)
+    }
+
+    /// What a counter grew by in `window`; none if no two samples tell.
+    pub fn growth(&self, window: Window) -> Option<f64> {
+        self.pairs(window).map(|(a, b)| (b.1 - a.1).max(0.0)).reduce(|sum, more| sum + more)
+    }
+
+    /// Seconds that [`Self::growth`] is of.
+    pub fn seconds(&self, window: Window) -> Option<f64> {
+        self.pairs(window).map(|(a, b)| (b.0 - a.0) as f64 / 1e9).reduce(|sum, more| sum + more).filter(|s| *s > 0.0)
+    }
+
+    /// Greatest value of a gauge whose samples are of what was before them; 0 if it had nothing to say.
+    pub fn greatest(&self, window: Window) -> f64 {
+        let until = Window { from: window.from.saturating_add(1), to: window.to.saturating_add(1) };
+        within(&self.0, until).iter().map(|(_, v)| *v).fold(0.0, f64::max)
+    }
+}
+
+/// The readings of one loop.
+pub struct Loop {
+    /// Its label; empty where there is none.
+    pub label: String,
+    /// Seconds on a CPU.
+    pub cpu: Option<Reading>,
+    /// Seconds not asleep.
+    pub busy: Option<Reading>,
+    /// Seconds runnable, but waiting for a CPU.
+    pub run_queue: Option<Reading>,
+    /// Send lag, 99th percentile of the second before, seconds. None if it was never summed up.
+    pub lag: Option<Reading>,
+    /// Requests that were due.
+    pub offered: Option<Reading>,
+    /// Requests that ended, well or not.
+    pub ended: Option<Reading>,
+    /// Requests that found every connection busy.
+    pub capped: Option<Reading>,
+}
+
+impl Loop {
+    /// Every loop that was sampled, of a load that begun at `begun`.
+    pub fn all(index: &Index, begun: i64) -> Vec<Self> {
+        let labels = index.series("holdup_load_busy_seconds_total", &[]);
+        let labels: Vec<Option<String>> =
+            labels.map(|((_, labels), _)| labels.get("loop").map(str::to_owned)).collect();
+        let loops = labels.into_iter().map(|label| {
+            let read = |metric: &str| Reading::of_loop(index, metric, label.as_deref(), begun);
+            Self {
+                cpu: read("holdup_load_cpu_seconds_total"),
+                busy: read("holdup_load_busy_seconds_total"),
+                run_queue: read("holdup_load_run_queue_seconds_total"),
+                lag: read("holdup_load_send_lag_p99_seconds"),
+                offered: read("holdup_load_requests_offered_total"),
+                ended: both(read("holdup_load_requests_completed_total"), read("holdup_load_requests_failed_total")),
+                capped: read("holdup_load_requests_capped_total"),
+                label: label.unwrap_or_default(),
+            }
+        });
+        loops.collect()
+    }
+
+    /// Where slices of `span` begin and end: at samples, about a second apart, as far as there are any.
+    pub fn edges(&self, span: Window) -> Vec<i64> {
+        let Some(Reading(points)) = &self.busy else { return Vec::new() };
+        let mut edges: Vec<i64> = Vec::new();
+        for &(at, _) in points {
+            if at >= span.from && edges.last().is_none_or(|last| at >= last + LEAST_NS) {
+                edges.push(at);
+            }
+            if at >= span.to {
+                break;
+            }
+        }
+        let Some(&end) = points.iter().map(|(at, _)| at).rev().find(|at| **at > span.from) else { return Vec::new() };
+        // The last samples come when the last response does, or just before the schedule ends.
+        let end = if end > span.to - REST_NS { span.to } else { end };
+        while edges.len() > 1 && edges.last().is_some_and(|last| *last > end - REST_NS) {
+            edges.pop();
+        }
+        if edges.last().is_some_and(|last| *last < end) {
+            edges.push(end);
+        }
+        edges
+    }
+}
+
+/// The sum of two counters that were sampled together.
+fn both(a: Option<Reading>, b: Option<Reading>) -> Option<Reading> {
+    let (Reading(a), Reading(b)) = (a?, b?);
+    Some(Reading(a.iter().zip(&b).filter(|(a, b)| a.0 == b.0).map(|(a, b)| (a.0, a.1 + b.1)).collect()))
+}
