@@ -24,7 +24,7 @@ use crate::script::{Failed, Needs, Random, Response, Value};
 /// What is taken of a response: a source, which of its occurrences, and what counts if there is none.
 ///
 /// ```
-/// use crate::script::{Capture, Failed, Pick, Random, Response, Value};
+/// use holdup_load::script::{Capture, Failed, Pick, Random, Response, Value};
 ///
 /// let mut random = Random::new(1);
 /// let response = Response { body: br#"{"items": [{"id": 1.10}, {"id": "b"}], "next": null}"#, ..Response::default() };

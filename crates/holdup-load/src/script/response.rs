@@ -4,7 +4,7 @@
 /// A response over HTTP, or the result of a statement. What a protocol does not have is 0 or empty.
 ///
 /// ```
-/// use crate::script::Response;
+/// use holdup_load::script::Response;
 ///
 /// let fields: [(&[u8], &[u8]); 1] = [(b"content-type", b"application/json")];
 /// let response = Response { status: 200, fields: &fields, body: b"{}", body_bytes: 2, ..Response::default() };

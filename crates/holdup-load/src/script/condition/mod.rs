@@ -28,7 +28,7 @@ pub enum Subjects {
 /// A parsed condition.
 ///
 /// ```
-/// use crate::script::{Condition, Context, Names, Random, Response, Subjects};
+/// use holdup_load::script::{Condition, Context, Names, Random, Response, Subjects};
 ///
 /// let names = Names::default();
 /// let check = Condition::parse("status in 200..299 and not body contains error", &names, Subjects::Http).unwrap();

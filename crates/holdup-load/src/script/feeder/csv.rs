@@ -13,7 +13,7 @@ impl Feeder {
     /// What is wrong, and on which line: see [`Fault`].
     ///
     /// ```
-    /// use crate::script::Feeder;
+    /// use holdup_load::script::Feeder;
     ///
     /// let users = Feeder::csv(b"email,note\na@x.org,\"says \"\"hi\"\", twice\"\n".to_vec(), "users.csv")?;
     /// assert_eq!(users.columns(), ["email", "note"]);
@@ -21,7 +21,7 @@ impl Feeder {
     ///
     /// let error = Feeder::csv(b"email,note\na@x.org\n".to_vec(), "users.csv").err().map(|error| error.to_string());
     /// assert_eq!(error.as_deref(), Some("users.csv:2: the row has 1 cells, the header names 2 columns"));
-    /// # Ok::<(), crate::script::FeederError>(())
+    /// # Ok::<(), holdup_load::script::FeederError>(())
     /// ```
     pub fn csv(bytes: Vec<u8>, file: &str) -> Result<Self, FeederError> {
         let text = super::text(&bytes, file)?;

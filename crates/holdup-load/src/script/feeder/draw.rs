@@ -43,7 +43,7 @@ pub enum Draw {
 /// Draws rows.
 ///
 /// ```
-/// use crate::script::{AtEnd, Draw, Drawer, Order};
+/// use holdup_load::script::{AtEnd, Draw, Drawer, Order};
 ///
 /// // Five rows, and the second of two processes.
 /// let drawer = Drawer::new(Order::Unique, AtEnd::Fail, 5, 0, 1, 2);

@@ -22,13 +22,13 @@ impl Feeder {
     /// What is wrong, and on which line: see [`Fault`].
     ///
     /// ```
-    /// use crate::script::Feeder;
+    /// use holdup_load::script::Feeder;
     ///
     /// let orders = Feeder::jsonl(b"{\"id\": 1.10}\n{\"tags\": [\"a\"], \"id\": \"x\"}\n".to_vec(), "orders.jsonl")?;
     /// assert_eq!(orders.columns(), ["id", "tags"]);
     /// assert_eq!(orders.row(0).iter().collect::<Vec<_>>(), ["1.10", ""]);
     /// assert_eq!(orders.row(1).iter().collect::<Vec<_>>(), ["x", r#"["a"]"#]);
-    /// # Ok::<(), crate::script::FeederError>(())
+    /// # Ok::<(), holdup_load::script::FeederError>(())
     /// ```
     pub fn jsonl(bytes: Vec<u8>, file: &str) -> Result<Self, FeederError> {
         let error = |line, fault| FeederError { file: file.to_owned(), line, fault };

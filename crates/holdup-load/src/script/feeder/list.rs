@@ -12,12 +12,12 @@ impl Feeder {
     /// No rows, or a column without a name or twice in a row.
     ///
     /// ```
-    /// use crate::script::Feeder;
+    /// use holdup_load::script::Feeder;
     ///
     /// let terms = Feeder::list(&[vec![(Feeder::VALUE, "lamp")], vec![(Feeder::VALUE, "desk")]], "orders.yaml")?;
     /// assert_eq!((terms.columns(), terms.len()), (&["value".to_owned()][..], 2));
     /// assert_eq!(&terms.row(1)[0], "desk");
-    /// # Ok::<(), crate::script::FeederError>(())
+    /// # Ok::<(), holdup_load::script::FeederError>(())
     /// ```
     pub fn list(rows: &[Vec<(&str, &str)>], file: &str) -> Result<Self, FeederError> {
         let error = |line: usize, fault| FeederError { file: file.to_owned(), line: line as u64, fault };

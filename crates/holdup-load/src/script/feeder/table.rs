@@ -57,12 +57,12 @@ impl Table {
 /// A row of a [`Feeder`](super::Feeder): its cells by the index of their column.
 ///
 /// ```
-/// use crate::script::Feeder;
+/// use holdup_load::script::Feeder;
 ///
 /// let users = Feeder::list(&[vec![("name", "Ann"), ("city", "Bern")]], "a list")?;
 /// let row = users.row(0);
 /// assert_eq!((&row[0], row.get(1), row.get(2)), ("Ann", Some("Bern"), None));
-/// # Ok::<(), crate::script::FeederError>(())
+/// # Ok::<(), holdup_load::script::FeederError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Row<'a> {

@@ -35,7 +35,7 @@ pub struct TemplateError {
 /// A parsed template.
 ///
 /// ```
-/// use crate::script::{Context, Names, Random, Template, Value};
+/// use holdup_load::script::{Context, Names, Random, Template, Value};
 ///
 /// let mut names = Names::default();
 /// names.variable("user");
