@@ -1,20 +1,20 @@
 //! Recording -> signals -> verdicts. Pure functions: the same recording always gives the same verdict, and
 //! no clock, file or network is touched here. No language model is in the decision path.
 //!
-//! - [`signals`]: what the raw rows amount to over a window: rates, means, what the client saw, and
-//!   whether there is anything to complain about.
+//! What raw rows amount to over a window is `holdup-signals`; this crate draws the conclusions.
+//!
+//! - [`case`]: one recording laid out for judging: the degraded stretch, the calm one, and views of both.
+//! - [`resources`]: what requests wait for, and what that costs them.
 //! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence.
 //! - [`accounts`]: the app's and the database's account of one and the same request, joined.
 //! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
 //! - [`search`]: what a search for the knee found, in words.
 //! - `confidence`, `rivals`: how sure a finding is, and what would tell it from others.
 //! - `judge`, `links`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
-//! - `counters`: what the host's and the database's counters alone say, where nobody measured response time.
+//! - [`counters`]: what the host's and the database's counters alone say, where response time was not measured.
 //! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
 //!   host and servers did, for a comparison.
 //! - `figures`: what is said where only a cloud's figures are there.
-//! - [`capacity`]: searches at several values: how capacity grows, and how many instances a load takes.
-//! - [`compare`]: before and after.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! How long requests were due.
+//! How long the load lasted, and how long the last of its requests took beyond it.
 
 use holdup_recording::Manifest;
 use holdup_recording::manifest::RunState;

@@ -37,8 +37,8 @@ impl Index {
         }
     }
 
+    /// An index of samples alone.
     #[cfg(test)]
-    /// The same as `of`, for tests.
     pub fn of_samples(samples: &[Sample]) -> Self {
         let mut tables = Tables::default();
         tables.samples.rows = samples.to_vec();

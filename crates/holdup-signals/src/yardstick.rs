@@ -1,4 +1,4 @@
-//! From which share on something matters.
+//! The shares that decide whether a cause matters.
 
 /// A cause that accounts for a smaller share of the excess than this does not matter here.
 pub const MATTERS: f64 = 0.10;

@@ -1,4 +1,4 @@
-//! What requests take turns at, one file each: who used it, who waited for it, its limit. Each is measured once; what is not
-//! recorded is `Missing`, with what would bring it. No cause is known here.
+//! What requests wait for, one file for each resource, and what the wait costs a request. A resource that was not recorded is
+//! `Missing`, with the option that records it. No file here imports a rule.
 
 pub mod volume;

@@ -1,4 +1,4 @@
-//! In place of the document store where the feature `lmdb` is off: no options, and never a store.
+//! In place of the document store where the feature `labs` is off: no options, and never a store.
 
 use crate::service::handler::Answer;
 use crate::service::http::Request;
