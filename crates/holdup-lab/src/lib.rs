@@ -3,4 +3,5 @@
 
 #[cfg(feature = "labs")]
 pub mod disk;
+pub mod ports;
 pub mod service;

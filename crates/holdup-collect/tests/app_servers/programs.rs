@@ -26,7 +26,7 @@ pub fn are_here(programs: &[&str]) -> bool {
 }
 
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    holdup_lab::ports::free().unwrap()
 }
 
 /// A server of this test: its process group ends with it.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{Read as _, Write as _};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ fn a_real_nginx_in_both_forms() {
         return;
     };
     let dir = tempfile::tempdir().unwrap();
-    let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let free = || holdup_lab::ports::free().unwrap();
     let (port, behind) = (free(), free());
     let configuration = format!(
         "worker_processes 1; daemon off; master_process off; pid nginx.pid; error_log error.log;

@@ -1,6 +1,5 @@
 //! A server of a test's own, and what is asked of the collector again and again.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -40,7 +39,7 @@ pub struct Server {
 impl Server {
     /// Starts `command`, whose data is in `dir` already, and waits for it.
     pub fn start(command: Command, dir: tempfile::TempDir) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = holdup_lab::ports::free().unwrap();
         let server = Self { process: spawn(command, &dir, port), port, dir };
         server.wait();
         let mut root = server.root().unwrap();

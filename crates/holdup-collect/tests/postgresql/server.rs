@@ -3,7 +3,6 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -146,7 +145,7 @@ impl Server {
     /// Starts what is in `dir`, and waits until it answers.
     fn launch(programs: PathBuf, dir: tempfile::TempDir, settings: &[(&str, &str)]) -> Self {
         let data = dir.path().join("data");
-        let port = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port();
+        let port = holdup_lab::ports::free().expect("a port");
         let log = dir.path().join("server.log");
         let file = fs::File::create(&log).expect("a log");
         let folder = dir.path().display().to_string();

@@ -1,7 +1,6 @@
 //! Processes that end with the test, and what they need.
 
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Child;
 
@@ -18,7 +17,7 @@ pub fn program(candidates: &[&str], package: &str) -> Option<PathBuf> {
 }
 
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address").port()
+    holdup_lab::ports::free().expect("a port")
 }
 
 pub fn is_root() -> bool {

@@ -1,8 +1,8 @@
 //! What the variants of a lab share: a scratch folder, ports, and what was set up once. Starting a variant on it is
 //! `act`'s; neither leaves anything behind.
 
+use std::collections::BTreeMap;
 use std::fs::Permissions;
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -178,18 +178,8 @@ fn copy(from: &Path, to: &Path) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Ports of 127.0.0.1 that are free, all asked for before the first is given back: they differ.
-fn free_ports(names: &[String]) -> Result<std::collections::BTreeMap<String, u16>, LabError> {
-    let listeners: Vec<TcpListener> = names
-        .iter()
-        .map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)))
-        .collect::<Result<_, _>>()
-        .map_err(LabError::Ports)?;
-    names
-        .iter()
-        .zip(&listeners)
-        .map(|(name, listener)| Ok((name.clone(), listener.local_addr().map_err(LabError::Ports)?.port())))
-        .collect()
+fn free_ports(names: &[String]) -> Result<BTreeMap<String, u16>, LabError> {
+    names.iter().map(|name| Ok((name.clone(), holdup_lab::ports::free().map_err(LabError::Ports)?))).collect()
 }
 
 /// A folder of our own, removed with its contents when nobody needs it any more.

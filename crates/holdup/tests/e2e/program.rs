@@ -129,9 +129,9 @@ pub fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// A port nobody listens on.
+/// A port that no server listens on, and that no other test is given.
 pub fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    holdup_lab::ports::free().unwrap()
 }
 
 /// A recording's manifest.

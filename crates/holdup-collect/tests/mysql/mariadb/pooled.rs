@@ -1,7 +1,6 @@
 //! A MariaDB with a pool of one thread, a port beside the pool, and everything switched on that holdup can read: own datadir, own
 //! ports, on loopback, gone with the test.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
@@ -164,5 +163,5 @@ fn as_root() -> &'static [&'static str] {
 
 /// A port on which nothing listens.
 pub fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+    holdup_lab::ports::free().unwrap()
 }

@@ -2,7 +2,7 @@
 //! CI set that is a failure.
 
 use std::fs::{self, File};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -48,7 +48,7 @@ impl Nginx {
             return None;
         };
         let dir = tempfile::tempdir().unwrap();
-        let free = || TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let free = || holdup_lab::ports::free().unwrap();
         let (http1, http2, tls) = (free(), free(), free());
         fs::create_dir(dir.path().join("html")).unwrap();
         // A file with nothing in it takes no place.
