@@ -3,7 +3,9 @@
 
 mod against;
 
-use std::sync::OnceLock;
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use holdup_recording::Recording;
 use holdup_recording::rows::Request;
@@ -11,7 +13,6 @@ use holdup_recording::rows::Request;
 pub(crate) use self::against::Against;
 pub use self::against::Incomparable;
 use crate::accounts::{Accounts, Sources};
-use crate::rules::{MATTERS, SERVICE_SLOWED, timing, worker_pool_exhausted};
 use crate::search;
 use holdup_signals::client::{client_queue_ms, is_latency, mean_over, service_ms, unloaded_ms};
 use holdup_signals::complaint;
@@ -19,7 +20,8 @@ use holdup_signals::latency::{self, Origin};
 use holdup_signals::objectives::{Objective, Run};
 use holdup_signals::operations::{self, Operation};
 use holdup_signals::view::Index;
-use holdup_signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window};
+use holdup_signals::yardstick::SERVICE_SLOWED;
+use holdup_signals::{ClientView, Complaint, Distribution, Missing, Validity, View, WarmUp, Window, timing};
 
 /// A smaller excess than this is no delay that anybody could feel or measure across processes.
 const LEAST_EXCESS_MS: f64 = 1.0;
@@ -27,9 +29,6 @@ const LEAST_EXCESS_MS: f64 = 1.0;
 /// If the generator was the limit in this share (0-1) of what is to be explained, or more, then what was measured is
 /// more about it than about the service.
 pub(crate) const SPOILED: f64 = 0.5;
-
-/// What makes up this share (0-1) of the time for which workers are held is why they are.
-const HOLDS_WORKERS: f64 = 0.5;
 
 /// What is outside of a degraded stretch begins so long after it, nanoseconds.
 const APART_NS: i64 = 1_000_000_000;
@@ -69,7 +68,7 @@ pub struct Case<'a> {
     slow_requests: OnceLock<Result<Vec<&'a Request>, Missing>>,
     slow_ended: OnceLock<Option<i64>>,
     inside_ms: OnceLock<f64>,
-    worker_ms: OnceLock<Option<f64>>,
+    measured: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
 }
 
 impl<'a> Case<'a> {
@@ -164,8 +163,26 @@ impl<'a> Case<'a> {
             slow_requests: OnceLock::new(),
             slow_ended: OnceLock::new(),
             inside_ms: OnceLock::new(),
-            worker_ms: OnceLock::new(),
+            measured: Mutex::default(),
         }
+    }
+
+    /// What `measure` finds out of this case, or has found out before: each type is measured once.
+    ///
+    /// # Errors
+    /// Those of `measure`.
+    pub(crate) fn measured<T: Send + Sync + 'static>(
+        &self,
+        measure: impl FnOnce(&Self) -> Result<T, Missing>,
+    ) -> Result<Arc<T>, Missing> {
+        type Once<T> = Result<Arc<T>, Missing>;
+        let lock = || self.measured.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock().get(&TypeId::of::<T>()).and_then(|any| any.downcast_ref::<Once<T>>()).cloned();
+        known.unwrap_or_else(|| {
+            let result = measure(self).map(Arc::new);
+            lock().insert(TypeId::of::<T>(), Arc::new(result.clone()));
+            result
+        })
     }
 
     /// Whether what the client asks for is statements of a database, which has no app in front of it then.
@@ -266,7 +283,7 @@ impl<'a> Case<'a> {
         });
         (self.accounts, self.calm_accounts) = (OnceLock::new(), OnceLock::new());
         (self.slow_requests, self.slow_ended) = (OnceLock::new(), OnceLock::new());
-        (self.inside_ms, self.worker_ms) = (OnceLock::new(), OnceLock::new());
+        (self.inside_ms, self.measured) = (OnceLock::new(), Mutex::default());
         Some(self)
     }
 
@@ -352,16 +369,15 @@ impl<'a> Case<'a> {
         self.complaint.as_ref().map_or(0.0, Complaint::excess_ms)
     }
 
-    /// `ms` as a share (0-1) of what there is to explain; 0 if there is no complaint, or if it is of errors
-    /// alone and requests are not slower: then no wait explains it. Where requests wait for a worker of the app server, what makes up
-    /// half of that for which one is held matters at least, however long they wait for one: that wait is its consequence.
+    /// Whether there is anything to explain that users feel: neither without a complaint, nor where it is of errors alone and requests
+    /// are not slower. No wait explains it then.
+    pub fn is_felt(&self) -> bool {
+        self.excess_ms() >= LEAST_EXCESS_MS
+    }
+
+    /// `ms` as a share (0-1) of what there is to explain; 0 where nothing [is felt](Self::is_felt).
     pub fn share(&self, ms: f64) -> f64 {
-        let share = self.share_of(ms, self.excess_ms());
-        let worker_ms = || worker_pool_exhausted::waits_for_workers(self).map(|held| held.to_explain_ms(self));
-        let matters = share < MATTERS
-            && self.excess_ms() >= LEAST_EXCESS_MS
-            && self.worker_ms.get_or_init(worker_ms).is_some_and(|held| ms >= HOLDS_WORKERS * held);
-        if matters { MATTERS } else { share }
+        self.share_of(ms, self.excess_ms())
     }
 
     /// The same of what there is to explain within the service: where it has become slow, requests that wait in front of it for a
@@ -371,7 +387,7 @@ impl<'a> Case<'a> {
     }
 
     fn share_of(&self, ms: f64, excess_ms: f64) -> f64 {
-        if self.excess_ms() >= LEAST_EXCESS_MS { (ms / excess_ms.max(LEAST_EXCESS_MS)).clamp(0.0, 1.0) } else { 0.0 }
+        if self.is_felt() { (ms / excess_ms.max(LEAST_EXCESS_MS)).clamp(0.0, 1.0) } else { 0.0 }
     }
 
     /// Milliseconds to explain of a mean slow request without its wait for a connection of the generator, if the service has become

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use crate::rules::Found;
-use crate::verdict::Evidence;
+use holdup_signals::evidence::Evidence;
 
 /// Families of names: what is behind one of these, up to the second word, is one mechanism.
 const NAMESPACES: [&str; 6] = [
@@ -48,7 +48,7 @@ mod tests {
     use holdup_recording::Labels;
 
     use super::*;
-    use crate::verdict::Role;
+    use crate::rules::Role;
     use holdup_signals::Window;
 
     fn found(pieces: &[(&str, &str, f64)]) -> Found {

@@ -4,7 +4,8 @@
 use crate::counters::causes::{self, Cause, Doc};
 use crate::counters::judge::Part;
 
-use crate::rules::{self, Rule, capital};
+use crate::rules::{self, Rule};
+use holdup_signals::words::capital;
 
 /// All that is to know of a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]

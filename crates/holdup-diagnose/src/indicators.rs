@@ -2,8 +2,8 @@
 //! side by side for two runs. It judges nothing.
 
 use crate::case::Case;
-use crate::rules::timing;
 use crate::verdict::{Reading, round};
+use holdup_signals::timing;
 use holdup_signals::{View, Window};
 
 /// Counters whose growth a second is an indicator: name, unit, metric, labels, whether more is better.

@@ -8,17 +8,18 @@ use holdup_recording::objective::{Judgement, State, Unit};
 
 use crate::case::{Case, Incomparable, SPOILED};
 use crate::counters::Counted;
-use crate::ledger::ledger;
+use crate::ledger::{self, ledger};
 use crate::load::{self, LoadReport};
+use crate::resources::share;
 use crate::rules::{self, Outcome, Rule, capital};
 use crate::search::{self, SearchReport};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{accounts, audit, confidence, figures, host_load, indicators, links, rivals};
-use holdup_signals::Window;
+use crate::{audit, between, chain, confidence, figures, host_load, indicators, links, rivals};
 use holdup_signals::disturbance::{DISTURBED, Disturbance};
 use holdup_signals::validity::{self, Label};
+use holdup_signals::{Missing, Window};
 
 /// A root cause that explains a smaller share of the excess than this is not called the culprit: more than
 /// half of the time would still be somebody else's.
@@ -63,7 +64,7 @@ fn judged(case: Case<'_>) -> Diagnosis {
 fn next(case: Case<'_>, known: &[Finding]) -> Option<Finding> {
     let case = case.laid_open()?;
     let findings = Judged::of(&case).rank(&case).into_iter();
-    let open = findings.filter(|f| f.role != Role::Symptom && !rules::is_outside(&f.cause));
+    let open = findings.filter(|f| f.role != Role::Symptom && !chain::is_outside(&f.cause));
     let mut next = open
         .filter(|f| f.explains_ratio >= rules::MATTERS && !known.iter().any(|k| k.cause == f.cause))
         .max_by(|a, b| a.explains_ms.total_cmp(&b.explains_ms))?;
@@ -101,21 +102,19 @@ struct Judged {
 impl Judged {
     fn of(case: &Case<'_>) -> Self {
         let mut judged = Self::default();
-        for rule in rules::ALL {
-            judged.take(rule, case);
+        // Nothing is cleared of a delay that was not measured.
+        let unmeasured = || Missing::new("response time, by anybody's account", NO_LATENCY);
+        if case.client.seconds.is_empty() {
+            rules::ALL.iter().for_each(|rule| judged.take(rule, Err(unmeasured())));
+        } else {
+            rules::judge_all(case).into_iter().for_each(|(rule, outcome)| judged.take(rule, outcome));
         }
         judged
     }
 
-    fn take(&mut self, rule: &'static Rule, case: &Case<'_>) {
+    fn take(&mut self, rule: &'static Rule, outcome: Result<Outcome, Missing>) {
         let (cause, title) = (rule.cause.to_owned(), rule.doc.title.to_owned());
-        if case.client.seconds.is_empty() {
-            // Nothing is cleared of a delay that nobody measured.
-            let (missing, enable) = ("response time, by anybody's account".to_owned(), NO_LATENCY.to_owned());
-            self.not_judged.push(NotJudged { cause, title, missing, enable });
-            return;
-        }
-        match (rule.judge)(case) {
+        match outcome {
             Ok(Outcome::Found(found)) => self.found.push((rule, found)),
             Ok(Outcome::Fails(found, failed)) => {
                 self.fails.insert(rule.cause, failed);
@@ -132,10 +131,10 @@ impl Judged {
     fn rank(&mut self, case: &Case<'_>) -> Vec<Finding> {
         let mut found = std::mem::take(&mut self.found);
         let not_judged: Vec<&str> = self.not_judged.iter().map(|n| n.cause.as_str()).collect();
-        let links = rules::link(&mut found, &not_judged, case);
+        let links = chain::link(&mut found, &not_judged, case);
         let mut found: Vec<_> = found.into_iter().zip(links).collect();
         // Where requests fail, of what is to be explained as much is explained as of the failed ones.
-        let ratio = |rule: &Rule, ms: f64| case.share(ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
+        let ratio = |rule: &Rule, ms: f64| share(case, ms).max(self.fails.get(rule.cause).copied().unwrap_or(0.0));
         found.sort_by(|((a_rule, a), _), ((b_rule, b), _)| {
             (a.role == Role::Symptom)
                 .cmp(&(b.role == Role::Symptom))
@@ -216,7 +215,7 @@ impl Judged {
                 Some(rival) => Some(rivals::of_two(root, rival, &self.not_judged)),
                 None => rivals::of_root(root, &self.not_judged),
             },
-            (_, None) => rivals::of_none(accounts::between(case).as_ref(), &ledger, &findings, &self.not_judged),
+            (_, None) => rivals::of_none(between::between(case).as_ref(), &ledger, &findings, &self.not_judged),
         };
         let complaint = case.complaint.as_ref().filter(|_| search.is_none() || verdict != Answer::Healthy);
         let culprit = culprit.filter(|_| verdict == Answer::Found).map(|f| f.cause.clone());
@@ -245,7 +244,7 @@ impl Judged {
             host_load: host_load::explain(case),
             indicators: indicators::of(case),
             ledger,
-            accounts: accounts::report::report(case),
+            accounts: ledger::accounts::report(case),
             by_counters: counted.as_ref().map(|c| c.report(case)),
             objectives: case.objectives.iter().map(|o| ObjectiveReport::of(o, &case.recording.manifest)).collect(),
             search,
@@ -347,7 +346,11 @@ fn answer(
         ),
         (Some(_), Some(f)) if case.share(f.explains_ms) < CULPRIT_RATIO => (
             Answer::Found,
-            format!("{}: it explains {} of the failed requests.", f.title, rules::percent(f.explains_ratio)),
+            format!(
+                "{}: it explains {} of the failed requests.",
+                f.title,
+                holdup_signals::words::percent(f.explains_ratio)
+            ),
         ),
         (Some(c), Some(f)) => (
             Answer::Found,
@@ -362,7 +365,7 @@ fn answer(
         (Some(c), None) => {
             let what = if c.is_slow { "Requests are too slow" } else { "Requests fail" };
             // Better than nothing: where to look, and with what.
-            let between = accounts::between(case).map_or_else(String::new, |b| format!(" {}.", b.text));
+            let between = between::between(case).map_or_else(String::new, |b| format!(" {}.", b.text));
             (Answer::Undecided, format!("{what}, and no cause that was looked at explains it.{between}"))
         }
     }

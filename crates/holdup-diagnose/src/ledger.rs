@@ -10,8 +10,10 @@
 //! Where both accounts of most requests of a band are joined by trace id ([`crate::accounts`]) its row is made of those instead,
 //! each exact.
 
+pub mod accounts;
 mod by_metrics;
 mod by_outside;
+mod by_request;
 mod by_sessions;
 mod instants;
 
@@ -20,13 +22,13 @@ use std::collections::BTreeSet;
 use holdup_recording::rows::Request;
 use serde::{Deserialize, Serialize};
 
-use crate::accounts::Joined;
 use crate::case::Case;
-use crate::verdict::round;
+use by_request::Joined;
 use holdup_signals::client::{
     client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
 };
 use holdup_signals::distribution::mean_of;
+use holdup_signals::words::round;
 
 /// One operation and band.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -20,12 +20,15 @@
 
 pub mod accounts;
 pub mod audit;
+mod between;
 pub mod case;
+mod chain;
 mod confidence;
 pub mod counters;
 pub mod explain;
 mod failures;
 mod figures;
+mod finding;
 pub mod host_load;
 pub mod indicators;
 mod judge;

@@ -3,12 +3,13 @@
 //! same limit may bind or not; without a symptom nothing changes, as it is a consequence.
 
 use crate::case::Case;
-use crate::rules::{self, ms, thousands};
+use crate::resources::volume::demand;
 use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
 };
 use holdup_signals::client::Second;
 use holdup_signals::debt::TableDebt;
+use holdup_signals::words::{ms, thousands};
 use holdup_signals::{Complaint, Distribution, Window};
 
 /// Every degraded stretch as data, where there are several.
@@ -134,7 +135,7 @@ fn link(case: &Case<'_>, finding: &Finding, all: &[Finding]) -> ChainLink {
     let left = (case.excess_ms() - finding.explains_ms).max(0.0);
     let without = match (finding.role, &finding.follows_from) {
         (Role::Symptom, Some(root)) => format!("it would come back: it follows from {root}"),
-        (Role::Contributor, _) => rules::without(case, &finding.cause).unwrap_or_else(|| {
+        (Role::Contributor, _) => demand::without(case, &finding.cause).unwrap_or_else(|| {
             format!("less would be asked of what binds; {} of the delay is its own", ms(finding.explains_ms))
         }),
         _ => format!("{} of the {} by which a mean request is too slow would be left", ms(left), ms(case.excess_ms())),

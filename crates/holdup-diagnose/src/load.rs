@@ -6,13 +6,13 @@ use holdup_recording::manifest::Model;
 use serde::{Deserialize, Serialize};
 
 use crate::case::{Case, SPOILED};
-use crate::rules::load_generator_limit;
-use crate::verdict::{Fix, round};
 use holdup_signals::client::{client_queue_ms, mean_over};
 use holdup_signals::demand::Demand;
+use holdup_signals::evidence::Fix;
 use holdup_signals::objectives::load_start;
 use holdup_signals::operations::Operation;
 use holdup_signals::validity::{Label, Limit};
+use holdup_signals::words::round;
 use holdup_signals::{Distribution, Validity, WarmUp};
 
 /// A request that waited longer than this (milliseconds) for a connection of the generator found none free.
@@ -189,7 +189,7 @@ pub(crate) fn report(case: &Case<'_>, found: &[&str]) -> LoadReport {
         validity: validity_report(&case.validity, manifest.started_at),
         warm_up: warm_up_report(&case.warm_up),
         operations: operations.collect(),
-        generator_limited: found.contains(&load_generator_limit::RULE.cause) || case.limited_ratio >= SPOILED,
+        generator_limited: found.contains(&"load_generator_limit") || case.limited_ratio >= SPOILED,
         capped_ratio: round(capped.unwrap_or(0.0), 4),
         objectives_missed,
         aborted: aborted(case),

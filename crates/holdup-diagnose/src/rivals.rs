@@ -5,9 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::accounts::Between;
+use crate::between::Between;
+use crate::chain;
 use crate::ledger::{LedgerRow, OF_CLIENT, WHOLE_BAND};
-use crate::rules;
 use crate::verdict::{Finding, NotJudged, Role, SplitReport};
 
 /// A cause that explains this share (0-1) of what the root does is within its reach: sampling errs by as much.
@@ -36,7 +36,7 @@ const RESPONSE_TIME: &str = "--watch prometheus:http://APP/metrics";
 
 /// The finding that claims the time of `root`, if there is one: no consequence of it, no contributor, and within its reach.
 pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -> Option<&'f Finding> {
-    if rules::is_outside(&root.cause) {
+    if chain::is_outside(&root.cause) {
         return None;
     }
     let is_rival = |f: &&Finding| {
@@ -44,7 +44,7 @@ pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -
             && f.role == Role::Contributor
             && f.adds_to.is_none()
             && claims.contains(&f.cause.as_str())
-            && !rules::is_outside(&f.cause)
+            && !chain::is_outside(&f.cause)
             && f.explains_ratio >= 0.5
             && f.explains_ms >= WITHIN * root.explains_ms
     };
@@ -53,7 +53,7 @@ pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -
 
 /// That two causes are as likely, in a sentence.
 pub(crate) fn tied(root: &Finding, rival: &Finding) -> String {
-    let of = |f: &Finding| format!("{} ({} of the delay)", f.cause, rules::percent(f.explains_ratio));
+    let of = |f: &Finding| format!("{} ({} of the delay)", f.cause, holdup_signals::words::percent(f.explains_ratio));
     format!("Either {} or {}: both can't be right, and nothing that was recorded tells which.", of(root), of(rival))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn upstream_penalty(cause: &str, not_judged: &[NotJudged]) -> f64 {
 /// Causes that may have brought about `cause` and could not be judged, nearest first.
 fn upstream<'n>(cause: &str, not_judged: &'n [NotJudged]) -> Vec<&'n NotJudged> {
     let mut open: Vec<&NotJudged> = Vec::new();
-    for of in rules::may_bring_about(cause) {
+    for of in chain::may_bring_about(cause) {
         // A cause may be near in one way and far in another.
         let known = open.iter().any(|n| n.cause == of);
         open.extend(not_judged.iter().find(|n| n.cause == of && !known));

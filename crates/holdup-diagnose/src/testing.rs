@@ -34,7 +34,7 @@ impl Judged for Made {
     }
 
     fn judge(&self, rule: &Rule) -> Result<Outcome, Missing> {
-        let outcome = self.with(rule.judge);
+        let outcome = self.with(|case| rule.judge(case));
         let evidence = match &outcome {
             Ok(Outcome::Found(found) | Outcome::Fails(found, _)) => &found.evidence[..],
             Ok(Outcome::Cleared(evidence)) => evidence,

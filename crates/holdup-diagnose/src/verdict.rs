@@ -10,12 +10,14 @@ pub use holdup_recording::objective::{State, Unit};
 use serde::{Deserialize, Serialize};
 
 pub use self::outline::{AgainstReport, ChainLink, DebtReport, EpisodeReport, SplitReport, TableDebtReport};
-pub use crate::accounts::report::{AccountsReport, RequestReport, WaitReport};
 pub use crate::counters::{CountersEpisode, CountersReport, CountersSuspect, CountersVote, Figure, FoundBy};
+pub use crate::finding::Finding;
 use crate::ledger::LedgerRow;
+pub use crate::ledger::accounts::{AccountsReport, RequestReport, WaitReport};
 pub use crate::load::{
     LoadReport, OperationReport, Percentiles, ReasonReport, SliceReport, ValidityReport, WarmUpReport,
 };
+pub use crate::rules::Role;
 use crate::search::SearchReport;
 pub use holdup_signals::evidence::{Evidence, Fix, Span};
 use holdup_signals::objectives::{self, Objective};
@@ -112,20 +114,6 @@ pub enum Answer {
     Undecided,
 }
 
-/// What part a finding plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    /// Where it begins.
-    Root,
-    /// Adds to it.
-    Contributor,
-    /// Follows from the root.
-    Symptom,
-    /// What will bind next once the root is fixed.
-    Next,
-}
-
 /// A setting that is not as a vendor advises. By itself it is no finding.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Note {
@@ -207,35 +195,6 @@ pub struct Reading {
     /// Whether more of it is better; none if neither.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub more_is_better: Option<bool>,
-}
-
-/// A cause that was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    /// Slug.
-    pub cause: String,
-    /// In words.
-    pub title: String,
-    /// Its part.
-    pub role: Role,
-    /// The finding that it is a consequence of; none of a root. Followed upwards this is the chain of causes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub follows_from: Option<String>,
-    /// Of a contributor, the finding whose resource it asks more of; none of others.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub adds_to: Option<String>,
-    /// 0-1.
-    pub confidence: f64,
-    /// Milliseconds of a mean slow request that it explains.
-    pub explains_ms: f64,
-    /// The same as a share (0-1) of what there is to explain.
-    pub explains_ratio: f64,
-    /// What says so.
-    pub evidence: Vec<Evidence>,
-    /// What to do, safest first.
-    pub fixes: Vec<Fix>,
-    /// How to see that it helped.
-    pub prove: String,
 }
 
 /// A cause that was ruled out.

@@ -44,6 +44,8 @@ struct Teller {
     queue: Option<(&'static str, bool)>,
     /// Counter of requests that it has served.
     served: Option<&'static str>,
+    /// Whether workers report by themselves, when they come to it: one that is stopped says for as long as it is that it is idle.
+    is_self_reported: bool,
 }
 
 enum Most {
@@ -64,6 +66,7 @@ const TELLERS: &[Teller] = &[
         most: Most::Spare("puma_max_threads"),
         queue: Some(("puma_backlog", false)),
         served: Some("puma_requests_total"),
+        is_self_reported: true,
     },
     Teller {
         server: "uWSGI",
@@ -71,6 +74,7 @@ const TELLERS: &[Teller] = &[
         most: Most::Series,
         queue: Some(("uwsgi_listen_queue", true)),
         served: Some("uwsgi_requests_total"),
+        is_self_reported: false,
     },
     Teller {
         server: "PHP-FPM",
@@ -78,6 +82,7 @@ const TELLERS: &[Teller] = &[
         most: Most::Greatest("php_fpm_total_processes", "pm.max_children"),
         queue: Some(("php_fpm_listen_queue", true)),
         served: Some("php_fpm_accepted_connections_total"),
+        is_self_reported: false,
     },
     Teller {
         server: "Tomcat",
@@ -85,6 +90,7 @@ const TELLERS: &[Teller] = &[
         most: Most::Gauge("tomcat_threads_config_max_threads"),
         queue: None,
         served: Some("tomcat_global_request_seconds_count"),
+        is_self_reported: false,
     },
     Teller {
         server: "Jetty",
@@ -92,6 +98,7 @@ const TELLERS: &[Teller] = &[
         most: Most::Gauge("jetty_threads_config_max"),
         queue: Some(("jetty_threads_jobs", false)),
         served: None,
+        is_self_reported: false,
     },
 ];
 
@@ -116,6 +123,8 @@ pub struct Workers {
     pub queue_is_kernels: bool,
     /// Requests that it served, per second; none if it does not count them.
     pub served_per_second: Option<f64>,
+    /// Whether workers report by themselves, when they come to it: one that is stopped says for as long as it is that it is idle.
+    pub is_self_reported: bool,
     metric: &'static str,
     window: Window,
 }
@@ -197,6 +206,7 @@ impl View<'_> {
         Some(Workers {
             source: source.to_owned(),
             server: teller.server,
+            is_self_reported: teller.is_self_reported,
             busy: busy.iter().map(|(_, busy, _)| busy).sum::<f64>() / n,
             // Of a process that starts again not all may be there yet.
             most: busy.iter().map(|(.., most)| *most).fold(0.0, f64::max),

@@ -4,6 +4,7 @@
 mod checks;
 mod house;
 mod ratchet;
+mod rooms;
 
 use std::fs;
 use std::path::Path;
@@ -49,6 +50,7 @@ fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     problems.extend(examples_that_do_not_run(sources));
     problems.extend(unsafe_left_open(sources));
     problems.extend(house::problems(sources));
+    problems.extend(rooms::knots(sources));
     let counts = Ratchet::count(sources).with_seconds_of(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)

@@ -4,48 +4,36 @@
 //! - `by_trace`, `waits`, `calls`: the rows of one request, the app's account, the database's.
 //! - `split`, [`account`]: both held against each other, and the client's account around them.
 //! - `around`: what only the stretch as a whole tells, such as a queue's length.
-//! - `between`: what is left between two accounts, and what would tell whose it is.
-//! - `whose`: whether a statement is one of the requests'.
 //! - `kept`: whether the traces that were kept are all, some, or only the slow ones.
 //! - `little`: the amounts against sampled counts, by Little's law.
-//! - `bands`: the ledger's rows from joined requests.
-//! - [`report`]: all of it as the verdict shows it.
 //!
 //! It does not judge: that is the rules'. Requests without a trace id, or whose trace nobody told of, have an account with the
-//! client's part alone; [`crate::ledger`] then takes the means of sampling intervals.
+//! client's part alone; the ledger then takes the means of sampling intervals.
 
 pub mod account;
 mod around;
-mod bands;
-mod between;
 mod by_trace;
 mod calls;
 mod kept;
-mod little;
+pub(crate) mod little;
 pub mod owner;
-pub mod report;
 mod split;
 #[cfg(test)]
 pub(crate) mod testing;
-#[cfg(test)]
-mod tests;
 mod waits;
-mod whose;
 
 use holdup_recording::Recording;
 use holdup_recording::rows::{Request, Span};
 
 pub use account::Account;
-use around::Around;
-pub(crate) use bands::Joined;
-pub(crate) use between::{Between, between};
-use by_trace::{ByTrace, trace_number};
+pub(crate) use around::Around;
+use by_trace::ByTrace;
+pub(crate) use by_trace::trace_number;
 pub(crate) use calls::Calls;
 pub use kept::Kept;
 pub use owner::{Amounts, Owner};
-pub(crate) use waits::Resource;
 use waits::{AppAccount, account_of};
-pub(crate) use whose::is_of_requests;
+pub(crate) use waits::{Resource, Wait};
 
 use holdup_signals::View;
 use holdup_signals::client::{is_latency, response_ms};
@@ -75,7 +63,7 @@ impl<'a> Sources<'a> {
         account_of(self.spans.get(trace))
     }
 
-    fn account(&self, request: &'a Request, around: &Around) -> Account<'a> {
+    pub fn account(&self, request: &'a Request, around: &Around) -> Account<'a> {
         let Some(trace) = trace_of(request) else { return account::account(request, None, &[], &[], around) };
         let sessions: Vec<_> = self.calls.sessions_of(trace).collect();
         account::account(request, self.app(trace).as_ref(), &self.calls.of_trace(trace), &sessions, around)

@@ -2,7 +2,7 @@
 
 use super::facts::{Facts, Product, Server};
 use super::{Check, Set, sysctl, sysctl_against};
-use crate::verdict::Fix;
+use holdup_signals::evidence::Fix;
 
 const MONGODB_ULIMIT: &str = "MongoDB Manual: UNIX ulimit Settings, Recommended ulimit Settings (https://www.mongodb.com/docs/manual/reference/ulimit/)";
 const REDIS_CLIENTS: &str = "Redis documentation: Redis client handling, Maximum concurrent connected clients (https://redis.io/docs/latest/develop/reference/clients/)";

@@ -14,9 +14,10 @@ mod servers;
 use holdup_recording::rows::Setting;
 
 use crate::case::Case;
-use crate::verdict::{Finding, Fix, Note};
+use crate::verdict::{Finding, Note};
 pub use facts::Product;
 use facts::{Facts, Server};
+use holdup_signals::evidence::Fix;
 
 /// One piece of advice.
 pub(crate) struct Check {
@@ -136,7 +137,8 @@ fn finding<'f>(check: &Check, set: &Set, findings: &'f [Finding]) -> Option<&'f 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::verdict::{Evidence, Role};
+    use crate::rules::Role;
+    use holdup_signals::evidence::Evidence;
 
     fn setting(source: &str, name: &str, value: &str) -> Setting {
         Setting { observed_at: 0, source: source.into(), name: name.into(), value: value.into() }

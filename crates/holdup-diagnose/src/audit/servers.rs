@@ -4,9 +4,10 @@
 use super::facts::{Facts, Product, Server};
 use super::{Check, Set};
 use crate::case::Case;
-use crate::rules::{bytes, thousands};
-use crate::verdict::{Fix, Note};
+use crate::verdict::Note;
 use holdup_signals::View;
+use holdup_signals::evidence::Fix;
+use holdup_signals::words::{bytes, thousands};
 
 const MYSQL_FILES: &str = "MySQL Reference Manual: Server System Variables, open_files_limit (https://dev.mysql.com/doc/refman/8.4/en/server-system-variables.html)";
 const MARIADB_FILES: &str = "MariaDB documentation: Server System Variables, open_files_limit (https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables)";

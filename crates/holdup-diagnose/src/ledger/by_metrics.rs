@@ -11,9 +11,9 @@ use holdup_recording::rows::Request;
 use super::by_sessions::{self, Standing};
 use super::{Intervals, NETWORK};
 use crate::case::Case;
-use crate::rules::timing;
 use holdup_signals::client::service_ms;
 use holdup_signals::distribution::mean_of;
+use holdup_signals::timing;
 use holdup_signals::{View, Window, processes};
 
 /// The database is sampled on ticks of its own: a queue seen this long before or after an interval may have been in it.

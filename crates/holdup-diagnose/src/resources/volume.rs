@@ -1,10 +1,14 @@
-//! A volume of a disk: what waiting for it costs a request.
+//! A disk or volume: what waiting for it costs a request.
+
+pub mod demand;
+pub mod level;
 
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, timing};
 
+use super::share;
 use crate::case::Case;
 
 /// If the app's own time of a request is uninterruptible sleep for this share (0-1) or more, then its workers are busy because
@@ -37,7 +41,7 @@ pub fn of_requests(waits: &DiskWaits, case: &Case<'_>, ms: f64) -> Result<f64, M
     }
     // At most: as if workers were busy with nothing but sleeping.
     let most = client.map_or(ms, |client| ms * (client / waits.asleep_ms().max(1e-9)).max(1.0));
-    let matters = |ms| case.share(ms) >= MATTERS;
+    let matters = |ms| share(case, ms) >= MATTERS;
     if !matters(ms) && matters(most) && waits.asleep.mean >= A_WORKER {
         return Err(Missing::new("the app's own time of a request", timing::APP_METRICS));
     }

@@ -1,15 +1,15 @@
 //! The queue of connections that nobody has accepted is full: the kernel drops further ones.
 
 use holdup_recording::Labels;
-use holdup_recording::rows::Request;
 
-use super::worker_pool_exhausted::{Held, Pool};
-use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands, worker_pool_exhausted};
+use super::{Doc, Fix, Found, Judge, MATTERS, Others, Outcome, Rule, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
-use crate::verdict::{Evidence, Role};
+use crate::resources::share;
+use crate::resources::workers::{self, Pool};
+use crate::rules::Role;
 use holdup_signals::app_server::Outside;
-use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing};
 
 /// The rule.
@@ -27,19 +27,18 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: tcp_listen_overflows_total stands still.",
         references: "listen(2); tcp(7) (tcp_abort_on_overflow, somaxconn); Linux: Documentation/networking/snmp_counter.rst (TcpExtListenOverflows, TcpExtListenDrops); RFC 6298.",
     },
-    judge,
+    judge: Judge::Beside(judge),
 };
 
-const ENABLE: &str = "--watch server:PORT of the app, or --watch host";
+/// The rule that says whether workers are busy.
+const WORKERS: &str = "worker_pool_exhausted";
 
-/// A connection that was dropped is asked for again after this long, milliseconds, and after twice as long each further time
-/// (TCP_TIMEOUT_INIT).
-const AGAIN_MS: f64 = 1_000.0;
+const ENABLE: &str = "--watch server:PORT of the app, or --watch host";
 
 /// Connecting took the first, second or third timer if it took these, milliseconds; timers end by the tick.
 const TIMERS_MS: [(f64, f64); 3] = [(950.0, 1_400.0), (2_900.0, 3_600.0), (6_800.0, 7_800.0)];
 
-fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     let view = case.slow();
     let outside = view.outside()?;
     let overflows = outside
@@ -59,9 +58,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![dropped, queue]));
     }
     let pool = Pool::of(case).ok();
-    let explains_ms = waited_ms(case, pool.as_ref());
+    let explains_ms = workers::dropped_ms(case, pool.as_deref());
     let failed = failed_share(case, &outside, &overflows)?;
-    if case.share(explains_ms) < MATTERS && failed < MATTERS {
+    if share(case, explains_ms) < MATTERS && failed < MATTERS {
         return Ok(Outcome::Cleared(vec![queue, dropped]));
     }
     let mut evidence = vec![queue, dropped];
@@ -84,7 +83,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         fixes: fixes(&outside, limit),
         prove: "Run the same scenario again: tcp_listen_overflows_total does not grow.".to_owned(),
         // Nobody accepts: where it was not seen whether workers are busy, what keeps them is what there is to find.
-        role: if (worker_pool_exhausted::RULE.judge)(case).is_ok() { Role::Root } else { Role::Symptom },
+        role: if others.get(WORKERS).is_some_and(Result::is_ok) { Role::Root } else { Role::Symptom },
     };
     Ok(Outcome::Fails(found, failed))
 }
@@ -107,33 +106,6 @@ fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Resu
     let failed = failures::unanswered_share(case, &windows)?;
     let bad: u64 = case.slow_requests()?.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();
     Ok(failed.min(overflows.delta / (bad as f64).max(1.0)))
-}
-
-/// Milliseconds of a mean request that it waited because the queue was full: what connecting took longer than in the calm stretch, and
-/// what is left of its time with the service beyond the queue and its worker, each bounded by what was dropped, at a second apiece. 0
-/// where nothing overflowed.
-pub(crate) fn waited_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
-    let view = case.slow();
-    let overflows = view.outside().ok().and_then(|o| o.overflows).map_or(0.0, |c| c.delta);
-    let (Ok(rows), Ok(completed)) = (case.slow_requests(), case.completed_in(view.window)) else { return 0.0 };
-    if overflows <= 0.0 {
-        return 0.0;
-    }
-    let of = |r: &Request| Some(r.connect_ns as f64 / 1e6);
-    let calm = case.calm().and_then(|calm| mean_over(case.requests_in(calm.window).ok()?, of)).unwrap_or(0.0);
-    let connecting = (mean_over(rows.iter().copied(), of).unwrap_or(0.0) - calm).max(0.0);
-    let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
-    let known = pool.map_or(service, |pool| {
-        let queued = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
-        queued + Held::of(case, pool).map_or(0.0, |held| held.ms)
-    });
-    let unanswered = (service - known).max(0.0);
-    (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
-}
-
-/// Milliseconds of a request in the accept queue, as far as it is known: what nobody accepting makes of it.
-pub(crate) fn queued_ms(case: &Case<'_>) -> Option<f64> {
-    Pool::of(case).ok()?.accept_ms
 }
 
 /// Requests whose connecting took as long as the first timers do.
@@ -167,8 +139,7 @@ fn fixes(outside: &Outside, limit: f64) -> Vec<Fix> {
         fix(
             format!(
                 "See what keeps the server of port {} from accepting: {} tells whether its workers are busy.",
-                outside.port,
-                worker_pool_exhausted::RULE.cause
+                outside.port, WORKERS
             ),
             Some(format!("ss -ltn 'sport = :{}'; nstat -az TcpExtListenOverflows TcpExtListenDrops", outside.port)),
             None,

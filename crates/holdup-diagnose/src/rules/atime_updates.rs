@@ -1,12 +1,12 @@
 //! Every read of a file also writes when it was read.
 
-use super::disk_saturated::who;
-use super::readahead_too_large::what_it_does;
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::disk::{what_it_does, who};
+use crate::resources::{share, volume};
+use crate::rules::Role;
 use holdup_signals::disks::HOST;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, Mount, View};
 
 /// The rule.
@@ -24,7 +24,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: the device hardly writes.",
         references: "Linux: mount(8) (relatime, strictatime, lazytime); MongoDB manual: Production Notes (noatime); PostgreSQL and MySQL run on either.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Options with which reading does not write, or hardly.
@@ -49,7 +49,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let disks_ms = waits.disks_ms(disk.utilization);
     let most = volume::of_requests(&waits, case, disks_ms * disk.write.operations / all)?;
     let does = view.disk_evidence(disk, "hardly a write", what_it_does(disk))?;
-    if case.share(most) < MATTERS {
+    if share(case, most) < MATTERS {
         return Ok(Outcome::Cleared(vec![options, does]));
     }
     let own = view.counter(
@@ -69,7 +69,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![options, asked]));
     }
     let mut evidence = vec![options, asked, does];

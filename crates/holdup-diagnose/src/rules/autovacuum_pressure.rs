@@ -1,9 +1,12 @@
 //! Vacuum is at work on tables with many dead rows, and takes a good part of what the disk can do.
 
-use super::volume_demand::{Demand, demand, or_by_disk, share_text, vacuum_bytes};
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
+use super::parts::clearing::or_by_disk;
+use super::parts::vacuum_advice;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::TableWrites;
 use holdup_signals::vacuum::{Measured, Vacuum};
 use holdup_signals::{Missing, View};
@@ -23,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again, after vacuum has caught up: runs are short, and dead rows stay near the threshold.",
         references: "PostgreSQL documentation: Routine Vacuuming, Automatic Vacuuming (autovacuum_vacuum_scale_factor, autovacuum_vacuum_threshold, autovacuum_vacuum_cost_delay), VACUUM Progress Reporting, pg_stat_io.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// A vacuum that is there for a smaller share (0-1) of the time than this holds up nobody for long.

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::Labels;
 
-use super::volume_demand::{demand, or_by_disk, share_text};
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::parts::clearing::or_by_disk;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::volume::demand::{demand, share_text};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::server_waits::{At, at};
 use holdup_signals::{Missing, View};
 
@@ -26,7 +28,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load without it: response time is that of the calm stretch.",
         references: "PostgreSQL documentation: Base Backup Progress Reporting, COPY Progress Reporting, pg_basebackup (--max-rate), pg_dump; MySQL Reference Manual: mysqldump (SQL_NO_CACHE in its statements), LOAD DATA.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Programs that copy whole files or databases.

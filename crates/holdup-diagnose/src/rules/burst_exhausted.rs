@@ -1,9 +1,11 @@
 //! A burst has ended: what was fast for a while is back at its baseline.
 
-use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, rate};
-use super::{Doc, Found, MATTERS, Outcome, Rule, percent};
+use super::parts::ceiling::{self, level_evidence};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, percent};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::Counted;
 use holdup_signals::{Gauge, Missing};
 
@@ -22,7 +24,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load for longer than the credits last: one level of latency all the time.",
         references: "AWS: Amazon EC2 user guide, Amazon EBS-optimized instances (maximum performance for 30 minutes at least once every 24 hours), General Purpose SSD volumes (I/O credits and burst); CloudWatch metrics EBSByteBalance%, EBSIOBalance%, BurstBalance.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Balances of credits, as ratios.
@@ -49,7 +51,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let Some(at) = found.or_else(|| all.first().filter(|_| used_up.is_some())) else {
         return Ok(Outcome::Cleared(cleared(case, &all, &balances)?));
     };
-    let explains_ms = ceiling::disk_ms(case, &at.flow)?;
+    let explains_ms = level::disk_ms(case, &at.flow)?;
     let mut evidence = level_evidence(at);
     if let (Some(fall), Some(first)) = (at.falls().last(), evidence.first_mut()) {
         let since = (fall.at - case.recording.manifest.started_at) as f64 / 1e9;

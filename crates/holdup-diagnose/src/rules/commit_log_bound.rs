@@ -1,9 +1,11 @@
 //! Statements wait at their commit until the log is on the disk.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
 use holdup_signals::database::DATABASE;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Disk, Missing, SessionGroup, View};
 
 /// The rule.
@@ -21,7 +23,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: next to no session in commit, and flushes have pauses.",
         references: "MySQL Reference Manual: innodb_flush_log_at_trx_commit, sync_binlog, General Thread States (query end, waiting for handler commit); MariaDB documentation: Group Commit for the Binary Log; PostgreSQL documentation: synchronous_commit, commit_delay, Wait Events; Linux: Documentation/admin-guide/iostats.rst (flush requests).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// The servers' own words for a session in commit, in small letters. MySQL 5.6 and 5.7 commit what has no transaction of its own
@@ -49,7 +51,7 @@ const OPERATIONS: f64 = 2.0 * 3.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => timing::clear_by_bound(case, "commits included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "commits included").ok_or(missing),
         outcome => outcome,
     }
 }

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
 use holdup_signals::database::DATABASE;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Gauge, Missing, View, Window};
 
 /// The rule.
@@ -27,7 +29,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: no connection refused, and connections stay clear of the limit.",
         references: "MySQL Reference Manual: Too many connections, Server Status Variables (Connection_errors_max_connections); MariaDB documentation: max_connections, max_user_connections; PostgreSQL documentation: Connections and Authentication (max_connections, superuser_reserved_connections).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
@@ -234,7 +236,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
         failed = failed.min(refused.0 / (bad as f64).max(1.0));
     }
     let waited = waited(case, view);
-    if failed < MATTERS && case.share(waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
+    if failed < MATTERS && share(case, waited.as_ref().map_or(0.0, |w| w.0)) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     if failed > 0.0 {

@@ -2,10 +2,12 @@
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
 use holdup_signals::{Mean, Missing, View};
 
@@ -24,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: nothing pending, wait for a connection near zero, throughput beyond the old N / H.",
         references: "OpenTelemetry semantic conventions, database client metrics; B. Schwartz, Queueing Theory; HikariCP wiki, About Pool Sizing.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Up to this share (0-1) of what its connections carry a pool hardly makes anybody wait: from there on the queue of a pool of some tens
@@ -79,7 +81,7 @@ fn by_spans(case: &Case<'_>) -> Option<Outcome> {
     let text = format!("a request waited {} for a connection of the pool, by the app's spans", ms(waited));
     let labels = Labels::of([("resource", "pool")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, ms(waited), "near 0 ms", text);
-    if case.share(waited) < MATTERS {
+    if share(case, waited) < MATTERS {
         return Some(Outcome::Cleared(vec![evidence]));
     }
     Some(Outcome::Found(Found {
@@ -123,7 +125,7 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
         "0",
         format!("{:.0} requests were waiting for a connection on average, {:.0} at most", pending.mean, pending.max),
     );
-    if case.share(per_request) < MATTERS {
+    if share(case, per_request) < MATTERS {
         return Ok(Outcome::Cleared(vec![waited, queue]));
     }
     let mut evidence = vec![

@@ -5,13 +5,14 @@ mod one_core;
 use holdup_recording::Labels;
 use holdup_recording::manifest::Model;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::{cpu, share};
+use crate::rules::Role;
 use holdup_signals::client::{mean_over, service_ms};
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
-pub(crate) use one_core::is_interpreter;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -28,7 +29,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: run-queue wait per request is small.",
         references: "B. Gregg, Systems Performance, 2nd ed., ch. 6; kernel documentation: sched-stats, PSI; L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -97,7 +98,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(piece);
     }
     // Threads that wait for an interpreter's lock sleep: the run queue does not show them.
-    let one_core = one_core::of(&view, completed).filter(|one| case.share(one.explains_ms) >= MATTERS);
+    let one_core = one_core::of(&view, completed).filter(|one| share(case, one.explains_ms) >= MATTERS);
     if let Some(one) = one_core.filter(|one| one.explains_ms > explains_ms) {
         evidence.push(one.evidence);
         return Ok(Outcome::Found(Found {
@@ -113,7 +114,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         // A few run at once and the others are not even let in: all of the delay is theirs, wherever it is waited for.
         explains_ms = explains_ms.max(case.excess_ms());
         evidence.extend(pieces);
-    } else if case.share(explains_ms) < MATTERS {
+    } else if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     } else if waited.is_err() {
         return Err(Missing::new(
@@ -153,9 +154,6 @@ const ALL_BUSY: f64 = 0.95;
 /// Fewer requests end than are due if it is less than this share (0-1) of them: some are under way at the end.
 const KEEPS_UP: f64 = 0.95;
 
-/// Most of the CPU time in use is the service's own from this share (0-1) on.
-pub(crate) const OWN: f64 = 0.5;
-
 /// That more is asked for than the CPUs can do: all are busy, for the most part with the service, and fewer requests end than are due,
 /// or users queue.
 /// What a service completes is at most CPUs over CPU time a request (utilization law), whatever stands in front and is waited for.
@@ -182,7 +180,7 @@ fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[E
     let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
     let own =
         own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"))?;
-    if own.delta < OWN * busy_seconds {
+    if own.delta < cpu::OWN * busy_seconds {
         return Ok(None);
     }
     let each_ms = own.delta / view.window.seconds() / answered * 1e3;

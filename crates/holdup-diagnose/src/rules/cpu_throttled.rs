@@ -1,8 +1,10 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing, worker_pool_exhausted};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::{share, workers};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes::Process;
 use holdup_signals::{Counter, Missing, View};
 
@@ -21,7 +23,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: hardly a period is throttled.",
         references: "Kernel documentation: CFS Bandwidth Control, cgroup v2 (cpu.max, cpu.stat); L. Kleinrock, Queueing Systems, vol. 1 (M/M/1 processor sharing).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const ENABLE: &str = "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH";
@@ -101,9 +103,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let Some((explains_ms, one)) = worst else { return Ok(Outcome::Cleared(unlimited)) };
     let mut evidence = one.evidence(&view, completed, explains_ms);
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         // How much of the quota was used is what tells a queue without end from stops that nobody feels.
-        let workers = worker_pool_exhausted::Pool::of(case);
+        let workers = workers::Pool::of(case);
         // Workers that are held by it, or nobody to accept, make others wait in front, which is no time of the group's.
         let is_hidden = one.process.source.starts_with("server:")
             && one.stopped.delta >= MOSTLY * one.periods.delta
@@ -241,12 +243,12 @@ impl Throttled<'_> {
     /// throttled. Some kernels take the threads of a group that is stopped off the run queue. Where workers are free and connections
     /// stand in front of them all the same, a server that is stopped most of the time does not come to accept them.
     fn stalls_workers_ms(&self, case: &Case<'_>) -> f64 {
-        let held = worker_pool_exhausted::waits_for_workers(case).and_then(|held| held.stalled_ms());
+        let held = workers::waits_for_workers(case).and_then(|held| held.stalled_ms());
         let is_stopped =
             self.process.source.starts_with("server:") && self.stopped.delta >= MOSTLY * self.periods.delta;
-        let untaken = worker_pool_exhausted::untaken_ms(case).filter(|_| is_stopped);
+        let untaken = workers::untaken_ms(case).filter(|_| is_stopped);
         let stalled = held.into_iter().chain(untaken).reduce(f64::max);
-        let view = worker_pool_exhausted::stretch(case);
+        let view = workers::stretch(case);
         let of =
             |metric| view.counter_where(|s| s == self.process.source, metric, &[], ENABLE).map_or(0.0, |c| c.delta);
         let ratio = of("cgroup_cpu_throttled_periods_total") / of("cgroup_cpu_periods_total").max(1.0);

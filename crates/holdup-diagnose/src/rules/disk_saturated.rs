@@ -1,13 +1,13 @@
 //! Requests wait for a disk that can't keep up.
 
-use std::collections::BTreeMap;
-
-use super::readahead_too_large::what_it_does;
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::parts::cgroup_limit;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
+use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
 use holdup_signals::disk_waits::{DiskWaits, Wait};
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Disks, Missing, View};
 
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: queue and wait of the device are small.",
         references: "Linux: Documentation/admin-guide/iostats.rst (fields of /proc/diskstats), accounting/psi.rst, cgroup-v1/blkio-controller.rst (throttle), cgroup-v2.rst (io.max); B. Gregg, Systems Performance, 2nd ed., ch. 9.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -119,70 +119,6 @@ fn place_evidence(waits: &DiskWaits) -> Option<Evidence> {
     Some(waits.asleep.at(place, format!("{:.1} threads", place.mean), "none", text))
 }
 
-/// Who does the I/O.
-#[derive(Default)]
-pub(super) struct Who {
-    /// The process that does most of it, with its number.
-    pub name: Option<String>,
-    /// Its share (0-1) of all bytes.
-    pub share: Option<f64>,
-    pub evidence: Vec<Evidence>,
-}
-
-/// The watched process that read and wrote most of what `disk` did; where all of those together did less than half, those of
-/// the machine that sleep.
-pub(super) fn who(view: &View<'_>, disk: &Disk) -> Who {
-    const METRIC: &str = "process_disk_io_bytes_total";
-    let all = disk.read.bytes + disk.write.bytes;
-    let mut processes: Vec<(String, f64)> = Vec::new();
-    for process in view.processes_with(METRIC) {
-        if let Ok(done) = view.counter_where(|s| s == process.source, METRIC, &[], HOST) {
-            processes.push((format!("{} (pid {})", process.name, process.pid()), done.delta));
-        }
-    }
-    processes.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut who = Who::default();
-    let watched: f64 = processes.iter().map(|(_, done)| done).sum();
-    if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
-        let share = (done / all.max(1.0)).min(1.0);
-        let text = format!(
-            "{name} read and wrote {}/s, {} of what {} did",
-            bytes(done / view.window.seconds()),
-            percent(share),
-            disk.device
-        );
-        who.evidence.push(counter.evidence(percent(share), "", text));
-        (who.name, who.share) = (Some(name.clone()), Some(share));
-    }
-    if watched < 0.5 * all {
-        who.evidence.extend(others(view));
-        if who.share.is_some_and(|share| share < 0.5) {
-            (who.name, who.share) = (None, None);
-        }
-    }
-    who
-}
-
-/// Processes of the whole machine with threads in uninterruptible sleep, kernel threads that write back included.
-fn others(view: &View<'_>) -> Option<Evidence> {
-    let rows = view.recording.tables.threads.with_columns(&["source", "process", "state"]).ok()?;
-    let mut by_process: BTreeMap<&str, u64> = BTreeMap::new();
-    let here = |at| view.window.contains(at);
-    for row in rows.iter().filter(|r| r.source == "host" && r.state == "D" && here(r.observed_at)) {
-        *by_process.entry(&row.process).or_default() += row.count();
-    }
-    let mut sorted: Vec<(&str, u64)> = by_process.into_iter().collect();
-    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
-    let (first, _) = *sorted.first()?;
-    let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
-    let text = format!(
-        "most was done by nobody that is watched; threads that wait for I/O on this machine are those of {}",
-        names.join(", ")
-    );
-    let labels = holdup_recording::Labels::of([("state", "D"), ("process", first)]);
-    Some(Evidence::new("threads", "process", labels, view.window, names.join(", "), "", text))
-}
-
 /// A cgroup's limit is reached: whatever threads sleep for, it is that, while the device may be idle.
 fn throttled(
     case: &Case<'_>,
@@ -213,7 +149,7 @@ fn throttled(
         explains_ms,
         evidence,
         weights: vec![0.9 * throttle.reached_ratio, 0.7],
-        fixes: vec![raise(view, throttle)],
+        fixes: vec![cgroup_limit::raise(view, throttle)],
         prove: "Run the same scenario again: the cgroup stays below its limit, and its threads hardly sleep uninterruptibly.".to_owned(),
         role: Role::Root,
     }))
@@ -238,42 +174,6 @@ fn idle_text(disk: &Disk) -> String {
         return what_it_does(disk);
     }
     format!("the device looks idle meanwhile, since what is held back never reaches it. {}", what_it_does(disk))
-}
-
-/// The limit that would let through what sleeps now as well.
-pub(super) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
-    let path = view.cgroup_of(&throttle.source, "cgroup_disk_operations_total");
-    let v2 = view.setting_of(&throttle.source, "cgroup.version") == Some("2");
-    let to = 2.0 * throttle.limit;
-    let device = format!("$(lsblk -ndo MAJ:MIN /dev/{} | tr -d ' ')", throttle.device);
-    let letter = &throttle.direction[..1];
-    let (unit_v1, unit_v2, systemd) = match throttle.unit {
-        Unit::Bytes => ("bps", "bps", "Bandwidth"),
-        Unit::Operations => ("iops", "iops", "IOPS"),
-    };
-    let command = if v2 {
-        format!("echo \"{device} {letter}{unit_v2}={to:.0}\" > /sys/fs/cgroup{path}/io.max")
-    } else {
-        format!(
-            "echo \"{device} {to:.0}\" > /sys/fs/cgroup/blkio{path}/blkio.throttle.{}_{unit_v1}_device",
-            throttle.direction
-        )
-    };
-    let direction = if throttle.direction == "read" { "Read" } else { "Write" };
-    Fix {
-        text: format!(
-            "Raise the cgroup's limit, to begin with to twice what it is ({to:.0}), or take it away (0 in version 1, max in version 2)."
-        ),
-        command: Some(command),
-        keep: Some(format!(
-            "the same limit where the cgroup is made: IO{direction}{systemd}Max=/dev/{} {to:.0} of its systemd unit, or the options of its container",
-            throttle.device
-        )),
-        risk: Some(
-            "Takes effect at once. Others on the same disk get less of it: that may be what the limit is for."
-                .to_owned(),
-        ),
-    }
 }
 
 #[cfg(test)]

@@ -6,10 +6,13 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing, worker_pool_exhausted};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role, Unit};
+use crate::resources::{share, workers};
+use crate::rules::Role;
+use holdup_recording::objective::Unit;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
 
 /// The rule.
@@ -27,7 +30,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: the downstream part of the ledger is what it was in the calm stretch.",
         references: "OpenTelemetry semantic conventions, HTTP client spans and metrics; M. Nygard, Release It!, Timeouts and Circuit Breaker; Google SRE Book, Addressing Cascading Failures; R. B. Miller, Response Time in Man-Computer Conversational Transactions, 1968 (0.1 s).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Without a calm stretch and without an objective a neighbour that takes this long for a request is slow, milliseconds: nobody feels
@@ -71,10 +74,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let text = format!("a request waited {} for neighbours{before}", ms(waited.ms));
     let expected = waited.calm_ms.map_or_else(|| "a small share of the delay".to_owned(), ms);
     let mut evidence = vec![waited.evidence.saying(expected, text)];
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    if let Some(held) = worker_pool_exhausted::waits_for_workers(case) {
+    if let Some(held) = workers::waits_for_workers(case) {
         let said = evidence[0].clone();
         let of =
             format!("{} of the {} for which a worker is held", percent((waited.ms / held.ms).min(1.0)), ms(held.ms));

@@ -1,9 +1,11 @@
 //! A process has as many files open as it may, so that connections can't be accepted or files not be opened.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
-use crate::verdict::{Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
+use holdup_signals::evidence::Fix;
 use holdup_signals::processes::Process;
 use holdup_signals::{Gauge, Missing, View, Window};
 
@@ -22,7 +24,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: the count stays below the limit, and the failures are gone.",
         references: "getrlimit(2), accept(2) (EMFILE, ENFILE); proc_pid_limits(5); systemd.exec(5), LimitNOFILE=.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const PROCESS: &str = "--watch pid:N for the app and the database, as their user or as root";
@@ -86,7 +88,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ),
         ));
     }
-    if case.share(waited) < MATTERS && failed < MATTERS {
+    if share(case, waited) < MATTERS && failed < MATTERS {
         // An accept queue that nobody looked at may be the very place where requests wait.
         return queue.map(|_| Outcome::Cleared(evidence));
     }

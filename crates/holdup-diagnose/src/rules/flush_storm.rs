@@ -2,10 +2,12 @@
 
 mod checkpoints;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, timing};
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
 use holdup_signals::database::DATABASE;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Gauge, Growth, Missing, View, Window};
 
 /// The rule.
@@ -23,7 +25,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: the age stays below three quarters of the capacity, and completions do not stop.",
         references: "MySQL Reference Manual: Configuring Buffer Pool Flushing, innodb_redo_log_capacity, Innodb_buffer_pool_wait_free; MariaDB documentation: InnoDB Page Flushing (async and sync flushing, innodb_log_file_size); PostgreSQL documentation: WAL Configuration (max_wal_size, checkpoint_completion_target).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Share (0-1) of the log's capacity from which on InnoDB writes pages as fast as it can, whatever innodb_io_capacity says: the point
@@ -41,7 +43,7 @@ const ALWAYS: f64 = 0.9;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => timing::clear_by_bound(case, "writing out pages included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "writing out pages included").ok_or(missing),
         outcome => outcome,
     }
 }

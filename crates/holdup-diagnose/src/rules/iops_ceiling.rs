@@ -1,12 +1,14 @@
 //! A disk does all the operations a second that it may: a limit on their number, whatever their size.
 
-use super::ceiling::{self, AtCeiling, at_ceiling, level_evidence, weights};
-use super::disk_saturated::{raise, who};
-use super::readahead_too_large::what_it_does;
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::parts::ceiling::{self, level_evidence, weights};
+use super::parts::cgroup_limit;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::volume::level::{AtCeiling, at_ceiling};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::{Counted, SMALL_BYTES};
 use holdup_signals::throttle::{Throttle, Unit};
 use holdup_signals::{Disk, Missing};
@@ -26,7 +28,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: operations a second follow the load, and the queue is short.",
         references: "AWS: Amazon EBS I/O characteristics and monitoring (I/O size, merging, queue length); Linux: Documentation/admin-guide/iostats.rst, cgroup-v1/blkio-controller.rst, cgroup-v2.rst (io.max).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -69,7 +71,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
                 limit.device,
                 percent(limit.reached_ratio)
             );
-            (vec![limit.evidence(&view, text)], vec![0.9 * limit.reached_ratio, 0.7], raise(&view, limit))
+            (vec![limit.evidence(&view, text)], vec![0.9 * limit.reached_ratio, 0.7], cgroup_limit::raise(&view, limit))
         }
         None => match level(case, disk)? {
             Ok(at) => {

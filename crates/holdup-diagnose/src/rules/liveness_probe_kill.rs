@@ -1,17 +1,17 @@
 //! A liveness probe failed too often in a row, and whoever asks had the server killed and started again.
 
-mod kills;
-
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
-use super::{Doc, Fix, Found, MATTERS, Outcome, Rule, ms, percent, worker_pool_exhausted};
+use super::{Doc, Fix, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::failures;
-use crate::verdict::{Evidence, Role};
+use crate::resources::probe::{self, Probe};
+use crate::resources::share;
+use crate::rules::Role;
 use holdup_signals::client::{is_latency, mean_over};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, Window};
-use kills::Probe;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -28,11 +28,8 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: probes succeed, and nothing restarts.",
         references: "Kubernetes documentation: Liveness, Readiness, and Startup Probes; Configure Liveness, Readiness and Startup Probes; Google SRE Book, Addressing Cascading Failures.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
-
-pub(super) const ENABLE: &str =
-    "--watch probe:http://HOST:PORT/health with --watch server:PORT; in Kubernetes --watch kubernetes:";
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Probes fail before the kill, and requests after it.
@@ -58,9 +55,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let window = case.complaint.as_ref().map_or(view.window, |c| c.slow);
     evidence.push(Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), "none", text));
-    evidence.extend(kills::silences(&view, &holes));
+    evidence.extend(probe::silences(&view, &holes));
     // What nobody felt is no cause of what they felt; it has happened all the same.
-    if failed < MATTERS && case.share(explains_ms) < MATTERS {
+    if failed < MATTERS && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let found = Found {
@@ -109,15 +106,6 @@ fn waited_ms(case: &Case<'_>, holes: &[Window]) -> f64 {
 /// A hole that ends with the recording at the latest.
 fn bounded(hole: Window, case: &Case<'_>) -> Window {
     Window { to: hole.to.min(case.recording.manifest.ended_at.unwrap_or(hole.to)), ..hole }
-}
-
-/// What a cause has to make up for it to be why probes failed, milliseconds: nothing more where requests wait in the queue that the
-/// probe comes through for as long as half of what it waits; else as long as it waits.
-pub(crate) fn timeout_ms(case: &Case<'_>) -> Option<f64> {
-    let probe = Probe::of(&case.view(case.whole())).ok()?;
-    let timeout_ms = (probe.timeout_s * 1e3).min(case.excess_ms());
-    let in_front_ms = worker_pool_exhausted::in_front_ms(case).unwrap_or(0.0);
-    Some(if in_front_ms >= timeout_ms / 2.0 { 0.0 } else { timeout_ms })
 }
 
 fn fixes(probe: &Probe) -> Vec<Fix> {

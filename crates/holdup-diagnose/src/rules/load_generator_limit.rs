@@ -3,10 +3,12 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::validity::{Label, Limit};
 use holdup_signals::{Missing, Window};
 
@@ -25,7 +27,7 @@ pub const RULE: Rule = Rule {
         prove: "Run again: send lag is a small share of response time and requests find a free connection.",
         references: "G. Tene, How NOT to Measure Latency (coordinated omission); J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -46,10 +48,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let slowed = service >= SERVICE_SLOWED * unloaded;
     // A loop that can't keep up makes a queue of its own: it frees connections late.
     let full = case.limited_ratio >= SPOILED
-        && case.share(lag + queued) >= MATTERS
+        && share(case, lag + queued) >= MATTERS
         && (!slowed || case.validity.limits().iter().any(|(_, r)| r.limit == Limit::Busy));
-    let capped = case.share(queued) >= MATTERS && !slowed;
-    let (explains_ms, mut evidence, fixes) = if full || case.share(lag) >= MATTERS {
+    let capped = share(case, queued) >= MATTERS && !slowed;
+    let (explains_ms, mut evidence, fixes) = if full || share(case, lag) >= MATTERS {
         let mut fixes = case.validity.fixes();
         if fixes.is_empty() {
             fixes.push(Fix {

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 use holdup_recording::rows::Session;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};
 
 /// The rule.
@@ -25,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: no session in lock wait, lock-wait time per request near zero.",
         references: "MariaDB documentation: InnoDB Lock Modes, INNODB_LOCK_WAITS; MySQL Reference Manual: InnoDB Locking; PostgreSQL documentation: pg_blocking_pids, lock_timeout, idle_in_transaction_session_timeout.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -247,20 +248,10 @@ fn bound(source: &str) -> Fix {
     }
 }
 
-/// Milliseconds per request for which locks that others wait for are held: holders on average over the rate at which requests
-/// end (Little's law). Who makes up most of that is why they are held. None where it is not known who holds them, or where
-/// holders mostly do nothing: then the database has no part in it.
-pub(super) fn held_ms(case: &Case<'_>) -> Option<f64> {
-    let view = case.slow();
-    let blockers = view.blockers().ok()?;
-    let idle: f64 = blockers.holders.iter().filter(|h| h.is_idle()).map(|h| h.instants_ratio).sum();
-    let completed = case.completed_in(view.window).ok()?.max(1.0);
-    (blockers.mean > 2.0 * idle).then(|| blockers.mean / (completed / view.window.seconds()) * 1e3)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resources::locks::held_ms;
     use crate::testing::{Judged as _, Made};
 
     /// A session of `source` at a second.

@@ -1,10 +1,12 @@
 //! Requests wait for memory: for pages to be freed before they get theirs, or for what was swapped out to come back.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
+use crate::resources::share;
 use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
 use holdup_signals::disk_waits::Wait;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PROCESS};
 use holdup_signals::{Counter, Missing, View};
 
@@ -23,7 +25,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: no allocation stalls, nothing swapped in, next to no time stalled for memory.",
         references: "Linux: Documentation/accounting/psi.rst, admin-guide/sysctl/vm.rst (min_free_kbytes, watermark_scale_factor, swappiness), admin-guide/mm/concepts.rst (direct reclaim); /proc/vmstat: allocstall, pgscan_direct, pswpin.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Pages that an allocation that stalls frees before it goes on (the kernel's SWAP_CLUSTER_MAX).
@@ -46,7 +48,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
                 ms(*most)
             ),
         ));
-        if case.share(*most) < MATTERS {
+        if share(case, *most) < MATTERS {
             evidence.extend(room(&view));
             return Ok(Outcome::Cleared(evidence));
         }
@@ -62,9 +64,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let back = swapped.as_ref().map_or(0.0, |s| s.delta);
     let dropped = view.refaults(&memory, "file").map(|c| c.delta).unwrap_or(0.0);
     let made_room = stalls.delta * PAGES_A_STALL;
-    let share = (back + made_room) / (back + made_room + dropped).max(1.0);
+    let by_pressure = (back + made_room) / (back + made_room + dropped).max(1.0);
     let explains_ms = match most {
-        Ok(most) => (most * share).max(asleep_ms),
+        Ok(most) => (most * by_pressure).max(asleep_ms),
         Err(_) if stalls.delta == 0.0 && back == 0.0 => asleep_ms,
         Err(missing) => return Err(missing.clone()),
     };
@@ -80,7 +82,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{} pages a second were read back from swap", thousands(swapped.rate())),
         ));
     }
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         if let Ok(refaults) = view.refaults(&memory, "file") {
             let text = format!(
                 "{} pages a second that were read are of files and had been dropped: what was stalled waited for those",

@@ -1,11 +1,11 @@
 //! A statement of the requests goes through many rows for each one that it needs, without an index.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
-use crate::accounts;
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
-use holdup_signals::latency::{Origin, TRANSACTIONS};
-use holdup_signals::plans::PLANS;
+use crate::resources::statements;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Executed, Missing, View};
 
 mod by_plan;
@@ -25,7 +25,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: rows examined a call near rows sent, the statement's time a fraction of what it was.",
         references: "MySQL Reference Manual: Optimizing SELECT Statements, EXPLAIN Output Format, Performance Schema Statement Summary Tables (SUM_NO_INDEX_USED, SUM_ROWS_EXAMINED); PostgreSQL documentation: Using EXPLAIN, Examining Index Usage; MariaDB documentation: Building the best INDEX for a given SELECT.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Fewer rows than this an execution are read faster than an index would be worth: about 0.1 to 0.5 ms of CPU.
@@ -37,11 +37,6 @@ const EXAMINED_PER_USED: f64 = 20.0;
 /// Share (0-1) of the executions that have to be without an index.
 const WITHOUT: f64 = 0.5;
 
-/// As many executions as this for each request of an operation (of each statement, where only the database is known), and they
-/// are its own; a report beside them runs far more rarely.
-const PER_REQUEST: f64 = 0.5;
-const PER_STATEMENT: f64 = 0.1;
-
 /// Most that reading a row from memory takes, milliseconds. InnoDB reads 1 to 5 million a second and CPU; this leaves a factor of ten
 /// or more for wide rows, joins and a CPU that is shared. What takes longer waits for something else, which has a rule of its own.
 const ROW_MS: f64 = 0.01;
@@ -51,7 +46,7 @@ const ROSE: f64 = 1.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => timing::clear_by_bound(case, "reading rows without an index included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "reading rows without an index included").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -88,7 +83,7 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
     };
     let mut suspects: Vec<&Executed> = executed.iter().copied().filter(|of| reads_too_much(of)).collect();
     suspects.sort_by(|a, b| own_ms(b).total_cmp(&own_ms(a)));
-    let Some(of) = suspects.iter().copied().find(|of| is_of_requests(case, view, of, completed)) else {
+    let Some(of) = suspects.iter().copied().find(|of| statements::is_of_requests(case, view, of, completed)) else {
         return Ok(Outcome::Cleared(vec![worst(view, suspects.first().copied(), executed, completed)]));
     };
     let explains_ms = own_ms(of);
@@ -151,33 +146,6 @@ fn reads_too_much(of: &Executed) -> bool {
         && of.examined_each() >= ROWS
         && of.rows_examined >= EXAMINED_PER_USED * of.rows_used.max(of.calls)
         && of.no_index >= WITHOUT * of.calls
-}
-
-/// Whether requests run it, where they can be followed into the database; else whether it runs as often as requests of an operation
-/// do that take at least as long.
-pub(super) fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
-    if let Some(is_theirs) = accounts::is_of_requests(case, &of.digest) {
-        return is_theirs;
-    }
-    let each_ms = of.seconds / of.calls * 1e3;
-    match case.origin {
-        Origin::Client => {
-            let rows = case.slow_requests().unwrap_or_default();
-            case.operations.iter().any(|operation| {
-                let (mut count, mut sum_ms) = (0.0, 0.0);
-                for row in rows.iter().filter(|r| r.operation == operation.name) {
-                    count += row.count() as f64;
-                    sum_ms += holdup_signals::client::response_ms(row) * row.count() as f64;
-                }
-                count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
-            })
-        }
-        Origin::AppMetrics => of.calls >= PER_REQUEST * completed,
-        Origin::DatabaseSessions | Origin::Volume => {
-            let all = view.status("questions").or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));
-            all.is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta)
-        }
-    }
 }
 
 /// What comes nearest, to clear by.
@@ -301,7 +269,7 @@ fn columns(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::accounts::testing::{ALL, Injected, Told, made};
+    use crate::accounts::testing::{ALL, CALM_S, Injected, RATE, Told, made};
     use crate::testing::{Judged as _, Made};
 
     const TEXT: &str = "SELECT id, total FROM shop.orders WHERE customer = ? AND state IN (...) ORDER BY id LIMIT ?";
@@ -348,7 +316,7 @@ mod tests {
         // As many as there are requests, of 55 ms, from when requests are slow.
         let scans = |recorded: Made| {
             recorded.digest(TEXT, |s| {
-                let n = accounts::testing::RATE * (s - accounts::testing::CALM_S).max(0);
+                let n = RATE * (s - CALM_S).max(0);
                 (n, n * 55, n * 200_000, n, n)
             })
         };

@@ -11,8 +11,6 @@ pub mod atime_updates;
 pub mod autovacuum_pressure;
 pub mod backup_or_bulk_load;
 pub mod burst_exhausted;
-mod ceiling;
-mod chain;
 pub mod commit_log_bound;
 pub mod connection_limit;
 pub mod connection_pool_exhausted;
@@ -22,7 +20,6 @@ pub mod disk_saturated;
 pub mod downstream_slow;
 pub mod file_descriptor_limit;
 pub mod flush_storm;
-mod identifier;
 pub mod iops_ceiling;
 pub mod liveness_probe_kill;
 pub mod load_generator_limit;
@@ -34,31 +31,31 @@ pub mod network_bandwidth;
 pub mod network_loss;
 pub mod on_disk_temporary_tables;
 pub mod out_of_memory_kill;
+mod parts;
 pub mod plan_changed;
 pub mod readahead_too_large;
 pub mod statement_mix_changed;
 pub mod table_cache_small;
 pub mod thread_pool_queue;
 pub mod throughput_ceiling;
-pub mod timing;
 pub mod toast_rewrite;
 pub mod too_many_indexes;
 pub mod uninterruptible_pileup;
-mod vacuum_advice;
-mod volume_demand;
 pub mod worker_pool_exhausted;
 pub mod working_set_exceeds_memory;
 pub mod workload_spike;
 
+use std::collections::BTreeMap;
+
 use holdup_recording::Labels;
 
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
-pub(crate) use chain::{is_outside, link, may_bring_about};
+use holdup_signals::evidence::{Evidence, Fix};
+pub(crate) use holdup_signals::timing;
 pub(crate) use holdup_signals::words::{bytes, capital, ms, percent, thousands};
 pub use holdup_signals::yardstick::{MATTERS, SERVICE_SLOWED};
 use holdup_signals::{Missing, Window};
-pub(crate) use volume_demand::without;
+use serde::{Deserialize, Serialize};
 
 /// Every rule, in the order in which a request meets the resource.
 pub const ALL: &[&Rule] = &[
@@ -108,7 +105,51 @@ pub struct Rule {
     /// What `holdup explain` prints.
     pub doc: Doc,
     /// Judges a case.
-    pub judge: fn(&Case<'_>) -> Result<Outcome, Missing>,
+    pub judge: Judge,
+}
+
+/// How a rule judges.
+pub enum Judge {
+    /// By the case and its resources.
+    Alone(fn(&Case<'_>) -> Result<Outcome, Missing>),
+    /// By what rules that judge alone say of the case, as well.
+    Beside(fn(&Case<'_>, &Others) -> Result<Outcome, Missing>),
+}
+
+/// What the rules that judge alone say of a case, by their causes.
+pub type Others = BTreeMap<&'static str, Result<Outcome, Missing>>;
+
+impl Rule {
+    /// What this rule says of a case.
+    ///
+    /// # Errors
+    /// What is missing to say it.
+    pub fn judge(&self, case: &Case<'_>) -> Result<Outcome, Missing> {
+        match self.judge {
+            Judge::Alone(judge) => judge(case),
+            Judge::Beside(judge) => judge(case, &alone(case)),
+        }
+    }
+}
+
+/// What every rule says of a case, in the order of [`ALL`].
+pub(crate) fn judge_all(case: &Case<'_>) -> Vec<(&'static Rule, Result<Outcome, Missing>)> {
+    let mut said = alone(case);
+    let beside = ALL.iter().filter_map(|rule| match rule.judge {
+        Judge::Alone(_) => None,
+        Judge::Beside(judge) => Some((rule.cause, judge(case, &said))),
+    });
+    let beside: Vec<_> = beside.collect();
+    said.extend(beside);
+    ALL.iter().filter_map(|rule| Some((*rule, said.remove(rule.cause)?))).collect()
+}
+
+fn alone(case: &Case<'_>) -> Others {
+    let judge = |rule: &&'static Rule| match rule.judge {
+        Judge::Alone(judge) => Some((rule.cause, judge(case))),
+        Judge::Beside(_) => None,
+    };
+    ALL.iter().filter_map(judge).collect()
 }
 
 /// What everybody should know about a cause. Sections are the same for all.
@@ -163,6 +204,20 @@ pub enum Outcome {
     Cleared(Vec<Evidence>),
 }
 
+/// What part a finding plays.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Where it begins.
+    Root,
+    /// Adds to it.
+    Contributor,
+    /// Follows from the root.
+    Symptom,
+    /// What will bind next once the root is fixed.
+    Next,
+}
+
 /// A cause that is so.
 pub struct Found {
     /// Milliseconds of a mean slow request it accounts for.
@@ -176,7 +231,7 @@ pub struct Found {
     pub fixes: Vec<Fix>,
     /// How to see that it helped.
     pub prove: String,
-    /// Its part, as far as the rule itself can tell; [`chain`] settles it.
+    /// Its part, as far as the rule itself can tell; [`crate::chain`] settles it.
     pub role: Role,
 }
 

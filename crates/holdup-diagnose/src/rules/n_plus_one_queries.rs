@@ -4,10 +4,12 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms};
 use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::{share, statements};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};
 
 /// The rule.
@@ -25,7 +27,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: a handful of calls a request, and the database's parts of the ledger shrink with them.",
         references: "M. Fowler, Patterns of Enterprise Application Architecture, Lazy Load (ripple loading); documentation of Hibernate (fetching), SQLAlchemy (select IN loading), Django (prefetch_related).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Calls of one digest in a mean request from which on it is a loop rather than a few questions: each of them could be one.
@@ -46,7 +48,7 @@ struct Repeated {
 
 /// Clears by the number of calls alone: where a request makes few of any kind, none of them repeats.
 fn few_calls(case: &Case<'_>) -> Option<Outcome> {
-    let (ms, calls, evidence) = timing::database_by_spans(case).filter(|(_, calls, _)| *calls < LOOP)?;
+    let (ms, calls, evidence) = statements::database_by_spans(case).filter(|(_, calls, _)| *calls < LOOP)?;
     let text = format!("a request makes {calls:.1} calls of a database, {} in all", super::ms(ms));
     Some(Outcome::Cleared(vec![evidence.saying(format!("{LOOP:.0} or more"), text)]))
 }
@@ -74,7 +76,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let window = case.slow().window;
     let calls = format!("{:.1} calls a request", repeated.calls);
     let mut evidence = vec![Evidence::new(repeated.table, "digest", labels, window, calls, "1 or 2", text)];
-    if repeated.calls < LOOP || case.share(explains_ms) < MATTERS {
+    if repeated.calls < LOOP || share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let said = format!("asked at once they would take {} less", ms(explains_ms));

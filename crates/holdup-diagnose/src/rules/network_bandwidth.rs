@@ -4,10 +4,12 @@ mod path;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
 use holdup_signals::client::mean_over;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plateau::inner;
 use holdup_signals::{Missing, Plateau, View};
 
@@ -26,7 +28,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: bytes a second follow the load, and nothing is queued at the interface.",
         references: "B. Gregg, Systems Performance, 2nd ed., ch. 10; tc(8), tc-tbf(8); Linux: Documentation/networking/statistics.rst, include/uapi/linux/gen_stats.h (gnet_stats_queue).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -136,7 +138,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         || unsent.as_ref().is_some_and(|(ratio, _)| *ratio >= QUEUED_THROUGH);
     let knows_queue = fullest.backlog.is_some() || unsent.is_some();
     evidence.extend(unsent.map(|u| u.1));
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         if transfer_ms.is_none() && !knows_queue {
             return Err(Missing::new(
                 "what is queued in front of the interfaces (system_network_qdisc_backlog_bytes), or the client's times of first and last byte",
@@ -159,7 +161,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let weights = vec![
         if at_limit { 0.8 } else { 0.5 },
         if is_queued { 0.7 } else { 0.0 },
-        if transfer_ms.is_some_and(|ms| case.share(ms) >= MATTERS) { 0.6 } else { 0.0 },
+        if transfer_ms.is_some_and(|ms| share(case, ms) >= MATTERS) { 0.6 } else { 0.0 },
     ];
     Ok(Outcome::Found(Found {
         explains_ms,

@@ -2,10 +2,12 @@
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
 use holdup_signals::client::service_ms;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
 
 /// The rule.
@@ -23,7 +25,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: tcp_retransmission_timeouts_total stands still, and the second heap is gone.",
         references: "RFC 6298 (retransmission timer), RFC 8985 (tail loss probes); Linux: Documentation/networking/snmp_counter.rst (TcpRetransSegs, TcpExtTCPTimeouts, TcpExtTCPSynRetrans), include/net/tcp.h (TCP_RTO_MIN, TCP_TIMEOUT_INIT).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -63,7 +65,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // A timer of a connection's first segment is longer: it is told apart below.
     let first = view.counter("tcp_syn_retransmits_total", &[], HOST).ok();
     let first_ms = first.as_ref().map_or(0.0, |c| c.delta * SYN_TIMER_MS / completed);
-    if case.share(most_ms + first_ms) < MATTERS {
+    if share(case, most_ms + first_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let timers = view.counter("tcp_retransmission_timeouts_total", &[], HOST)?;
@@ -86,7 +88,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     )];
     evidence.push(counted);
     evidence.extend(heaps.as_ref().map(|h| h.evidence(&view, case)));
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let mut weights = vec![0.6];

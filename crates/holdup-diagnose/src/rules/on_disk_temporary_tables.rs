@@ -4,10 +4,13 @@
 //! only the function, if that is one that changes a directory; where it shows neither, the sleep that no I/O accounts
 //! for does, with less weight.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::verdict::{Evidence, Role};
+use crate::resources::share;
+use crate::rules::Role;
 use holdup_signals::disk_waits::{Wait, wait_of};
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
 
 mod advice;
@@ -27,7 +30,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: as many temporary tables, no thread asleep in tmpdir, and the load average near the number of running threads.",
         references: "MySQL 5.6 Reference Manual: Internal Temporary Table Use in MySQL; Where MySQL Stores Temporary Files. MariaDB documentation: tmpdir, Internal Temporary Tables (Created_tmp_disk_tables, tmp_memory_table_size). Linux: Documentation/filesystems/directory-locking, tmpfs; proc_pid_stat(5) (state D), proc_pid_syscall(5); proc_loadavg(5).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT";
@@ -77,7 +80,7 @@ struct InTmpdir {
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
         // Nothing inside the database takes longer than the app's own timing of its statements.
-        Err(missing) => timing::clear_by_bound(case, "temporary tables included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "temporary tables included").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -97,12 +100,12 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let asleep = view.asleep()?;
     let mount = view.mount_of(&tmpdirs[0]);
-    if case.share(asleep.per_request_ms(asleep.mean, completed)) < MATTERS {
+    if share(case, asleep.per_request_ms(asleep.mean, completed)) < MATTERS {
         return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, 0.0, completed, &tmpdirs)]));
     }
     let inside = in_tmpdir(case, &view, &asleep, &tmpdirs, mount.as_ref(), completed)?;
     let explains_ms = asleep.per_request_ms(inside.mean, completed);
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![counted, elsewhere(&asleep, inside.mean, completed, &tmpdirs)]));
     }
     if inside.by != By::File && per_request < PER_REQUEST {
@@ -190,7 +193,7 @@ fn in_tmpdir(
     }
     let waits_for_io = io.delta / completed * 1e3;
     let beyond = (asleep.per_request_ms(asleep.mean, completed) - waits_for_io).max(0.0);
-    if case.share(beyond) < MATTERS {
+    if share(case, beyond) < MATTERS {
         return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
     }
     Ok(InTmpdir { mean: beyond / asleep.per_request_ms(1.0, completed), by: By::Nothing })

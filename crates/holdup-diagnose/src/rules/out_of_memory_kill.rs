@@ -3,10 +3,12 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, of_failures, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes;
 use holdup_signals::{Counter, Missing, View, Window};
 
@@ -25,7 +27,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: the count does not grow, and nothing restarts.",
         references: "Kernel documentation: cgroup v2 (memory.max, memory.events), Memory Resource Controller; proc_pid_oom_score_adj(5).",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -123,7 +125,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // What was under way then, and what waits for it to come back, is slow because of it.
     let slow = case.complaint.as_ref().is_some_and(|c| after.iter().any(|w| w.from < c.slow.to));
     let explains_ms = if slow { case.excess_ms() * failed } else { 0.0 };
-    if failed < MATTERS && case.share(explains_ms) < MATTERS {
+    if failed < MATTERS && share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     evidence.push(of_failures(case.complaint.as_ref().map_or(view.window, |c| c.slow), failed, "failed after it"));

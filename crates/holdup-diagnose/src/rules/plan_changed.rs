@@ -2,9 +2,12 @@
 
 use holdup_recording::plan::Node;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, identifier, missing_index, ms, percent, thousands, timing};
+use super::parts::{clearing, identifier};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::statements;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{Parting, Shape, misestimate, parting, shapes};
 use holdup_signals::{Executed, Missing, View};
 
@@ -23,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: the statement has its former shape, and takes as long as it did.",
         references: "PostgreSQL documentation: Using EXPLAIN, auto_explain, Statistics Used by the Planner, plan_cache_mode; MySQL Reference Manual: EXPLAIN Output Format, Switchable Optimizations; MariaDB documentation: EXPLAIN FORMAT=JSON, Engine-Independent Table Statistics.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// A statement takes longer if a mean execution takes this many times what it took: plans differ in more than that, or it does not
@@ -38,7 +41,7 @@ const KNOWN: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match by_plans(case) {
-        Err(missing) => timing::clear_by_bound(case, "all that plans may cost included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "all that plans may cost included").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -85,7 +88,7 @@ fn by_plans(case: &Case<'_>) -> Result<Outcome, Missing> {
         if changed
             && rose
             && case.share_inside(of.extra_ms) >= MATTERS
-            && missing_index::is_of_requests(case, &slow, of.now, completed)
+            && statements::is_of_requests(case, &slow, of.now, completed)
         {
             return Ok(Outcome::Found(found(of, (&calm, was), (&slow, is))));
         }

@@ -2,16 +2,18 @@
 
 use holdup_recording::Labels;
 
-use super::disk_saturated::who;
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
-use holdup_signals::disk_waits::{DiskWaits, Wait};
+use crate::resources::disk::{
+    AMPLIFIED, LARGE_READ_BYTES, WINDOWS_PER_FAULT, is_oversized, read_device, what_it_does, who,
+};
+use crate::resources::{share, volume};
+use crate::rules::Role;
+use holdup_signals::disk_waits::Wait;
 use holdup_signals::disks::HOST;
-use holdup_signals::throttle::Throttle;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::useful_reads::{UsefulReads, window_setting};
-use holdup_signals::{Disk, Disks, Missing, View};
+use holdup_signals::{Disk, Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -28,7 +30,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: reads as small as what is asked for, a short queue, a fraction of the bytes a second.",
         references: "Linux: blockdev(8), madvise(2), Documentation/ABI/stable/sysfs-block (read_ahead_kb), Documentation/admin-guide/iostats.rst; MongoDB manual: Production Notes, readahead of 8 to 32 sectors for WiredTiger; LMDB: MDB_NORDAHEAD in lmdb.h.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// What would show whether reads follow one another.
@@ -36,16 +38,6 @@ const TRACED: &str = "--watch tracepoints, as root";
 
 /// Reads of which this share (0-1) jump are random.
 const MOST_JUMP: f64 = 0.5;
-
-/// Reads smaller than this are no readahead worth speaking of, bytes: the largest window that MongoDB's notes advise is 16 KB.
-const LARGE_READ_BYTES: f64 = 32.0 * 1024.0;
-
-/// Bytes read for each that was asked for from which on the difference is readahead's: below it a neighbouring page that is
-/// used as well, or the file's own layout, explains it.
-const AMPLIFIED: f64 = 4.0;
-
-/// A random reader gets about one window a fault, a sequential one many.
-const WINDOWS_PER_FAULT: f64 = 1.5;
 
 /// With fewer operations queued or served on average the device is not at its limit, and a smaller read would hardly be
 /// answered sooner.
@@ -68,7 +60,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(reading_ms)
         ),
     );
-    let Some(disk) = read_device(&view, &disks, &waits).filter(|_| case.share(reading_ms) >= MATTERS) else {
+    let Some(disk) = read_device(&view, &disks, &waits).filter(|_| share(case, reading_ms) >= MATTERS) else {
         return Ok(Outcome::Cleared(vec![asleep]));
     };
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
@@ -113,7 +105,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![queue]));
     }
     let explains_ms = reading_ms * (1.0 - 1.0 / useful.ratio()) * useful.own();
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         let mut evidence = vec![amplified];
         evidence.extend(who(&view, disk).evidence);
         return Ok(Outcome::Cleared(evidence));
@@ -176,45 +168,8 @@ fn jumps(view: &View<'_>, disk: &Disk) -> Option<Evidence> {
     })
 }
 
-/// Whether most of what is read is readahead that nobody used.
-pub(super) fn is_oversized(useful: &UsefulReads) -> bool {
-    let window = useful.window_bytes.unwrap_or(useful.read_each());
-    useful.read_each() >= LARGE_READ_BYTES
-        && useful.ratio() >= AMPLIFIED
-        && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
-}
-
-/// The device whose window counts: the one that is mounted where threads wait, else the one at whose limit a cgroup is, else
-/// the one that read longest.
-pub(super) fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
-    let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
-    let mounted = place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device));
-    let limited = || view.throttles().ok()?.into_iter().find(Throttle::is_reached).map(|t| t.device);
-    let named = |device: String| disks.named(&device).filter(|disk| disk.read.operations > 0.0);
-    mounted.and_then(named).or_else(|| limited().and_then(named)).or_else(|| {
-        disks.tops().filter(|d| d.read.operations > 0.0).max_by(|a, b| a.read.seconds.total_cmp(&b.read.seconds))
-    })
-}
-
 fn window_kb(view: &View<'_>, disk: &Disk) -> Option<String> {
     view.setting(&window_setting(&disk.device), HOST).ok().map(str::to_owned)
-}
-
-/// As iostat would put it.
-pub(super) fn what_it_does(disk: &Disk) -> String {
-    let per_second = |n: f64| thousands(n / disk.seconds.max(1e-9));
-    format!(
-        "{}: {} reads and {} writes a second, {}/s in requests of {}; a read takes {}, a write {}; {:.1} in the queue, busy for {}",
-        disk.name(),
-        per_second(disk.read.operations),
-        per_second(disk.write.operations),
-        bytes(disk.bytes_per_second()),
-        bytes(disk.bytes_each()),
-        ms(disk.read.await_ms()),
-        ms(disk.write.await_ms()),
-        disk.queue,
-        percent(disk.utilization)
-    )
 }
 
 /// The least power of two KB that holds a useful read; no less than a page.

@@ -1,8 +1,10 @@
 //! Other statements than before: one that is new, or many times as frequent, and whose time is what requests wait for.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Fix, Role};
+use crate::rules::Role;
+use holdup_signals::evidence::Fix;
 use holdup_signals::latency::Origin;
 use holdup_signals::mix::{Mix, Statement};
 use holdup_signals::{Missing, Window};
@@ -22,7 +24,7 @@ pub const RULE: Rule = Rule {
         prove: "Without it the same load is as fast as before.",
         references: "B. Gregg, Systems Performance, 2nd edition, workload characterization; total variation distance: D. Levin, Y. Peres, Markov Chains and Mixing Times, ch. 4.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Times as frequent as outside, at least, from which on a statement has joined.
@@ -33,7 +35,7 @@ const PART: f64 = 0.05;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match compare(case) {
-        Err(missing) => timing::clear_by_bound(case, "whichever statements it ran").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "whichever statements it ran").ok_or(missing),
         outcome => outcome,
     }
 }

@@ -1,8 +1,11 @@
 //! Statements open and close tables instead of finding them open: the server's cache of open tables is too small.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
 /// The rule.
@@ -20,7 +23,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: Opened_tables stands still, and no session is in those states.",
         references: "MySQL Reference Manual: How MySQL Opens and Closes Tables (table_open_cache, Opened_tables, open_files_limit); General Thread States. MariaDB documentation: Optimizing table_open_cache.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT, as an account with PROCESS";
@@ -42,7 +45,7 @@ const OTHER_FILES: f64 = 500.0;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     match from_server(case) {
-        Err(missing) => timing::clear_by_bound(case, "opening tables included").ok_or(missing),
+        Err(missing) => clearing::by_statements(case, "opening tables included").ok_or(missing),
         outcome => outcome,
     }
 }
@@ -75,7 +78,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mean = busy.mean_in(STATES);
     // Little's law: sessions in those states = rate x time in them.
     let explains_ms = mean / (completed / view.window.seconds()) * 1e3;
-    let Some(states) = busy.evidence(STATES).filter(|_| case.share(explains_ms) >= MATTERS) else {
+    let Some(states) = busy.evidence(STATES).filter(|_| share(case, explains_ms) >= MATTERS) else {
         let seen = opened.evidence(
             format!("{} a request", ms(explains_ms)),
             "a large part of the delay, if the cache were the cause",

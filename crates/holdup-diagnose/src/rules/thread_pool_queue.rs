@@ -6,10 +6,13 @@ mod tests;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent, thousands, timing};
+use super::parts::clearing;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::{share, statements};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
 use holdup_signals::{Gauge, Missing, View};
 
@@ -28,7 +31,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: queue length 0, and the app's timing of a statement is the server's own.",
         references: "MariaDB documentation: Thread Pool in MariaDB, Information Schema THREAD_POOL_GROUPS and THREAD_POOL_QUEUES; MDEV on CONNECTION_ID being NULL before 10.5.13 and 10.6.5.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const ENABLE: &str = "--watch mysql://USER@HOST:PORT with PROCESS, on MariaDB 10.5 or later";
@@ -70,7 +73,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // Statements a second, for Little's law; by whoever counts them.
     let questions = view.counter("mysql_global_status_questions", &[], ENABLE).map(|c| c.rate());
     let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
-    let per_request = timing::calls_per_request(case, completed).unwrap_or(1.0);
+    let per_request = statements::calls_per_request(case, completed).unwrap_or(1.0);
     let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
     // The nearest account first: without a network in it, then with one, then by count alone.
     let gaps = wire.as_ref().or(app.as_ref()).map(|gap| gap.per_request_ms);
@@ -78,9 +81,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let followed = case.accounts().mean_ms(Owner::AdmissionQueue).filter(|ms| wire.is_some() || *ms > 0.0);
     let Some(explains_ms) = followed.or(gaps).or(little) else {
         let what = "the wait between app and database, seen from both sides";
-        return timing::clear_by_bound(case, "the pool's queue included").ok_or_else(|| Missing::new(what, ENABLE));
+        return clearing::by_statements(case, "the pool's queue included").ok_or_else(|| Missing::new(what, ENABLE));
     };
-    if seen.is_empty_queue() || case.share(explains_ms) < MATTERS {
+    if seen.is_empty_queue() || share(case, explains_ms) < MATTERS {
         let evidence = seen.evidence().into_iter().next();
         let evidence = evidence.or_else(|| Some(wire.as_ref().or(app.as_ref())?.evidence.first()?.clone()));
         return Ok(Outcome::Cleared(evidence.into_iter().collect()));

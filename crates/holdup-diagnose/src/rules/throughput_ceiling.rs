@@ -1,12 +1,12 @@
 //! A disk or volume moves all the bytes that it may, reads and writes together.
 
-use super::ceiling::{self, at_ceiling, level_evidence, origin, raise, rate, weights};
-use super::disk_saturated::who;
-use super::readahead_too_large::what_it_does;
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms};
+use super::parts::ceiling::{self, level_evidence, origin, raise, weights};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms};
 use crate::case::Case;
+use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
-use crate::verdict::Role;
+use crate::resources::volume::level::{at_ceiling, rate};
+use crate::rules::Role;
 use holdup_signals::Missing;
 use holdup_signals::flows::Counted;
 use holdup_signals::throttle::Unit;
@@ -26,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: bytes a second follow the load, and few operations are in flight.",
         references: "AWS: Amazon EC2 user guide, Amazon EBS-optimized instances (baseline and burst by size); Amazon EBS I/O characteristics and monitoring; J. D. C. Little, A Proof for the Queuing Formula L = λW, Operations Research 9(3), 1961.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {

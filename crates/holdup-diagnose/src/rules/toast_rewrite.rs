@@ -1,9 +1,12 @@
 //! Updates write large values anew that did not change: each leaves as many dead rows in the TOAST table as the value has chunks.
 
-use super::volume_demand::{demand, is_negligible, is_rewritten, or_by_disk, rewritten_bytes, share_text};
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent, thousands, vacuum_advice};
+use super::parts::clearing::or_by_disk;
+use super::parts::vacuum_advice;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{CHUNK_BYTES, Toast};
 use holdup_signals::written::{Change, changes, set_columns};
 use holdup_signals::{Executed, Missing, View};
@@ -23,7 +26,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: rows of TOAST an update near 0. What is dead already has to be vacuumed first.",
         references: "PostgreSQL documentation: TOAST (out-of-line, on-disk storage; \"during an UPDATE operation, values of unchanged fields are normally preserved as-is\"), pg_stat_all_tables, HOT.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {

@@ -2,10 +2,12 @@
 
 use holdup_recording::Labels;
 
-use super::volume_demand::or_by_disk;
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, identifier, ms, percent, thousands};
+use super::parts::clearing::or_by_disk;
+use super::parts::identifier;
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
 use holdup_signals::written::{Change, changed};
 use holdup_signals::{Missing, View};
@@ -25,7 +27,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: fewer blocks of indexes read for each change, and the writing statements take a fraction of the time.",
         references: "PostgreSQL documentation: Heap-Only Tuples (HOT), pg_stat_all_indexes (idx_scan), pg_statio_all_tables; Index maintenance in Routine Vacuuming.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Indexes from which on a table has many.

@@ -1,9 +1,11 @@
 //! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. By itself it names no culprit: what
 //! they sleep for does.
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::share;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Asleep, Missing, Place, View};
 
 /// The rule.
@@ -21,7 +23,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: no thread in D on average, and a load average near the number of running threads.",
         references: "proc_loadavg(5); proc_pid_stat(5) (field 3, state); Linux: kernel/sched/loadavg.c; B. Gregg, Linux Load Averages: Solving the Mystery, 2017.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 const HOST: &str = "--watch host";
@@ -54,7 +56,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             ms(explains_ms)
         ),
     );
-    if asleep.mean < least || case.share(explains_ms) < MATTERS {
+    if asleep.mean < least || share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![counted]));
     }
     let mut evidence = vec![counted];

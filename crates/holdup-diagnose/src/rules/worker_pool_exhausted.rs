@@ -1,19 +1,17 @@
 //! All workers of the app server are busy, and requests wait for one.
 
 mod advice;
-mod held;
-mod pool;
 #[cfg(test)]
 mod tests;
 
-use super::{Doc, Found, MATTERS, Outcome, Rule, ms, of_failures};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures};
 use crate::case::Case;
 use crate::failures;
-use crate::verdict::{Evidence, Role};
-pub(crate) use held::Held;
+use crate::resources::share;
+use crate::resources::workers::{self, Held, Pool, stretch};
+use crate::rules::Role;
 use holdup_signals::Missing;
-use holdup_signals::app_server;
-pub(crate) use pool::{Pool, answered_per_second, stretch};
+use holdup_signals::evidence::Evidence;
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -30,17 +28,11 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: workers are free at most instants, and the accept queue is empty.",
         references: "J. D. C. Little, A Proof for the Queuing Formula L = λW, 1961; listen(2), accept(2); Puma documentation: architecture, stats; uWSGI documentation: stats server; PHP manual: FPM status page; M. Nygard, Release It!, Blocked Threads.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
-
-/// All workers are busy at this share (0-1) of the instants: most of the time.
-const MOSTLY: f64 = 0.5;
 
 /// At fewer instants than this share (0-1) all workers were never busy but by chance.
 const NOW_AND_THEN: f64 = 0.1;
-
-/// Or this share (0-1) of them on average: figures that are seconds old miss a second of it.
-const BUSY: f64 = 0.9;
 
 /// What the evidence is worth (0-1) where only the kernel tells of a server's workers, and nobody of what holds them.
 const UNTOLD: f64 = 0.5;
@@ -48,7 +40,7 @@ const UNTOLD: f64 = 0.5;
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let pool = Pool::of(case)?;
     let held = Held::of(case, &pool);
-    let overflow_ms = super::accept_queue_overflow::waited_ms(case, Some(&pool));
+    let overflow_ms = workers::dropped_ms(case, Some(&pool));
     let before_app = pool.before_app_ms(case);
     let mut evidence = pool.evidence();
     let is_full = pool.is_full();
@@ -61,7 +53,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         _ => queued_ms,
     };
     evidence.extend(before_app.as_ref().map(|(_, piece)| piece.clone()));
-    let matters = case.share(explains_ms + overflow_ms) >= MATTERS;
+    let matters = share(case, explains_ms + overflow_ms) >= MATTERS;
     let failed = failed_share(case, &pool)?;
     match () {
         // Requests wait inside, and nobody says for what.
@@ -113,7 +105,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let weights = [
         0.8 * pool.full_ratio.unwrap_or(0.5),
         if pool.accept_ms.is_some() { 0.7 * pool.standing_ratio() } else { 0.0 },
-        if before_app.is_some_and(|(ms, _)| case.share(ms) >= MATTERS) { 0.6 } else { 0.0 },
+        if before_app.is_some_and(|(ms, _)| share(case, ms) >= MATTERS) { 0.6 } else { 0.0 },
     ]
     .map(|weight| if is_told { weight } else { UNTOLD * weight })
     .to_vec();
@@ -137,43 +129,3 @@ fn failed_share(case: &Case<'_>, pool: &Pool) -> Result<f64, Missing> {
     }
     failures::unanswered_share(case, &windows)
 }
-
-/// What a cause is held against that is to be why all workers are busy, milliseconds of a request.
-pub(crate) fn held_ms(case: &Case<'_>) -> Option<f64> {
-    let pool = Pool::of(case).ok()?;
-    Held::of(case, &pool).map(|held| held.to_explain_ms(case))
-}
-
-/// Milliseconds of a request in front of the server: in its queue, and dropped from it.
-pub(crate) fn in_front_ms(case: &Case<'_>) -> Option<f64> {
-    let pool = Pool::of(case).ok()?;
-    let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
-    Some(queued_ms + super::accept_queue_overflow::waited_ms(case, Some(&pool)))
-}
-
-/// What workers are held for, where requests wait for one so long that it matters; else none. What waits in front is then no measure
-/// of what holds them up: that is in proportion to what it makes of a worker's time.
-pub(crate) fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
-    let pool = Pool::of(case).ok().filter(|pool| pool.most.is_some())?;
-    let matters = in_front_ms(case)? >= MATTERS * case.excess_ms();
-    Held::of(case, &pool).filter(|_| matters && case.excess_ms() > 0.0)
-}
-
-/// Milliseconds for which a request's connection stands in the accept queue though the server has workers for it: nobody comes to take it.
-/// None where all are busy, or that is not known.
-pub(crate) fn untaken_ms(case: &Case<'_>) -> Option<f64> {
-    let pool = Pool::of(case).ok()?;
-    let has_workers = pool.most.is_some() && pool.knows_hand() && !pool.is_full();
-    pool.accept_ms.filter(|_| has_workers && pool.is_standing())
-}
-
-/// What the sources say of requests that wait in front of the app, in words for others' evidence.
-pub(crate) fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) -> String {
-    format!(
-        "{waiting:.1} connections on average stood in the accept queue of port {port}, taken by nobody: at {per_second:.0} requests a second {} each, by Little's law",
-        ms(accept_ms)
-    )
-}
-
-/// What would tell how busy workers are.
-pub(crate) const ENABLE: &str = app_server::ENABLE;

@@ -2,12 +2,13 @@
 
 mod postgresql;
 
-use super::readahead_too_large::{is_oversized, read_device, what_it_does};
-use super::{Doc, Found, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
+use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::rules::Role;
 use holdup_signals::disk_waits::DiskWaits;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PAGE_BYTES};
 use holdup_signals::{Disk, Missing, View};
 
@@ -26,7 +27,7 @@ pub const RULE: Rule = Rule {
         prove: "The same load again: hardly a major fault or a read per request.",
         references: "Linux: mm/workingset.c (refault distance), Documentation/admin-guide/cgroup-v2.rst (memory.stat: workingset_refault_file), cgroup-v1/memory.rst; MySQL and MariaDB manuals: innodb_buffer_pool_size, Innodb_buffer_pool_reads; LMDB: the map is the page cache.",
     },
-    judge,
+    judge: Judge::Alone(judge),
 };
 
 /// Requests of which fewer have to read than this find what they need in memory.

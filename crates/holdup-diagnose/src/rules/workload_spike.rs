@@ -2,12 +2,11 @@
 
 use holdup_recording::Labels;
 
-use super::{
-    Doc, Found, Outcome, Rule, cpu_saturated, disk_saturated, iops_ceiling, network_bandwidth, percent,
-    throughput_ceiling, timing,
-};
+use super::{Doc, Found, Judge, Others, Outcome, Rule, percent, timing};
 use crate::case::Case;
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::cpu;
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::TRANSACTIONS;
 use holdup_signals::{Counter, Missing, View};
 
@@ -26,7 +25,7 @@ pub const RULE: Rule = Rule {
         prove: "With the old rate response time is back.",
         references: "B. Gregg, The USE Method; the workload characterisation method.",
     },
-    judge,
+    judge: Judge::Beside(judge),
 };
 
 /// A rate that grew by less than this factor is what noise and daily drift give.
@@ -41,18 +40,22 @@ fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
 /// More work a request than this factor is not the same work as before: something became dearer.
 const SAME_WORK: f64 = 1.5;
 
-/// What can run out where nothing is broken, and what a request uses of it: the metric, and whose.
-const RESOURCES: [(&Rule, &str, &str); 5] = [
-    (&cpu_saturated::RULE, "process_cpu_time_seconds_total", "CPU time"),
-    (&throughput_ceiling::RULE, "system_disk_io_bytes_total", "bytes of disks"),
-    (&iops_ceiling::RULE, "system_disk_operations_total", "operations of disks"),
-    (&disk_saturated::RULE, "system_disk_operations_total", "operations of disks"),
-    (&network_bandwidth::RULE, "system_network_io_bytes_total", "bytes of network"),
+/// The rules on CPUs and on the network.
+const CPUS: &str = "cpu_saturated";
+const NETWORK: &str = "network_bandwidth";
+
+/// What can run out where nothing is broken, by its rule, and what a request uses of it: the metric, and whose.
+const RESOURCES: [(&str, &str, &str); 5] = [
+    (CPUS, "process_cpu_time_seconds_total", "CPU time"),
+    ("throughput_ceiling", "system_disk_io_bytes_total", "bytes of disks"),
+    ("iops_ceiling", "system_disk_operations_total", "operations of disks"),
+    ("disk_saturated", "system_disk_operations_total", "operations of disks"),
+    (NETWORK, "system_network_io_bytes_total", "bytes of network"),
 ];
 
-fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
+fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     if case.recording.manifest.load.is_some() {
-        return scheduled(case);
+        return scheduled(case, others);
     }
     let calm = case.calm().ok_or_else(|| Missing::calm(" to compare with"))?;
     let (before, now) = (arrivals(&calm)?, arrivals(&case.slow())?);
@@ -62,11 +65,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if factor < SPIKE_FACTOR {
         return Ok(Outcome::Cleared(evidence));
     }
-    Ok(Outcome::Found(found(case, factor, evidence, ran_out(case).ok().flatten())))
+    Ok(Outcome::Found(found(case, factor, evidence, ran_out(case, others).ok().flatten())))
 }
 
 /// A load of holdup's own: its rate is a question, unless it rose and a resource ran out of which a request uses what it always did.
-fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
+fn scheduled(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
     // Not what is still answered after the load has ended.
     let slow = case.complaint.as_ref().map_or(case.slow().window, |complaint| complaint.slow);
     let now = case.due_per_second(slow)?;
@@ -77,7 +80,7 @@ fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
     };
     let is_searched = case.recording.search.is_some();
     let rose = factor >= SPIKE_FACTOR && !is_searched;
-    if let Some(work) = if rose { ran_out(case)? } else { None } {
+    if let Some(work) = if rose { ran_out(case, others)? } else { None } {
         let text = format!("the schedule rose to {now:.0} requests a second, from {before:.0} in the calm stretch");
         let rose = due(format!("{before:.0}/s"), text);
         return Ok(Outcome::Found(found(case, factor, vec![rose], Some(work))));
@@ -90,15 +93,15 @@ fn scheduled(case: &Case<'_>) -> Result<Outcome, Missing> {
 ///
 /// # Errors
 /// If nothing is known to have run out and it can't be told of CPUs or disks, or not what a request uses of what did.
-fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
+fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing> {
     let (slow, Some(calm)) = (case.slow(), case.calm()) else { return Ok(None) };
     let mut untold = None;
     for (rule, metric, what) in RESOURCES {
-        match (rule.judge)(case) {
-            Ok(Outcome::Found(_)) => {}
+        match others.get(rule) {
+            Some(Ok(Outcome::Found(_))) => {}
             // The network is seldom judged, and seldom what runs out.
-            Err(missing) if rule.cause != network_bandwidth::RULE.cause => {
-                untold.get_or_insert(missing);
+            Some(Err(missing)) if rule != NETWORK => {
+                untold.get_or_insert_with(|| missing.clone());
                 continue;
             }
             _ => continue,
@@ -121,17 +124,12 @@ fn ran_out(case: &Case<'_>) -> Result<Option<Evidence>, Missing> {
 }
 
 /// Whether most of the CPU time in use is the watched processes'. Of disks and network nobody knows.
-fn is_services_own(rule: &Rule, view: &View<'_>, own_seconds: f64) -> bool {
+fn is_services_own(rule: &str, view: &View<'_>, own_seconds: f64) -> bool {
     let all = |modes: &[&str]| -> f64 {
         let of = |mode: &&str| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", *mode)], "");
         modes.iter().filter_map(|mode| of(mode).ok()).map(|c| c.delta).sum()
     };
-    rule.cause != cpu_saturated::RULE.cause || own_seconds >= cpu_saturated::OWN * all(&["user", "nice", "system"])
-}
-
-/// Whether a spike that was found is all that changed: at the old rate the whole delay would be gone.
-pub(super) fn is_all(spike: &Found, case: &Case<'_>) -> bool {
-    spike.explains_ms >= case.excess_ms()
+    rule != CPUS || own_seconds >= cpu::OWN * all(&["user", "nice", "system"])
 }
 
 fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option<Evidence>) -> Found {
@@ -160,8 +158,9 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
 #[cfg(test)]
 mod tests {
     use super::RULE;
+    use crate::rules::Role;
     use crate::testing::{Judged as _, Made};
-    use crate::verdict::{Answer, Role};
+    use crate::verdict::Answer;
 
     /// Second from which on the schedule is four times as high.
     const ROSE: i64 = 20;

@@ -3,7 +3,7 @@
 use holdup_knee::{Config, How};
 
 use super::{Interval, ScalabilityLaw, SearchReport};
-use crate::rules::{ms, thousands};
+use holdup_signals::words::{ms, thousands};
 
 /// A knee that is less than this share of the capacity is explained by what varies.
 const FULL: f64 = 0.9;

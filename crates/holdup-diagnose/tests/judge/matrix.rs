@@ -22,7 +22,7 @@ use owned::owned;
 use crate::fixtures::{self, Fixture, Truth, side_by_side};
 
 fn word(case: &Case<'_>, cause: &str) -> &'static str {
-    match (rules::by_cause(cause).unwrap().judge)(case) {
+    match rules::by_cause(cause).unwrap().judge(case) {
         Ok(Outcome::Found(_) | Outcome::Fails(..)) => "Found",
         Ok(Outcome::Cleared(_)) => "Cleared",
         Err(_) => "NotJudged",

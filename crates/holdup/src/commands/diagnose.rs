@@ -112,7 +112,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
 
 fn one_request(recording: &Recording, window: Option<Window>, trace_id: &str, json: bool) -> Result<(), Failure> {
     let case = Case::new(recording, window);
-    let Some(request) = holdup_diagnose::accounts::report::request(&case, trace_id) else {
+    let Some(request) = holdup_diagnose::ledger::accounts::request(&case, trace_id) else {
         let (kind, id) = ("32 hex digits, as in the verdict's accounts.examples[].trace_id", trace_id.escape_debug());
         return Err(Failure::Unusable(format!("{id}: no request of this recording has that trace id ({kind})")));
     };

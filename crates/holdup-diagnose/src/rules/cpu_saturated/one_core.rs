@@ -3,12 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use crate::resources::cpu;
 use crate::rules::{Fix, ms};
-use crate::verdict::Evidence;
 use holdup_signals::View;
-
-/// Beginnings of the names of such processes (15 bytes at most): Ruby's and Python's locks, Node.js's event loop.
-const INTERPRETERS: &[&str] = &["ruby", "puma", "unicorn", "falcon", "python", "gunicorn", "uwsgi", "node"];
+use holdup_signals::evidence::Evidence;
 
 /// CPUs that such a process uses when it can use no more: a little is lost to handing over the lock, a little is done without it.
 const ALL_OF_ONE: (f64, f64) = (0.9, 1.15);
@@ -28,7 +26,7 @@ pub(super) struct OneCore {
 pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let mut used: BTreeMap<(&str, String), f64> = BTreeMap::new();
     for (metric, label) in [("server_thread_cpu_time_seconds_total", "pid"), ("process_cpu_time_seconds_total", "")] {
-        for source in view.services_with(metric).into_iter().filter(|p| is_interpreter(p.name)) {
+        for source in view.services_with(metric).into_iter().filter(|p| cpu::is_interpreter(p.name)) {
             for pid in view.label_values(metric, label) {
                 let pair = [(label, pid.as_str())];
                 let labels = if pid.is_empty() { &[][..] } else { &pair[..] };
@@ -61,11 +59,6 @@ pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let pointer = view.counter(metric, &[], "").ok()?;
     let evidence = pointer.evidence(format!("{busiest:.2} CPUs"), "well below 1", text);
     Some(OneCore { processes: full.len(), explains_ms, evidence })
-}
-
-/// Whether a process of this name runs one thread at a time.
-pub(crate) fn is_interpreter(name: &str) -> bool {
-    INTERPRETERS.iter().any(|interpreter| name.starts_with(interpreter))
 }
 
 pub(super) fn fix(processes: usize) -> Fix {

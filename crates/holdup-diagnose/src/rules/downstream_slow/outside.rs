@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Waited;
 use crate::case::Case;
+use crate::resources::workers::{answered_per_second, stretch};
 use crate::rules::ms;
-use crate::rules::worker_pool_exhausted::{answered_per_second, stretch};
 use holdup_signals::View;
 use holdup_signals::app_server::{Neighbour, waited_ms};
 

@@ -3,10 +3,13 @@
 
 use holdup_recording::plan::Node;
 
-use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns, is_of_requests};
+use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns};
 use crate::case::Case;
-use crate::rules::{Found, MATTERS, Outcome, identifier, ms, percent, thousands};
-use crate::verdict::{Evidence, Fix, Role};
+use crate::resources::statements;
+use crate::rules::Role;
+use crate::rules::parts::identifier;
+use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
 use holdup_signals::{Executed, Missing, View};
 
@@ -49,7 +52,7 @@ pub(super) fn judge(case: &Case<'_>, executed: &[&Executed], completed: f64) -> 
         known += of.seconds;
         let Some(scan) = worst(&view, &shape.tree) else { continue };
         let in_vain = scan.examined >= ROWS && scan.examined >= EXAMINED_PER_USED * scan.kept.max(1.0);
-        if in_vain && is_of_requests(case, &view, of, completed) {
+        if in_vain && statements::is_of_requests(case, &view, of, completed) {
             return Ok(told(case, &view, of, shape, &scan, completed));
         }
         if nearest.as_ref().is_none_or(|(_, _, other)| other.examined < scan.examined) {

@@ -7,8 +7,10 @@ use holdup_recording::rows::Exchange;
 use super::{Found, MATTERS, Outcome, bytes, ms};
 use crate::accounts::Owner;
 use crate::case::Case;
+use crate::resources::share;
+use crate::rules::Role;
 use crate::rules::percent;
-use crate::verdict::{Evidence, Fix, Role};
+use holdup_signals::evidence::{Evidence, Fix};
 
 /// Smaller responses are on their way in one go, whatever the bandwidth: TCP's first window is ten segments of some 1.4 kB (RFC 6928).
 const LARGE_BYTES: i64 = 20_000;
@@ -41,7 +43,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
     let network_ms = accounts.mean_ms(Owner::DatabaseNetwork).filter(|_| accounts.has_both_sides())?;
     let calm_ms = case.calm_accounts().and_then(|calm| calm.mean_ms(Owner::DatabaseNetwork)).unwrap_or(0.0);
     let grown_ms = network_ms - calm_ms;
-    if case.share(grown_ms) < MATTERS {
+    if share(case, grown_ms) < MATTERS {
         return None;
     }
     let window = case.slow().window;

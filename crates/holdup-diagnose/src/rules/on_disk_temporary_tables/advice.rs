@@ -5,7 +5,7 @@ use holdup_recording::Labels;
 
 use super::super::{bytes, thousands};
 use super::{CREATED, ENABLE};
-use crate::verdict::{Evidence, Fix};
+use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Mount, View};
 
 /// Where the tmpfs goes; nothing else is there.

@@ -6,8 +6,9 @@ use holdup_recording::Labels;
 
 use crate::accounts::{self, Owner};
 use crate::case::Case;
+use crate::resources::statements;
 use crate::rules::{ms, thousands, timing};
-use crate::verdict::Evidence;
+use holdup_signals::evidence::Evidence;
 use holdup_signals::{Gauge, View};
 
 /// Fewer statements of which both are known say nothing.
@@ -74,7 +75,7 @@ pub(super) fn of_app(case: &Case<'_>, completed: f64) -> Option<Gap> {
         let per_request_ms = (app.ms - server.mean_ms).max(0.0) * app.count / completed;
         return Some(Gap { per_request_ms, evidence: vec![evidence, took] });
     }
-    let (per_request, calls, app) = timing::database_by_spans(case)?;
+    let (per_request, calls, app) = statements::database_by_spans(case)?;
     let each = per_request / calls.max(1e-9);
     let app = app.saying(format!("about {}", ms(server.mean_ms)), said(each));
     Some(Gap { per_request_ms: (each - server.mean_ms).max(0.0) * calls, evidence: vec![app, took] })

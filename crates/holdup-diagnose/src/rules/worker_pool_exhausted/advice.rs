@@ -1,8 +1,7 @@
 //! What to do about workers that are all busy: how many the load asks for, and what limits their number.
 
-use super::pool::stretch;
-use super::{Held, Pool};
 use crate::case::Case;
+use crate::resources::workers::{Held, Pool, processes, stretch};
 use crate::rules::{Fix, bytes, ms, percent, thousands};
 use holdup_signals::View;
 
@@ -58,15 +57,6 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fi
         Some("Clients see refusals sooner; they have to try again later, not at once."),
     ));
     fixes
-}
-
-/// Processes that answer requests: the parent of several holds the listener too, and answers nothing.
-pub(super) fn processes(view: &View<'_>, pool: &Pool) -> f64 {
-    let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
-    let holders = view.levels(source, "server_processes", &[]).into_values().fold(0.0, f64::max);
-    let roles = view.index.series("server_accepted_connections", &[("role", "parent")]);
-    let has_parent = roles.into_iter().any(|((of, _), _)| of == source);
-    (holders - f64::from(has_parent)).max(1.0)
 }
 
 /// What more of them cost: memory, and connections to the database.

@@ -2,7 +2,7 @@
 //! block that is in neither is read from the disk; vacuum's reads are not those of requests.
 
 use super::{Full, READS_A_REQUEST, bytes, less_data, percent};
-use crate::verdict::Fix;
+use holdup_signals::evidence::Fix;
 use holdup_signals::memory_setting::bytes_of;
 use holdup_signals::vacuum::PAGE_BYTES;
 use holdup_signals::{Disk, Missing, View};

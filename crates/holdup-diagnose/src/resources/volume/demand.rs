@@ -2,17 +2,18 @@
 //! would move if all of it were served, and the parts that rewritten TOAST values and vacuum have in it. With a part taken away
 //! the rest is held against the level: whether that alone would be enough.
 
-use super::ceiling::{self, rate};
-use super::{MATTERS, Outcome, ms, percent};
+use super::level::{self, rate};
 use crate::case::Case;
 use holdup_signals::Missing;
 use holdup_signals::flows::{Counted, Flow};
 use holdup_signals::tables::Toast;
 use holdup_signals::throttle::Unit;
 use holdup_signals::vacuum::{Run, Vacuum};
+use holdup_signals::words::percent;
+use holdup_signals::yardstick::MATTERS;
 
 /// An update that writes fewer rows of TOAST than this writes no value out of line most times.
-pub(super) const REWRITES: f64 = 0.5;
+pub const REWRITES: f64 = 0.5;
 
 /// A level is reached by a demand of this share (0-1) of it: at it, queues are long already.
 const REACHES: f64 = 0.95;
@@ -21,7 +22,7 @@ const REACHES: f64 = 0.95;
 const MORE: f64 = 1.1;
 
 /// The flow of the degraded stretch.
-pub(super) struct Demand {
+pub struct Demand {
     /// What passes through the volume.
     pub flow: Flow,
     /// Bytes a second that were moved.
@@ -36,10 +37,10 @@ pub(super) struct Demand {
 ///
 /// # Errors
 /// If no disk was recorded.
-pub(super) fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
+pub fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
     let slow = case.slow().window;
     let bound = [Counted::Cloud, Counted::Host].into_iter().find_map(|counted| {
-        let (_, at) = ceiling::at_ceiling(case, counted).ok()?;
+        let (_, at) = level::at_ceiling(case, counted).ok()?;
         at.into_iter().find(|a| a.binding.unit == Unit::Bytes).map(|a| (a.flow, a.binding.ceiling.level))
     });
     let (flow, level) = match bound {
@@ -53,15 +54,15 @@ pub(super) fn demand(case: &Case<'_>) -> Result<Demand, Missing> {
         }
     };
     let moved = flow.mean(Unit::Bytes, slow).unwrap_or(0.0);
-    let offered = moved * ceiling::backlog(case, slow);
+    let offered = moved * level::backlog(case, slow);
     Ok(Demand { flow, moved, offered, level })
 }
 
 /// Whether the level is one that was not there before: a burst ended, more was done before and never again, or more passed when all
 /// was well than it lets through now. What was asked for all along is then not what changed.
-pub(super) fn came_down(case: &Case<'_>) -> bool {
+pub fn came_down(case: &Case<'_>) -> bool {
     [Counted::Cloud, Counted::Host].into_iter().any(|counted| {
-        let Ok((_, all)) = ceiling::at_ceiling(case, counted) else { return false };
+        let Ok((_, all)) = level::at_ceiling(case, counted) else { return false };
         let Some(at) = all.first() else { return false };
         let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
         // Another recording may be of another disk: that more passed there lowers no limit here.
@@ -82,7 +83,7 @@ impl Demand {
     /// # Errors
     /// If nobody tells of waits for it.
     pub fn waited_ms(&self, case: &Case<'_>) -> Result<f64, Missing> {
-        ceiling::disk_ms(case, &self.flow)
+        level::disk_ms(case, &self.flow)
     }
 
     /// What would be left to ask for without a part of `share` (0-1), and whether that is below the level: in words.
@@ -102,23 +103,8 @@ impl Demand {
     }
 }
 
-/// What was judged, or if facts miss for that, whether the cause is cleared all the same.
-pub(super) fn or_by_disk(case: &Case<'_>, judged: Result<Outcome, Missing>) -> Result<Outcome, Missing> {
-    judged.or_else(|missing| clear_by_disk(case).ok_or(missing))
-}
-
-/// Clears what needs the disk to hurt, where requests hardly wait for it: whatever else is not known of the cause.
-fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
-    let demand = demand(case).ok()?;
-    let waited = demand.waited_ms(case).ok().filter(|waited| case.share_inside(*waited) < MATTERS)?;
-    let text = format!("a request waited {} for {}, by anybody's doing", ms(waited), demand.flow.name);
-    let slow = case.slow().window;
-    let evidence = demand.flow.evidence(Unit::Bytes, slow, ms(waited), "a good part of the delay".into(), text);
-    Some(Outcome::Cleared(vec![evidence]))
-}
-
 /// What would be left to ask of the volume without the contributor `cause`, in words; none if that is not known.
-pub(crate) fn without(case: &Case<'_>, cause: &str) -> Option<String> {
+pub fn without(case: &Case<'_>, cause: &str) -> Option<String> {
     let demand = demand(case).ok()?;
     let bytes = match cause {
         "toast_rewrite" => {
@@ -145,27 +131,27 @@ fn cleaned_bytes(case: &Case<'_>, toasts: &[Toast], demand: &Demand) -> f64 {
 }
 
 /// Bytes a second that were written for values that updates wrote anew, at least.
-pub(super) fn rewritten_bytes(toasts: &[Toast]) -> f64 {
+pub fn rewritten_bytes(toasts: &[Toast]) -> f64 {
     toasts.iter().filter(|t| is_rewritten(t)).map(Toast::bytes_per_second).fold(0.0, |sum, b| sum + b)
 }
 
 /// Whether updates of the table write values out of line anew most times.
-pub(super) fn is_rewritten(toast: &Toast) -> bool {
+pub fn is_rewritten(toast: &Toast) -> bool {
     toast.owner.updated > 0.0 && toast.per_update() >= REWRITES
 }
 
 /// Bytes a second that vacuum read and wrote, no more than there were.
-pub(super) fn vacuum_bytes(vacuum: &Vacuum, demand: &Demand) -> Option<f64> {
+pub fn vacuum_bytes(vacuum: &Vacuum, demand: &Demand) -> Option<f64> {
     vacuum.bytes_per_second.map(|(bytes, _)| bytes.min(demand.moved))
 }
 
 /// `43 % of the 12 MB/s that vda moved`.
-pub(super) fn share_text(demand: &Demand, share: f64) -> String {
+pub fn share_text(demand: &Demand, share: f64) -> String {
     format!("{} of the {} that {} moved", percent(share), rate(Unit::Bytes, demand.moved), demand.flow.name)
 }
 
 /// Whether so small a share of the bytes can matter at all.
-pub(super) fn is_negligible(share: f64) -> bool {
+pub fn is_negligible(share: f64) -> bool {
     share < MATTERS
 }
 

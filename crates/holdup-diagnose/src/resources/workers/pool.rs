@@ -1,23 +1,27 @@
 //! Workers and what waits in front of them, put together: by the server's own figures, from outside, and by what the app says that
 //! its requests took.
 
+use std::sync::Arc;
+
 use holdup_recording::Labels;
 
 use super::Held;
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::rules::{MATTERS, ms, percent, timing};
-use crate::verdict::Evidence;
+use crate::resources::share;
 use holdup_signals::app_server::{Outside, Workers, waited_ms};
 use holdup_signals::client::{mean_over, service_ms};
-use holdup_signals::{Missing, View, Window};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::words::{ms, percent};
+use holdup_signals::yardstick::MATTERS;
+use holdup_signals::{Missing, View, Window, timing};
 
 /// An app's count of requests and the client's are of the same ones if they differ by no more than this factor: what clients gave up
 /// on is served as well.
 const SAME_REQUESTS: f64 = 2.0;
 
 /// Workers and their queue over the degraded stretch.
-pub(crate) struct Pool {
+pub struct Pool {
     /// Requests that the server answers, per second.
     pub per_second: f64,
     /// By the server's own figures; none if it tells none.
@@ -38,7 +42,14 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Of the degraded stretch, or of everything if nothing is degraded.
-    pub fn of(case: &Case<'_>) -> Result<Self, Missing> {
+    ///
+    /// # Errors
+    /// If nobody tells of workers, or of requests.
+    pub fn of(case: &Case<'_>) -> Result<Arc<Self>, Missing> {
+        case.measured(Self::measure)
+    }
+
+    fn measure(case: &Case<'_>) -> Result<Self, Missing> {
         let view = stretch(case);
         let workers = view.workers();
         let outside = view.outside();
@@ -98,7 +109,7 @@ impl Pool {
     /// Whether nobody but the server's own figures tells anything, and those are such as its workers send when they come to it: one that
     /// is stopped says it is idle, for as long as it is stopped.
     pub fn is_unseen(&self) -> bool {
-        self.accept_ms.is_none() && self.workers.as_ref().is_some_and(|workers| workers.server == "Puma")
+        self.accept_ms.is_none() && self.workers.as_ref().is_some_and(|workers| workers.is_self_reported)
     }
 
     /// Whether connections stand in the accept queue at most instants.
@@ -191,7 +202,7 @@ impl Pool {
         let inside_ms = waited_ms(self.outside.as_ref()?.answering?, self.per_second);
         let known_ms = held.map_or(0.0, Held::known_ms);
         let rest_ms = (inside_ms - known_ms).max(0.0);
-        (case.share(rest_ms) >= MATTERS).then(|| {
+        (share(case, rest_ms) >= MATTERS).then(|| {
             Missing::new(
                 format!(
                     "what requests wait for inside the server: it held each for {}, of which neighbours, database and CPU are {}; the rest may be a wait for a worker, a pooled connection or a lock",
@@ -227,7 +238,7 @@ impl Pool {
 }
 
 /// The degraded stretch as it is: what stands somewhere is counted there and then, while what queued drains after it.
-pub(crate) fn stretch<'c>(case: &'c Case<'_>) -> View<'c> {
+pub fn stretch<'c>(case: &'c Case<'_>) -> View<'c> {
     case.view(case.complaint.as_ref().map_or(case.whole(), |c| c.slow))
 }
 
@@ -240,7 +251,7 @@ pub(super) fn held_in(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
 
 /// Requests a second that the server answers in `view`: by its own count, since what clients gave up on is worked on as well, or those
 /// that clients had an answer to, whichever are more. None if nothing counts them.
-pub(crate) fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
+pub fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
     let counted = view.workers().and_then(|w| w.served_per_second);
     let is_answered =
         |outcome: &str| matches!(outcome, "ok" | "http_status" | "check_failed" | "capture_missed" | "bad_json");
@@ -254,4 +265,13 @@ pub(crate) fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f6
     };
     let answered = ended.map(|n| n / view.window.seconds().max(1e-9));
     counted.into_iter().chain(answered).reduce(f64::max)
+}
+
+/// Processes that answer requests: the parent of several holds the listener too, and answers nothing.
+pub fn processes(view: &View<'_>, pool: &Pool) -> f64 {
+    let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
+    let holders = view.levels(source, "server_processes", &[]).into_values().fold(0.0, f64::max);
+    let roles = view.index.series("server_accepted_connections", &[("role", "parent")]);
+    let has_parent = roles.into_iter().any(|((of, _), _)| of == source);
+    (holders - f64::from(has_parent)).max(1.0)
 }

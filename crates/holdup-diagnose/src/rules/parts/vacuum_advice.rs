@@ -1,16 +1,17 @@
 //! Which settings of autovacuum a table should have by what becomes of its rows, with the arithmetic: at how many dead rows a run
 //! begins, how often that is at the measured rate, and how much a run has to go through.
 
-use super::{bytes, identifier, thousands};
-use crate::verdict::Fix;
+use super::identifier;
+use crate::rules::{bytes, thousands};
 use holdup_signals::View;
 use holdup_signals::autovacuum::Fires;
+use holdup_signals::evidence::Fix;
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
 use holdup_signals::vacuum::PAGE_BYTES;
 
 /// How the rows of a table live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Profile {
+pub(crate) enum Profile {
     /// They stay, and are changed again and again.
     Updated,
     /// They are inserted and deleted soon.
@@ -20,7 +21,7 @@ pub(super) enum Profile {
 }
 
 /// How the rows of `table` live; of a TOAST table those of its owner tell.
-pub(super) fn profile(table: &TableWrites) -> Profile {
+pub(crate) fn profile(table: &TableWrites) -> Profile {
     if table.deleted > 0.0 && table.deleted >= 0.5 * table.inserted && table.inserted >= table.updated {
         Profile::ShortLived
     } else if table.updated > 0.0 && table.updated >= table.inserted + table.deleted {
@@ -53,7 +54,7 @@ fn how_often(fires: Fires, live: f64, per_second: f64) -> String {
 
 /// Settings for `table`, if its rows live in a way that the present ones do not suit. `owner` is the table whose rows it holds: itself,
 /// or of a TOAST table the one whose values it has.
-pub(super) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) -> Option<Fix> {
+pub(crate) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) -> Option<Fix> {
     let profile = profile(owner);
     let (now, then) = (Fires::set(view, table), suiting(profile));
     let (live, per_second) = (table.live?, table.dead_per_second());
@@ -97,7 +98,7 @@ pub(super) fn advise(view: &View<'_>, table: &TableWrites, owner: &TableWrites) 
 }
 
 /// Where the arithmetic's figures come from.
-pub(super) const NEEDS: &str = POSTGRESQL;
+pub(crate) const NEEDS: &str = POSTGRESQL;
 
 #[cfg(test)]
 mod tests {

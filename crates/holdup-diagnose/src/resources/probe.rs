@@ -6,10 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use holdup_recording::Labels;
 use holdup_recording::rows::Event;
 
-use super::ENABLE;
-use crate::rules::ms;
-use crate::verdict::Evidence;
+use super::workers;
+use crate::case::Case;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::words::ms;
 use holdup_signals::{Missing, View, Window};
+
+/// What would tell of probes.
+pub const ENABLE: &str =
+    "--watch probe:http://HOST:PORT/health with --watch server:PORT; in Kubernetes --watch kubernetes:";
 
 /// Failures in a row that have a server killed, and how long a probe waits, seconds, where nobody says: Kubernetes' defaults.
 const FAILURES: f64 = 3.0;
@@ -37,7 +42,7 @@ const SILENT: f64 = 2.5;
 const STOPS: &[&str] = &["server_stopped", "container_killed", "container_restarted"];
 
 /// What is known of probes.
-pub(super) struct Probe {
+pub struct Probe {
     /// When it failed, and the how manieth in a row that was, in time order.
     failed: Vec<(i64, f64)>,
     /// Most failures in a row.
@@ -51,7 +56,7 @@ pub(super) struct Probe {
 }
 
 /// A server that a probe had killed.
-pub(super) struct Kill {
+pub struct Kill {
     /// From when nobody answered until somebody did again.
     pub hole: Window,
     /// Whether the supervisor says itself why.
@@ -201,6 +206,7 @@ fn is_anothers(view: &View<'_>, stop: &Event) -> bool {
 }
 
 impl Kill {
+    /// What says that it was one, and when.
     pub fn evidence(&self, view: &View<'_>) -> Vec<Evidence> {
         let second = |at: i64| (at - view.recording.manifest.started_at) as f64 / 1e9;
         let mut evidence = Vec::new();
@@ -229,7 +235,7 @@ fn event_evidence(view: &View<'_>, kind: &str, text: &str) -> Evidence {
 }
 
 /// Sources that said nothing while the server was gone, though they did before and after: they died with it. Not a gap of holdup's.
-pub(super) fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
+pub fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
     let samples = &view.index.condensed.series;
     let own = samples.sources.iter().filter(|(source, _)| OWN_ACCOUNTS.iter().any(|scheme| source.starts_with(scheme)));
     let mut instants: BTreeMap<&str, (BTreeSet<i64>, &str)> =
@@ -273,4 +279,13 @@ pub(super) fn silences(view: &View<'_>, holes: &[Window]) -> Vec<Evidence> {
         }
     }
     evidence
+}
+
+/// What a cause has to make up for it to be why probes failed, milliseconds: nothing more where requests wait in the queue that the
+/// probe comes through for as long as half of what it waits; else as long as it waits. None where no probe was seen.
+pub fn timeout_ms(case: &Case<'_>) -> Option<f64> {
+    let probe = Probe::of(&case.view(case.whole())).ok()?;
+    let timeout_ms = (probe.timeout_s * 1e3).min(case.excess_ms());
+    let in_front_ms = workers::in_front_ms(case).unwrap_or(0.0);
+    Some(if in_front_ms >= timeout_ms / 2.0 { 0.0 } else { timeout_ms })
 }

@@ -1,16 +1,18 @@
 //! The accounts as the verdict shows them: how many slow requests are joined, how much of their time has an owner, and the
 //! slowest of them one by one.
 
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 
-use super::little::{self, Check};
-use super::waits::Resource;
-use super::{Account, Accounts, Owner, account, trace_of};
+use super::Part;
+use crate::accounts::little::{self, Check};
+use crate::accounts::{Account, Accounts, Around, Owner, Resource, Wait, account, trace_number, trace_of};
 use crate::case::Case;
-use crate::ledger::Part;
-use crate::rules::SERVICE_SLOWED;
-use crate::verdict::round;
 use holdup_signals::client::{service_ms, unloaded_ms};
+use holdup_signals::words::round;
+use holdup_signals::yardstick::SERVICE_SLOWED;
 
 /// Single requests that are shown.
 const EXAMPLES: usize = 20;
@@ -124,8 +126,8 @@ pub(crate) fn report(case: &Case<'_>) -> Option<AccountsReport> {
 }
 
 fn text(accounts: &Accounts<'_>, requests: u64, joined: u64, assigned_ratio: f64) -> String {
-    let thousands = |n: u64| crate::rules::thousands(n as f64);
-    let percent = crate::rules::percent;
+    let thousands = |n: u64| holdup_signals::words::thousands(n as f64);
+    let percent = holdup_signals::words::percent;
     if requests == 0 {
         return "no request was slow".to_owned();
     }
@@ -154,10 +156,10 @@ fn text(accounts: &Accounts<'_>, requests: u64, joined: u64, assigned_ratio: f64
 
 /// The ledger of the request with `trace_id`; none if there is none in what is judged.
 pub fn request(case: &Case<'_>, trace_id: &str) -> Option<RequestReport> {
-    let wanted = super::trace_number(trace_id.trim().to_ascii_lowercase().as_str())?;
+    let wanted = trace_number(trace_id.trim().to_ascii_lowercase().as_str())?;
     let rows = case.requests_in(case.whole()).ok()?;
     let row = rows.into_iter().find(|r| trace_of(r) == Some(wanted))?;
-    let around = super::Around::of(&case.slow());
+    let around = Around::of(&case.slow());
     Some(of_request(case, &case.sources().account(row, &around)))
 }
 
@@ -192,7 +194,7 @@ fn waits(case: &Case<'_>, account: &Account<'_>) -> Vec<WaitReport> {
     waits.sort_by(|a, b| b.ms.total_cmp(&a.ms));
     waits.truncate(WAITS);
     waits.sort_by_key(|w| w.span.started_at);
-    let what = |w: &super::waits::Wait<'_>| {
+    let what = |w: &Wait<'_>| {
         let span = w.span;
         let named = match w.resource {
             Resource::Database => span.digest_text.as_deref().or(span.system.as_deref()),

@@ -19,7 +19,7 @@ const RESERVED: &[&str] = &[
 ];
 
 /// A name, in `quote` (PostgreSQL's `"`, MySQL's `` ` ``) where it needs that.
-pub(super) fn quoted(name: &str, quote: char) -> String {
+pub(crate) fn quoted(name: &str, quote: char) -> String {
     let is_plain = name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
         && name.chars().all(|char| char.is_ascii_lowercase() || char.is_ascii_digit() || char == '_')
         && !RESERVED.contains(&name);
@@ -31,7 +31,7 @@ pub(super) fn quoted(name: &str, quote: char) -> String {
 }
 
 /// `schema.name` as PostgreSQL's collector has it, for a command: the schema ends at the first dot.
-pub(super) fn table(name: &str) -> String {
+pub(crate) fn table(name: &str) -> String {
     match name.split_once('.') {
         Some((schema, name)) => format!("{}.{}", quoted(schema, '"'), quoted(name, '"')),
         None => quoted(name, '"'),
@@ -39,7 +39,7 @@ pub(super) fn table(name: &str) -> String {
 }
 
 /// A name as the string that `::regclass` is made of.
-pub(super) fn string(name: &str) -> String {
+pub(crate) fn string(name: &str) -> String {
     format!("'{}'", name.replace('\'', "''"))
 }
 

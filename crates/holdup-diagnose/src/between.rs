@@ -1,8 +1,10 @@
 //! Where time lies between two accounts and no third tells whose it is: which rivals are left, and what would tell them apart.
 
-use super::{Accounts, Owner, SPEAKS, mean};
+use crate::accounts::{Accounts, Owner, SPEAKS, mean};
 use crate::case::Case;
-use crate::rules::{ms, timing};
+use crate::resources::statements;
+use holdup_signals::timing;
+use holdup_signals::words::ms;
 
 /// From this share (0-1) of the excess on it is worth a sentence.
 const MUCH: f64 = 0.5;
@@ -73,7 +75,7 @@ fn means(accounts: &Accounts<'_>) -> (f64, f64, f64) {
 /// Where no request can be followed: the app's metrics against nothing.
 fn by_metrics(case: &Case<'_>) -> Option<Between> {
     let view = case.slow();
-    let (per_request, ..) = timing::database_of_app(case)?;
+    let (per_request, ..) = statements::database_of_app(case)?;
     let completed = case.completed_in(view.window).ok()?.max(1.0);
     let is_server_known = timing::server_timing(&view, completed).is_ok() || view.session_instants() > 0;
     (case.share(per_request) >= MUCH && !is_server_known).then(|| one_sided(per_request))

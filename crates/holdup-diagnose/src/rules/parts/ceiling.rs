@@ -1,144 +1,27 @@
 //! What the rules on ceilings have in common: which flow stands at a level and of what unit, how long requests wait for it, whose
 //! limit the level is, and what to say of it.
 
-use std::borrow::Cow;
-
-use super::{Found, MATTERS, Outcome, ms, percent, thousands};
 use crate::case::Case;
-use crate::resources::volume;
-use crate::verdict::{Evidence, Fix, Role};
-use holdup_signals::flows::{Binding, Counted, Flow};
-use holdup_signals::latency::Origin;
-use holdup_signals::plateau::{Ceiling, Demand, Fall, Freer, falls};
+use crate::resources::share;
+use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, backlog, rate, waited_ms};
+use crate::rules::Role;
+use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use holdup_signals::evidence::{Evidence, Fix};
+use holdup_signals::flows::{Counted, Flow};
+use holdup_signals::plateau::{Ceiling, Demand};
 use holdup_signals::throttle::Unit;
 use holdup_signals::{Missing, Window};
 
-/// What records the disks of a cloud's database.
-const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS, queue depth) imported";
-
-/// Fewer samples of the degraded stretch than this show no level.
-const LEAST_SAMPLES: usize = 8;
-
-/// `213 MB/s` (10⁶ bytes, as vendors count), `12,000 operations/s`.
-pub(super) fn rate(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::Operations => format!("{} operations/s", thousands(value)),
-        Unit::Bytes if value < 10e6 => format!("{:.1} MB/s", value / 1e6),
-        Unit::Bytes => format!("{} MB/s", thousands(value / 1e6)),
-    }
-}
-
-/// A flow that stands at a level.
-pub(super) struct AtCeiling {
-    pub flow: Flow,
-    pub binding: Binding,
-}
-
-impl AtCeiling {
-    /// The ends of bursts by which the level of the degraded stretch was reached.
-    pub fn falls(&self) -> Vec<Fall> {
-        let here = |f: &Fall| (f.to - self.binding.ceiling.level).abs() < 1e-9 * f.to.max(1.0);
-        falls(&self.binding.all).into_iter().filter(here).collect()
-    }
-
-    /// What was done above the level before it, where no level of the burst's own shows: less was asked for than it would have let
-    /// through.
-    pub fn freer(&self) -> Option<Freer> {
-        let freer = self.flow.freer_before(self.binding.unit, &self.binding.ceiling);
-        freer.filter(|_| self.burst().is_none())
-    }
-
-    /// The higher level before, if the level is one after a burst.
-    pub fn burst(&self) -> Option<&Ceiling> {
-        let from = self.falls().last()?.from;
-        self.binding.all.iter().find(|c| (c.level - from).abs() < 1e-9 * from)
-    }
-}
-
-/// The flows of that kind of source, and of them those that stand at a level in the degraded stretch, the longest queue first. All
-/// disks together count where none of them is at a level: with one that is, their sum is that one's and what others add to it.
-///
-/// # Errors
-/// If nothing of it was recorded, or too little to tell a level.
-pub(super) fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>, Vec<AtCeiling>), Missing> {
-    let slow = case.slow().window;
-    let flows: Vec<Flow> = case.view(case.whole()).flows()?.into_iter().filter(|f| f.counted == counted).collect();
-    let samples = |f: &Flow| f.bytes.iter().filter(|i| i.window.to > slow.from && i.window.from < slow.to).count();
-    if flows.is_empty() {
-        return Err(Missing::new("throughput of a database's volume", CLOUD));
-    }
-    if flows.iter().map(samples).max() < Some(LEAST_SAMPLES) {
-        let what = "at least ten samples of the disk while requests were slow";
-        return Err(Missing::new(what, "a longer run, or a shorter --interval"));
-    }
-    let mut found: Vec<AtCeiling> = Vec::new();
-    for flow in &flows {
-        if let Some(binding) = flow.binding(slow) {
-            found.push(AtCeiling { flow: flow.clone(), binding });
-        }
-    }
-    if found.iter().any(|at| !at.flow.is_of_several()) {
-        found.retain(|at| !at.flow.is_of_several());
-    }
-    let queued = |a: &AtCeiling| a.flow.queued(slow).unwrap_or(0.0);
-    found.sort_by(|a, b| queued(b).total_cmp(&queued(a)));
-    Ok((flows, found))
-}
-
 /// That disks were looked at and none was asked for anything, if it is so.
-pub(super) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {
+pub(crate) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();
     let is_idle = view.disks().is_ok_and(|disks| disks.tops().next().is_none());
     let none = view.counter("system_disk_operations_total", &[], "--watch host").ok().filter(|_| is_idle)?;
     Some(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]))
 }
 
-/// Milliseconds that a mean request of the degraded stretch waits longer for the volume than one of the calm stretch: Little's law
-/// over what is in flight there.
-///
-/// # Errors
-/// If nobody counted requests.
-pub(super) fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
-    if case.origin == Origin::Volume {
-        // What is to be explained is this volume's own wait.
-        return Ok(case.excess_ms());
-    }
-    let each = |window: Window| -> Result<f64, Missing> {
-        let completed = case.completed_in(window)?.max(1.0);
-        let queued = in_recording_of(case, flow, window).and_then(|flow| flow.queued(window));
-        Ok(queued.unwrap_or(0.0) * window.seconds() / completed * 1e3)
-    };
-    let calm = case.calm().map(|view| each(view.window)).transpose()?;
-    Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
-}
-
-/// The same place in the recording that `window` is of; none if that does not know it.
-fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Option<Cow<'f, Flow>> {
-    if !case.is_of_other(window) {
-        return Some(Cow::Borrowed(flow));
-    }
-    let flows = case.view(case.at(window).whole()).flows().ok()?;
-    flows.into_iter().find(|f| f.counted == flow.counted && f.name == flow.name).map(Cow::Owned)
-}
-
-/// The same by whoever tells of it best: of a cloud's volume by what is in flight there; of a host's disk by the threads and sessions
-/// that wait for it.
-///
-/// # Errors
-/// If nobody tells of waits.
-pub(super) fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
-    if flow.counted == Counted::Cloud {
-        return waited_ms(case, flow);
-    }
-    let view = case.slow();
-    let disks = view.disks()?;
-    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
-    let busy = disks.named(&flow.name).map_or(waits.busiest, |d| d.utilization);
-    volume::of_requests(&waits, case, waits.disks_ms(busy))
-}
-
 /// What shows the level and the demand beyond it.
-pub(super) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
+pub(crate) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
     let (flow, unit, ceiling) = (&at.flow, at.binding.unit, &at.binding.ceiling);
     let demand = match ceiling.demand {
         Demand::Longer => "and each waited longer than in quieter intervals",
@@ -183,7 +66,7 @@ pub(super) fn level_evidence(at: &AtCeiling) -> Vec<Evidence> {
 }
 
 /// The other unit, beside its limit if that is known.
-pub(super) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evidence> {
+pub(crate) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evidence> {
     let slow = case.slow().window;
     let (mean, most) = (flow.mean(unit, slow)?, flow.most(unit));
     let known = case.slow().known_limits();
@@ -202,7 +85,7 @@ pub(super) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evi
 }
 
 /// Whose limit the level is: a documented one of the instance or volume that is known, or of unknown origin.
-pub(super) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
+pub(crate) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
     let (unit, level) = (at.binding.unit, at.binding.ceiling.level);
     let known = case.slow().known_limits();
     if at.flow.counted == Counted::Host && !known.is_told || known.what.is_none() {
@@ -227,7 +110,7 @@ pub(super) fn origin(case: &Case<'_>, at: &AtCeiling) -> String {
 }
 
 /// What a cloud's figures say of a limit on `unit`, if they find one; else what this host's counters say, as far as there are any.
-pub(super) fn judge(
+pub(crate) fn judge(
     case: &Case<'_>,
     unit: Unit,
     host: fn(&Case<'_>) -> Result<Outcome, Missing>,
@@ -268,7 +151,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
         origin(case, &at)
     );
     evidence.push(at.flow.evidence(unit, slow, ms(explains_ms), "a small part of the delay".into(), waits));
-    if case.share(explains_ms) < MATTERS {
+    if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
     let other = if unit == Unit::Bytes { Unit::Operations } else { Unit::Bytes };
@@ -283,7 +166,7 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
     }))
 }
 
-pub(super) fn weights(ceiling: &Ceiling) -> Vec<f64> {
+pub(crate) fn weights(ceiling: &Ceiling) -> Vec<f64> {
     let demand = match ceiling.demand {
         Demand::Longer => 0.8,
         Demand::Insensitive => 0.7,
@@ -292,12 +175,12 @@ pub(super) fn weights(ceiling: &Ceiling) -> Vec<f64> {
     vec![0.85 * ceiling.at_level_ratio, demand]
 }
 
-pub(super) fn word(unit: Unit) -> &'static str {
+pub(crate) fn word(unit: Unit) -> &'static str {
     if unit == Unit::Bytes { "bytes a second" } else { "operations a second" }
 }
 
 /// Less of it, or more room: the next class up, if the class is known.
-pub(super) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
+pub(crate) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
     let (room, risk) = sizing(case, &at.flow, at.binding.unit, at.binding.ceiling.level);
     let text =
         format!("Less of it first (what reads and writes most: vacuum, resent values, missing indexes); then {room}.");
@@ -306,7 +189,7 @@ pub(super) fn raise(case: &Case<'_>, at: &AtCeiling) -> Fix {
 
 /// How much room this load needs, and where it is to be had: what was moved for each request that was served, times all that were
 /// due; the next class up where the class is known, and how much of it would be in use. And what that costs.
-pub(super) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (String, Option<String>) {
+pub(crate) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (String, Option<String>) {
     let slow = case.slow().window;
     let asked = flow.mean(unit, slow).unwrap_or(level) * backlog(case, slow);
     let needed = asked.max(level);
@@ -331,16 +214,4 @@ pub(super) fn sizing(case: &Case<'_>, flow: &Flow, unit: Unit, level: f64) -> (S
     );
     let text = format!("the next one up, {class} ({} all the time): {buys}; {load}", rate(unit, baseline));
     (text, Some("A higher one costs more, and a change of an instance's class restarts it.".to_owned()))
-}
-
-/// Requests that were due for each that was served, at least 1: what queued would have asked for as much.
-pub(super) fn backlog(case: &Case<'_>, slow: Window) -> f64 {
-    if case.origin == Origin::Volume {
-        return 1.0;
-    }
-    let due: u64 = case.client.seconds.iter().filter(|s| slow.contains(s.window.from)).map(|s| s.offered).sum();
-    let served = case.completed_in(slow).unwrap_or(0.0);
-    let due_in = case.complaint.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
-    let (due, served) = (due as f64 / due_in, served / slow.seconds().max(1e-9));
-    if served > 0.0 { (due / served).max(1.0) } else { 1.0 }
 }

@@ -1,6 +1,6 @@
 //! Whose a statement is: one of the requests under diagnosis, or of somebody else who uses the same server.
 
-use super::{SPEAKS, Sources, trace_of};
+use crate::accounts::{SPEAKS, Sources, trace_of};
 use crate::case::Case;
 
 /// So many requests that were followed into the database, and none ran it, say that none does.

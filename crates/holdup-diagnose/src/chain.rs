@@ -24,24 +24,28 @@
 //! - *Requests come back later, so the generator's connections run out*: waiting for one of them is a consequence of whatever
 //!   makes the service slow, in the same proportion.
 
-use super::workload_spike::is_all;
-use super::{
-    Found, Rule, accept_queue_overflow, liveness_probe_kill, load_generator_limit, lock_contention, timing,
-    volume_demand, worker_pool_exhausted,
-};
 use crate::case::Case;
-use crate::verdict::Role;
+use crate::resources::volume::demand;
+use crate::resources::{locks, probe, statements, workers};
+use crate::rules::Role;
+use crate::rules::{Found, Rule};
 use holdup_signals::client::{client_queue_ms, mean_over};
 
 /// A cause brings about another if it makes up at least this share of it: then most of it would go with the cause.
 const BRINGS_ABOUT: f64 = 0.5;
 
 /// What the evidence for a finding as the root is worth (0-1) for each cause that may have brought it about and could not be judged: the
-/// same time would then be that cause's. One of ten is what [`super::MATTERS`] takes for little.
+/// same time would then be that cause's. One of ten is what [`crate::rules::MATTERS`] takes for little.
 const UNSEEN: f64 = 0.9;
 
 /// Causes that lie outside of the service: nothing in it brings them about, and they are no fault of it.
-const OUTSIDE: &[&str] = &["load_generator_limit", "workload_spike"];
+const OUTSIDE: &[&str] = &[GENERATOR, "workload_spike"];
+
+/// The generator itself: what it delays waits for nothing of the service.
+const GENERATOR: &str = "load_generator_limit";
+
+/// A full accept queue, in whose packets [`SEEN_AS`] shows.
+const OVERFLOW: &str = "accept_queue_overflow";
 
 /// More of everything: where a resource has run out and nothing nearer asks for more of it, nothing is broken.
 const LOAD: &[&str] = &["workload_spike"];
@@ -180,14 +184,14 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         consequence: "lock_contention",
         causes: &[WITHIN_STATEMENTS],
-        magnitude: |_, case| lock_contention::held_ms(case),
+        magnitude: |_, case| locks::held_ms(case),
         is_added: true,
     },
     // A thread of the pool is held for as long as its statement takes, waits for locks included.
     Mechanism {
         consequence: "thread_pool_queue",
         causes: &[&["lock_contention"], WITHIN_STATEMENTS],
-        magnitude: |_, case| executed_ms(case),
+        magnitude: |_, case| statements::executed_ms(case),
         is_added: true,
     },
     // More are open at once where each is used for longer; what refuses them is their number.
@@ -200,7 +204,7 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         consequence: "connection_pool_exhausted",
         causes: &[&[]],
-        magnitude: |_, case| timing::connection_held_ms(case),
+        magnitude: |_, case| statements::connection_held_ms(case),
         is_added: true,
     },
     // A worker is held for as long as its request takes, whatever that waits for.
@@ -211,14 +215,14 @@ const MECHANISMS: &[Mechanism] = &[
             &["downstream_slow", "connection_pool_exhausted", "thread_pool_queue", "lock_contention"],
             LONG_STATEMENTS,
         ],
-        magnitude: |_, case| worker_pool_exhausted::held_ms(case),
+        magnitude: |_, case| workers::held_ms(case),
         is_added: true,
     },
     // Nobody accepts: all are busy, or may not have another descriptor.
     Mechanism {
         consequence: "accept_queue_overflow",
         causes: &[&["worker_pool_exhausted", "file_descriptor_limit"], &["cpu_throttled", "cpu_saturated"]],
-        magnitude: |_, case| Some(accept_queue_overflow::queued_ms(case).unwrap_or(0.0)),
+        magnitude: |_, case| Some(workers::queued_ms(case).unwrap_or(0.0)),
         is_added: true,
     },
     // A full queue drops packets, which are sent again by the same timers as lost ones.
@@ -227,20 +231,13 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         consequence: "liveness_probe_kill",
         causes: &[&["accept_queue_overflow"], &["worker_pool_exhausted"], &["cpu_throttled", "cpu_saturated"], &[]],
-        magnitude: |_, case| liveness_probe_kill::timeout_ms(case),
+        magnitude: |_, case| probe::timeout_ms(case),
         is_added: true,
     },
 ];
 
 fn its_own(consequence: &Found, _: &Case<'_>) -> Option<f64> {
     Some(consequence.explains_ms)
-}
-
-/// How long the server executed statements for a request of the degraded stretch, milliseconds, all statements together.
-fn executed_ms(case: &Case<'_>) -> Option<f64> {
-    let view = case.slow();
-    let seconds: f64 = view.executed(&[]).ok()?.iter().map(|of| of.seconds).sum();
-    Some(seconds / case.completed_in(view.window).ok()?.max(1.0) * 1e3)
 }
 
 /// Causes that may bring about `consequence`, nearest first; none where any cause may.
@@ -258,7 +255,7 @@ pub(crate) fn is_outside(cause: &str) -> bool {
 /// may follow from a cause of those that were `not_judged` becomes less sure.
 pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], case: &Case<'_>) -> Vec<Link> {
     let mut follows = vec![None; found.len()];
-    let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && volume_demand::came_down(case);
+    let came_down = found.iter().any(|(rule, _)| CEILINGS.contains(&rule.cause)) && demand::came_down(case);
     for mechanism in MECHANISMS {
         // A limit that came down while as much was asked for as before follows from nothing that asks.
         if came_down && CEILINGS.contains(&mechanism.consequence) {
@@ -288,7 +285,7 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
             finding.role = Role::Root;
         }
     }
-    let generator = found.iter().any(|(rule, _)| rule.cause == load_generator_limit::RULE.cause);
+    let generator = found.iter().any(|(rule, _)| rule.cause == GENERATOR);
     let waited = case
         .slow_requests()
         .ok()
@@ -325,6 +322,11 @@ pub(crate) fn link(found: &mut [(&'static Rule, Found)], not_judged: &[&str], ca
     links
 }
 
+/// Whether a spike that was found is all that changed: at the old rate the whole delay would be gone.
+fn is_all(spike: &Found, case: &Case<'_>) -> bool {
+    spike.explains_ms >= case.excess_ms()
+}
+
 /// What brings about the finding `of`, by at least `least` milliseconds. More load does only where it is all that changed, and then what
 /// is as large as it ever was does not.
 fn nearest(
@@ -352,7 +354,7 @@ fn doubt(found: &mut Found, mechanism: &Mechanism, not_judged: &[&str]) {
 
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.
 fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: f64) -> Option<usize> {
-    let overflows = found.iter().any(|(rule, _)| rule.cause == accept_queue_overflow::RULE.cause);
+    let overflows = found.iter().any(|(rule, _)| rule.cause == OVERFLOW);
     let is_behind = |cause: &str| !(IN_FRONT.contains(&cause) || overflows && cause == SEEN_AS);
     let is_in =
         |cause: &str| if tier.is_empty() { !is_outside(cause) && is_behind(cause) } else { tier.contains(&cause) };
@@ -369,7 +371,7 @@ fn strongest(found: &[(&'static Rule, Found)], of: usize, tier: &[&str], least: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{self, connection_pool_exhausted, workload_spike};
+    use crate::rules;
     use crate::testing::{Judged as _, Made};
     use holdup_recording::rows::Session;
 
@@ -437,9 +439,8 @@ mod tests {
             }
         }
         assert!(OUTSIDE.iter().all(|cause| known(cause)));
-        assert_eq!(OUTSIDE, [load_generator_limit::RULE.cause, workload_spike::RULE.cause]);
         // Any cause may bring about an exhausted pool: only what stands in front of the app comes after it.
-        let after = MECHANISMS.iter().rev().take_while(|m| m.consequence != connection_pool_exhausted::RULE.cause);
+        let after = MECHANISMS.iter().rev().take_while(|m| m.consequence != "connection_pool_exhausted");
         assert!(
             after.clone().count() > 0
                 && after.into_iter().all(|m| m.consequence == SEEN_AS || IN_FRONT.contains(&m.consequence))

@@ -5,10 +5,11 @@ use super::Pool;
 use super::pool::{self, stretch};
 use crate::accounts::Owner;
 use crate::case::Case;
-use crate::rules::{cpu_saturated, ms, percent, thousands, timing};
-use crate::verdict::Evidence;
+use crate::resources::{cpu, statements};
 use holdup_signals::app_server::{Neighbour, waited_ms};
-use holdup_signals::{Counter, View};
+use holdup_signals::evidence::Evidence;
+use holdup_signals::words::{ms, percent, thousands};
+use holdup_signals::{Counter, View, timing};
 
 /// Workers are held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.
 const GREW: f64 = 0.25;
@@ -19,7 +20,7 @@ const ENOUGH: f64 = 0.8;
 
 /// A worker's time a request.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub struct Held {
     /// All of it, milliseconds.
     pub ms: f64,
     /// Waits for neighbours; none if nobody tells.
@@ -52,7 +53,7 @@ impl Held {
         Some(Self {
             ms: waited_ms(busy, pool.per_second),
             neighbours_ms: of(false).or_else(by_app),
-            database_ms: of(true).or_else(|| timing::database_of_app(case).map(|(ms, ..)| ms)),
+            database_ms: of(true).or_else(|| statements::database_of_app(case).map(|(ms, ..)| ms)),
             cpu_ms: cpu.as_ref().map(|cpu| waited_ms(cpu.delta / view.window.seconds().max(1e-9), pool.per_second)),
             neighbours: seen.unwrap_or_default(),
             cpu,
@@ -177,7 +178,7 @@ fn usable_cpus(view: &View<'_>, pool: &Pool) -> f64 {
     let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
     let host = view.gauge("system_cpu_logical_count", &[], "").map_or(1.0, |cpus| cpus.max);
     let name = view.setting_of(source, "server.name").unwrap_or_default();
-    let each = cpu_saturated::is_interpreter(name).then(|| super::advice::processes(view, pool));
+    let each = cpu::is_interpreter(name).then(|| pool::processes(view, pool));
     let quota = view.setting_of(source, "cgroup.cpu_quota_us_per_period_us").and_then(|text| {
         let (micros, period) = text.split_once(' ')?;
         Some(micros.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)

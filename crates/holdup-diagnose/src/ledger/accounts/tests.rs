@@ -1,7 +1,7 @@
 //! Waits that were put in at a known place are found again in their own row, whoever tells of them.
 
-use super::testing::{ALL, Injected, NONE, Told, made};
-use super::*;
+use super::request;
+use crate::accounts::testing::{self, ALL, Injected, NONE, Told, made};
 use crate::ledger::LedgerRow;
 use crate::testing::Judged as _;
 
@@ -177,9 +177,9 @@ fn counts_and_waits_agree_by_littles_law() {
 #[test]
 fn one_request_is_found_by_its_trace() {
     let made = made(Injected { pool: 50.0, ..Injected::default() }, ALL);
-    let found = |id: &str| made.with(|case| report::request(case, id));
-    let one = found(&super::testing::trace(700)).unwrap();
+    let found = |id: &str| made.with(|case| request(case, id));
+    let one = found(&testing::trace(700)).unwrap();
     assert!(one.joined && one.unexplained_ms.abs() < 0.1, "{one:?}");
     assert_eq!(one.waits.iter().map(|w| w.resource.as_str()).collect::<Vec<_>>(), ["pool", "http", "database"]);
-    assert!(found("nobody's").is_none() && found(&super::testing::trace(100_000)).is_none());
+    assert!(found("nobody's").is_none() && found(&testing::trace(100_000)).is_none());
 }

@@ -1,0 +1,35 @@
+//! A cause that was found, as data.
+
+use serde::{Deserialize, Serialize};
+
+use crate::rules::Role;
+use holdup_signals::evidence::{Evidence, Fix};
+
+/// A cause that was found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Slug.
+    pub cause: String,
+    /// In words.
+    pub title: String,
+    /// Its part.
+    pub role: Role,
+    /// The finding that it is a consequence of; none of a root. Followed upwards this is the chain of causes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub follows_from: Option<String>,
+    /// Of a contributor, the finding whose resource it asks more of; none of others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub adds_to: Option<String>,
+    /// 0-1.
+    pub confidence: f64,
+    /// Milliseconds of a mean slow request that it explains.
+    pub explains_ms: f64,
+    /// The same as a share (0-1) of what there is to explain.
+    pub explains_ratio: f64,
+    /// What says so.
+    pub evidence: Vec<Evidence>,
+    /// What to do, safest first.
+    pub fixes: Vec<Fix>,
+    /// How to see that it helped.
+    pub prove: String,
+}

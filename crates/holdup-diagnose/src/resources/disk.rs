@@ -1,0 +1,124 @@
+//! A disk of this machine: what it does, for whom, and how much of what it reads nobody asked for.
+
+use std::collections::BTreeMap;
+
+use holdup_signals::disk_waits::DiskWaits;
+use holdup_signals::disks::HOST;
+use holdup_signals::throttle::Throttle;
+use holdup_signals::useful_reads::UsefulReads;
+use holdup_signals::words::{bytes, ms, percent, thousands};
+use holdup_signals::{Disk, Disks, View};
+
+use holdup_signals::evidence::Evidence;
+
+/// Reads smaller than this are no readahead worth speaking of, bytes: the largest window that MongoDB's notes advise is 16 KB.
+pub const LARGE_READ_BYTES: f64 = 32.0 * 1024.0;
+
+/// Bytes read for each that was asked for from which on the difference is readahead's: below it a neighbouring page that is
+/// used as well, or the file's own layout, explains it.
+pub const AMPLIFIED: f64 = 4.0;
+
+/// A random reader gets about one window a fault, a sequential one many.
+pub const WINDOWS_PER_FAULT: f64 = 1.5;
+
+/// Whether most of what is read is readahead that nobody used.
+pub fn is_oversized(useful: &UsefulReads) -> bool {
+    let window = useful.window_bytes.unwrap_or(useful.read_each());
+    useful.read_each() >= LARGE_READ_BYTES
+        && useful.ratio() >= AMPLIFIED
+        && useful.read_per_fault() <= WINDOWS_PER_FAULT * window
+}
+
+/// The device whose window counts: the one that is mounted where threads wait, else the one at whose limit a cgroup is, else
+/// the one that read longest.
+pub fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> Option<&'d Disk> {
+    let place = waits.asleep.groups.iter().find(|p| p.path.as_deref().is_some_and(|path| path.starts_with('/')));
+    let mounted = place.and_then(|p| view.mount_of(p.path.as_deref()?)).map(|m| view.whole_device(&m.device));
+    let limited = || view.throttles().ok()?.into_iter().find(Throttle::is_reached).map(|t| t.device);
+    let named = |device: String| disks.named(&device).filter(|disk| disk.read.operations > 0.0);
+    mounted.and_then(named).or_else(|| limited().and_then(named)).or_else(|| {
+        disks.tops().filter(|d| d.read.operations > 0.0).max_by(|a, b| a.read.seconds.total_cmp(&b.read.seconds))
+    })
+}
+
+/// As iostat would put it.
+pub fn what_it_does(disk: &Disk) -> String {
+    let per_second = |n: f64| thousands(n / disk.seconds.max(1e-9));
+    format!(
+        "{}: {} reads and {} writes a second, {}/s in requests of {}; a read takes {}, a write {}; {:.1} in the queue, busy for {}",
+        disk.name(),
+        per_second(disk.read.operations),
+        per_second(disk.write.operations),
+        bytes(disk.bytes_per_second()),
+        bytes(disk.bytes_each()),
+        ms(disk.read.await_ms()),
+        ms(disk.write.await_ms()),
+        disk.queue,
+        percent(disk.utilization)
+    )
+}
+
+/// Who does the I/O.
+#[derive(Default)]
+pub struct Who {
+    /// The process that does most of it, with its number.
+    pub name: Option<String>,
+    /// Its share (0-1) of all bytes.
+    pub share: Option<f64>,
+    /// What says so.
+    pub evidence: Vec<Evidence>,
+}
+
+/// The watched process that read and wrote most of what `disk` did; where all of those together did less than half, those of
+/// the machine that sleep.
+pub fn who(view: &View<'_>, disk: &Disk) -> Who {
+    const METRIC: &str = "process_disk_io_bytes_total";
+    let all = disk.read.bytes + disk.write.bytes;
+    let mut processes: Vec<(String, f64)> = Vec::new();
+    for process in view.processes_with(METRIC) {
+        if let Ok(done) = view.counter_where(|s| s == process.source, METRIC, &[], HOST) {
+            processes.push((format!("{} (pid {})", process.name, process.pid()), done.delta));
+        }
+    }
+    processes.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut who = Who::default();
+    let watched: f64 = processes.iter().map(|(_, done)| done).sum();
+    if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
+        let share = (done / all.max(1.0)).min(1.0);
+        let text = format!(
+            "{name} read and wrote {}/s, {} of what {} did",
+            bytes(done / view.window.seconds()),
+            percent(share),
+            disk.device
+        );
+        who.evidence.push(counter.evidence(percent(share), "", text));
+        (who.name, who.share) = (Some(name.clone()), Some(share));
+    }
+    if watched < 0.5 * all {
+        who.evidence.extend(others(view));
+        if who.share.is_some_and(|share| share < 0.5) {
+            (who.name, who.share) = (None, None);
+        }
+    }
+    who
+}
+
+/// Processes of the whole machine with threads in uninterruptible sleep, kernel threads that write back included.
+fn others(view: &View<'_>) -> Option<Evidence> {
+    let rows = view.recording.tables.threads.with_columns(&["source", "process", "state"]).ok()?;
+    let mut by_process: BTreeMap<&str, u64> = BTreeMap::new();
+    let here = |at| view.window.contains(at);
+    for row in rows.iter().filter(|r| r.source == "host" && r.state == "D" && here(r.observed_at)) {
+        *by_process.entry(&row.process).or_default() += row.count();
+    }
+    let mut sorted: Vec<(&str, u64)> = by_process.into_iter().collect();
+    sorted.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let (first, _) = *sorted.first()?;
+    let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
+    let text = format!(
+        "most was done by nobody that is watched; threads that wait for I/O on this machine are those of {}",
+        names.join(", ")
+    );
+    let labels = holdup_recording::Labels::of([("state", "D"), ("process", first)]);
+    Some(Evidence::new("threads", "process", labels, view.window, names.join(", "), "", text))
+}

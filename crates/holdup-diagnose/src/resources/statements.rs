@@ -1,0 +1,96 @@
+//! Statements: the app's account of them beside the server's own.
+
+use holdup_recording::Labels;
+
+use super::whose;
+use crate::accounts::{self, Account, SPEAKS};
+use crate::case::Case;
+use holdup_signals::evidence::Evidence;
+use holdup_signals::latency::{Origin, TRANSACTIONS};
+use holdup_signals::plans::PLANS;
+use holdup_signals::timing::{APP_METRICS, POOL_USE, app_operations};
+use holdup_signals::words::ms;
+use holdup_signals::{Executed, View};
+
+/// The app's account of its database calls, by its metrics or else its spans: milliseconds of a mean request, calls, and where
+/// that is said.
+pub fn database_of_app(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
+    let view = case.slow();
+    let Ok(app) = app_operations(&view) else { return database_by_spans(case) };
+    let completed = case.completed_in(view.window).ok()?.max(1.0);
+    let per_request = app.ms * app.count / completed;
+    Some((per_request, app.count / completed, app.evidence(ms(per_request), "", "")))
+}
+
+/// The same by its spans; none if they are of too few requests, or of no call of a database.
+pub fn database_by_spans(case: &Case<'_>) -> Option<(f64, f64, Evidence)> {
+    if !case.recording.tables.spans.rows.iter().any(|s| s.resource == "database") {
+        return None;
+    }
+    let accounts = case.accounts();
+    let told: Vec<&Account<'_>> = accounts.all.iter().filter(|a| a.has_app).collect();
+    if accounts.kept.ratio < SPEAKS {
+        return None;
+    }
+    let per_request = accounts::mean(told.iter().copied(), |a| a.database_ms());
+    let calls = accounts::mean(told.iter().copied(), |a| a.calls as f64);
+    let labels = Labels::of([("resource", "database")]);
+    let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, ms(per_request), "", "");
+    (calls > 0.0).then_some((per_request, calls, evidence))
+}
+
+/// Database calls of a mean request, by the app's metrics or its spans.
+pub fn calls_per_request(case: &Case<'_>, completed: f64) -> Option<f64> {
+    let by_metrics = app_operations(&case.slow()).ok().map(|app| app.count / completed);
+    by_metrics.or_else(|| database_by_spans(case).map(|(_, calls, _)| calls))
+}
+
+/// How long a request of the degraded stretch holds pooled connections, milliseconds, all its uses together.
+pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let held = view.mean(POOL_USE, &[], APP_METRICS);
+    let Ok(held) = held.or_else(|_| view.mean("hikaricp_connections_usage_seconds", &[], APP_METRICS)) else {
+        // For its calls of the database at least it is held.
+        return database_by_spans(case).map(|(ms, ..)| ms);
+    };
+    Some(held.ms * held.count / case.completed_in(view.window).ok()?.max(1.0))
+}
+
+/// How long the server executed statements for a request of the degraded stretch, milliseconds, all statements together.
+pub fn executed_ms(case: &Case<'_>) -> Option<f64> {
+    let view = case.slow();
+    let seconds: f64 = view.executed(&[]).ok()?.iter().map(|of| of.seconds).sum();
+    Some(seconds / case.completed_in(view.window).ok()?.max(1.0) * 1e3)
+}
+
+/// As many executions as this for each request of an operation (of each statement, where only the database is known), and they
+/// are its own; a report beside them runs far more rarely.
+const PER_REQUEST: f64 = 0.5;
+const PER_STATEMENT: f64 = 0.1;
+
+/// Whether requests run it, where they can be followed into the database; else whether it runs as often as requests of an operation
+/// do that take at least as long.
+pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed: f64) -> bool {
+    if let Some(is_theirs) = whose::is_of_requests(case, &of.digest) {
+        return is_theirs;
+    }
+    let each_ms = of.seconds / of.calls * 1e3;
+    match case.origin {
+        Origin::Client => {
+            let rows = case.slow_requests().unwrap_or_default();
+            case.operations.iter().any(|operation| {
+                let (mut count, mut sum_ms) = (0.0, 0.0);
+                for row in rows.iter().filter(|r| r.operation == operation.name) {
+                    count += row.count() as f64;
+                    sum_ms += holdup_signals::client::response_ms(row) * row.count() as f64;
+                }
+                count > 0.0 && of.calls >= PER_REQUEST * count && sum_ms / count >= 0.5 * each_ms
+            })
+        }
+        Origin::AppMetrics => of.calls >= PER_REQUEST * completed,
+        Origin::DatabaseSessions | Origin::Volume => {
+            let all = view.status("questions").or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));
+            all.is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta)
+        }
+    }
+}

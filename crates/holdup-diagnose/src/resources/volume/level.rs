@@ -1,0 +1,142 @@
+//! A flow that stands at a level: that of a disk, or of a cloud's volume, for how long requests wait for it, and what queues.
+
+use std::borrow::Cow;
+
+use holdup_signals::flows::{Binding, Counted, Flow};
+use holdup_signals::latency::Origin;
+use holdup_signals::plateau::{Ceiling, Fall, Freer, falls};
+use holdup_signals::throttle::Unit;
+use holdup_signals::words::thousands;
+use holdup_signals::{Missing, Window};
+
+use crate::case::Case;
+
+/// What records the disks of a cloud's database.
+pub const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS, queue depth) imported";
+
+/// Fewer samples of the degraded stretch than this show no level.
+const LEAST_SAMPLES: usize = 8;
+
+/// `213 MB/s` (10⁶ bytes, as vendors count), `12,000 operations/s`.
+pub fn rate(unit: Unit, value: f64) -> String {
+    match unit {
+        Unit::Operations => format!("{} operations/s", thousands(value)),
+        Unit::Bytes if value < 10e6 => format!("{:.1} MB/s", value / 1e6),
+        Unit::Bytes => format!("{} MB/s", thousands(value / 1e6)),
+    }
+}
+
+/// A flow that stands at a level.
+pub struct AtCeiling {
+    /// What flows.
+    pub flow: Flow,
+    /// The level, and how it binds.
+    pub binding: Binding,
+}
+
+impl AtCeiling {
+    /// The ends of bursts by which the level of the degraded stretch was reached.
+    pub fn falls(&self) -> Vec<Fall> {
+        let here = |f: &Fall| (f.to - self.binding.ceiling.level).abs() < 1e-9 * f.to.max(1.0);
+        falls(&self.binding.all).into_iter().filter(here).collect()
+    }
+
+    /// What was done above the level before it, where no level of the burst's own shows: less was asked for than it would have let
+    /// through.
+    pub fn freer(&self) -> Option<Freer> {
+        let freer = self.flow.freer_before(self.binding.unit, &self.binding.ceiling);
+        freer.filter(|_| self.burst().is_none())
+    }
+
+    /// The higher level before, if the level is one after a burst.
+    pub fn burst(&self) -> Option<&Ceiling> {
+        let from = self.falls().last()?.from;
+        self.binding.all.iter().find(|c| (c.level - from).abs() < 1e-9 * from)
+    }
+}
+
+/// The flows of that kind of source, and of them those that stand at a level in the degraded stretch, the longest queue first. All
+/// disks together count where none of them is at a level: with one that is, their sum is that one's and what others add to it.
+///
+/// # Errors
+/// If nothing of it was recorded, or too little to tell a level.
+pub fn at_ceiling(case: &Case<'_>, counted: Counted) -> Result<(Vec<Flow>, Vec<AtCeiling>), Missing> {
+    let slow = case.slow().window;
+    let flows: Vec<Flow> = case.view(case.whole()).flows()?.into_iter().filter(|f| f.counted == counted).collect();
+    let samples = |f: &Flow| f.bytes.iter().filter(|i| i.window.to > slow.from && i.window.from < slow.to).count();
+    if flows.is_empty() {
+        return Err(Missing::new("throughput of a database's volume", CLOUD));
+    }
+    if flows.iter().map(samples).max() < Some(LEAST_SAMPLES) {
+        let what = "at least ten samples of the disk while requests were slow";
+        return Err(Missing::new(what, "a longer run, or a shorter --interval"));
+    }
+    let mut found: Vec<AtCeiling> = Vec::new();
+    for flow in &flows {
+        if let Some(binding) = flow.binding(slow) {
+            found.push(AtCeiling { flow: flow.clone(), binding });
+        }
+    }
+    if found.iter().any(|at| !at.flow.is_of_several()) {
+        found.retain(|at| !at.flow.is_of_several());
+    }
+    let queued = |a: &AtCeiling| a.flow.queued(slow).unwrap_or(0.0);
+    found.sort_by(|a, b| queued(b).total_cmp(&queued(a)));
+    Ok((flows, found))
+}
+
+/// Milliseconds that a mean request of the degraded stretch waits longer for the volume than one of the calm stretch: Little's law
+/// over what is in flight there.
+///
+/// # Errors
+/// If nobody counted requests.
+pub fn waited_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
+    if case.origin == Origin::Volume {
+        // What is to be explained is this volume's own wait.
+        return Ok(case.excess_ms());
+    }
+    let each = |window: Window| -> Result<f64, Missing> {
+        let completed = case.completed_in(window)?.max(1.0);
+        let queued = in_recording_of(case, flow, window).and_then(|flow| flow.queued(window));
+        Ok(queued.unwrap_or(0.0) * window.seconds() / completed * 1e3)
+    };
+    let calm = case.calm().map(|view| each(view.window)).transpose()?;
+    Ok((each(case.slow().window)? - calm.unwrap_or(0.0)).max(0.0))
+}
+
+/// The same place in the recording that `window` is of; none if that does not know it.
+fn in_recording_of<'f>(case: &Case<'_>, flow: &'f Flow, window: Window) -> Option<Cow<'f, Flow>> {
+    if !case.is_of_other(window) {
+        return Some(Cow::Borrowed(flow));
+    }
+    let flows = case.view(case.at(window).whole()).flows().ok()?;
+    flows.into_iter().find(|f| f.counted == flow.counted && f.name == flow.name).map(Cow::Owned)
+}
+
+/// The same by whoever tells of it best: of a cloud's volume by what is in flight there; of a host's disk by the threads and sessions
+/// that wait for it.
+///
+/// # Errors
+/// If nobody tells of waits.
+pub fn disk_ms(case: &Case<'_>, flow: &Flow) -> Result<f64, Missing> {
+    if flow.counted == Counted::Cloud {
+        return waited_ms(case, flow);
+    }
+    let view = case.slow();
+    let disks = view.disks()?;
+    let waits = view.disk_waits(&disks, case.completed_in(view.window)?)?;
+    let busy = disks.named(&flow.name).map_or(waits.busiest, |d| d.utilization);
+    super::of_requests(&waits, case, waits.disks_ms(busy))
+}
+
+/// Requests that were due for each that was served, at least 1: what queued would have asked for as much.
+pub fn backlog(case: &Case<'_>, slow: Window) -> f64 {
+    if case.origin == Origin::Volume {
+        return 1.0;
+    }
+    let due: u64 = case.client.seconds.iter().filter(|s| slow.contains(s.window.from)).map(|s| s.offered).sum();
+    let served = case.completed_in(slow).unwrap_or(0.0);
+    let due_in = case.complaint.as_ref().map_or(slow, |c| c.slow).seconds().max(1e-9);
+    let (due, served) = (due as f64 / due_in, served / slow.seconds().max(1e-9));
+    if served > 0.0 { (due / served).max(1.0) } else { 1.0 }
+}

@@ -1,0 +1,67 @@
+//! Workers of an app server: how many are busy, what each is held for, and what waits in front of them.
+
+mod held;
+mod pool;
+mod queue;
+
+use std::sync::Arc;
+
+use holdup_signals::Missing;
+use holdup_signals::app_server;
+use holdup_signals::words::ms;
+use holdup_signals::yardstick::MATTERS;
+
+use crate::case::Case;
+pub use held::Held;
+pub use pool::{Pool, answered_per_second, processes, stretch};
+pub use queue::{dropped_ms, queued_ms};
+
+/// All workers are busy at this share (0-1) of the instants: most of the time.
+const MOSTLY: f64 = 0.5;
+
+/// Or this share (0-1) of them on average: figures that are seconds old miss a second of it.
+const BUSY: f64 = 0.9;
+
+/// What a cause is held against that is to be why all workers are busy, milliseconds of a request.
+pub fn held_ms(case: &Case<'_>) -> Option<f64> {
+    let pool = Pool::of(case).ok()?;
+    Held::of(case, &pool).map(|held| held.to_explain_ms(case))
+}
+
+/// Milliseconds of a request in front of the server: in its queue, and dropped from it.
+pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
+    let pool = Pool::of(case).ok()?;
+    let queued_ms = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
+    Some(queued_ms + queue::dropped_ms(case, Some(&pool)))
+}
+
+/// What workers are held for, where requests wait for one so long that it matters; else none. What waits in front is then no measure
+/// of what holds them up: that is in proportion to what it makes of a worker's time.
+pub fn waits_for_workers(case: &Case<'_>) -> Option<Arc<Held>> {
+    case.measured(|case| {
+        let pool = Pool::of(case)?;
+        let matters = case.excess_ms() > 0.0 && in_front_ms(case).unwrap_or(0.0) >= MATTERS * case.excess_ms();
+        let held = Held::of(case, &pool).filter(|_| matters && pool.most.is_some());
+        held.ok_or_else(|| Missing::new("requests that wait for a worker", ENABLE))
+    })
+    .ok()
+}
+
+/// Milliseconds for which a request's connection stands in the accept queue though the server has workers for it: nobody comes to take it.
+/// None where all are busy, or that is not known.
+pub fn untaken_ms(case: &Case<'_>) -> Option<f64> {
+    let pool = Pool::of(case).ok()?;
+    let has_workers = pool.most.is_some() && pool.knows_hand() && !pool.is_full();
+    pool.accept_ms.filter(|_| has_workers && pool.is_standing())
+}
+
+/// What the sources say of requests that wait in front of the app, in words for others' evidence.
+pub fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) -> String {
+    format!(
+        "{waiting:.1} connections on average stood in the accept queue of port {port}, taken by nobody: at {per_second:.0} requests a second {} each, by Little's law",
+        ms(accept_ms)
+    )
+}
+
+/// What would tell how busy workers are.
+pub const ENABLE: &str = app_server::ENABLE;

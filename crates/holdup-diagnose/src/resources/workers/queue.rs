@@ -1,0 +1,38 @@
+//! The accept queue in front of workers: what waits in it, and what is dropped because it is full.
+
+use holdup_recording::rows::Request;
+use holdup_signals::client::{mean_over, service_ms};
+
+use super::{Held, Pool};
+use crate::case::Case;
+
+/// A connection that was dropped is asked for again after this long, milliseconds, and after twice as long each further time
+/// (TCP_TIMEOUT_INIT).
+const AGAIN_MS: f64 = 1_000.0;
+
+/// Milliseconds of a mean request that it waited because the queue was full: what connecting took longer than in the calm stretch, and
+/// what is left of its time with the service beyond the queue and its worker, each bounded by what was dropped, at a second apiece. 0
+/// where nothing overflowed.
+pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
+    let view = case.slow();
+    let overflows = view.outside().ok().and_then(|o| o.overflows).map_or(0.0, |c| c.delta);
+    let (Ok(rows), Ok(completed)) = (case.slow_requests(), case.completed_in(view.window)) else { return 0.0 };
+    if overflows <= 0.0 {
+        return 0.0;
+    }
+    let of = |r: &Request| Some(r.connect_ns as f64 / 1e6);
+    let calm = case.calm().and_then(|calm| mean_over(case.requests_in(calm.window).ok()?, of)).unwrap_or(0.0);
+    let connecting = (mean_over(rows.iter().copied(), of).unwrap_or(0.0) - calm).max(0.0);
+    let service = mean_over(rows.iter().copied(), service_ms).unwrap_or(0.0);
+    let known = pool.map_or(service, |pool| {
+        let queued = pool.accept_ms.unwrap_or(0.0) + pool.inside_ms.unwrap_or(0.0);
+        queued + Held::of(case, pool).map_or(0.0, |held| held.ms)
+    });
+    let unanswered = (service - known).max(0.0);
+    (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
+}
+
+/// Milliseconds of a request in the accept queue, as far as it is known: what nobody accepting makes of it.
+pub fn queued_ms(case: &Case<'_>) -> Option<f64> {
+    Pool::of(case).ok()?.accept_ms
+}

@@ -1,0 +1,7 @@
+//! What several rules are made of: none of it judges a case by itself.
+
+pub(crate) mod ceiling;
+pub(crate) mod cgroup_limit;
+pub(crate) mod clearing;
+pub(crate) mod identifier;
+pub(crate) mod vacuum_advice;

@@ -1,0 +1,36 @@
+//! What clears several causes at once: a time in which they all lie and that is small.
+
+use holdup_signals::Missing;
+use holdup_signals::throttle::Unit;
+use holdup_signals::words::ms;
+use holdup_signals::yardstick::MATTERS;
+
+use crate::case::Case;
+use crate::resources::statements::database_of_app;
+use crate::resources::volume::demand::demand;
+use crate::rules::Outcome;
+
+/// What was judged, or if facts miss for that, whether the cause is cleared all the same.
+pub(crate) fn or_by_disk(case: &Case<'_>, judged: Result<Outcome, Missing>) -> Result<Outcome, Missing> {
+    judged.or_else(|missing| clear_by_disk(case).ok_or(missing))
+}
+
+/// Clears what needs the disk to hurt, where requests hardly wait for it: whatever else is not known of the cause.
+fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
+    let demand = demand(case).ok()?;
+    let waited = demand.waited_ms(case).ok().filter(|waited| case.share_inside(*waited) < MATTERS)?;
+    let text = format!("a request waited {} for {}, by anybody's doing", ms(waited), demand.flow.name);
+    let slow = case.slow().window;
+    let evidence = demand.flow.evidence(Unit::Bytes, slow, ms(waited), "a good part of the delay".into(), text);
+    Some(Outcome::Cleared(vec![evidence]))
+}
+
+/// Clears a cause that lies inside the database by the app's own timing of its statements, which bounds every wait in it; none if
+/// that is not small, or not known. `what` says that it has the cause in it.
+pub(crate) fn by_statements(case: &Case<'_>, what: &str) -> Option<Outcome> {
+    let (per_request, _, evidence) = database_of_app(case)?;
+    (case.share_inside(per_request) < MATTERS).then(|| {
+        let text = format!("a request spent {} in the database, {what}", ms(per_request));
+        Outcome::Cleared(vec![evidence.saying("most of the delay", text)])
+    })
+}
