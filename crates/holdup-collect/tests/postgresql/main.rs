@@ -27,6 +27,11 @@ use server::{Server, Which};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
+/// Whether a number stands in `text` by itself, and not within a time stamp.
+fn has_number(text: &str, number: &str) -> bool {
+    text.split(|c: char| !c.is_ascii_digit()).any(|digits| digits == number)
+}
+
 fn comment(trace: &str) -> String {
     format!("/*traceparent='00-{trace}-b7ad6b7169203331-01'*/ ")
 }

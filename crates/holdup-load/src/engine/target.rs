@@ -172,9 +172,12 @@ fn log_in(mut stream: TcpStream, tls: Option<&Tls>, target: &Target, address: &A
             session.tls_started();
         }
         say(&mut session, &mut encrypted, &mut stream).map_err(no_answer)?;
-        let count = match stream.read(&mut buffer).map_err(no_answer)? {
-            0 => return Err(refused(format!("it closed the connection before the login; is that {system}?"))),
-            count => count,
+        let count = match stream.read(&mut buffer) {
+            Ok(0) => return Err(refused(format!("it closed the connection before the login; is that {system}?"))),
+            Ok(count) => count,
+            // A signal says nothing of the server; who asked to stop is heard once it has answered.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(no_answer(error)),
         };
         let mut plain = Vec::new();
         match &mut encrypted {
@@ -291,6 +294,7 @@ fn shake_hands(mut stream: TcpStream, tls: &Tls, target: &Target, version: HttpV
         let count = match stream.read(&mut buffer) {
             Ok(0) => return Err(no_tls("it closed the connection".to_owned())),
             Ok(count) => count,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
             Err(e) => return Err(no_tls(e.to_string())),
         };
         let mut bytes = &buffer[..count];
