@@ -21,6 +21,7 @@ use std::time::{Duration, Instant};
 
 use holdup_collect::Collector;
 use holdup_collect::watch::{Options, collector};
+use holdup_recording::rows::Session;
 use holdup_recording::{Batch, CoverageState};
 
 use server::{Server, Which};
@@ -139,11 +140,12 @@ fn sessions(server: &Server, collector: &mut dyn Collector) {
     holder.stop();
     waiter.end();
     let open = server.begin(&format!("BEGIN; SELECT 4711 AS opened;{}COMMIT;", server.wait_for("opened")));
-    let seen = until(collector, "open transaction", |batch| {
-        batch.sessions.iter().any(|row| row.true_state == "idle_in_transaction")
-    });
-    let row = seen.sessions.iter().find(|row| row.true_state == "idle_in_transaction").expect("it was seen");
-    assert_eq!((row.command.as_str(), row.digest_text.as_deref()), ("idle in transaction", Some("SELECT ? AS opened")));
+    // Between BEGIN and the statement it is idle in a transaction as well.
+    let is_open = |row: &&Session| row.digest_text.as_deref() == Some("SELECT ? AS opened");
+    let is_idle = |row: &&Session| row.true_state == "idle_in_transaction" && is_open(row);
+    let seen = until(collector, "open transaction", |batch| batch.sessions.iter().any(|row| is_idle(&row)));
+    let row = seen.sessions.iter().find(is_idle).expect("it was seen");
+    assert_eq!(row.command, "idle in transaction");
     server.open("opened");
     open.end();
 }

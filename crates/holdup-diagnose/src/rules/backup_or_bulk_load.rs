@@ -61,6 +61,12 @@ const STATEMENTS: &[&str] =
 /// What is there for a smaller share (0-1) of the time than this holds up nobody for long.
 const RUNS: f64 = 0.1;
 
+/// What has to be known of threads.
+const THREADS: &[&str] = &["observed_at", "source", "process", "state"];
+
+/// Bytes that a process had read from disks and written to them (/proc/PID/io).
+const IO: &str = "process_disk_io_bytes_total";
+
 const WAITED: &str = "of those who waited for the disk";
 
 /// Something that copies.
@@ -74,6 +80,8 @@ struct Copying {
     /// Its share (0-1) of those who wait for the disk, or where the server does not tell who does of those at work; where that is all
     /// that is known, with whose.
     waits_share: Option<(f64, &'static str)>,
+    /// Whether it is a program beside the database.
+    is_program: bool,
     evidence: Evidence,
 }
 
@@ -83,14 +91,17 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let mut all = copying(&view);
+    let demanded = demand(case);
+    let device = demanded.as_ref().ok().map(|demand| demand.flow.name.as_str());
+    let mut all = copying(&view, device);
     let was_looked_at = !view.sources_of("postgresql_activity_sessions").is_empty()
         || view.session_instants() > 0 && !view.sources_of("system_threads").is_empty();
-    if all.is_empty() && !was_looked_at {
+    let are_threads_told = view.recording.tables.threads.with_columns(THREADS).is_ok();
+    if all.is_empty() && !(was_looked_at && are_threads_told) {
         let enable = "--watch host and the database (mysql:// or postgresql://)";
         return Err(Missing::new("who else was at work: sessions and the threads of the host", enable));
     }
-    let demand = demand(case)?;
+    let demand = demanded?;
     let share =
         |of: &Copying| of.bytes_per_second.map_or(of.waits_share.map_or(0.0, |(share, _)| share), |b| demand.share(b));
     all.retain(|of| of.seen_ratio >= RUNS);
@@ -117,11 +128,19 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let mut told = most.evidence.clone().saying("nothing of it", text);
     told.observed = ms(explains_ms);
+    if share(most) < MATTERS
+        && case.share_inside(waited) >= MATTERS
+        && all.iter().any(|of| of.is_program && of.bytes_per_second.is_none())
+    {
+        // A few threads that read much at a time wait as rarely as a few that read little.
+        let what = format!("how much {} reads: what the service's own processes do of it", most.name);
+        return Err(Missing::new(what, "--watch host, and pid:N for the app and the database"));
+    }
     if share(most) < MATTERS || case.share_inside(waited) < MATTERS {
         return Ok(Outcome::Cleared(vec![told]));
     }
     // What was at work in the same way when all was well is no reason.
-    let before = case.calm().map(|calm| copying(&calm)).unwrap_or_default();
+    let before = case.calm().map(|calm| copying(&calm, Some(&demand.flow.name))).unwrap_or_default();
     let usual = before.iter().find(|b| b.name == most.name).map_or(0.0, |b| b.seen_ratio);
     if usual >= 0.8 * most.seen_ratio {
         let text = format!("{} was at work as much when requests were quick", most.name);
@@ -148,10 +167,10 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 /// Everything that copies, as far as it was seen.
-fn copying(view: &View<'_>) -> Vec<Copying> {
+fn copying(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     let mut all = progress(view);
     all.extend(statements(view));
-    all.extend(processes(view));
+    all.extend(processes(view, device));
     all
 }
 
@@ -180,6 +199,7 @@ fn progress(view: &View<'_>) -> Vec<Copying> {
                 seen_ratio: (run.len() as f64 / instants.max(1) as f64).min(1.0),
                 bytes_per_second: Some(grew / view.window.seconds().max(1e-9)),
                 waits_share: None,
+                is_program: false,
                 evidence: Evidence::new("samples", "value", labels, view.window, "", "", ""),
             });
         }
@@ -225,6 +245,7 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
             seen_ratio: (seen.len() as f64 / instants).min(1.0),
             bytes_per_second: None,
             waits_share: Some((count / f64::max(all, 1.0), whose)),
+            is_program: false,
             evidence: Evidence::new("sessions", "digest_text", labels, view.window, "", "", ""),
         }
     };
@@ -232,8 +253,7 @@ fn statements(view: &View<'_>) -> Vec<Copying> {
 }
 
 /// Programs that copy: by their disk I/O where they are watched, else by their threads in uninterruptible sleep among all.
-fn processes(view: &View<'_>) -> Vec<Copying> {
-    const IO: &str = "process_disk_io_bytes_total";
+fn processes(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     let mut found = Vec::new();
     for process in view.processes_with(IO).into_iter().filter(|p| PROGRAMS.contains(&p.name)) {
         let Ok(done) = view.counter_where(|s| s == process.source, IO, &[], "") else { continue };
@@ -242,10 +262,11 @@ fn processes(view: &View<'_>) -> Vec<Copying> {
             seen_ratio: (done.seconds / view.window.seconds().max(1e-9)).min(1.0),
             bytes_per_second: Some(done.rate()),
             waits_share: None,
+            is_program: true,
             evidence: done.evidence("", "", ""),
         });
     }
-    let rows = view.recording.tables.threads.with_columns(&["observed_at", "process", "state"]).unwrap_or_default();
+    let rows = view.recording.tables.threads.with_columns(THREADS).unwrap_or_default();
     let mut asleep = 0.0;
     let mut by_program: BTreeMap<&str, (f64, BTreeSet<i64>)> = BTreeMap::new();
     let mut instants = BTreeSet::new();
@@ -258,17 +279,44 @@ fn processes(view: &View<'_>) -> Vec<Copying> {
             of.1.insert(row.observed_at);
         }
     }
+    let unwatched = device.and_then(|device| unwatched_reads(view, device));
     for (program, (count, seen)) in by_program {
         let labels = Labels::of([("state", "D"), ("process", program)]);
         found.push(Copying {
             name: program.to_owned(),
             seen_ratio: seen.len() as f64 / instants.len().max(1) as f64,
-            bytes_per_second: None,
+            bytes_per_second: unwatched.as_ref().map(|reads| reads.bytes_per_second * count / reads.asleep.max(count)),
             waits_share: Some((count / f64::max(asleep, 1.0), WAITED)),
+            is_program: true,
             evidence: Evidence::new("threads", "process", labels, view.window, "", "", ""),
         });
     }
     found
+}
+
+/// What was read by processes that nobody watches.
+struct Unwatched {
+    /// Bytes a second that the disk read beyond what the watched processes did, on all disks: a read is charged to the process that
+    /// asks for it, so others asked for the rest.
+    bytes_per_second: f64,
+    /// Their threads in uninterruptible sleep, over all samples: whose reads those are, in proportion.
+    asleep: f64,
+}
+
+/// None where no process that reads is watched, or the disk was not: then nothing says what is the service's.
+fn unwatched_reads(view: &View<'_>, device: &str) -> Option<Unwatched> {
+    const READ: [(&str, &str); 1] = [("direction", "read")];
+    let watched = view.processes_with(IO);
+    let own = watched.iter().filter_map(|p| view.counter_where(|s| s == p.source, IO, &READ, "").ok());
+    let own = own.map(|read| read.rate()).reduce(|sum, rate| sum + rate)?;
+    let disks = view.disks().ok()?;
+    let disk = disks.named(device)?;
+    let all = disk.read.bytes / disk.seconds.max(1e-9);
+    let rows = view.recording.tables.threads.with_columns(THREADS).ok()?;
+    let is_others = |process: &str| watched.iter().all(|p| p.name != process);
+    let asleep = rows.iter().filter(|r| r.state == "D" && r.source == "host" && view.window.contains(r.observed_at));
+    let asleep = asleep.filter(|r| is_others(&r.process)).map(|r| r.count()).sum::<u64>() as f64;
+    (asleep > 0.0).then(|| Unwatched { bytes_per_second: (all - own).max(0.0), asleep })
 }
 
 #[cfg(test)]
@@ -335,6 +383,30 @@ mod tests {
         assert_eq!(from_memory.explains(&RULE), Some(0.0), "it reads nothing of the disk");
         let dumped = tar.session_rows(rows().collect());
         assert!((dumped.explains(&RULE).unwrap() - 200.0).abs() < 10.0, "{:?}", dumped.explains(&RULE));
+    }
+
+    #[test]
+    fn a_program_that_copies_with_few_threads_is_told_by_what_the_service_did_not_read() {
+        // One thread of a backup beside 40 of the service that sleep, at a disk that reads 6 MB a second.
+        let dd = |s: i64| holdup_recording::rows::Thread {
+            observed_at: s * 1_000_000_000,
+            source: "host".into(),
+            process: "dd".into(),
+            state: "D".into(),
+            count: 1,
+            ..Default::default()
+        };
+        let made = |own: f64| {
+            let made = disk().threads((0..=30).map(dd).collect()).setting("pid:7", "process.name", "postgres");
+            made.counter("pid:7", IO, &[("direction", "read")], own)
+        };
+        assert!(
+            (made(0.6e6).explains(&RULE).unwrap() - 0.54 * 400.0).abs() < 15.0,
+            "{:?}",
+            made(0.6e6).explains(&RULE)
+        );
+        assert_eq!(made(6e6).explains(&RULE), Some(0.0), "the service reads all of it");
+        assert_eq!(disk().threads((0..=30).map(dd).collect()).explains(&RULE), None, "nobody says who reads");
     }
 
     #[test]

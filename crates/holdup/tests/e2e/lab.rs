@@ -142,9 +142,9 @@ fn uninterruptible_is_explained_fixed_and_told_from_a_busy_disk() {
     assert_eq!(all["fixed"]["next"]["cause"], "table_cache_small", "{:#}", all["fixed"]["next"]);
 
     let decoy = &all["decoy"];
-    // At the limit of a disk whose bytes stand still it is named as that; where they don't, as a busy disk.
-    let culprit = decoy["culprit"].as_str().unwrap();
-    assert!(["disk_saturated", "throughput_ceiling"].contains(&culprit), "{culprit}");
+    assert_eq!(decoy["culprit"], "backup_or_bulk_load");
+    let said = evidence(finding(decoy, "backup_or_bulk_load"));
+    assert!(said.contains("dd was at work"), "{said}");
     expect_cleared(decoy, &["on_disk_temporary_tables", "cpu_saturated", "load_generator_limit"]);
 }
 

@@ -114,7 +114,7 @@ pub fn run(args: &Args, first: &Scenario, (versions, rounds): &(Vec<Version>, u3
             say(&format!("  {}", diagnosis.headline));
             // One that is cut off can't stand beside whole ones.
             if !recorded.interrupted && recorded.trouble.is_none() {
-                let run = Run::of(path.clone(), &recorded.recording, &diagnosis, Some(*round));
+                let run = Run::of(dir.join(&path).display().to_string(), &recorded.recording, &diagnosis, Some(*round));
                 measured[*which].runs.push(run);
                 done.order.push(Turn { name: version.name.clone(), round: *round, path: PathBuf::from(path) });
                 done.write(&dir)?;
