@@ -3,6 +3,7 @@
 //!
 //! Arrows point up: a resource looks at the case and at other resources, rules look at resources, and no file here knows a rule.
 
+pub mod copies;
 pub mod cpu;
 pub mod disk;
 pub mod locks;

@@ -1,17 +1,13 @@
 //! A backup, or a load or export of much data, is at work on the same server or disk while requests are slow.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use holdup_recording::Labels;
-
 use super::parts::clearing::or_by_disk;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
+use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::volume::demand::{demand, share_text};
 use crate::rules::Role;
+use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::server_waits::{At, at};
-use holdup_signals::{Missing, View};
 
 /// The rule.
 pub const RULE: Rule = Rule {
@@ -31,59 +27,8 @@ pub const RULE: Rule = Rule {
     judge: Judge::Alone(judge),
 };
 
-/// Programs that copy whole files or databases.
-const PROGRAMS: &[&str] = &[
-    "tar",
-    "rsync",
-    "cp",
-    "dd",
-    "xtrabackup",
-    "mariabackup",
-    "mariadb-backup",
-    "pg_basebackup",
-    "pg_dump",
-    "pg_restore",
-    "pgbackrest",
-    "barman",
-    "wal-g",
-    "mysqldump",
-    "mariadb-dump",
-    "mydumper",
-    "myloader",
-    "restic",
-    "borg",
-];
-
-/// Beginnings of statements that copy tables, in capitals and without spaces around brackets.
-const STATEMENTS: &[&str] =
-    &["COPY ", "LOAD DATA", "SELECT /*!40001 SQL_NO_CACHE */", "SELECT SQL_NO_CACHE", "BACKUP "];
-
 /// What is there for a smaller share (0-1) of the time than this holds up nobody for long.
 const RUNS: f64 = 0.1;
-
-/// What has to be known of threads.
-const THREADS: &[&str] = &["observed_at", "source", "process", "state"];
-
-/// Bytes that a process had read from disks and written to them (/proc/PID/io).
-const IO: &str = "process_disk_io_bytes_total";
-
-const WAITED: &str = "of those who waited for the disk";
-
-/// Something that copies.
-struct Copying {
-    /// Who or what, e.g. `pg_basebackup`, `COPY public.article`.
-    name: String,
-    /// Share (0-1) of the instants at which it was seen.
-    seen_ratio: f64,
-    /// Its share (0-1) of what the disk moved, where its bytes are known; with those, a second.
-    bytes_per_second: Option<f64>,
-    /// Its share (0-1) of those who wait for the disk, or where the server does not tell who does of those at work; where that is all
-    /// that is known, with whose.
-    waits_share: Option<(f64, &'static str)>,
-    /// Whether it is a program beside the database.
-    is_program: bool,
-    evidence: Evidence,
-}
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     or_by_disk(case, from_records(case))
@@ -146,7 +91,11 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         let text = format!("{} was at work as much when requests were quick", most.name);
         return Ok(Outcome::Cleared(vec![told.saying("", text)]));
     }
-    Ok(Outcome::Found(Found {
+    Ok(Outcome::Found(found(most, explains_ms, told)))
+}
+
+fn found(most: &Copying, explains_ms: f64, told: Evidence) -> Found {
+    Found {
         explains_ms,
         evidence: vec![told],
         weights: vec![0.8, if most.bytes_per_second.is_some() { 0.7 } else { 0.4 }],
@@ -163,160 +112,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         }],
         prove: format!("The same load without {}: response time is that of the calm stretch.", most.name),
         role: Role::Root,
-    }))
-}
-
-/// Everything that copies, as far as it was seen.
-fn copying(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
-    let mut all = progress(view);
-    all.extend(statements(view));
-    all.extend(processes(view, device));
-    all
-}
-
-/// PostgreSQL's own progress: bytes streamed by base backups, bytes processed by COPY.
-fn progress(view: &View<'_>) -> Vec<Copying> {
-    const VIEWS: [(&str, &str, &str); 2] = [
-        ("a base backup", "postgresql_progress_basebackup_backup_streamed", ""),
-        ("COPY", "postgresql_progress_copy_bytes_processed", "table"),
-    ];
-    let instants = activity_instants(view);
-    let mut found = Vec::new();
-    for (name, metric, label) in VIEWS {
-        // A process by its number: the phase is a label, so one copy is several series.
-        let mut runs: BTreeMap<(String, String), BTreeMap<i64, f64>> = BTreeMap::new();
-        for ((_, labels), series) in view.index.series(metric, &[]) {
-            let key = |name: &str| labels.get(name).unwrap_or_default().to_owned();
-            let run = runs.entry((key("pid"), key(label))).or_default();
-            run.extend(series.iter().filter(|(at, _)| view.window.contains(*at)).copied());
-        }
-        for ((_, table), run) in runs.into_iter().filter(|(_, run)| !run.is_empty()) {
-            let values: Vec<f64> = run.values().copied().collect();
-            let grew: f64 = values.windows(2).map(|pair| (pair[1] - pair[0]).max(0.0)).sum();
-            let labels = Labels::of([("metric", metric)]);
-            found.push(Copying {
-                name: if table.is_empty() { name.to_owned() } else { format!("{name} of {table}") },
-                seen_ratio: (run.len() as f64 / instants.max(1) as f64).min(1.0),
-                bytes_per_second: Some(grew / view.window.seconds().max(1e-9)),
-                waits_share: None,
-                is_program: false,
-                evidence: Evidence::new("samples", "value", labels, view.window, "", "", ""),
-            });
-        }
     }
-    found
-}
-
-fn activity_instants(view: &View<'_>) -> usize {
-    let series = view.index.series("postgresql_activity_sessions", &[]).flat_map(|(_, series)| series);
-    let all: BTreeSet<i64> = series.map(|(at, _)| *at).filter(|at| view.window.contains(*at)).collect();
-    if all.is_empty() { view.session_instants() } else { all.len() }
-}
-
-/// Sessions that copy tables, by their statement; their share of those that waited for the disk at the same instants, or of those
-/// at work where the server does not say what for.
-fn statements(view: &View<'_>) -> Vec<Copying> {
-    let rows = view.sessions(&["observed_at", "source", "true_state", "state", "digest_text"]).unwrap_or_default();
-    let instants = view.session_instants().max(1) as f64;
-    // Of those with this statement: at how many instants, and how many of `all`.
-    let mut found: BTreeMap<&str, (BTreeSet<i64>, f64)> = BTreeMap::new();
-    let executing = || rows.iter().filter(|row| row.true_state == "executing");
-    // PostgreSQL says of each what it waits for.
-    let tells = executing().next().is_some() && executing().all(|row| row.source.starts_with("postgresql"));
-    let mut all = 0.0;
-    for row in executing() {
-        let waits = matches!(at(row.state.as_deref().unwrap_or_default()), At::Disk | At::Behind);
-        let counts = f64::from(u8::from(!tells || waits));
-        all += counts;
-        let text = row.digest_text.as_deref().unwrap_or_default();
-        let begins = |word: &&str| text.get(..word.len()).is_some_and(|head| head.eq_ignore_ascii_case(word));
-        if STATEMENTS.iter().any(begins) {
-            let of = found.entry(text).or_default();
-            of.0.insert(row.observed_at);
-            of.1 += counts;
-        }
-    }
-    let whose = if tells { WAITED } else { "of the sessions at work" };
-    let of = |(text, (seen, count)): (&str, (BTreeSet<i64>, f64))| {
-        let labels = Labels::of([("true_state", "executing")]);
-        let short: String = text.chars().take(60).collect();
-        Copying {
-            name: short,
-            seen_ratio: (seen.len() as f64 / instants).min(1.0),
-            bytes_per_second: None,
-            waits_share: Some((count / f64::max(all, 1.0), whose)),
-            is_program: false,
-            evidence: Evidence::new("sessions", "digest_text", labels, view.window, "", "", ""),
-        }
-    };
-    found.into_iter().map(of).collect()
-}
-
-/// Programs that copy: by their disk I/O where they are watched, else by their threads in uninterruptible sleep among all.
-fn processes(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
-    let mut found = Vec::new();
-    for process in view.processes_with(IO).into_iter().filter(|p| PROGRAMS.contains(&p.name)) {
-        let Ok(done) = view.counter_where(|s| s == process.source, IO, &[], "") else { continue };
-        found.push(Copying {
-            name: process.name.to_owned(),
-            seen_ratio: (done.seconds / view.window.seconds().max(1e-9)).min(1.0),
-            bytes_per_second: Some(done.rate()),
-            waits_share: None,
-            is_program: true,
-            evidence: done.evidence("", "", ""),
-        });
-    }
-    let rows = view.recording.tables.threads.with_columns(THREADS).unwrap_or_default();
-    let mut asleep = 0.0;
-    let mut by_program: BTreeMap<&str, (f64, BTreeSet<i64>)> = BTreeMap::new();
-    let mut instants = BTreeSet::new();
-    for row in rows.iter().filter(|r| r.state == "D" && view.window.contains(r.observed_at)) {
-        asleep += row.count() as f64;
-        instants.insert(row.observed_at);
-        if PROGRAMS.contains(&row.process.as_str()) && !found.iter().any(|f| f.name == row.process) {
-            let of = by_program.entry(&row.process).or_default();
-            of.0 += row.count() as f64;
-            of.1.insert(row.observed_at);
-        }
-    }
-    let unwatched = device.and_then(|device| unwatched_reads(view, device));
-    for (program, (count, seen)) in by_program {
-        let labels = Labels::of([("state", "D"), ("process", program)]);
-        found.push(Copying {
-            name: program.to_owned(),
-            seen_ratio: seen.len() as f64 / instants.len().max(1) as f64,
-            bytes_per_second: unwatched.as_ref().map(|reads| reads.bytes_per_second * count / reads.asleep.max(count)),
-            waits_share: Some((count / f64::max(asleep, 1.0), WAITED)),
-            is_program: true,
-            evidence: Evidence::new("threads", "process", labels, view.window, "", "", ""),
-        });
-    }
-    found
-}
-
-/// What was read by processes that nobody watches.
-struct Unwatched {
-    /// Bytes a second that the disk read beyond what the watched processes did, on all disks: a read is charged to the process that
-    /// asks for it, so others asked for the rest.
-    bytes_per_second: f64,
-    /// Their threads in uninterruptible sleep, over all samples: whose reads those are, in proportion.
-    asleep: f64,
-}
-
-/// None where no process that reads is watched, or the disk was not: then nothing says what is the service's.
-fn unwatched_reads(view: &View<'_>, device: &str) -> Option<Unwatched> {
-    const READ: [(&str, &str); 1] = [("direction", "read")];
-    let watched = view.processes_with(IO);
-    let own = watched.iter().filter_map(|p| view.counter_where(|s| s == p.source, IO, &READ, "").ok());
-    let own = own.map(|read| read.rate()).reduce(|sum, rate| sum + rate)?;
-    let disks = view.disks().ok()?;
-    let disk = disks.named(device)?;
-    let all = disk.read.bytes / disk.seconds.max(1e-9);
-    let rows = view.recording.tables.threads.with_columns(THREADS).ok()?;
-    let is_others = |process: &str| watched.iter().all(|p| p.name != process);
-    let asleep = rows.iter().filter(|r| r.state == "D" && r.source == "host" && view.window.contains(r.observed_at));
-    let asleep = asleep.filter(|r| is_others(&r.process)).map(|r| r.count()).sum::<u64>() as f64;
-    (asleep > 0.0).then(|| Unwatched { bytes_per_second: (all - own).max(0.0), asleep })
 }
 
 #[cfg(test)]
@@ -398,7 +194,7 @@ mod tests {
         };
         let made = |own: f64| {
             let made = disk().threads((0..=30).map(dd).collect()).setting("pid:7", "process.name", "postgres");
-            made.counter("pid:7", IO, &[("direction", "read")], own)
+            made.counter("pid:7", "process_disk_io_bytes_total", &[("direction", "read")], own)
         };
         assert!(
             (made(0.6e6).explains(&RULE).unwrap() - 0.54 * 400.0).abs() < 15.0,

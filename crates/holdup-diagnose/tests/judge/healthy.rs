@@ -49,6 +49,6 @@ fn accused(fixture: &Fixture, window: Window) -> Option<String> {
     let place = format!("{} {at:.1} s + {:.1} s", fixture.name, window.seconds());
     println!("{place}: {:?}: {}", diagnosis.verdict, diagnosis.headline);
     // Where load rises in steps, what is to break may be short already in the last of them.
-    let is_early = |culprit: &String| matches!(&fixture.truth, Truth::Broken(causes) if causes.contains(culprit));
+    let is_early = |culprit: &String| matches!(&fixture.truth, Truth::Broken(cause) if cause == culprit);
     diagnosis.culprit.filter(|culprit| !is_early(culprit)).map(|culprit| format!("{place}: {culprit}"))
 }

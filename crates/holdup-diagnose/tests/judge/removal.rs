@@ -5,39 +5,30 @@ mod honest;
 mod part;
 
 use holdup_diagnose::diagnose;
-use holdup_diagnose::verdict::Diagnosis;
 use honest::{confidence, is_honest};
 use part::Part;
 
 use crate::fixtures::{self, Fixture, side_by_side};
+use crate::known_wrong;
 
-/// What is so, and all that shows without what would tell why: (fixture, culprit).
-const AS_FAR_AS_SEEN: &[(&str, &str)] = &[
-    // By the server's own wait events commits wait for the log; that the disk below is at its limit shows in threads and on the host.
-    ("throughput-ceiling-faulty", "commit_log_bound"),
-];
-
-/// Why `diagnosis` of `fixture` without `parts` is neither right nor honest; none if it is.
-fn wrong(fixture: &Fixture, parts: &[&Part], diagnosis: &Diagnosis) -> Option<String> {
-    let (name, sure) = (&fixture.name, confidence(diagnosis));
-    let is_all_that_shows = |culprit: &String| AS_FAR_AS_SEEN.contains(&(name, culprit));
-    let is_wrong = !is_honest(diagnosis, &fixture.truth) && !diagnosis.culprit.as_ref().is_some_and(is_all_that_shows);
-    is_wrong.then(|| format!("{name} without {parts:?}: {:?} {:?} {sure:?}", diagnosis.verdict, diagnosis.culprit))
-}
-
-/// Judges `fixture` without `parts`, and says what is wrong with the verdict.
-fn judged_without(fixture: &Fixture, parts: &[&Part]) -> Option<String> {
+/// Judges `fixture` without `parts`. A verdict that is neither right nor honest: of which recording, and which culprit it names.
+fn judged_without(fixture: &Fixture, parts: &[&Part]) -> Option<(String, String)> {
     let mut less = fixture.recording.clone();
     parts.iter().for_each(|part| part.take_from(&mut less));
     let diagnosis = diagnose(&less, None);
     println!(
-        "{} without {parts:?}: {:?} {:?}: {}",
-        fixture.name, diagnosis.verdict, diagnosis.culprit, diagnosis.headline
+        "{} without {parts:?}: {:?} {:?} {:?}: {}",
+        fixture.name,
+        diagnosis.verdict,
+        diagnosis.culprit,
+        confidence(&diagnosis),
+        diagnosis.headline
     );
     for evidence in diagnosis.findings.iter().flat_map(|f| &f.evidence) {
         assert!(evidence.resolves(&less), "{} without {parts:?}: {evidence:?} points nowhere", fixture.name);
     }
-    wrong(fixture, parts, &diagnosis)
+    let is_wrong = !is_honest(&diagnosis, &fixture.truth);
+    is_wrong.then(|| (fixture.name.clone(), diagnosis.culprit.unwrap_or_else(|| "healthy".to_owned())))
 }
 
 #[test]
@@ -45,8 +36,8 @@ fn without_any_one_source_the_verdict_is_right_or_undecided() {
     let removals: Vec<(&Fixture, Part)> =
         fixtures::all().iter().flat_map(|f| Part::of(&f.recording).into_iter().map(move |part| (f, part))).collect();
     let named = removals.len();
-    let failures: Vec<String> =
-        side_by_side(&removals, |(fixture, part)| judged_without(fixture, &[part])).into_iter().flatten().collect();
+    let wrong = side_by_side(&removals, |(fixture, part)| judged_without(fixture, &[part])).into_iter().flatten();
+    let failures = known_wrong::changed("removal", wrong);
     assert!(named > 10 * fixtures::all().len() / 2, "only {named} removals");
     assert!(failures.is_empty(), "{} of {named}:\n{}", failures.len(), failures.join("\n"));
 }
@@ -63,6 +54,6 @@ fn without_any_two_sources_the_verdict_is_right_or_undecided() {
     }
     let count = removals.len();
     let judged = side_by_side(&removals, |(fixture, part, other)| judged_without(fixture, &[part, other]));
-    let failures: Vec<String> = judged.into_iter().flatten().collect();
+    let failures = known_wrong::changed("removal", judged.into_iter().flatten());
     assert!(failures.is_empty(), "{} of {count}:\n{}", failures.len(), failures.join("\n"));
 }

@@ -63,7 +63,7 @@ pub struct Variant {
 pub struct Expect {
     /// `found`, `healthy` or `undecided`; none where only the knee matters.
     pub verdict: Option<String>,
-    /// The cause that must be named, if any; several joined by ` or `, where each is right.
+    /// The cause that must be named, if any.
     pub culprit: Option<String>,
     /// The cause that must be named as the one that binds next, if any must.
     pub next: Option<String>,

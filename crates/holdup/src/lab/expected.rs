@@ -6,9 +6,6 @@ use holdup_diagnose::verdict::{Answer, Role};
 
 use super::definition::Expect;
 
-/// Between names of which each is right: a disk at a limit of its own is both saturated and at a ceiling.
-const OR: &str = " or ";
-
 /// What is not as the lab says it should be.
 pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
     let verdict = match d.verdict {
@@ -16,11 +13,7 @@ pub fn unexpected(expect: &Expect, d: &Diagnosis) -> Option<String> {
         Answer::Healthy => "healthy",
         Answer::Undecided => "undecided",
     };
-    let is_named = match (&expect.culprit, &d.culprit) {
-        (Some(names), Some(culprit)) => names.split(OR).any(|name| name == culprit),
-        (expected, named) => expected == named,
-    };
-    if let Some(wanted) = expect.verdict.as_ref().filter(|wanted| *wanted != verdict || !is_named) {
+    if let Some(wanted) = expect.verdict.as_ref().filter(|wanted| *wanted != verdict || expect.culprit != d.culprit) {
         let name = |culprit: &Option<String>| culprit.clone().unwrap_or_else(|| "no culprit".to_owned());
         return Some(format!("expected {wanted} ({}), got {verdict} ({})", name(&expect.culprit), name(&d.culprit)));
     }

@@ -12,7 +12,7 @@ const SURE: f64 = 0.5;
 pub fn is_honest(diagnosis: &Diagnosis, truth: &Truth) -> bool {
     match (truth, &diagnosis.culprit) {
         (Truth::Broken(expected), Some(culprit)) => {
-            expected.contains(culprit) || confidence(diagnosis).is_some_and(|sure| sure <= SURE)
+            expected == culprit || confidence(diagnosis).is_some_and(|sure| sure <= SURE)
         }
         (Truth::Broken(_), None) => diagnosis.verdict != Answer::Healthy,
         (Truth::Healthy | Truth::Unknown, culprit) => culprit.is_none(),
