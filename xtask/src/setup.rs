@@ -156,8 +156,10 @@ fn python(root: &Path) -> Result<PathBuf> {
     Ok(dir)
 }
 
+/// From scratch: one that does not work may be of a Python that is gone, or of a clone that lay elsewhere.
 fn make_venv(root: &Path, dir: &Path) -> bool {
-    let made = ask(command(root, "python3", &[OsString::from("-m"), "venv".into(), dir.into()])).is_some();
+    let arguments = [OsString::from("-m"), "venv".into(), "--clear".into(), dir.into()];
+    let made = ask(command(root, "python3", &arguments)).is_some();
     made && dir.join("bin/pip").exists()
 }
 
