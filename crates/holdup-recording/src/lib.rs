@@ -8,6 +8,7 @@
 //! - [`rows`]: the tables, a struct a row. All times are integer nanoseconds since the Unix epoch.
 //! - [`manifest`]: what was recorded, when, on what, and what could not be seen.
 //! - [`condensed`]: samples and statements without what they repeat, as they are judged.
+//! - [`metrics`]: every metric that samples are named by.
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`files`], [`secret`]: how files are opened and made, and what of a text is kept in none.
 //! - [`objective`]: what was asked of the service, read, and held against seconds of load.
@@ -21,6 +22,7 @@ pub mod files;
 pub mod hlog;
 pub mod labels;
 pub mod manifest;
+pub mod metrics;
 pub mod objective;
 pub mod plan;
 pub mod priority;

@@ -1,0 +1,19 @@
+//! Amazon's figures of a database and its disk, as `holdup import aws` and exporters of CloudWatch give them: statistics of a period.
+
+metrics! {
+    "aws", "Amazon's figures", "aws_";
+
+    Gauge READ_IOPS: PerSecond = "aws_read_iops", "Read requests of the volume";
+    Gauge WRITE_IOPS: PerSecond = "aws_write_iops", "Write requests of the volume";
+    Gauge READ_THROUGHPUT_BYTES_PER_SECOND: BytesPerSecond = "aws_read_throughput_bytes_per_second", "Bytes read from the volume";
+    Gauge WRITE_THROUGHPUT_BYTES_PER_SECOND: BytesPerSecond = "aws_write_throughput_bytes_per_second", "Bytes written to the volume";
+    Gauge READ_LATENCY: Seconds = "aws_read_latency_seconds", "Average time of a read request";
+    Gauge WRITE_LATENCY: Seconds = "aws_write_latency_seconds", "Average time of a write request";
+    Gauge DISK_QUEUE_DEPTH: Count = "aws_disk_queue_depth", "Requests waiting for the volume";
+    Gauge CPU_UTILIZATION_RATIO: Ratio = "aws_cpu_utilization_ratio", "Share of the CPUs in use";
+    Gauge BURST_BALANCE_RATIO: Ratio = "aws_burst_balance_ratio", "Credits left to the volume (gp2)";
+    Gauge EBS_BYTE_BALANCE_RATIO: Ratio = "aws_ebs_byte_balance_ratio", "Credits left to the instance for bytes to volumes";
+    Gauge EBS_IO_BALANCE_RATIO: Ratio = "aws_ebs_io_balance_ratio", "Credits left to the instance for requests to volumes";
+
+    @family FIGURES: "the name's end says the unit; all are gauges" = "aws_", "CloudWatch's figures by their names in lower case; `aws_os_*` of enhanced monitoring, `aws_pi_*` of Performance Insights";
+}

@@ -1,0 +1,50 @@
+//! Metrics of the Linux host, out of `/proc` and `/sys`.
+
+metrics! {
+    "host", "The Linux host", "system_";
+
+    Gauge LOAD_AVERAGE_1M: Count = "system_load_average_1m", "Load average of the last minute";
+    Gauge LOAD_AVERAGE_5M: Count = "system_load_average_5m", "Load average of the last 5 minutes";
+    Gauge LOAD_AVERAGE_15M: Count = "system_load_average_15m", "Load average of the last 15 minutes";
+    Gauge PROCESSES_RUNNABLE: Count = "system_processes_runnable", "Threads on a CPU or waiting for one";
+    Counter CPU_TIME: Seconds = "system_cpu_time_seconds_total", "Time of all CPUs, by `cpu_mode`";
+    Gauge CPU_LOGICAL_COUNT: Count = "system_cpu_logical_count", "CPUs that are online";
+    Counter CONTEXT_SWITCHES: Count = "system_context_switches_total", "Context switches";
+    Counter PROCESS_CREATED: Count = "system_process_created_total", "Processes and threads created";
+    Gauge FILE_HANDLES: Count = "system_file_handles", "Files open on the whole host";
+
+    Gauge MEMORY_USAGE_BYTES: Bytes = "system_memory_usage_bytes", "Memory by `state`: used, free, buffers and cached add up to all of it";
+    Gauge MEMORY_AVAILABLE_BYTES: Bytes = "system_memory_available_bytes", "Memory that programs could get without swapping";
+    Gauge MEMORY_TOTAL_BYTES: Bytes = "system_memory_total_bytes", "Memory of the host";
+    Gauge MEMORY_DIRTY_BYTES: Bytes = "system_memory_dirty_bytes", "Cached file pages that are not on disk yet";
+    Gauge MEMORY_WRITEBACK_BYTES: Bytes = "system_memory_writeback_bytes", "Cached file pages that are being written to disk";
+    Gauge PAGING_USAGE_BYTES: Bytes = "system_paging_usage_bytes", "Swap by `state`: used or free";
+    Counter PAGING_OPERATIONS: Pages = "system_paging_operations_total", "Pages swapped, by `direction`";
+    Counter PAGING_FAULTS: Count = "system_paging_faults_total", "Page faults that read from a disk (`type` major)";
+    Counter PAGING_REFAULTS: Pages = "system_paging_refaults_total", "Pages read again soon after they were evicted, by `type`: file or anon";
+    Counter MEMORY_RECLAIM_PAGES: Pages = "system_memory_reclaim_pages_total", "Pages looked at or taken to get free memory, by `kind`";
+    Counter OUT_OF_MEMORY_KILLS: Count = "system_out_of_memory_kills_total", "Processes that the kernel killed for lack of memory";
+    Counter ALLOCATION_STALLS: Count = "system_allocation_stalls_total", "Allocations that had to free memory themselves";
+    Counter PRESSURE: Seconds = "system_pressure_seconds_total", "Time in which some or all tasks stalled, by `resource` and `kind`";
+
+    Counter DISK_OPERATIONS: Count = "system_disk_operations_total", "Requests completed, by `device` and `direction`";
+    Counter DISK_MERGED: Count = "system_disk_merged_total", "Requests merged into a queued one, by `device` and `direction`";
+    Counter DISK_IO_BYTES: Bytes = "system_disk_io_bytes_total", "Bytes read and written, by `device` and `direction`";
+    Counter DISK_OPERATION_TIME: Seconds = "system_disk_operation_time_seconds_total", "Time that completed requests took, summed up, by `device` and `direction`";
+    Gauge DISK_IN_FLIGHT: Count = "system_disk_in_flight", "Requests in flight, by `device`";
+    Counter DISK_IO_TIME: Seconds = "system_disk_io_time_seconds_total", "Time with at least one request in flight, by `device`";
+    Counter DISK_WEIGHTED_IO_TIME: Seconds = "system_disk_weighted_io_time_seconds_total", "Time with requests in flight, times their number, by `device`";
+    Counter DISK_DISCARDS: Count = "system_disk_discards_total", "Discards completed, by `device`";
+    Counter DISK_FLUSHES: Count = "system_disk_flushes_total", "Flushes of the disk's cache, by `device`";
+    Counter DISK_FLUSH_TIME: Seconds = "system_disk_flush_time_seconds_total", "Time that flushes took, summed up, by `device`";
+
+    Counter NETWORK_IO_BYTES: Bytes = "system_network_io_bytes_total", "Bytes received and sent, by `device` and `direction`";
+    Counter NETWORK_PACKETS: Count = "system_network_packets_total", "Packets received and sent, by `device` and `direction`";
+    Counter NETWORK_ERRORS: Count = "system_network_errors_total", "Packets with errors, by `device` and `direction`";
+    Counter NETWORK_DROPPED: Count = "system_network_dropped_total", "Packets dropped, by `device` and `direction`";
+    Gauge NETWORK_QDISC_BACKLOG_BYTES: Bytes = "system_network_qdisc_backlog_bytes", "Bytes in the queue for sending, by `device`";
+    Counter NETWORK_QDISC_DROPPED: Count = "system_network_qdisc_dropped_total", "Packets that the queue for sending dropped, by `device`";
+    Counter NETWORK_QDISC_OVERLIMITS: Count = "system_network_qdisc_overlimits_total", "Times that the queue for sending held packets back by its limit, by `device`";
+
+    Gauge THREADS: Count = "system_threads", "Threads by `state`, the letter of `/proc/PID/stat`";
+}
