@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use crate::host::cgroup::Cgroup;
 use crate::proc::Proc;
@@ -86,7 +86,7 @@ impl Named {
         out.begin();
         let counts = self.hierarchies.folders_of(&self.name).into_iter().filter_map(members_below);
         if let Some(count) = counts.max() {
-            out.put("cgroup_member_processes", Labels::of([("cgroup", self.name.as_str())]), count as f64);
+            out.put(metrics::cgroup::MEMBER_PROCESSES, Labels::of([("cgroup", self.name.as_str())]), count as f64);
         }
     }
 }

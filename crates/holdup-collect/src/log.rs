@@ -13,7 +13,7 @@ mod line;
 use std::io;
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
 pub(crate) use self::fields::moment;
@@ -169,7 +169,7 @@ impl Collector for Log {
         let mut out = Out::new(batch, &self.source);
         let Counts { read, without_trace, unread, .. } = self.counts;
         for (outcome, count) in [("read", read), ("without_trace", without_trace), ("unread", unread)] {
-            out.put("log_lines_total", Labels::of([("outcome", outcome)]), count as f64);
+            out.put(metrics::log::LINES, Labels::of([("outcome", outcome)]), count as f64);
         }
         match looked {
             Err(error) => Err(ReadError(format!("{}: {error}", self.source))),

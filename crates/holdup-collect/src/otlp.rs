@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::time::Duration;
 
 use holdup_otlp::{Bounds, Lost, Receiver};
-use holdup_recording::{Batch, Coverage, CoverageState};
+use holdup_recording::{Batch, Coverage, CoverageState, metrics};
 
 use crate::reading::tell;
 use crate::watch::Options;
@@ -80,7 +80,7 @@ impl Otlp {
         let Some(receiver) = &self.receiver else { return Ok(()) };
         let lost = receiver.lost();
         let drained = receiver.drain();
-        let own = ["otlp_spans_total", "otlp_data_points_total"];
+        let own = [metrics::otlp::SPANS.name, metrics::otlp::DATA_POINTS.name];
         let counters = drained.samples.iter().filter(|sample| own.contains(&sample.metric.as_str()));
         self.taken = counters.map(|sample| sample.value).sum();
         batch.append(drained);

@@ -10,7 +10,7 @@ mod fastcgi;
 use std::io::{ErrorKind, Write as _};
 use std::time::{Duration, Instant};
 
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
@@ -195,17 +195,17 @@ fn put(status: &Status, out: &mut Out) {
     let pool: String = status.pool.chars().take(NAME_CHARACTERS_MAX).collect();
     let pool = Labels::of([("pool", pool)]);
     for (metric, value) in [
-        ("php_fpm_active_processes", Some(status.active)),
-        ("php_fpm_idle_processes", Some(status.idle)),
-        ("php_fpm_total_processes", Some(status.total)),
-        ("php_fpm_max_active_processes", status.active_max),
-        ("php_fpm_listen_queue", Some(status.queue)),
+        (metrics::php_fpm::ACTIVE_PROCESSES, Some(status.active)),
+        (metrics::php_fpm::IDLE_PROCESSES, Some(status.idle)),
+        (metrics::php_fpm::TOTAL_PROCESSES, Some(status.total)),
+        (metrics::php_fpm::MAX_ACTIVE_PROCESSES, status.active_max),
+        (metrics::php_fpm::LISTEN_QUEUE, Some(status.queue)),
         // A Unix socket's can't be told: it says 0.
-        ("php_fpm_listen_queue_limit", status.queue_limit.filter(|limit| *limit > 0.0)),
-        ("php_fpm_max_listen_queue", status.queue_max),
-        ("php_fpm_max_children_reached_total", status.reached),
-        ("php_fpm_accepted_connections_total", Some(status.accepted)),
-        ("php_fpm_slow_requests_total", status.slow),
+        (metrics::php_fpm::LISTEN_QUEUE_LIMIT, status.queue_limit.filter(|limit| *limit > 0.0)),
+        (metrics::php_fpm::MAX_LISTEN_QUEUE, status.queue_max),
+        (metrics::php_fpm::MAX_CHILDREN_REACHED, status.reached),
+        (metrics::php_fpm::ACCEPTED_CONNECTIONS, Some(status.accepted)),
+        (metrics::php_fpm::SLOW_REQUESTS, status.slow),
     ] {
         if let Some(value) = value {
             out.put(metric, pool.clone(), value);

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
 use self::check::{Check, Failed, Reason};
@@ -198,8 +198,8 @@ impl Collector for Probe {
         for answer in answers {
             let mut out = Out::new(batch, &self.source);
             out.taken(answer.begun_at, answer.length.as_nanos() as i64);
-            out.put_plain("probe_success", if answer.result.is_ok() { 1.0 } else { 0.0 });
-            out.put_plain("probe_duration_seconds", answer.length.as_secs_f64());
+            out.put_plain(metrics::probe::SUCCESS, if answer.result.is_ok() { 1.0 } else { 0.0 });
+            out.put_plain(metrics::probe::DURATION, answer.length.as_secs_f64());
             batch.events.extend(self.event(&answer));
         }
         if left_out > 0 {

@@ -7,7 +7,7 @@ mod settings;
 mod tasks;
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use crate::host::cgroup::Cgroup;
 use crate::host::mounts;
@@ -84,11 +84,11 @@ impl Process {
         let per_second = ticks_per_second();
         for (mode, ticks) in [("user", stat.user_ticks), ("system", stat.system_ticks)] {
             let labels = Labels::of([("cpu_mode", mode)]);
-            out.put("process_cpu_time_seconds_total", labels, ticks as f64 / per_second);
+            out.put(metrics::process::CPU_TIME, labels, ticks as f64 / per_second);
         }
-        out.put_plain("process_memory_usage_bytes", stat.resident_pages as f64 * page_bytes());
-        out.put_plain("process_major_faults_total", stat.major_faults as f64);
-        out.put_plain("process_minor_faults_total", minor_faults as f64);
+        out.put_plain(metrics::process::MEMORY_USAGE_BYTES, stat.resident_pages as f64 * page_bytes());
+        out.put_plain(metrics::process::MAJOR_FAULTS, stat.major_faults as f64);
+        out.put_plain(metrics::process::MINOR_FAULTS, minor_faults as f64);
         Ok(())
     }
 
@@ -104,7 +104,7 @@ impl Process {
                 open += 1.0;
             }
         }
-        out.put_plain("process_open_file_descriptors", open);
+        out.put_plain(metrics::process::OPEN_FILE_DESCRIPTORS, open);
         Ok(())
     }
 
@@ -115,10 +115,10 @@ impl Process {
         let text = self.target.proc.read_lines(&format!("{}/io", self.target.pid), &mut self.buffer)?;
         let counters = keyed::flat(&name, text)?;
         for (metric, direction, field) in [
-            ("process_disk_io_bytes_total", "read", "read_bytes"),
-            ("process_disk_io_bytes_total", "write", "write_bytes"),
-            ("process_io_calls_bytes_total", "read", "rchar"),
-            ("process_io_calls_bytes_total", "write", "wchar"),
+            (metrics::process::DISK_IO_BYTES, "read", "read_bytes"),
+            (metrics::process::DISK_IO_BYTES, "write", "write_bytes"),
+            (metrics::process::IO_CALLS_BYTES, "read", "rchar"),
+            (metrics::process::IO_CALLS_BYTES, "write", "wchar"),
         ] {
             let value = counters.get(field).ok_or_else(|| ReadError(format!("{name}: {field} is missing")))?;
             out.put(metric, Labels::of([("direction", direction)]), *value as f64);

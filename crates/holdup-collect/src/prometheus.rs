@@ -132,7 +132,7 @@ impl Collector for Prometheus {
                     observed_at: figure.at.unwrap_or(at),
                     window_ns,
                     source,
-                    metric: figure.metric.to_owned(),
+                    metric: figure.metric.name.to_owned(),
                     labels: figure.labels,
                     value: figure.value,
                 },

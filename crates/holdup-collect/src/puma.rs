@@ -8,7 +8,7 @@
 use std::io::{self, ErrorKind, Write as _};
 use std::time::{Duration, Instant};
 
-use holdup_recording::{Batch, Coverage, Labels, clock, files};
+use holdup_recording::{Batch, Coverage, Labels, clock, files, metrics};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
@@ -213,9 +213,9 @@ pub fn samples(body: &[u8], now: i64, batch: &mut Batch) -> Result<(), String> {
 
 fn put(stats: &Stats, now: i64, out: &mut Out) {
     let cluster = [
-        ("puma_workers", stats.workers),
-        ("puma_booted_workers", stats.booted_workers),
-        ("puma_old_workers", stats.old_workers),
+        (metrics::puma::WORKERS, stats.workers),
+        (metrics::puma::BOOTED_WORKERS, stats.booted_workers),
+        (metrics::puma::OLD_WORKERS, stats.old_workers),
     ];
     for (metric, value) in cluster {
         if let Some(value) = value {
@@ -231,19 +231,19 @@ fn put(stats: &Stats, now: i64, out: &mut Out) {
         if let Some(at) = clock::parse_rfc3339(&worker.last_checkin) {
             // To a second, as Puma writes it.
             let age_s = (now - at).max(0) as f64 / 1e9;
-            out.put("puma_last_checkin_age_seconds", Labels::of(labels), age_s);
+            out.put(metrics::puma::LAST_CHECKIN_AGE, Labels::of(labels), age_s);
         }
     }
 }
 
 fn put_status(status: &Status, labels: &[(&'static str, String)], out: &mut Out) {
     for (metric, value) in [
-        ("puma_backlog", status.backlog),
-        ("puma_running", status.running),
-        ("puma_pool_capacity", status.pool_capacity),
-        ("puma_busy_threads", status.busy_threads),
-        ("puma_max_threads", status.max_threads),
-        ("puma_requests_total", status.requests_count),
+        (metrics::puma::BACKLOG, status.backlog),
+        (metrics::puma::RUNNING, status.running),
+        (metrics::puma::POOL_CAPACITY, status.pool_capacity),
+        (metrics::puma::BUSY_THREADS, status.busy_threads),
+        (metrics::puma::MAX_THREADS, status.max_threads),
+        (metrics::puma::REQUESTS, status.requests_count),
     ] {
         if let Some(value) = value {
             out.put(metric, Labels::of(labels.to_vec()), value);

@@ -15,8 +15,9 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::net::IpAddr;
 
+use holdup_recording::metrics::Metric;
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, clock, metrics};
 
 use self::address::Address;
 use self::changes::{Change, Changes, Standing, role};
@@ -89,19 +90,19 @@ impl Server {
 
     fn put_queue(&self, sockets: &Sockets, out: &mut Out) {
         let port = Labels::of([("port", self.address.port.to_string())]);
-        let mut put = |metric: &str, value: f64| out.put(metric, port.clone(), value);
+        let mut put = |metric: Metric, value: f64| out.put(metric, port.clone(), value);
         if !sockets.listeners.is_empty() {
             let sum = |of: fn(&crate::proc::sock_diag::Connection) -> u32| -> f64 {
                 sockets.listeners.iter().map(|listener| f64::from(of(listener))).sum()
             };
-            put("tcp_accept_queue_length", sum(|listener| listener.socket.receive_queue));
-            put("tcp_accept_queue_limit", sum(|listener| listener.send_queue));
+            put(metrics::tcp::ACCEPT_QUEUE_LENGTH, sum(|listener| listener.socket.receive_queue));
+            put(metrics::tcp::ACCEPT_QUEUE_LIMIT, sum(|listener| listener.send_queue));
         }
         let unread = sockets.incoming.iter().map(|connection| u64::from(connection.socket.receive_queue));
-        put("tcp_server_connections", sockets.incoming.len() as f64);
-        put("tcp_server_unread_connections", unread.clone().filter(|bytes| *bytes > 0).count() as f64);
-        put("tcp_server_unread_bytes", unread.sum::<u64>() as f64);
-        put("tcp_server_close_wait_connections", sockets.close_wait as f64);
+        put(metrics::tcp::SERVER_CONNECTIONS, sockets.incoming.len() as f64);
+        put(metrics::tcp::SERVER_UNREAD_CONNECTIONS, unread.clone().filter(|bytes| *bytes > 0).count() as f64);
+        put(metrics::tcp::SERVER_UNREAD_BYTES, unread.sum::<u64>() as f64);
+        put(metrics::tcp::SERVER_CLOSE_WAIT_CONNECTIONS, sockets.close_wait as f64);
     }
 
     /// Connections that never came into the queue, of the network that the server is in.
@@ -121,10 +122,10 @@ impl Server {
             let is_held = |inode| member.held.has(inode);
             let labels = [("pid", pid.to_string()), ("role", role(self.processes.is_parent(*pid)).to_owned())];
             let Turns { connections, open, undecided } = network::accepted(&sockets.incoming, is_held, &mut self.leads);
-            let mut put = |metric: &str, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
-            put("server_accepted_connections", connections);
-            put("server_answering_connections", open);
-            put("server_undecided_connections", undecided);
+            let mut put = |metric: Metric, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
+            put(metrics::server::ACCEPTED_CONNECTIONS, connections);
+            put(metrics::server::ANSWERING_CONNECTIONS, open);
+            put(metrics::server::UNDECIDED_CONNECTIONS, undecided);
             network::outgoing(&sockets.outgoing, is_held, &mut self.leads, &mut by_peer);
         }
         for ((port, peer), Turns { connections, open, undecided }) in by_peer {
@@ -134,10 +135,10 @@ impl Server {
             }
             self.peers.insert((port, peer));
             let labels = [("peer_port", port.to_string()), ("peer", peer.to_string())];
-            let mut put = |metric: &str, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
-            put("server_outgoing_connections", connections);
-            put("server_outgoing_pending_connections", open);
-            put("server_outgoing_undecided_connections", undecided);
+            let mut put = |metric: Metric, value: u32| out.put(metric, Labels::of(labels.clone()), f64::from(value));
+            put(metrics::server::OUTGOING_CONNECTIONS, connections);
+            put(metrics::server::OUTGOING_PENDING_CONNECTIONS, open);
+            put(metrics::server::OUTGOING_UNDECIDED_CONNECTIONS, undecided);
         }
     }
 
@@ -317,7 +318,7 @@ impl Collector for Server {
         let port = Labels::of([("port", self.address.port.to_string())]);
         // Nobody's is a figure only if nobody listens; else it is somebody whom we can't see.
         if now.listening.is_empty() || !self.processes.members.is_empty() {
-            out.put("server_processes", port, self.processes.members.len() as f64);
+            out.put(metrics::server::PROCESSES, port, self.processes.members.len() as f64);
         }
         for change in self.changes.take(now) {
             let event = self.say(change, at);

@@ -10,7 +10,7 @@ mod calls;
 mod format;
 mod ring;
 
-use holdup_recording::{Batch, Coverage, CoverageState, Labels};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, metrics};
 
 use self::blocks::Blocks;
 use self::calls::{Calls, Edge};
@@ -143,7 +143,7 @@ impl Collector for Tracepoints {
         for (name, traced) in all {
             if let Some(traced) = traced {
                 let labels = Labels::of([("tracepoint", name)]);
-                out.put("traced_records_lost_total", labels, traced.lost as f64);
+                out.put(metrics::tracepoints::RECORDS_LOST, labels, traced.lost as f64);
             }
         }
         Ok(())

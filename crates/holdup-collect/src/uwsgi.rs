@@ -4,7 +4,7 @@
 use std::io::ErrorKind;
 use std::time::{Duration, Instant};
 
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 use serde::Deserialize;
 
 use crate::endpoint::Endpoint;
@@ -121,14 +121,14 @@ pub fn samples(answer: &[u8], batch: &mut Batch) -> Result<(), String> {
 }
 
 fn put(stats: &Stats, out: &mut Out) {
-    out.put_plain("uwsgi_listen_queue", stats.listen_queue);
+    out.put_plain(metrics::uwsgi::LISTEN_QUEUE, stats.listen_queue);
     // The master looks it up once a second: until then, and of a Unix socket, it says 0.
     let limit: f64 = stats.sockets.iter().map(|socket| socket.max_queue).sum();
     if limit > 0.0 {
-        out.put_plain("uwsgi_listen_queue_limit", limit);
+        out.put_plain(metrics::uwsgi::LISTEN_QUEUE_LIMIT, limit);
     }
     if let Some(errors) = stats.listen_queue_errors {
-        out.put_plain("uwsgi_listen_queue_errors_total", errors);
+        out.put_plain(metrics::uwsgi::LISTEN_QUEUE_ERRORS, errors);
     }
     // A cheap one is not running.
     for worker in stats.workers.iter().filter(|worker| worker.status != "cheap").take(WORKERS_MAX) {
@@ -136,15 +136,15 @@ fn put(stats: &Stats, out: &mut Out) {
         let busy_cores = worker.cores.iter().filter(|core| core.in_request > 0.0).count() as f64;
         let seconds = |us: Option<f64>| us.map(|us| us / 1e6);
         for (metric, value) in [
-            ("uwsgi_worker_busy", Some(f64::from(u8::from(worker.status == "busy")))),
-            ("uwsgi_worker_cores", Some(worker.cores.len() as f64)),
-            ("uwsgi_worker_busy_cores", Some(busy_cores)),
-            ("uwsgi_requests_total", Some(worker.requests)),
-            ("uwsgi_exceptions_total", worker.exceptions),
-            ("uwsgi_harakiri_total", worker.harakiri_count),
-            ("uwsgi_respawns_total", worker.respawn_count),
-            ("uwsgi_running_time_seconds_total", seconds(worker.running_time)),
-            ("uwsgi_average_response_seconds", seconds(worker.avg_rt)),
+            (metrics::uwsgi::WORKER_BUSY, Some(f64::from(u8::from(worker.status == "busy")))),
+            (metrics::uwsgi::WORKER_CORES, Some(worker.cores.len() as f64)),
+            (metrics::uwsgi::WORKER_BUSY_CORES, Some(busy_cores)),
+            (metrics::uwsgi::REQUESTS, Some(worker.requests)),
+            (metrics::uwsgi::EXCEPTIONS, worker.exceptions),
+            (metrics::uwsgi::HARAKIRI, worker.harakiri_count),
+            (metrics::uwsgi::RESPAWNS, worker.respawn_count),
+            (metrics::uwsgi::RUNNING_TIME, seconds(worker.running_time)),
+            (metrics::uwsgi::AVERAGE_RESPONSE, seconds(worker.avg_rt)),
         ] {
             if let Some(value) = value {
                 out.put(metric, labels.clone(), value);

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use holdup_protocol::packets::{Capture, Options as Wanted, Protocol, Totals, Vantage};
 use holdup_recording::rows::Exchange;
-use holdup_recording::{Batch, Coverage, Labels, clock};
+use holdup_recording::{Batch, Coverage, Labels, clock, metrics};
 
 use self::filter::PORTS_MAX;
 use self::ring::Ring;
@@ -254,15 +254,15 @@ impl Wire {
         for (metric, value) in totals.counters() {
             out.put_plain(metric, value as f64);
         }
-        out.put_plain("wire_packets_dropped_total", dropped as f64);
-        out.put_plain("wire_exchanges_left_out_total", left_out as f64);
+        out.put_plain(metrics::wire::PACKETS_DROPPED, dropped as f64);
+        out.put_plain(metrics::wire::EXCHANGES_LEFT_OUT, left_out as f64);
         if let Some(cpu) = cpu {
             self.cpu = cpu;
-            out.put_plain("wire_reader_cpu_seconds_total", cpu.as_secs_f64());
+            out.put_plain(metrics::wire::READER_CPU, cpu.as_secs_f64());
         }
         for ((client, server), least_ns) in trips {
             let labels = Labels::of([("client", client.to_string().as_str()), ("server", server.to_string().as_str())]);
-            out.put("wire_round_trip_seconds", labels, least_ns as f64 / 1e9);
+            out.put(metrics::wire::ROUND_TRIP, labels, least_ns as f64 / 1e9);
         }
         batch.exchanges.extend(rows);
         let before = std::mem::replace(&mut self.lost, (dropped, left_out));

@@ -8,6 +8,7 @@ use std::mem::size_of;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use holdup_recording::metrics::{Metric, otlp};
 use holdup_recording::rows::{Sample, Span};
 use holdup_recording::{Batch, Labels, clock};
 
@@ -235,26 +236,28 @@ impl Intake {
         waiting.bytes = 0;
         batch.events.extend(events);
         let observed_at = clock::now_ns();
-        let mut put = |metric: String, labels: Labels, count: u64| {
+        let mut put = |metric: Metric, labels: Labels, count: u64| {
             batch.samples.push(Sample {
                 observed_at,
                 window_ns: 0,
                 source: self.source.clone(),
-                metric,
+                metric: metric.name.to_owned(),
                 labels,
                 value: count as f64,
             });
         };
-        for (of, counts) in ["spans", "data_points"].into_iter().zip(waiting.counts) {
-            put(format!("otlp_{of}_total"), Labels::none(), counts.taken);
-            put(format!("otlp_rejected_{of}_total"), Labels::none(), counts.rejected);
-            put(format!("otlp_refused_{of}_total"), Labels::none(), counts.refused);
+        let spans = [otlp::SPANS, otlp::REJECTED_SPANS, otlp::REFUSED_SPANS];
+        let points = [otlp::DATA_POINTS, otlp::REJECTED_DATA_POINTS, otlp::REFUSED_DATA_POINTS];
+        for ([taken, rejected, refused], counts) in [spans, points].into_iter().zip(waiting.counts) {
+            put(taken, Labels::none(), counts.taken);
+            put(rejected, Labels::none(), counts.rejected);
+            put(refused, Labels::none(), counts.refused);
         }
         for (status, count) in &waiting.refused_bodies {
             let labels = Labels::of([("http_response_status_code", status.to_string())]);
-            put("otlp_refused_bodies_total".to_owned(), labels, *count);
+            put(otlp::REFUSED_BODIES, labels, *count);
         }
-        put("otlp_refused_connections_total".to_owned(), Labels::none(), waiting.refused_connections);
+        put(otlp::REFUSED_CONNECTIONS, Labels::none(), waiting.refused_connections);
         batch
     }
 }

@@ -9,7 +9,8 @@ mod limits;
 
 use std::collections::HashMap;
 
-use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Labels, metrics};
 
 use crate::ReadError;
 use crate::proc::cgroups::{Hierarchies, Level, Place};
@@ -239,10 +240,10 @@ fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<
     let (throttled, unit) = if *is_v2 { ("throttled_usec", 1e6) } else { ("throttled_time", 1e9) };
     for (metric, name, unit) in [
         // Of version 2 alone; version 1 has an account of its own.
-        ("cgroup_cpu_usage_seconds_total", "usage_usec", 1e6),
-        ("cgroup_cpu_periods_total", "nr_periods", 1.0),
-        ("cgroup_cpu_throttled_periods_total", "nr_throttled", 1.0),
-        ("cgroup_cpu_throttled_time_seconds_total", throttled, unit),
+        (metrics::cgroup::CPU_USAGE, "usage_usec", 1e6),
+        (metrics::cgroup::CPU_PERIODS, "nr_periods", 1.0),
+        (metrics::cgroup::CPU_THROTTLED_PERIODS, "nr_throttled", 1.0),
+        (metrics::cgroup::CPU_THROTTLED_TIME, throttled, unit),
     ] {
         if let Some(value) = counters.get(name) {
             out.put(metric, labels(level, &[]), *value as f64 / unit);
@@ -255,7 +256,7 @@ fn cpu(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Result<
 fn cpu_usage(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let used_ns = whole(level, "cpuacct.usage", buffer)?;
-    out.put("cgroup_cpu_usage_seconds_total", labels(level, &[]), used_ns as f64 / 1e9);
+    out.put(metrics::cgroup::CPU_USAGE, labels(level, &[]), used_ns as f64 / 1e9);
     Ok(())
 }
 
@@ -263,10 +264,10 @@ fn cpu_usage(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), R
 fn processes(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     out.begin();
     let count = whole(level, "pids.current", buffer)?;
-    out.put("cgroup_processes", labels(level, &[]), count as f64);
+    out.put(metrics::cgroup::PROCESSES, labels(level, &[]), count as f64);
     // `max` is no limit.
     if let Some(limit) = level.word("pids.max").and_then(|text| text.parse::<u64>().ok()) {
-        out.put("cgroup_processes_limit", labels(level, &[]), limit as f64);
+        out.put(metrics::cgroup::PROCESSES_LIMIT, labels(level, &[]), limit as f64);
     }
     Ok(())
 }
@@ -283,22 +284,22 @@ fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Resu
     let usage = level.word(if *is_v2 { "memory.current" } else { "memory.usage_in_bytes" });
     // The root of version 2 has no such file.
     if let Some(bytes) = usage.and_then(|text| text.parse::<u64>().ok()) {
-        out.put("cgroup_memory_usage_bytes", labels(level, &[]), bytes as f64);
+        out.put(metrics::cgroup::MEMORY_USAGE_BYTES, labels(level, &[]), bytes as f64);
     }
     out.begin();
     let stat = keyed::flat("memory.stat", level.read("memory.stat", buffer)?)?;
     // Version 1 has the cgroup alone, and with all below it as `total_`. Before Linux 5.9 there was one kind of refault.
     let of = |name: &str| if *is_v2 { stat.get(name) } else { stat.get(format!("total_{name}").as_str()) }.copied();
-    let mut put = |metric: &str, more: &[(&str, &str)], value: Option<u64>| {
+    let mut put = |metric: Metric, more: &[(&str, &str)], value: Option<u64>| {
         if let Some(value) = value {
             out.put(metric, labels(level, more), value as f64);
         }
     };
-    put("cgroup_memory_file_bytes", &[], of(if *is_v2 { "file" } else { "cache" }));
-    put("cgroup_memory_major_faults_total", &[], of("pgmajfault"));
+    put(metrics::cgroup::MEMORY_FILE_BYTES, &[], of(if *is_v2 { "file" } else { "cache" }));
+    put(metrics::cgroup::MEMORY_MAJOR_FAULTS, &[], of("pgmajfault"));
     let file = of("workingset_refault_file").or_else(|| of("workingset_refault"));
-    put("cgroup_memory_refaults_total", &[("type", "file")], file);
-    put("cgroup_memory_refaults_total", &[("type", "anon")], of("workingset_refault_anon"));
+    put(metrics::cgroup::MEMORY_REFAULTS, &[("type", "file")], file);
+    put(metrics::cgroup::MEMORY_REFAULTS, &[("type", "anon")], of("workingset_refault_anon"));
     out.begin();
     // A kernel may lack the file; one that is there must be whole.
     let file = if *is_v2 { "memory.events" } else { "memory.oom_control" };
@@ -313,13 +314,13 @@ fn memory(At { is_v2, level }: &At, buffer: &mut Vec<u8>, out: &mut Out) -> Resu
     } else {
         level.word("memory.failcnt").and_then(|text| text.parse().ok())
     };
-    let mut put = |metric: &str, value: Option<u64>| {
+    let mut put = |metric: Metric, value: Option<u64>| {
         if let Some(value) = value {
             out.put(metric, labels(level, &[]), value as f64);
         }
     };
-    put("cgroup_memory_limit_hits_total", hits);
-    put("cgroup_out_of_memory_kills_total", kills);
+    put(metrics::cgroup::MEMORY_LIMIT_HITS, hits);
+    put(metrics::cgroup::OUT_OF_MEMORY_KILLS, kills);
     Ok(())
 }
 
@@ -330,14 +331,14 @@ fn disk(
     buffer: &mut Vec<u8>,
     out: &mut Out,
 ) -> Result<(), ReadError> {
-    let mut put = |out: &mut Out, metric: &str, number: &str, direction: &str, value: u64| {
+    let mut put = |out: &mut Out, metric: Metric, number: &str, direction: &str, value: u64| {
         // A device that is gone since has no name, and nobody to ask about it.
         if let Some(device) = devices.name(proc, number) {
             out.put(metric, labels(level, &[("device", device), ("direction", direction)]), value as f64);
         }
     };
-    const BYTES: &str = "cgroup_disk_io_bytes_total";
-    const OPERATIONS: &str = "cgroup_disk_operations_total";
+    const BYTES: Metric = metrics::cgroup::DISK_IO_BYTES;
+    const OPERATIONS: Metric = metrics::cgroup::DISK_OPERATIONS;
     if *is_v2 {
         out.begin();
         let keys = [
@@ -349,7 +350,7 @@ fn disk(
         for (number, pairs) in keyed::nested("io.stat", level.read("io.stat", buffer)?)? {
             for (key, value) in pairs {
                 if let Some((_, metric, direction)) = keys.iter().find(|(name, ..)| *name == key) {
-                    put(out, metric, number, direction, value);
+                    put(out, *metric, number, direction, value);
                 }
             }
         }
@@ -376,7 +377,7 @@ fn pressure(level: &Level, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), Re
         let Ok(text) = level.read(&file, buffer) else { continue };
         for (kind, total_us) in keyed::pressure(&file, text)? {
             let labels = labels(level, &[("resource", resource), ("kind", kind)]);
-            out.put("cgroup_pressure_stall_seconds_total", labels, total_us as f64 / 1e6);
+            out.put(metrics::cgroup::PRESSURE_STALL, labels, total_us as f64 / 1e6);
         }
     }
     Ok(())

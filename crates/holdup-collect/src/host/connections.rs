@@ -7,7 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Labels, metrics};
 
 use crate::proc::sock_diag::Connection;
 use crate::proc::sockets::ESTABLISHED;
@@ -49,19 +50,19 @@ struct Sum {
 pub(super) fn put(connections: &[Connection], listening: &BTreeSet<u16>, out: &mut Out) {
     for ((port, side), sum) in sums(connections, listening) {
         let labels = || vec![("port", port.to_string()), ("side", side.name().to_owned())];
-        let mut put = |metric: &str, value: f64| out.put(metric, Labels::of(labels()), value);
-        put("tcp_connections", sum.connections as f64);
-        put("tcp_connections_unread", sum.unread_connections as f64);
-        put("tcp_unread_bytes", sum.unread_bytes as f64);
-        put("tcp_unacked_segments", sum.unacked as f64);
-        put("tcp_connections_retransmits", sum.retransmits as f64);
+        let mut put = |metric: Metric, value: f64| out.put(metric, Labels::of(labels()), value);
+        put(metrics::tcp::CONNECTIONS, sum.connections as f64);
+        put(metrics::tcp::CONNECTIONS_UNREAD, sum.unread_connections as f64);
+        put(metrics::tcp::UNREAD_BYTES, sum.unread_bytes as f64);
+        put(metrics::tcp::UNACKED_SEGMENTS, sum.unacked as f64);
+        put(metrics::tcp::CONNECTIONS_RETRANSMITS, sum.retransmits as f64);
         if sum.timed == 0 {
             continue;
         }
         let mean = sum.round_trips_us as f64 / sum.timed as f64;
         for (stat, us) in [("min", f64::from(sum.least_us)), ("mean", mean), ("max", f64::from(sum.most_us))] {
             let labels = labels().into_iter().chain([("stat", stat.to_owned())]);
-            out.put("tcp_round_trip_seconds", Labels::of(labels.collect::<Vec<_>>()), us / 1e6);
+            out.put(metrics::tcp::ROUND_TRIP, Labels::of(labels.collect::<Vec<_>>()), us / 1e6);
         }
     }
 }

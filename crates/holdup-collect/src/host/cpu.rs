@@ -1,6 +1,6 @@
 //! Load average, CPU time by mode, context switches, open files: `/proc/loadavg`, `/proc/stat`, `/proc/sys/fs/file-nr`.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::Reader;
 use crate::ReadError;
@@ -18,10 +18,11 @@ pub(super) fn load(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     let averages = [average("1 minute")?, average("5 minutes")?, average("15 minutes")?];
     let runnable = fields.next().and_then(|field| field.split_once('/')).map(|(runnable, _)| runnable);
     let runnable: f64 = number("/proc/loadavg", "runnable", runnable)?;
-    for (minutes, value) in ["1m", "5m", "15m"].iter().zip(averages) {
-        out.put_plain(&format!("system_load_average_{minutes}"), value);
+    let metrics = [metrics::host::LOAD_AVERAGE_1M, metrics::host::LOAD_AVERAGE_5M, metrics::host::LOAD_AVERAGE_15M];
+    for (metric, value) in metrics.into_iter().zip(averages) {
+        out.put_plain(metric, value);
     }
-    out.put_plain("system_processes_runnable", runnable);
+    out.put_plain(metrics::host::PROCESSES_RUNNABLE, runnable);
     Ok(())
 }
 
@@ -54,11 +55,11 @@ pub(super) fn time(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     }
     let per_second = ticks_per_second();
     for (mode, ticks) in MODES.into_iter().zip(modes) {
-        out.put("system_cpu_time_seconds_total", Labels::of([("cpu_mode", mode)]), ticks as f64 / per_second);
+        out.put(metrics::host::CPU_TIME, Labels::of([("cpu_mode", mode)]), ticks as f64 / per_second);
     }
-    out.put_plain("system_cpu_logical_count", f64::from(cpus));
-    out.put_plain("system_context_switches_total", switches);
-    out.put_plain("system_process_created_total", created);
+    out.put_plain(metrics::host::CPU_LOGICAL_COUNT, f64::from(cpus));
+    out.put_plain(metrics::host::CONTEXT_SWITCHES, switches);
+    out.put_plain(metrics::host::PROCESS_CREATED, created);
     Ok(())
 }
 
@@ -71,6 +72,6 @@ pub(super) fn open_files(reader: &mut Reader, out: &mut Out) -> Result<(), ReadE
     // Read to the end, so that a cut line is noticed: unused ones, and the limit.
     let _unused: u64 = number(FILE, "unused files", fields.next())?;
     let _limit: u64 = number(FILE, "limit", fields.next())?;
-    out.put_plain("system_file_handles", open as f64);
+    out.put_plain(metrics::host::FILE_HANDLES, open as f64);
     Ok(())
 }

@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Labels, metrics};
 
 use super::Reader;
 use crate::ReadError;
@@ -28,23 +29,23 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
 fn put(disk: &Disk, out: &mut Out) {
     let of = |direction: &str| Labels::of([("device", disk.device), ("direction", direction)]);
     for (direction, requests) in [("read", &disk.reads), ("write", &disk.writes)] {
-        out.put("system_disk_operations_total", of(direction), requests.operations as f64);
-        out.put("system_disk_merged_total", of(direction), requests.merged as f64);
-        out.put("system_disk_io_bytes_total", of(direction), requests.sectors as f64 * SECTOR_BYTES);
-        out.put("system_disk_operation_time_seconds_total", of(direction), requests.time_ms as f64 / 1e3);
+        out.put(metrics::host::DISK_OPERATIONS, of(direction), requests.operations as f64);
+        out.put(metrics::host::DISK_MERGED, of(direction), requests.merged as f64);
+        out.put(metrics::host::DISK_IO_BYTES, of(direction), requests.sectors as f64 * SECTOR_BYTES);
+        out.put(metrics::host::DISK_OPERATION_TIME, of(direction), requests.time_ms as f64 / 1e3);
     }
-    let mut whole = |metric: &str, value: f64| out.put(metric, Labels::of([("device", disk.device)]), value);
+    let mut whole = |metric: Metric, value: f64| out.put(metric, Labels::of([("device", disk.device)]), value);
     if let Some(in_flight) = disk.in_flight {
-        whole("system_disk_in_flight", f64::from(in_flight));
+        whole(metrics::host::DISK_IN_FLIGHT, f64::from(in_flight));
     }
-    whole("system_disk_io_time_seconds_total", disk.busy_ms as f64 / 1e3);
-    whole("system_disk_weighted_io_time_seconds_total", disk.weighted_ms as f64 / 1e3);
+    whole(metrics::host::DISK_IO_TIME, disk.busy_ms as f64 / 1e3);
+    whole(metrics::host::DISK_WEIGHTED_IO_TIME, disk.weighted_ms as f64 / 1e3);
     if let Some(discards) = disk.discards {
-        whole("system_disk_discards_total", discards.operations as f64);
+        whole(metrics::host::DISK_DISCARDS, discards.operations as f64);
     }
     if let Some((flushes, time_ms)) = disk.flushes {
-        whole("system_disk_flushes_total", flushes as f64);
-        whole("system_disk_flush_time_seconds_total", time_ms as f64 / 1e3);
+        whole(metrics::host::DISK_FLUSHES, flushes as f64);
+        whole(metrics::host::DISK_FLUSH_TIME, time_ms as f64 / 1e3);
     }
 }
 

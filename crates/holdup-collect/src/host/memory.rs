@@ -1,6 +1,6 @@
 //! Memory, swapping and pressure stalls: `/proc/meminfo`, `/proc/vmstat`, `/proc/pressure/*`.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::Reader;
 use crate::ReadError;
@@ -24,14 +24,14 @@ pub(super) fn usage(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError>
     let (dirty, writeback) = (bytes("Dirty")?, bytes("Writeback")?);
     let used = (total - free - buffers - cached).max(0.0);
     for (state, value) in [("used", used), ("free", free), ("buffers", buffers), ("cached", cached)] {
-        out.put("system_memory_usage_bytes", Labels::of([("state", state)]), value);
+        out.put(metrics::host::MEMORY_USAGE_BYTES, Labels::of([("state", state)]), value);
     }
-    out.put_plain("system_memory_available_bytes", available);
-    out.put_plain("system_memory_total_bytes", total);
-    out.put_plain("system_memory_dirty_bytes", dirty);
-    out.put_plain("system_memory_writeback_bytes", writeback);
+    out.put_plain(metrics::host::MEMORY_AVAILABLE_BYTES, available);
+    out.put_plain(metrics::host::MEMORY_TOTAL_BYTES, total);
+    out.put_plain(metrics::host::MEMORY_DIRTY_BYTES, dirty);
+    out.put_plain(metrics::host::MEMORY_WRITEBACK_BYTES, writeback);
     for (state, value) in [("used", swap_total - swap_free), ("free", swap_free)] {
-        out.put("system_paging_usage_bytes", Labels::of([("state", state)]), value);
+        out.put(metrics::host::PAGING_USAGE_BYTES, Labels::of([("state", state)]), value);
     }
     Ok(())
 }
@@ -55,20 +55,20 @@ pub(super) fn paging(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
     let all = |name: &str| of(name).or_else(|| by_zone(name)).filter(|_| is_whole);
     let steal = ["pgsteal_direct", "pgsteal_kswapd"].iter().filter_map(|name| all(name)).reduce(u64::saturating_add);
     for (metric, label, value) in [
-        ("system_paging_operations_total", Some(("direction", "in")), of("pswpin")),
-        ("system_paging_operations_total", Some(("direction", "out")), of("pswpout")),
-        ("system_paging_faults_total", Some(("type", "major")), Some(faults)),
+        (metrics::host::PAGING_OPERATIONS, Some(("direction", "in")), of("pswpin")),
+        (metrics::host::PAGING_OPERATIONS, Some(("direction", "out")), of("pswpout")),
+        (metrics::host::PAGING_FAULTS, Some(("type", "major")), Some(faults)),
         (
-            "system_paging_refaults_total",
+            metrics::host::PAGING_REFAULTS,
             Some(("type", "file")),
             of("workingset_refault_file").or_else(|| of("workingset_refault")),
         ),
-        ("system_paging_refaults_total", Some(("type", "anon")), of("workingset_refault_anon")),
-        ("system_memory_reclaim_pages_total", Some(("kind", "scan_direct")), all("pgscan_direct")),
-        ("system_memory_reclaim_pages_total", Some(("kind", "scan_kswapd")), all("pgscan_kswapd")),
-        ("system_memory_reclaim_pages_total", Some(("kind", "steal")), steal),
-        ("system_out_of_memory_kills_total", None, of("oom_kill")),
-        ("system_allocation_stalls_total", None, all("allocstall")),
+        (metrics::host::PAGING_REFAULTS, Some(("type", "anon")), of("workingset_refault_anon")),
+        (metrics::host::MEMORY_RECLAIM_PAGES, Some(("kind", "scan_direct")), all("pgscan_direct")),
+        (metrics::host::MEMORY_RECLAIM_PAGES, Some(("kind", "scan_kswapd")), all("pgscan_kswapd")),
+        (metrics::host::MEMORY_RECLAIM_PAGES, Some(("kind", "steal")), steal),
+        (metrics::host::OUT_OF_MEMORY_KILLS, None, of("oom_kill")),
+        (metrics::host::ALLOCATION_STALLS, None, all("allocstall")),
     ] {
         if let Some(value) = value {
             out.put(metric, Labels::of(label), value as f64);
@@ -85,7 +85,7 @@ pub(super) fn pressure(reader: &mut Reader, out: &mut Out) -> Result<(), ReadErr
         let text = reader.proc.read_lines(&name, &mut reader.buffer)?;
         for (kind, total_us) in keyed::pressure(&format!("/proc/{name}"), text)? {
             let labels = Labels::of([("resource", resource), ("kind", kind)]);
-            out.put("system_pressure_seconds_total", labels, total_us as f64 / 1e6);
+            out.put(metrics::host::PRESSURE, labels, total_us as f64 / 1e6);
         }
     }
     Ok(())

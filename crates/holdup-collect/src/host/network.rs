@@ -1,7 +1,8 @@
 //! Interfaces, the queues in front of them and TCP's own error counters: `/proc/net/{dev,snmp,netstat}` and rtnetlink, of this
 //! network namespace. Single connections are for `queues`.
 
-use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Labels, metrics};
 
 use super::Reader;
 use crate::ReadError;
@@ -26,14 +27,22 @@ pub(super) fn interfaces(reader: &mut Reader, out: &mut Out) -> Result<(), ReadE
             continue;
         }
         for (direction, first) in [("receive", 0), ("transmit", 8)] {
-            for (offset, what) in ["io_bytes", "packets", "errors", "dropped"].into_iter().enumerate() {
+            for (offset, metric) in INTERFACE.into_iter().enumerate() {
                 let labels = Labels::of([("device", device), ("direction", direction)]);
-                out.put(&format!("system_network_{what}_total"), labels, values[first + offset]);
+                out.put(metric, labels, values[first + offset]);
             }
         }
     }
     Ok(())
 }
+
+/// Of what an interface received, and then sent, in the order of the file.
+const INTERFACE: [Metric; 4] = [
+    metrics::host::NETWORK_IO_BYTES,
+    metrics::host::NETWORK_PACKETS,
+    metrics::host::NETWORK_ERRORS,
+    metrics::host::NETWORK_DROPPED,
+];
 
 /// Kind of an interface that has no queue.
 const NO_QUEUE: &str = "noqueue";
@@ -47,9 +56,9 @@ pub(super) fn queues(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError
     for qdisc in found.into_iter().filter(|q| q.sent_bytes > 0 && q.kind != NO_QUEUE) {
         let Some(device) = qdiscs::name(qdisc.interface) else { continue };
         let labels = Labels::of([("device", device)]);
-        out.put("system_network_qdisc_backlog_bytes", labels.clone(), f64::from(qdisc.backlog_bytes));
-        out.put("system_network_qdisc_dropped_total", labels.clone(), f64::from(qdisc.dropped));
-        out.put("system_network_qdisc_overlimits_total", labels, f64::from(qdisc.overlimits));
+        out.put(metrics::host::NETWORK_QDISC_BACKLOG_BYTES, labels.clone(), f64::from(qdisc.backlog_bytes));
+        out.put(metrics::host::NETWORK_QDISC_DROPPED, labels.clone(), f64::from(qdisc.dropped));
+        out.put(metrics::host::NETWORK_QDISC_OVERLIMITS, labels, f64::from(qdisc.overlimits));
     }
     Ok(())
 }
@@ -86,31 +95,33 @@ pub(super) fn settings(proc: &Proc) -> Vec<(String, String)> {
 }
 
 /// Where a counter is: file, protocol line, the kernel's name; and our name for it.
-const TCP: [(&str, &str, &str, &str); 6] = [
-    ("net/snmp", "Tcp:", "RetransSegs", "tcp_retransmitted_segments_total"),
-    ("net/snmp", "Tcp:", "OutSegs", "tcp_sent_segments_total"),
-    ("net/snmp", "Tcp:", "ActiveOpens", "tcp_active_opens_total"),
-    ("net/snmp", "Tcp:", "PassiveOpens", "tcp_passive_opens_total"),
-    ("net/netstat", "TcpExt:", "ListenOverflows", "tcp_listen_overflows_total"),
-    ("net/netstat", "TcpExt:", "ListenDrops", "tcp_listen_drops_total"),
+const TCP: [(&str, &str, &str, Metric); 6] = [
+    ("net/snmp", "Tcp:", "RetransSegs", metrics::tcp::RETRANSMITTED_SEGMENTS),
+    ("net/snmp", "Tcp:", "OutSegs", metrics::tcp::SENT_SEGMENTS),
+    ("net/snmp", "Tcp:", "ActiveOpens", metrics::tcp::ACTIVE_OPENS),
+    ("net/snmp", "Tcp:", "PassiveOpens", metrics::tcp::PASSIVE_OPENS),
+    ("net/netstat", "TcpExt:", "ListenOverflows", metrics::tcp::LISTEN_OVERFLOWS),
+    ("net/netstat", "TcpExt:", "ListenDrops", metrics::tcp::LISTEN_DROPS),
 ];
 
 /// The same of counters that not every kernel has.
-const TCP_LATER: [(&str, &str, &str, &str); 7] = [
-    ("net/snmp", "Tcp:", "InSegs", "tcp_received_segments_total"),
-    ("net/netstat", "TcpExt:", "TCPTimeouts", "tcp_retransmission_timeouts_total"),
-    ("net/netstat", "TcpExt:", "TCPSynRetrans", "tcp_syn_retransmits_total"),
-    ("net/netstat", "TcpExt:", "TCPLostRetransmit", "tcp_lost_retransmits_total"),
-    ("net/netstat", "TcpExt:", "TCPFastRetrans", "tcp_fast_retransmits_total"),
-    ("net/netstat", "TcpExt:", "TCPLossProbes", "tcp_loss_probes_total"),
-    ("net/netstat", "TcpExt:", "TCPBacklogDrop", "tcp_backlog_drops_total"),
+const TCP_LATER: [(&str, &str, &str, Metric); 7] = [
+    ("net/snmp", "Tcp:", "InSegs", metrics::tcp::RECEIVED_SEGMENTS),
+    ("net/netstat", "TcpExt:", "TCPTimeouts", metrics::tcp::RETRANSMISSION_TIMEOUTS),
+    ("net/netstat", "TcpExt:", "TCPSynRetrans", metrics::tcp::SYN_RETRANSMITS),
+    ("net/netstat", "TcpExt:", "TCPLostRetransmit", metrics::tcp::LOST_RETRANSMITS),
+    ("net/netstat", "TcpExt:", "TCPFastRetrans", metrics::tcp::FAST_RETRANSMITS),
+    ("net/netstat", "TcpExt:", "TCPLossProbes", metrics::tcp::LOSS_PROBES),
+    ("net/netstat", "TcpExt:", "TCPBacklogDrop", metrics::tcp::BACKLOG_DROPS),
 ];
 
 /// What `file` (`net/netstat`, or `71/net/netstat` for the network that a process is in) says of connections that were refused a
 /// place in an accept queue.
 pub(crate) fn listen(proc: &Proc, file: &str, buffer: &mut Vec<u8>, out: &mut Out) -> Result<(), ReadError> {
     let text = proc.read_lines(file, buffer)?;
-    for (_, protocol, kernel_name, metric) in TCP.iter().filter(|(.., metric)| metric.starts_with("tcp_listen_")) {
+    for (_, protocol, kernel_name, metric) in
+        TCP.iter().filter(|(.., metric)| [metrics::tcp::LISTEN_OVERFLOWS, metrics::tcp::LISTEN_DROPS].contains(metric))
+    {
         let value = column(text, protocol, kernel_name);
         out.put_plain(metric, number(&format!("/proc/{file}"), kernel_name, value)?);
     }

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::{Coverage, CoverageState, Labels};
+use holdup_recording::{Coverage, CoverageState, Labels, metrics};
 
 use super::{Reader, connections, part};
 use crate::ReadError;
@@ -84,14 +84,14 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     for (port, own) in listening {
         let of = counted.remove(&port).unwrap_or_default();
         let labels = Labels::of([("port", port.to_string())]);
-        out.put("tcp_accept_queue_length", labels.clone(), own.accept_queue);
+        out.put(metrics::tcp::ACCEPT_QUEUE_LENGTH, labels.clone(), own.accept_queue);
         if let Some(limit) = own.accept_queue_limit {
-            out.put("tcp_accept_queue_limit", labels.clone(), limit);
+            out.put(metrics::tcp::ACCEPT_QUEUE_LIMIT, labels.clone(), limit);
         }
-        out.put("tcp_server_connections", labels.clone(), of.connections);
-        out.put("tcp_server_unread_connections", labels.clone(), of.unread_connections);
-        out.put("tcp_server_unread_bytes", labels.clone(), of.unread_bytes);
-        out.put("tcp_server_close_wait_connections", labels, of.close_wait);
+        out.put(metrics::tcp::SERVER_CONNECTIONS, labels.clone(), of.connections);
+        out.put(metrics::tcp::SERVER_UNREAD_CONNECTIONS, labels.clone(), of.unread_connections);
+        out.put(metrics::tcp::SERVER_UNREAD_BYTES, labels.clone(), of.unread_bytes);
+        out.put(metrics::tcp::SERVER_CLOSE_WAIT_CONNECTIONS, labels, of.close_wait);
     }
     Ok(())
 }

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::Reader;
 use crate::ReadError;
@@ -84,7 +84,7 @@ pub(super) fn read(reader: &mut Reader, out: &mut Out) -> Result<(), ReadError> 
     for (letter, &threads) in (0_u8..).zip(&tally.counts) {
         if threads > 0 || STATES.contains(&letter) {
             let labels = Labels::of([("state", char::from(letter).to_string())]);
-            out.put("system_threads", labels, f64::from(threads));
+            out.put(metrics::host::THREADS, labels, f64::from(threads));
         }
     }
     let at = out.at();

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, metrics};
 
 use super::Read;
 use super::execution::{self, COLUMNS, Execution, STATEMENTS, Timer, picoseconds};
@@ -106,9 +106,9 @@ impl Executions {
         // Rows that are written while we read are not shown: a few may lack of a history that is all new.
         let overrun = kept > 0 && newest + newest / 50 >= kept;
         for (metric, value) in [
-            ("mysql_statement_timer_error_seconds", timer.error_ns as f64 / 1e9),
-            ("mysql_statement_history_overrun", f64::from(u8::from(overrun))),
-            ("mysql_statement_history_read_ratio", 1.0 / every as f64),
+            (metrics::mysql::STATEMENT_TIMER_ERROR, timer.error_ns as f64 / 1e9),
+            (metrics::mysql::STATEMENT_HISTORY_OVERRUN, f64::from(u8::from(overrun))),
+            (metrics::mysql::STATEMENT_HISTORY_READ_RATIO, 1.0 / every as f64),
         ] {
             batch.samples.push(read.sample(metric, Labels::none(), value));
         }

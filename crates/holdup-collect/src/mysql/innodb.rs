@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, metrics};
 
 use super::Read;
 use super::server::{Columns, Failure, Server};
@@ -53,9 +53,9 @@ impl Backlog {
         }
         read.end();
         for (metric, value) in [
-            ("mysql_innodb_history_list_length", history),
-            ("mysql_innodb_checkpoint_age_bytes", age),
-            ("mysql_innodb_log_capacity_bytes", self.capacity),
+            (metrics::mysql::INNODB_HISTORY_LIST_LENGTH, history),
+            (metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES, age),
+            (metrics::mysql::INNODB_LOG_CAPACITY_BYTES, self.capacity),
         ] {
             batch.samples.extend(value.map(|value| read.sample(metric, Labels::none(), value)));
         }

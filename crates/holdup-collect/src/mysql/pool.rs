@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::{Batch, Labels};
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Batch, Labels, metrics};
 
 use super::Read;
 use super::server::{Columns, Failure, Server};
@@ -18,17 +19,17 @@ const QUEUES: &str =
 const WAITS: &str = "SELECT REASON, COUNT FROM information_schema.THREAD_POOL_WAITS";
 
 /// Counters of `THREAD_POOL_STATS`, summed over the groups: all groups are fed by the same clients.
-const STATS: &[&str] = &[
-    "THREAD_CREATIONS",
-    "THREAD_CREATIONS_DUE_TO_STALL",
-    "WAKES",
-    "WAKES_DUE_TO_STALL",
-    "THROTTLES",
-    "STALLS",
-    "POLLS_BY_LISTENER",
-    "POLLS_BY_WORKER",
-    "DEQUEUES_BY_LISTENER",
-    "DEQUEUES_BY_WORKER",
+const STATS: [(&str, Metric); 10] = [
+    ("THREAD_CREATIONS", metrics::mysql::THREAD_POOL_THREAD_CREATIONS),
+    ("THREAD_CREATIONS_DUE_TO_STALL", metrics::mysql::THREAD_POOL_THREAD_CREATIONS_DUE_TO_STALL),
+    ("WAKES", metrics::mysql::THREAD_POOL_WAKES),
+    ("WAKES_DUE_TO_STALL", metrics::mysql::THREAD_POOL_WAKES_DUE_TO_STALL),
+    ("THROTTLES", metrics::mysql::THREAD_POOL_THROTTLES),
+    ("STALLS", metrics::mysql::THREAD_POOL_STALLS),
+    ("POLLS_BY_LISTENER", metrics::mysql::THREAD_POOL_POLLS_BY_LISTENER),
+    ("POLLS_BY_WORKER", metrics::mysql::THREAD_POOL_POLLS_BY_WORKER),
+    ("DEQUEUES_BY_LISTENER", metrics::mysql::THREAD_POOL_DEQUEUES_BY_LISTENER),
+    ("DEQUEUES_BY_WORKER", metrics::mysql::THREAD_POOL_DEQUEUES_BY_WORKER),
 ];
 
 /// The queue right now: put into `batch` as samples, and returned for the sessions.
@@ -48,13 +49,13 @@ pub(super) fn queues(server: &Server, source: &str, batch: &mut Batch) -> Result
             None => unknown += 1.0,
         }
     }
-    for (name, value) in [
-        ("mysql_thread_pool_queued_connections", rows.len() as f64),
+    for (metric, value) in [
+        (metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS, rows.len() as f64),
         // Not logged in yet, or a server that hides the id.
-        ("mysql_thread_pool_queued_unknown_connections", unknown),
-        ("mysql_thread_pool_queueing_time_seconds_max", longest_us as f64 / 1e6),
+        (metrics::mysql::THREAD_POOL_QUEUED_UNKNOWN_CONNECTIONS, unknown),
+        (metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX, longest_us as f64 / 1e6),
     ] {
-        batch.samples.push(read.sample(name, Labels::none(), value));
+        batch.samples.push(read.sample(metric, Labels::none(), value));
     }
     Ok(queued)
 }
@@ -67,28 +68,27 @@ pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result
     let mut queue_length = 0.0;
     for row in &rows {
         let group = Labels::of([("group", row.text(0).unwrap_or_default())]);
-        for (index, name) in [
-            (1, "connections"),
-            (2, "threads"),
-            (3, "active_threads"),
-            (4, "standby_threads"),
-            (5, "queue_length"),
-            (6, "stalled"),
+        for (index, metric) in [
+            (1, metrics::mysql::THREAD_POOL_GROUP_CONNECTIONS),
+            (2, metrics::mysql::THREAD_POOL_GROUP_THREADS),
+            (3, metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS),
+            (4, metrics::mysql::THREAD_POOL_GROUP_STANDBY_THREADS),
+            (5, metrics::mysql::THREAD_POOL_GROUP_QUEUE_LENGTH),
+            (6, metrics::mysql::THREAD_POOL_GROUP_STALLED),
         ] {
             let Some(value) = row.float(index) else { continue };
-            queue_length += if name == "queue_length" { value } else { 0.0 };
-            batch.samples.push(read.sample(&format!("mysql_thread_pool_group_{name}"), group.clone(), value));
+            queue_length += if metric == metrics::mysql::THREAD_POOL_GROUP_QUEUE_LENGTH { value } else { 0.0 };
+            batch.samples.push(read.sample(metric, group.clone(), value));
         }
     }
-    batch.samples.push(read.sample("mysql_thread_pool_queue_length", Labels::none(), queue_length));
-    let sums: Vec<String> = STATS.iter().map(|name| format!("SUM({name})")).collect();
+    batch.samples.push(read.sample(metrics::mysql::THREAD_POOL_QUEUE_LENGTH, Labels::none(), queue_length));
+    let sums: Vec<String> = STATS.iter().map(|(column, _)| format!("SUM({column})")).collect();
     let mut read = Read::begin(source);
     let rows = server.rows(&format!("SELECT {} FROM information_schema.THREAD_POOL_STATS", sums.join(", ")))?;
     read.end();
-    for (index, name) in STATS.iter().enumerate() {
+    for (index, (_, metric)) in STATS.iter().enumerate() {
         if let Some(value) = rows.first().and_then(|row| row.float(index)) {
-            let name = format!("mysql_thread_pool_{}_total", name.to_ascii_lowercase());
-            batch.samples.push(read.sample(&name, Labels::none(), value));
+            batch.samples.push(read.sample(metric, Labels::none(), value));
         }
     }
     let mut read = Read::begin(source);
@@ -96,7 +96,7 @@ pub(super) fn sample(server: &Server, source: &str, batch: &mut Batch) -> Result
     read.end();
     for row in &rows {
         if let (Some(reason), Some(value)) = (row.text(0), row.float(1)) {
-            batch.samples.push(read.sample("mysql_thread_pool_waits_total", Labels::of([("reason", reason)]), value));
+            batch.samples.push(read.sample(metrics::mysql::THREAD_POOL_WAITS, Labels::of([("reason", reason)]), value));
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 //! nothing to tell. What it can't do: see how far others are behind this server.
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, metrics};
 use mysql::Row;
 
 use super::Read;
@@ -29,9 +29,9 @@ impl Replication {
             let lag = column(&["Seconds_Behind_Source", "Seconds_Behind_Master"]).and_then(|lag| lag.parse().ok());
             let runs = |names: &[&str]| column(names).map(|state| f64::from(u8::from(state == "Yes")));
             for (metric, value) in [
-                ("mysql_replica_lag_seconds", lag),
-                ("mysql_replica_io_running", runs(&["Replica_IO_Running", "Slave_IO_Running"])),
-                ("mysql_replica_sql_running", runs(&["Replica_SQL_Running", "Slave_SQL_Running"])),
+                (metrics::mysql::REPLICA_LAG, lag),
+                (metrics::mysql::REPLICA_IO_RUNNING, runs(&["Replica_IO_Running", "Slave_IO_Running"])),
+                (metrics::mysql::REPLICA_SQL_RUNNING, runs(&["Replica_SQL_Running", "Slave_SQL_Running"])),
             ] {
                 batch.samples.extend(value.map(|value| read.sample(metric, labels.clone(), value)));
             }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Instant;
 
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, Labels, Text};
+use holdup_recording::{Batch, Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 use mysql::Row;
 
@@ -145,7 +145,7 @@ pub(super) fn sample(
     counts.entry(("Sleep".to_owned(), "idle")).or_default();
     for ((command, true_state), count) in counts {
         let labels = Labels::of([("command", command.as_str()), ("true_state", true_state)]);
-        batch.samples.push(read.sample("mysql_sessions", labels, count));
+        batch.samples.push(read.sample(metrics::mysql::SESSIONS, labels, count));
     }
     Some(texts)
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use holdup_recording::rows::{Event, Setting};
-use holdup_recording::{Batch, Labels, clock};
+use holdup_recording::{Batch, Labels, clock, metrics};
 
 use super::Read;
 use super::server::{Columns, Failure, Server};
@@ -69,12 +69,12 @@ pub(super) fn sample(
             }
             *uptime = Some((now, value));
         }
-        batch.samples.push(read.sample(&format!("mysql_global_status_{name}"), Labels::none(), value));
+        batch.samples.push(read.sample(metrics::mysql::GLOBAL_STATUS.member(&name), Labels::none(), value));
         // The pool's threads, of servers that show nothing else of it too.
         if server.release.has(Topic::PoolThreads) == "yes" {
             let metric = match name.as_str() {
-                "threadpool_threads" => Some("mysql_thread_pool_threads"),
-                "threadpool_idle_threads" => Some("mysql_thread_pool_idle_threads"),
+                "threadpool_threads" => Some(metrics::mysql::THREAD_POOL_THREADS),
+                "threadpool_idle_threads" => Some(metrics::mysql::THREAD_POOL_IDLE_THREADS),
                 _ => None,
             };
             batch.samples.extend(metric.map(|metric| read.sample(metric, Labels::none(), value)));

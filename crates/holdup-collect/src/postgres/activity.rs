@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, metrics};
 
 use super::Read;
 use super::server::{MARKER, Row};
@@ -26,9 +26,9 @@ pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
             ("wait_event", wait),
             ("backend_type", kind),
         ]);
-        batch.samples.push(read.sample("postgresql_activity_sessions", labels, count));
+        batch.samples.push(read.sample(metrics::postgresql::ACTIVITY_SESSIONS, labels, count));
     }
-    batch.samples.push(read.sample("postgresql_connections", Labels::none(), connections));
+    batch.samples.push(read.sample(metrics::postgresql::CONNECTIONS, Labels::none(), connections));
     for (holder, row) in oldest(rows) {
         // A replica is known by the name it gives itself, a session by its process.
         let name = row.text(15).filter(|name| holder == "replica" && !name.is_empty()).or(row.text(0));
@@ -37,11 +37,11 @@ pub(super) fn count(rows: &[Row], read: &Read<'_>, batch: &mut Batch) {
             labels = labels.with("database", database);
         }
         let age = row.float(13).unwrap_or(0.0);
-        batch.samples.push(read.sample("postgresql_oldest_xmin_age_transactions", labels, age));
+        batch.samples.push(read.sample(metrics::postgresql::OLDEST_XMIN_AGE_TRANSACTIONS, labels, age));
     }
     let others = rows.iter().filter(|row| !is_ours(row) && row.text(11) != Some("autovacuum worker"));
     let seconds = others.filter_map(|row| row.float(14)).fold(0.0, f64::max);
-    batch.samples.push(read.sample("postgresql_oldest_transaction_seconds", Labels::none(), seconds));
+    batch.samples.push(read.sample(metrics::postgresql::OLDEST_TRANSACTION, Labels::none(), seconds));
 }
 
 /// Of sessions and of replicas the one with the oldest.

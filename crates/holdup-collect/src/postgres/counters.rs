@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::{Duration, Instant};
 
+use holdup_recording::metrics::Member;
 use holdup_recording::rows::{Event, Setting};
 use holdup_recording::{Batch, Labels, clock};
 
@@ -149,7 +150,7 @@ pub(super) fn put(
     batch: &mut Batch,
     more: impl Fn(&Row) -> Labels,
 ) {
-    let columns: Vec<Option<String>> =
+    let columns: Vec<Option<Member>> =
         answer.columns.iter().map(|column| readings::metric(name, labels, column)).collect();
     let places: Vec<(&str, usize)> = labels
         .iter()

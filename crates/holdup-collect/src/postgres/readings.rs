@@ -3,6 +3,8 @@
 //! every column that holds a number is a sample `postgresql_NAME_COLUMN`. Tables, indexes, sessions and statements have files of
 //! their own, because of them a part is read only.
 
+use holdup_recording::metrics::{self, Member};
+
 /// How often it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cadence {
@@ -183,12 +185,12 @@ const IDENTITIES: &[&str] = &[
 ];
 
 /// The metric of a column of what is read as `name`; none if it is among `labels`, or says whose the row is.
-pub(super) fn metric(name: &str, labels: &[&str], column: &str) -> Option<String> {
+pub(super) fn metric(name: &str, labels: &[&str], column: &str) -> Option<Member> {
     if labels.contains(&column) || IDENTITIES.contains(&column) {
         return None;
     }
     let gap = if name.is_empty() { "" } else { "_" };
-    Some(format!("postgresql_{name}{gap}{column}"))
+    Some(metrics::postgresql::VIEWS.member(format_args!("{name}{gap}{column}")))
 }
 
 /// The label of a column.
@@ -236,8 +238,8 @@ mod tests {
                 .find(|reading| reading.name == name)
                 .and_then(|reading| metric(name, reading.labels, column))
         };
-        assert_eq!(of("stat_wal", "wal_bytes").as_deref(), Some("postgresql_stat_wal_wal_bytes"));
-        assert_eq!(of("", "connections_max").as_deref(), Some("postgresql_connections_max"));
+        assert_eq!(of("stat_wal", "wal_bytes").as_ref().map(Member::as_str), Some("postgresql_stat_wal_wal_bytes"));
+        assert_eq!(of("", "connections_max").as_ref().map(Member::as_str), Some("postgresql_connections_max"));
         assert_eq!(of("progress_vacuum", "pid"), None, "a label");
         assert_eq!(of("progress_cluster", "cluster_index_relid"), None, "no count");
         assert_eq!((label("datname"), label("phase")), ("database", "phase"));

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use holdup_recording::rows::Session;
-use holdup_recording::{Batch, Labels, Text};
+use holdup_recording::{Batch, Labels, Text, metrics};
 use holdup_sql::{Dialect, digest_of_text, digest_text, trace_id};
 
 use super::Read;
@@ -102,7 +102,7 @@ pub(super) fn sample(
     counts.entry(("idle".to_owned(), "idle")).or_default();
     for ((state, true_state), count) in counts {
         let labels = Labels::of([("state", state.as_str()), ("true_state", true_state)]);
-        batch.samples.push(read.sample("postgresql_sessions", labels, count));
+        batch.samples.push(read.sample(metrics::postgresql::SESSIONS, labels, count));
     }
     Ok(())
 }

@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, metrics};
 use holdup_sql::{Dialect, digest_text};
 
 use self::totals::{Counts, ENTRIES_MAX, Entry, Totals};
@@ -147,7 +147,7 @@ impl Statements {
             })
             .collect();
         let count = entries.len() as f64;
-        batch.samples.push(read.sample("postgresql_stat_statements_entries", Labels::none(), count));
+        batch.samples.push(read.sample(metrics::postgresql::STAT_STATEMENTS_ENTRIES, Labels::none(), count));
         Ok((read.at(), entries))
     }
 
@@ -169,7 +169,7 @@ impl Statements {
         read.end();
         let Some(row) = answer.rows.first() else { return Ok(()) };
         if let Some(dealloc) = row.float(0) {
-            batch.samples.push(read.sample("postgresql_stat_statements_dealloc", Labels::none(), dealloc));
+            batch.samples.push(read.sample(metrics::postgresql::STAT_STATEMENTS_DEALLOC, Labels::none(), dealloc));
         }
         let reset_at = row.text(1).map(str::to_owned);
         if let (Some(before), Some(now)) = (&self.reset_at, &reset_at)

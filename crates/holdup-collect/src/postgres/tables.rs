@@ -8,7 +8,8 @@ mod free;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use holdup_recording::{Batch, Labels};
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Batch, Labels, metrics};
 
 use self::choice::{Counts, Listed};
 use super::Read;
@@ -162,18 +163,22 @@ impl Tables {
             if let Some(owner) = row.text(2) {
                 labels = labels.with("toast_of", owner);
             }
-            let mut put = |metric: &str, labels: &Labels, value: Option<f64>| {
+            let mut put = |metric: Metric, labels: &Labels, value: Option<f64>| {
                 if let Some(value) = value {
-                    batch.samples.push(read.sample(&format!("postgresql_table_{metric}"), labels.clone(), value));
+                    batch.samples.push(read.sample(metric, labels.clone(), value));
                 }
             };
             let size = row.float(3).or(row.float(4));
-            put("size_bytes", &labels, size);
+            put(metrics::postgresql::TABLE_SIZE_BYTES, &labels, size);
             // 14 and later say -1 of what was never counted, earlier ones 0.
-            put("rows", &labels, row.float(5).filter(|rows| *rows > 0.0 || size == Some(0.0)));
-            put("frozen_age_transactions", &labels, row.float(6).filter(|age| *age < 2_147_483_647.0));
-            put("multixact_age", &labels, row.float(7).filter(|age| *age < 2_147_483_647.0));
-            put("indexes", &labels, row.float(8));
+            put(metrics::postgresql::TABLE_ROWS, &labels, row.float(5).filter(|rows| *rows > 0.0 || size == Some(0.0)));
+            put(
+                metrics::postgresql::TABLE_FROZEN_AGE_TRANSACTIONS,
+                &labels,
+                row.float(6).filter(|age| *age < 2_147_483_647.0),
+            );
+            put(metrics::postgresql::TABLE_MULTIXACT_AGE, &labels, row.float(7).filter(|age| *age < 2_147_483_647.0));
+            put(metrics::postgresql::TABLE_INDEXES, &labels, row.float(8));
             if let Some((estimate, bytes)) = free::estimate(&free::Known {
                 is_toast: row.text(2).is_some(),
                 size_bytes: size.unwrap_or(0.0),
@@ -183,7 +188,7 @@ impl Tables {
                 options: row.text(12).unwrap_or_default(),
                 block_bytes: row.float(13).unwrap_or(8192.0),
             }) {
-                put("free_bytes", &labels.clone().with("estimate", estimate), Some(bytes));
+                put(metrics::postgresql::TABLE_FREE_BYTES, &labels.clone().with("estimate", estimate), Some(bytes));
             }
             self.names.insert(id, labels);
         }
@@ -226,13 +231,13 @@ impl Tables {
                 labels = labels.with("unique", "1");
             }
             for (place, metric) in [
-                (3, "stat_indexes_idx_scan"),
-                (4, "stat_indexes_idx_tup_read"),
-                (5, "stat_indexes_idx_tup_fetch"),
-                (6, "index_size_bytes"),
+                (3, metrics::postgresql::STAT_INDEXES_IDX_SCAN),
+                (4, metrics::postgresql::STAT_INDEXES_IDX_TUP_READ),
+                (5, metrics::postgresql::STAT_INDEXES_IDX_TUP_FETCH),
+                (6, metrics::postgresql::INDEX_SIZE_BYTES),
             ] {
                 if let Some(value) = row.float(place) {
-                    batch.samples.push(read.sample(&format!("postgresql_{metric}"), labels.clone(), value));
+                    batch.samples.push(read.sample(metric, labels.clone(), value));
                 }
             }
         }

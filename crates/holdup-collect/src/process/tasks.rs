@@ -1,6 +1,6 @@
 //! The threads of one process: rows by place, their states counted, and the sums that the kernel keeps per thread only.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use crate::ReadError;
 use crate::proc::kept::Files;
@@ -48,14 +48,14 @@ fn put(census: &Census, delays: bool, out: &mut Out) -> Result<(), ReadError> {
         }
     }
     for (letter, count) in states {
-        out.put("process_threads", Labels::of([("state", letter.to_string())]), count);
+        out.put(metrics::process::THREADS, Labels::of([("state", letter.to_string())]), count);
     }
     let sums = census.sums();
     if census.tasks().iter().any(|task| task.times.is_some()) {
-        out.put_plain("process_run_queue_seconds_total", sums.queue_ns as f64 / 1e9);
+        out.put_plain(metrics::process::RUN_QUEUE, sums.queue_ns as f64 / 1e9);
     }
     if delays {
-        out.put_plain("process_block_io_delay_seconds_total", sums.block_io_ticks as f64 / ticks_per_second());
+        out.put_plain(metrics::process::BLOCK_IO_DELAY, sums.block_io_ticks as f64 / ticks_per_second());
     }
     let (source, at) = (out.source(), out.at());
     out.batch.threads.append(&mut standing::rows(census, None, source, at));

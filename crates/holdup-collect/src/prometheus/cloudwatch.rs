@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
+use holdup_recording::{Labels, metrics};
 
 use super::text::Series;
 
@@ -19,21 +20,21 @@ const MEAN: &str = "_average";
 
 /// The exporters' words between both, ours, and what a value is multiplied by. CloudWatch's balances have a `%` in their names, of which
 /// the first exporter makes `_percent` and the second nothing.
-const NAMES: &[(&str, &str, f64)] = &[
-    ("read_throughput", "aws_read_throughput_bytes_per_second", 1.0),
-    ("write_throughput", "aws_write_throughput_bytes_per_second", 1.0),
-    ("read_iops", "aws_read_iops", 1.0),
-    ("write_iops", "aws_write_iops", 1.0),
-    ("read_latency", "aws_read_latency_seconds", 1.0),
-    ("write_latency", "aws_write_latency_seconds", 1.0),
-    ("disk_queue_depth", "aws_disk_queue_depth", 1.0),
-    ("cpuutilization", "aws_cpu_utilization_ratio", 0.01),
-    ("cpu_utilization", "aws_cpu_utilization_ratio", 0.01),
-    ("burst_balance", "aws_burst_balance_ratio", 0.01),
-    ("ebsbyte_balance_percent", "aws_ebs_byte_balance_ratio", 0.01),
-    ("ebsbyte_balance", "aws_ebs_byte_balance_ratio", 0.01),
-    ("ebsiobalance_percent", "aws_ebs_io_balance_ratio", 0.01),
-    ("ebsiobalance", "aws_ebs_io_balance_ratio", 0.01),
+const NAMES: &[(&str, Metric, f64)] = &[
+    ("read_throughput", metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND, 1.0),
+    ("write_throughput", metrics::aws::WRITE_THROUGHPUT_BYTES_PER_SECOND, 1.0),
+    ("read_iops", metrics::aws::READ_IOPS, 1.0),
+    ("write_iops", metrics::aws::WRITE_IOPS, 1.0),
+    ("read_latency", metrics::aws::READ_LATENCY, 1.0),
+    ("write_latency", metrics::aws::WRITE_LATENCY, 1.0),
+    ("disk_queue_depth", metrics::aws::DISK_QUEUE_DEPTH, 1.0),
+    ("cpuutilization", metrics::aws::CPU_UTILIZATION_RATIO, 0.01),
+    ("cpu_utilization", metrics::aws::CPU_UTILIZATION_RATIO, 0.01),
+    ("burst_balance", metrics::aws::BURST_BALANCE_RATIO, 0.01),
+    ("ebsbyte_balance_percent", metrics::aws::EBS_BYTE_BALANCE_RATIO, 0.01),
+    ("ebsbyte_balance", metrics::aws::EBS_BYTE_BALANCE_RATIO, 0.01),
+    ("ebsiobalance_percent", metrics::aws::EBS_IO_BALANCE_RATIO, 0.01),
+    ("ebsiobalance", metrics::aws::EBS_IO_BALANCE_RATIO, 0.01),
 ];
 
 /// Labels that name the instance, by exporter and its settings.
@@ -46,7 +47,7 @@ const PERIOD_NS: i64 = 60_000_000_000;
 /// A figure of CloudWatch's.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Figure {
-    pub metric: &'static str,
+    pub metric: Metric,
     pub labels: Labels,
     pub value: f64,
     /// Middle of its period, nanoseconds since 1970; none if it has no stamp.
@@ -82,10 +83,10 @@ impl CloudWatch {
         let word = series.name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(MEAN));
         let named = word.and_then(|word| NAMES.iter().find(|(theirs, ..)| *theirs == word));
         let instance = INSTANCE.iter().find_map(|label| series.labels.get(label));
-        let (Some((_, metric, factor)), Some(instance)) = (named, instance) else { return Exported::Other };
+        let (Some(&(_, metric, factor)), Some(instance)) = (named, instance) else { return Exported::Other };
         let labels = Labels::of([("db_instance", instance)]);
         let (value, stamp_ms) = (series.value * factor, series.stamp_ms);
-        let taken = self.0.get(&(*metric, labels.clone()));
+        let taken = self.0.get(&(metric.name, labels.clone()));
         let is_again = taken.is_some_and(|taken| match (taken.stamp_ms, stamp_ms) {
             (Some(before), Some(stamp)) => before == stamp,
             _ => taken.value == value && now - taken.at < PERIOD_NS,
@@ -93,7 +94,7 @@ impl CloudWatch {
         if is_again || !value.is_finite() {
             return Exported::Again;
         }
-        self.0.insert((metric, labels.clone()), Taken { at: now, stamp_ms, value });
+        self.0.insert((metric.name, labels.clone()), Taken { at: now, stamp_ms, value });
         let at = stamp_ms.map(|ms| ms.saturating_mul(1_000_000).saturating_add(PERIOD_NS / 2));
         Exported::New(Figure { metric, labels, value, at })
     }
@@ -113,7 +114,7 @@ mod tests {
         let first =
             "aws_rds_read_throughput_average{job=\"aws_rds\",dbinstance_identifier=\"db1\"} 1.5e6 1795000020000\n";
         let Exported::New(figure) = known.of(&series(first), 0) else { panic!("it is one") };
-        assert_eq!((figure.metric, figure.value), ("aws_read_throughput_bytes_per_second", 1.5e6));
+        assert_eq!((figure.metric.name, figure.value), ("aws_read_throughput_bytes_per_second", 1.5e6));
         assert_eq!((figure.at, figure.labels.get("db_instance")), (Some(1_795_000_050_000_000_000), Some("db1")));
         assert_eq!(known.of(&series(first), 1_000_000_000), Exported::Again);
         let next = first.replace("020000", "080000");
@@ -121,7 +122,7 @@ mod tests {
 
         let yace = "aws_rds_ebsbyte_balance_average{dimension_DBInstanceIdentifier=\"db1\",name=\"arn:x\"} 40\n";
         let Exported::New(figure) = known.of(&series(yace), 0) else { panic!("it is one") };
-        assert_eq!((figure.metric, figure.value, figure.at), ("aws_ebs_byte_balance_ratio", 0.4, None));
+        assert_eq!((figure.metric.name, figure.value, figure.at), ("aws_ebs_byte_balance_ratio", 0.4, None));
         assert_eq!(known.of(&series(yace), PERIOD_NS - 1), Exported::Again);
         assert!(matches!(known.of(&series(yace), PERIOD_NS), Exported::New(_)), "steady is not gone");
         assert!(matches!(known.of(&series(&yace.replace(" 40", " 39")), PERIOD_NS + 1), Exported::New(_)));

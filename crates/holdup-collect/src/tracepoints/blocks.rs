@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::format::Format;
 use super::ring::Record;
@@ -60,13 +60,13 @@ impl Blocks {
         for ((device, direction), total) in &self.totals {
             let name = self.names.entry(*device).or_insert_with(|| name(proc, *device));
             let labels = Labels::of([("device", name.as_str()), ("direction", direction)]);
-            out.put("traced_disk_requests_total", labels.clone(), total.requests as f64);
-            out.put("traced_disk_request_bytes_total", labels.clone(), total.bytes as f64);
-            out.put("traced_disk_sequential_requests_total", labels.clone(), total.sequential as f64);
+            out.put(metrics::tracepoints::DISK_REQUESTS, labels.clone(), total.requests as f64);
+            out.put(metrics::tracepoints::DISK_REQUEST_BYTES, labels.clone(), total.bytes as f64);
+            out.put(metrics::tracepoints::DISK_SEQUENTIAL_REQUESTS, labels.clone(), total.sequential as f64);
             let bounds = SIZES.iter().map(u64::to_string).chain(["more".to_owned()]);
             for (bound, requests) in bounds.zip(total.by_size).filter(|(_, requests)| *requests > 0) {
                 let labels = labels.clone().with("size_max_bytes", bound);
-                out.put("traced_disk_requests_by_size_total", labels, requests as f64);
+                out.put(metrics::tracepoints::DISK_REQUESTS_BY_SIZE, labels, requests as f64);
             }
         }
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::format::Format;
 use super::ring::Record;
@@ -105,8 +105,8 @@ impl Calls {
     pub fn put(&self, out: &mut Out) {
         for ((process, call), total) in &self.totals {
             let labels = Labels::of([("process", process.as_str()), ("call", call)]);
-            out.put("traced_calls_total", labels.clone(), total.calls as f64);
-            out.put("traced_call_time_seconds_total", labels, total.ns as f64 / 1e9);
+            out.put(metrics::tracepoints::CALLS, labels.clone(), total.calls as f64);
+            out.put(metrics::tracepoints::CALL_TIME, labels, total.ns as f64 / 1e9);
         }
     }
 }

@@ -7,8 +7,9 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
+use holdup_recording::metrics::Metric;
 use holdup_recording::rows::Sample;
-use holdup_recording::{Batch, Labels};
+use holdup_recording::{Batch, Labels, metrics};
 
 use super::books::{self, Tally};
 use super::outcome::Outcome;
@@ -287,20 +288,20 @@ impl<'a> Gather<'a> {
             let _ = lag.add(&l.send_lag);
         });
         let mut values = vec![
-            ("holdup_load_cpu_seconds_total", seconds(c.cpu_ns)),
-            ("holdup_load_busy_seconds_total", seconds(c.busy_ns)),
-            ("holdup_load_requests_offered_total", c.offered as f64),
-            ("holdup_load_requests_completed_total", c.completed as f64),
-            ("holdup_load_requests_failed_total", c.failed as f64),
-            ("holdup_load_requests_capped_total", c.capped as f64),
-            ("holdup_load_requests_resent_total", c.resent as f64),
-            ("holdup_load_requests_in_flight", c.in_flight as f64),
-            ("holdup_load_requests_waiting", c.waiting as f64),
-            ("holdup_load_connections_max", c.lanes as f64),
+            (metrics::load::CPU, seconds(c.cpu_ns)),
+            (metrics::load::BUSY, seconds(c.busy_ns)),
+            (metrics::load::REQUESTS_OFFERED, c.offered as f64),
+            (metrics::load::REQUESTS_COMPLETED, c.completed as f64),
+            (metrics::load::REQUESTS_FAILED, c.failed as f64),
+            (metrics::load::REQUESTS_CAPPED, c.capped as f64),
+            (metrics::load::REQUESTS_RESENT, c.resent as f64),
+            (metrics::load::REQUESTS_IN_FLIGHT, c.in_flight as f64),
+            (metrics::load::REQUESTS_WAITING, c.waiting as f64),
+            (metrics::load::CONNECTIONS_MAX, c.lanes as f64),
         ];
-        values.extend(c.run_queue_ns.map(|ns| ("holdup_load_run_queue_seconds_total", seconds(ns))));
+        values.extend(c.run_queue_ns.map(|ns| (metrics::load::RUN_QUEUE, seconds(ns))));
         if !lag.is_empty() {
-            values.push(("holdup_load_send_lag_p99_seconds", lag.value_at_quantile(0.99) as f64 / 1e9));
+            values.push((metrics::load::SEND_LAG_P99, lag.value_at_quantile(0.99) as f64 / 1e9));
         }
         let own = Labels::of([("loop", index.to_string())]);
         self.push(at, values.into_iter().map(|(metric, value)| (metric, own.clone(), value)).collect());
@@ -311,21 +312,19 @@ impl<'a> Gather<'a> {
 
     fn sample_throttling(&self, at: i64) {
         let Some(throttled) = self.throttling.read() else { return };
-        let values = [
-            ("holdup_load_throttled_seconds_total", throttled.seconds),
-            ("holdup_load_throttled_periods_total", throttled.periods),
-        ];
+        let values =
+            [(metrics::load::THROTTLED, throttled.seconds), (metrics::load::THROTTLED_PERIODS, throttled.periods)];
         self.push(at, values.into_iter().map(|(metric, value)| (metric, Labels::none(), value)).collect());
     }
 
-    fn push(&self, at: i64, samples: Vec<(&str, Labels, f64)>) {
+    fn push(&self, at: i64, samples: Vec<(Metric, Labels, f64)>) {
         let Some(rows) = &self.outputs.rows else { return };
         let mut batch = Batch::default();
         batch.samples.extend(samples.into_iter().map(|(metric, labels, value)| Sample {
             observed_at: at + self.unix_offset,
             window_ns: 0,
             source: "holdup".to_owned(),
-            metric: metric.to_owned(),
+            metric: metric.name.to_owned(),
             labels,
             value,
         }));

@@ -48,7 +48,7 @@ const OTHERS: [&str; 11] =
     ["system_", "process_", "cgroup_", "tcp_", "mysql_", "postgresql_", "pg_", "traced_", "wire_", "holdup_", "otlp_"];
 
 /// The only name of a process that an app gives its own account.
-const APP_CPU: &str = "process_cpu_seconds_total";
+const APP_CPU: &str = holdup_recording::metrics::app::PROCESS_CPU.name;
 
 /// Processes whose names are remembered, times metrics.
 const REMEMBERED_MAX: usize = 10_000;

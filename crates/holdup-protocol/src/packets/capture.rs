@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
+use holdup_recording::metrics::{self, Metric};
 use holdup_recording::rows::Exchange;
 
 use crate::packets::connection::{Connection, Counts};
@@ -89,17 +90,17 @@ pub struct Totals {
 
 impl Totals {
     /// What of it is recorded, as counters.
-    pub fn counters(&self) -> [(&'static str, u64); 9] {
+    pub fn counters(&self) -> [(Metric, u64); 9] {
         [
-            ("wire_packets_total", self.packets),
-            ("wire_bytes_total", self.bytes),
-            ("wire_connections_total", self.connections),
-            ("wire_exchanges_total", self.exchanges),
-            ("wire_own_exchanges_total", self.own_exchanges),
-            ("wire_exchanges_lost_total", self.lost_exchanges),
-            ("wire_retransmitted_segments_total", self.retransmitted),
-            ("wire_gaps_total", self.gaps),
-            ("wire_lost_bytes_total", self.lost_bytes),
+            (metrics::wire::PACKETS, self.packets),
+            (metrics::wire::BYTES, self.bytes),
+            (metrics::wire::CONNECTIONS, self.connections),
+            (metrics::wire::EXCHANGES, self.exchanges),
+            (metrics::wire::OWN_EXCHANGES, self.own_exchanges),
+            (metrics::wire::EXCHANGES_LOST, self.lost_exchanges),
+            (metrics::wire::RETRANSMITTED_SEGMENTS, self.retransmitted),
+            (metrics::wire::GAPS, self.gaps),
+            (metrics::wire::LOST_BYTES, self.lost_bytes),
         ]
     }
 }

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use holdup_recording::metrics::Metric;
 use holdup_recording::rows::{Event, Sample, Setting};
-use holdup_recording::{Batch, Labels, clock};
+use holdup_recording::{Batch, Labels, clock, metrics};
 
 use crate::kubernetes::objects::document::{Amounts, Container, ContainerStatus, Pod, State, Terminated};
 use crate::kubernetes::objects::{Read, Settings, probe, quantity, shown};
@@ -44,22 +45,22 @@ pub(crate) fn rows(pod: &Pod, source: &str, known: &mut Known, since: Option<i64
     {
         let is_sidecar = is_init && restarts_always(pod, &status.name);
         let labels = || Labels::of([("container", status.name.as_str())]);
-        let mut put = |metric: &str, value: f64| {
+        let mut put = |metric: Metric, value: f64| {
             batch.samples.push(Sample {
                 observed_at: read.at,
                 window_ns: read.window_ns,
                 source: source.to_owned(),
-                metric: metric.to_owned(),
+                metric: metric.name.to_owned(),
                 labels: labels(),
                 value,
             });
         };
         if let Some(restarts) = status.restart_count {
-            put("container_restarts_total", restarts as f64);
+            put(metrics::kubernetes::RESTARTS, restarts as f64);
         }
         // One that only prepares is ready when it has ended.
         if let Some(ready) = status.ready.filter(|_| !is_init || is_sidecar) {
-            put("container_ready", if ready { 1.0 } else { 0.0 });
+            put(metrics::kubernetes::READY, if ready { 1.0 } else { 0.0 });
         }
         let past = known.containers.entry(status.name.clone()).or_default();
         let policy = if is_sidecar { "Always" } else { pod.spec.restart_policy.as_deref().unwrap_or("Always") };
