@@ -1,5 +1,5 @@
 //! Pages that are made of the code: `docs/causes/<slug>.md` of what is to know of a cause and `docs/collectors.md` of the
-//! registered sources. They are committed, so that they can be read where nothing is built; a test says whether they
+//! registered sources and metrics. They are committed, so that they can be read where nothing is built; a test says whether they
 //! still are what the code gives and whether every rule has its place, and so does `--check`. `cargo xtask docs` is the way to call it.
 
 #![forbid(unsafe_code)]
@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use holdup_collect::watch::SCHEMES;
 use holdup_diagnose::explain::{self, Page};
 use holdup_diagnose::rules;
+use holdup_recording::metrics::{Family, Metric, SOURCES};
 
 const CAUSES: &str = "docs/causes";
 
@@ -112,11 +113,29 @@ fn index() -> String {
 }
 
 fn collectors() -> String {
-    let mut text = made_of("crates/holdup-collect/src/watch.rs");
+    let mut text = made_of("crates/holdup-collect/src/watch.rs and crates/holdup-recording/src/metrics/");
     text += "# Sources\n\nWhat `--watch` takes, and `watch:` in a scenario. `holdup doctor` proposes the list for a machine.\n\n";
     text += "| `--watch` | is |\n|---|---|\n";
     for (_, example, what, _) in SCHEMES {
         text += &format!("| `{example}` | {what} |\n");
+    }
+    text + &metrics()
+}
+
+/// The registry, a table a source.
+fn metrics() -> String {
+    let mut text = "\n## Metrics\n\n".to_owned();
+    text += "What stands in the table [samples](recording.md#samples-one-raw-counter-or-gauge-at-one-instant), by source. \
+             A counter only grows until its source restarts. A histogram is two counters, `_count` and `_sum`. \
+             `…*` stands for all names that begin so.\n";
+    for source in SOURCES {
+        text += &format!("\n### {}\n\n| metric | kind | unit | |\n|---|---|---|---|\n", source.title);
+        for Metric { name, kind, unit, description, .. } in source.metrics {
+            text += &format!("| `{name}` | {kind} | {unit} | {description} |\n");
+        }
+        for Family { prefix, unit, description, .. } in source.families {
+            text += &format!("| `{prefix}*` | | {unit} | {description} |\n");
+        }
     }
     text
 }
@@ -140,6 +159,7 @@ mod tests {
         }
         assert!(pages["docs/causes/README.md"].contains("network_delay.md"));
         assert!(pages["docs/collectors.md"].contains("`pid:4711`"));
+        assert!(pages["docs/collectors.md"].contains("| `system_threads` | gauge | count |"));
     }
 
     #[test]
