@@ -1,5 +1,6 @@
-//! The metric registry: every metric that samples are named by, with unit, kind, source and description, declared once. Collectors
-//! write and rules read by these constants, so a misspelt metric does not compile. `docs/collectors.md` is made of it.
+//! The metric registry: every metric that samples are named by, with unit, kind, source and
+//! description, declared once. Collectors write and rules read by these constants, so a misspelt
+//! metric does not compile. `docs/collectors.md` is made of it.
 //!
 //! One file per source. A new metric is one line there:
 //!
@@ -7,9 +8,9 @@
 //! Counter DISK_IO_TIME: Seconds = "system_disk_io_time_seconds_total", "Time with a request in flight, by device";
 //! ```
 //!
-//! The constant is the name in capitals without the source's prefix, `_seconds`, and a counter's `_total`. Names that a server gives itself
-//! (MySQL's status variables, columns of PostgreSQL's views) are members of a [`Family`]. A member that a rule reads has a
-//! constant, too.
+//! The constant is the name in capitals without the source's prefix, `_seconds`, and a counter's
+//! `_total`. Names that a server gives itself (MySQL's status variables, columns of PostgreSQL's
+//! views) are members of a [`Family`]. A member that a rule reads has a constant, too.
 
 use std::fmt;
 
@@ -130,6 +131,12 @@ impl Member {
     /// As it stands in the recording.
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+}
+
+impl From<Member> for String {
+    fn from(member: Member) -> Self {
+        member.0
     }
 }
 

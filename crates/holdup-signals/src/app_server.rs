@@ -12,7 +12,7 @@ mod outside;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{View, Window};
 use crate::Evidence;
@@ -62,26 +62,26 @@ enum Most {
 const TELLERS: &[Teller] = &[
     Teller {
         server: "Puma",
-        busy: "puma_pool_capacity",
-        most: Most::Spare("puma_max_threads"),
-        queue: Some(("puma_backlog", false)),
-        served: Some("puma_requests_total"),
+        busy: metrics::puma::POOL_CAPACITY.name,
+        most: Most::Spare(metrics::puma::MAX_THREADS.name),
+        queue: Some((metrics::puma::BACKLOG.name, false)),
+        served: Some(metrics::puma::REQUESTS.name),
         is_self_reported: true,
     },
     Teller {
         server: "uWSGI",
-        busy: "uwsgi_worker_busy",
+        busy: metrics::uwsgi::WORKER_BUSY.name,
         most: Most::Series,
-        queue: Some(("uwsgi_listen_queue", true)),
-        served: Some("uwsgi_requests_total"),
+        queue: Some((metrics::uwsgi::LISTEN_QUEUE.name, true)),
+        served: Some(metrics::uwsgi::REQUESTS.name),
         is_self_reported: false,
     },
     Teller {
         server: "PHP-FPM",
-        busy: "php_fpm_active_processes",
-        most: Most::Greatest("php_fpm_total_processes", "pm.max_children"),
-        queue: Some(("php_fpm_listen_queue", true)),
-        served: Some("php_fpm_accepted_connections_total"),
+        busy: metrics::php_fpm::ACTIVE_PROCESSES.name,
+        most: Most::Greatest(metrics::php_fpm::TOTAL_PROCESSES.name, "pm.max_children"),
+        queue: Some((metrics::php_fpm::LISTEN_QUEUE.name, true)),
+        served: Some(metrics::php_fpm::ACCEPTED_CONNECTIONS.name),
         is_self_reported: false,
     },
     Teller {

@@ -1,7 +1,7 @@
 //! What a MySQL or MariaDB server counts and has set, by its own names; and what became of each statement in a window, from
 //! the server's counters by digest. What any of it means is for the rules.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Counter, Gauge, Missing, View};
 use crate::Evidence;
@@ -51,7 +51,7 @@ impl View<'_> {
     /// # Errors
     /// If it was not recorded.
     pub fn status(&self, name: &str) -> Result<Counter, Missing> {
-        self.counter(&format!("mysql_global_status_{name}"), &[], DATABASE)
+        self.counter(metrics::mysql::GLOBAL_STATUS.member(name).as_str(), &[], DATABASE)
     }
 
     /// The server's status value `name`, which rises and falls.
@@ -59,7 +59,7 @@ impl View<'_> {
     /// # Errors
     /// If it was not recorded.
     pub fn status_level(&self, name: &str) -> Result<Gauge, Missing> {
-        self.gauge(&format!("mysql_global_status_{name}"), &[], DATABASE)
+        self.gauge(metrics::mysql::GLOBAL_STATUS.member(name).as_str(), &[], DATABASE)
     }
 
     /// Setting `name` of a server, as a number.

@@ -2,6 +2,8 @@
 //! under way, a checkpoint that is writing. A fix that makes fewer dead rows does nothing about those that are there: until they
 //! are gone the disk is as busy as before, and a verdict straight after it is about the time before.
 
+use holdup_recording::metrics;
+
 use super::tables::TableWrites;
 use super::vacuum::Run;
 use super::{View, Window};
@@ -84,14 +86,15 @@ impl View<'_> {
 
     /// When anything of PostgreSQL's tables or sessions was last read.
     fn last_instant(&self) -> i64 {
-        let metrics = ["postgresql_stat_tables_n_tup_upd", "postgresql_activity_sessions"];
+        let metrics = [metrics::postgresql::STAT_TABLES_N_TUP_UPD.name, metrics::postgresql::ACTIVITY_SESSIONS.name];
         let last = metrics.iter().flat_map(|m| self.index.series(m, &[])).filter_map(|(_, series)| series.last());
         last.map(|(at, _)| *at).filter(|at| self.window.contains(*at)).max().unwrap_or(self.window.to)
     }
 
     /// Whether the checkpointer wrote, or paused between writes.
     fn checkpoint_writes(&self) -> bool {
-        let series = self.index.series("postgresql_activity_sessions", &[("backend_type", "checkpointer")]);
+        let series =
+            self.index.series(metrics::postgresql::ACTIVITY_SESSIONS.name, &[("backend_type", "checkpointer")]);
         let is_at_it = |labels: &holdup_recording::Labels| {
             labels.get("wait_event_type") == Some("IO") || labels.get("wait_event") == Some("CheckpointWriteDelay")
         };

@@ -6,6 +6,8 @@
 
 use std::collections::BTreeSet;
 
+use holdup_recording::metrics;
+
 use super::{Gauge, Missing, View};
 use crate::Evidence;
 
@@ -166,7 +168,7 @@ impl<'a> View<'a> {
     /// If one of the counters it is made of was not recorded.
     pub fn disks(&self) -> Result<Disks, Missing> {
         let devices: BTreeSet<String> =
-            self.label_values("system_disk_operations_total", "device").into_iter().collect();
+            self.label_values(metrics::host::DISK_OPERATIONS.name, "device").into_iter().collect();
         if devices.is_empty() {
             return Err(Missing::new("samples of system_disk_operations_total", HOST));
         }
@@ -177,19 +179,19 @@ impl<'a> View<'a> {
                 let labels = [("device", device.as_str()), ("direction", direction)];
                 let grew = |metric| self.counter(metric, &labels, HOST).map(|c| c.delta);
                 Ok(Transfers {
-                    operations: grew("system_disk_operations_total")?,
-                    bytes: grew("system_disk_io_bytes_total")?,
-                    seconds: grew("system_disk_operation_time_seconds_total")?,
+                    operations: grew(metrics::host::DISK_OPERATIONS.name)?,
+                    bytes: grew(metrics::host::DISK_IO_BYTES.name)?,
+                    seconds: grew(metrics::host::DISK_OPERATION_TIME.name)?,
                 })
             };
             let labels = [("device", device.as_str())];
             // A device that came or went meanwhile may have no two samples around the window; another may.
-            let Ok(busy) = self.counter("system_disk_io_time_seconds_total", &labels, HOST) else { continue };
+            let Ok(busy) = self.counter(metrics::host::DISK_IO_TIME.name, &labels, HOST) else { continue };
             let (read, write) = (transfers("read")?, transfers("write")?);
             if read.operations + write.operations == 0.0 {
                 continue;
             }
-            let weighted = self.counter("system_disk_weighted_io_time_seconds_total", &labels, HOST)?;
+            let weighted = self.counter(metrics::host::DISK_WEIGHTED_IO_TIME.name, &labels, HOST)?;
             let mut beneath = stacks.beneath(&device);
             // A partition is no device of its own here: its disk is.
             beneath.retain(|d| self.setting(&format!("block.{d}.parent"), HOST).is_err());
@@ -205,7 +207,7 @@ impl<'a> View<'a> {
         }
         if all.is_empty() {
             // Nothing was asked of any disk: that is a fact only if it was looked at.
-            self.counter("system_disk_io_time_seconds_total", &[], HOST)?;
+            self.counter(metrics::host::DISK_IO_TIME.name, &[], HOST)?;
         }
         all.sort_by(|a, b| b.queue.total_cmp(&a.queue));
         Ok(Disks { all })
@@ -227,13 +229,13 @@ impl<'a> View<'a> {
     /// If its queue was not recorded.
     pub fn disk_evidence(&self, disk: &Disk, expected: &str, text: String) -> Result<Evidence, Missing> {
         let labels = [("device", disk.device.as_str())];
-        let weighted = self.counter("system_disk_weighted_io_time_seconds_total", &labels, HOST)?;
+        let weighted = self.counter(metrics::host::DISK_WEIGHTED_IO_TIME.name, &labels, HOST)?;
         Ok(weighted.evidence(format!("{:.1} in the queue", disk.queue), expected, text))
     }
 
     /// Operations in flight at `device` as they were at the instants of sampling.
     pub fn in_flight(&self, device: &str) -> Option<Gauge> {
-        self.gauge("system_disk_in_flight", &[("device", device)], HOST).ok()
+        self.gauge(metrics::host::DISK_IN_FLIGHT.name, &[("device", device)], HOST).ok()
     }
 }
 

@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::metrics;
+
 use super::view::Index;
 use super::{View, Window};
 
@@ -53,7 +55,7 @@ impl Disturbance {
 fn taken(index: &Index) -> Vec<(Window, f64)> {
     let mut all: BTreeMap<i64, f64> = BTreeMap::new();
     let mut stolen: BTreeMap<i64, f64> = BTreeMap::new();
-    for ((_, labels), series) in index.series("system_cpu_time_seconds_total", &[]) {
+    for ((_, labels), series) in index.series(metrics::host::CPU_TIME.name, &[]) {
         for &(at, value) in series {
             *all.entry(at).or_default() += value;
             if labels.get("cpu_mode") == Some("steal") {

@@ -6,7 +6,7 @@ use super::plateau::{Asked, Ceiling, Freer, ceilings, freer_before, sum};
 use super::throttle::Unit;
 use super::{Missing, View, Window};
 use crate::Evidence;
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 /// What records disks.
 const HOST: &str =
@@ -77,10 +77,10 @@ impl Flow {
     /// Metric of what is done.
     fn metric(&self, unit: Unit) -> &'static str {
         match (self.counted, unit) {
-            (Counted::Host, Unit::Bytes) => "system_disk_io_bytes_total",
-            (Counted::Host, Unit::Operations) => "system_disk_operations_total",
-            (Counted::Cloud, Unit::Bytes) => "aws_read_throughput_bytes_per_second",
-            (Counted::Cloud, Unit::Operations) => "aws_read_iops",
+            (Counted::Host, Unit::Bytes) => metrics::host::DISK_IO_BYTES.name,
+            (Counted::Host, Unit::Operations) => metrics::host::DISK_OPERATIONS.name,
+            (Counted::Cloud, Unit::Bytes) => metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND.name,
+            (Counted::Cloud, Unit::Operations) => metrics::aws::READ_IOPS.name,
         }
     }
 
@@ -225,7 +225,7 @@ impl View<'_> {
         };
         let waited: Vec<Vec<(i64, f64)>> = devices
             .iter()
-            .map(|device| self.one("system_disk_weighted_io_time_seconds_total", &[("device", device.as_str())]))
+            .map(|device| self.one(metrics::host::DISK_WEIGHTED_IO_TIME.name, &[("device", device.as_str())]))
             .collect();
         let waited = sum(&waited);
         let name = match devices {
@@ -234,22 +234,25 @@ impl View<'_> {
         };
         let label = (devices.len() == 1).then(|| ("device", name.clone()));
         let of = |metric| growing(&totals(metric), &waited);
-        let (bytes, operations) = (of("system_disk_io_bytes_total"), of("system_disk_operations_total"));
+        let (bytes, operations) = (of(metrics::host::DISK_IO_BYTES.name), of(metrics::host::DISK_OPERATIONS.name));
         Flow { name, counted: Counted::Host, bytes, operations, label }
     }
 
     fn cloud_flows(&self) -> Vec<Flow> {
         const LABEL: &str = "db_instance";
-        let instances = self.label_values("aws_read_throughput_bytes_per_second", LABEL);
+        let instances = self.label_values(metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND.name, LABEL);
         instances.into_iter().map(|name| self.cloud_flow(LABEL, name)).filter(|f| !f.bytes.is_empty()).collect()
     }
 
     fn cloud_flow(&self, label: &'static str, name: String) -> Flow {
         let labels = [(label, name.as_str())];
         let both = |read: &str, write: &str| sum(&[self.one(read, &labels), self.one(write, &labels)]);
-        let bytes = both("aws_read_throughput_bytes_per_second", "aws_write_throughput_bytes_per_second");
-        let operations = both("aws_read_iops", "aws_write_iops");
-        let mut queue = self.one("aws_disk_queue_depth", &labels);
+        let bytes = both(
+            metrics::aws::READ_THROUGHPUT_BYTES_PER_SECOND.name,
+            metrics::aws::WRITE_THROUGHPUT_BYTES_PER_SECOND.name,
+        );
+        let operations = both(metrics::aws::READ_IOPS.name, metrics::aws::WRITE_IOPS.name);
+        let mut queue = self.one(metrics::aws::DISK_QUEUE_DEPTH.name, &labels);
         if queue.is_empty() {
             queue = self.in_flight_by_latency(&labels);
         }
@@ -260,8 +263,10 @@ impl View<'_> {
 
     /// Operations in flight by Little's law: as many a second as there were, times the seconds that each took.
     fn in_flight_by_latency(&self, labels: &[(&str, &str)]) -> Vec<(i64, f64)> {
-        let directions =
-            [("aws_read_iops", "aws_read_latency_seconds"), ("aws_write_iops", "aws_write_latency_seconds")];
+        let directions = [
+            (metrics::aws::READ_IOPS.name, metrics::aws::READ_LATENCY.name),
+            (metrics::aws::WRITE_IOPS.name, metrics::aws::WRITE_LATENCY.name),
+        ];
         let of = |(rate, latency): (&str, &str)| {
             let latency = self.one(latency, labels);
             let took = |at: i64| latency.binary_search_by_key(&at, |(t, _)| *t).ok().map(|i| latency[i].1);

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::metrics;
 use holdup_recording::rows::Request;
 
 use super::Window;
@@ -75,8 +76,10 @@ pub fn best(requests: &[&Request], index: &Index, whole: Window) -> (ClientView,
 /// Periods of CloudWatch: what the slower of reads and writes took, as whoever commits waits for a write, and whoever asks for a
 /// read. Of several instances the first by name.
 fn from_volume(index: &Index, whole: Window) -> ClientView {
-    const LATENCIES: [(&str, &str); 2] =
-        [("aws_read_latency_seconds", "aws_read_iops"), ("aws_write_latency_seconds", "aws_write_iops")];
+    const LATENCIES: [(&str, &str); 2] = [
+        (metrics::aws::READ_LATENCY.name, metrics::aws::READ_IOPS.name),
+        (metrics::aws::WRITE_LATENCY.name, metrics::aws::WRITE_IOPS.name),
+    ];
     let names = LATENCIES.iter().flat_map(|(latency, _)| index.series(latency, &[]));
     let Some(name) = names.filter_map(|((_, labels), _)| labels.get("db_instance")).min() else {
         return ClientView { seconds: Vec::new() };
@@ -165,14 +168,14 @@ fn bound_ms(text: &str) -> Option<f64> {
 /// Intervals between reads of the database's status: mean time that a statement waited in it.
 fn from_sessions(index: &Index, whole: Window) -> ClientView {
     let mut waiting: BTreeMap<i64, f64> = BTreeMap::new();
-    for ((_, labels), series) in index.series("mysql_sessions", &[]) {
+    for ((_, labels), series) in index.series(metrics::mysql::SESSIONS.name, &[]) {
         for &(at, value) in series {
             let waits = matches!(labels.get("true_state"), Some("queued" | "lock_wait"));
             *waiting.entry(at).or_default() += if waits { value } else { 0.0 };
         }
     }
     let mut seconds = Vec::new();
-    for (_, series) in index.series("mysql_global_status_questions", &[]) {
+    for (_, series) in index.series(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[]) {
         for pair in series.windows(2) {
             let ((from, before), (to, after)) = (pair[0], pair[1]);
             let statements = after - before;
@@ -195,12 +198,12 @@ fn from_sessions(index: &Index, whole: Window) -> ClientView {
 const WAITS: &[&str] = &["IO", "LWLock", "Lock", "BufferPin", "IPC"];
 
 /// Counter of PostgreSQL's transactions.
-pub const TRANSACTIONS: &str = "postgresql_stat_database_xact_commit";
+pub const TRANSACTIONS: &str = metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name;
 
 /// Intervals between reads of a PostgreSQL's processes: mean time that a transaction waited in it.
 fn from_processes(index: &Index, whole: Window) -> ClientView {
     let mut waiting: BTreeMap<i64, f64> = BTreeMap::new();
-    for ((_, labels), series) in index.series("postgresql_activity_sessions", &[]) {
+    for ((_, labels), series) in index.series(metrics::postgresql::ACTIVITY_SESSIONS.name, &[]) {
         let waits = labels.get("backend_type") == Some("client backend")
             && labels.get("state") == Some("active")
             && labels.get("wait_event_type").is_some_and(|kind| WAITS.contains(&kind));

@@ -4,7 +4,7 @@
 
 use super::{Counter, Missing, View};
 use crate::Evidence;
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 /// What records the machine's memory.
 pub const HOST: &str = "--watch host";
@@ -62,7 +62,7 @@ impl View<'_> {
     /// If neither was recorded, or of a limit and how near to it a process's cgroup is only one.
     pub fn memory(&self) -> Result<Memory, Missing> {
         // A cgroup with figures may have a limit: that nobody recorded which is no room on the machine.
-        let has_cgroup = !self.sources_of("cgroup_memory_usage_bytes").is_empty();
+        let has_cgroup = !self.sources_of(metrics::cgroup::MEMORY_USAGE_BYTES.name).is_empty();
         let settings = match self.recording.tables.settings.with_columns(&["source", "name", "value"]) {
             Err(what) if has_cgroup => return Err(Missing::new(what, PROCESS)),
             settings => settings.unwrap_or_default(),
@@ -74,9 +74,9 @@ impl View<'_> {
             all.push(Memory {
                 source: row.source.clone(),
                 limit_bytes: limit,
-                in_use_ratio: gauge("cgroup_memory_usage_bytes")?.mean / limit.max(1.0),
-                file_bytes: gauge("cgroup_memory_file_bytes").ok().map(|g| g.mean),
-                metric: "cgroup_memory_usage_bytes",
+                in_use_ratio: gauge(metrics::cgroup::MEMORY_USAGE_BYTES.name)?.mean / limit.max(1.0),
+                file_bytes: gauge(metrics::cgroup::MEMORY_FILE_BYTES.name).ok().map(|g| g.mean),
+                metric: metrics::cgroup::MEMORY_USAGE_BYTES.name,
             });
         }
         let host = self.memory_of_host();
@@ -96,14 +96,15 @@ impl View<'_> {
     }
 
     fn memory_of_host(&self) -> Result<Memory, Missing> {
-        let state = |state| self.gauge("system_memory_usage_bytes", &[("state", state)], HOST).map(|g| g.mean);
-        let total = self.gauge("system_memory_total_bytes", &[], HOST)?.mean;
+        let state =
+            |state| self.gauge(metrics::host::MEMORY_USAGE_BYTES.name, &[("state", state)], HOST).map(|g| g.mean);
+        let total = self.gauge(metrics::host::MEMORY_TOTAL_BYTES.name, &[], HOST)?.mean;
         Ok(Memory {
             source: "host".to_owned(),
             limit_bytes: total,
             in_use_ratio: 1.0 - state("free")? / total.max(1.0),
             file_bytes: state("cached").ok(),
-            metric: "system_memory_usage_bytes",
+            metric: metrics::host::MEMORY_USAGE_BYTES.name,
         })
     }
 
@@ -112,8 +113,8 @@ impl View<'_> {
     /// # Errors
     /// If none were recorded.
     pub fn major_faults(&self) -> Result<Counter, Missing> {
-        self.counter("system_paging_faults_total", &[("type", "major")], HOST)
-            .or_else(|_| self.counter("process_major_faults_total", &[], PROCESS))
+        self.counter(metrics::host::PAGING_FAULTS.name, &[("type", "major")], HOST)
+            .or_else(|_| self.counter(metrics::process::MAJOR_FAULTS.name, &[], PROCESS))
     }
 
     /// Pages of `kind` (`file`, `anon`) read again soon after they had been dropped: in the cgroup of `memory`, else on the machine.
@@ -124,11 +125,11 @@ impl View<'_> {
         let labels = [("type", kind)];
         if memory.is_cgroup()
             && let Ok(own) =
-                self.counter_where(|s| s == memory.source, "cgroup_memory_refaults_total", &labels, PROCESS)
+                self.counter_where(|s| s == memory.source, metrics::cgroup::MEMORY_REFAULTS.name, &labels, PROCESS)
         {
             return Ok(own);
         }
-        self.counter("system_paging_refaults_total", &labels, HOST)
+        self.counter(metrics::host::PAGING_REFAULTS.name, &labels, HOST)
     }
 
     /// Seconds in which something was stalled for want of memory (PSI, `some`): the greater of the machine's and of a
@@ -138,10 +139,10 @@ impl View<'_> {
     /// If the kernel counts none, or it was not recorded.
     pub fn memory_stall(&self) -> Result<Counter, Missing> {
         let labels = [("resource", "memory"), ("kind", "some")];
-        let host = self.counter("system_pressure_seconds_total", &labels, HOST);
-        let sources = self.sources_of("cgroup_pressure_stall_seconds_total");
+        let host = self.counter(metrics::host::PRESSURE.name, &labels, HOST);
+        let sources = self.sources_of(metrics::cgroup::PRESSURE_STALL.name);
         let own = sources.into_iter().filter(|s| s.starts_with("pid:")).filter_map(|of| {
-            self.counter_where(|s| s == of, "cgroup_pressure_stall_seconds_total", &labels, PROCESS).ok()
+            self.counter_where(|s| s == of, metrics::cgroup::PRESSURE_STALL.name, &labels, PROCESS).ok()
         });
         let most = own.chain(host.clone()).max_by(|a, b| a.delta.total_cmp(&b.delta));
         most.map_or(host, Ok)

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use holdup_recording::metrics;
+
 use crate::View;
 
 /// Ports at which a database listens: of the addresses under watch, and of the packets.
@@ -11,7 +13,9 @@ pub fn database_ports(view: &View<'_>) -> BTreeSet<String> {
     let is_database = |s: &&str| s.starts_with("mysql") || s.starts_with("postgres") || s.starts_with("mariadb");
     let coverage = view.recording.manifest.coverage.iter().map(|c| c.source.as_str());
     // Of coverage `mysql://user@host:3306 statement history` the address is the first word.
-    let watched = coverage.chain(view.sources_of("mysql_sessions")).chain(view.sources_of("postgresql_sessions"));
+    let watched = coverage
+        .chain(view.sources_of(metrics::mysql::SESSIONS.name))
+        .chain(view.sources_of(metrics::postgresql::SESSIONS.name));
     let watched = watched.filter(is_database).filter_map(|s| s.split_whitespace().next());
     let spans = tables.spans.rows.iter().filter(|s| s.resource == "database").filter_map(|s| s.peer.as_deref());
     let address = |text: &str| {

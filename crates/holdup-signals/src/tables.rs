@@ -2,7 +2,7 @@
 //! remove; and of each table with values out of line, how many rows of its TOAST table an update wrote. What any of it means
 //! is for the rules.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Missing, View};
 use crate::Evidence;
@@ -19,7 +19,7 @@ pub const CHUNK_ROW_BYTES: f64 = 2_048.0;
 /// Rows inserted or deleted for each update (0-1), up to which theirs are no part of what is written out of line.
 const A_FEW: f64 = 0.1;
 
-const UPDATED: &str = "postgresql_stat_tables_n_tup_upd";
+const UPDATED: &str = metrics::postgresql::STAT_TABLES_N_TUP_UPD.name;
 
 /// What became of one table's rows.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -128,8 +128,10 @@ impl View<'_> {
     pub fn table_writes(&self) -> Result<Vec<TableWrites>, Missing> {
         let mut tables: Vec<TableWrites> = Vec::new();
         for ((source, labels), _) in self.index.series(UPDATED, &[]) {
-            let grew = |column: &str| self.grown(&format!("postgresql_stat_tables_{column}"), source, labels);
-            let last = |column: &str| self.last(&format!("postgresql_stat_tables_{column}"), source, labels);
+            let grew =
+                |column: &str| self.grown(metrics::postgresql::STAT_TABLES.member(column).as_str(), source, labels);
+            let last =
+                |column: &str| self.last(metrics::postgresql::STAT_TABLES.member(column).as_str(), source, labels);
             let Some((updated, seconds)) = grew("n_tup_upd") else { continue };
             let count = |column: &str| grew(column).map_or(0.0, |(delta, _)| delta);
             tables.push(TableWrites {
@@ -199,7 +201,7 @@ impl View<'_> {
         expected: impl Into<String>,
         text: impl Into<String>,
     ) -> Evidence {
-        let labels = table.labels.clone().with("metric", format!("postgresql_stat_tables_{column}"));
+        let labels = table.labels.clone().with("metric", metrics::postgresql::STAT_TABLES.member(column));
         Evidence::new("samples", "value", labels, self.window, observed, expected, text)
     }
 
@@ -208,7 +210,7 @@ impl View<'_> {
         let same = |labels: &Labels| {
             labels.get("table") == Some(&table.table) && labels.get("database") == Some(&table.database)
         };
-        let mut all = self.index.series("postgresql_table_size_bytes", &[]);
+        let mut all = self.index.series(metrics::postgresql::TABLE_SIZE_BYTES.name, &[]);
         let (_, series) = all.find(|((source, labels), _)| *source == table.source && same(labels))?;
         series.last().map(|(_, bytes)| *bytes)
     }

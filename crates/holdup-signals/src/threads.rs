@@ -7,8 +7,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Thread;
+use holdup_recording::{Labels, metrics};
 
 use super::{Gauge, Missing, View};
 use crate::Evidence;
@@ -181,17 +181,17 @@ impl View<'_> {
                 .collect()
         };
         let (watched, host) = (of("pid:"), of("host"));
-        let by_process = self.gauge("process_threads", &state, ENABLE);
+        let by_process = self.gauge(metrics::process::THREADS.name, &state, ENABLE);
         let is_server = |row: &&Thread| SERVERS.contains(&row.process.as_str());
         let has_servers = host.iter().any(is_server);
         let (metric, counted, chosen) = match by_process {
-            Ok(gauge) if gauge.max > 0.0 || !has_servers => ("process_threads", gauge, watched),
+            Ok(gauge) if gauge.max > 0.0 || !has_servers => (metrics::process::THREADS.name, gauge, watched),
             // Rows of watched processes, and nobody who counted their threads: no other count stands for it.
             Err(missing) if !watched.is_empty() => return Err(missing),
             _ => {
                 let keep = |row: &&Thread| if has_servers { is_server(row) } else { true };
                 let chosen = host.into_iter().filter(keep).collect();
-                ("system_threads", self.gauge("system_threads", &state, ENABLE)?, chosen)
+                (metrics::host::THREADS.name, self.gauge(metrics::host::THREADS.name, &state, ENABLE)?, chosen)
             }
         };
         if let Err(what) = rows
@@ -199,7 +199,7 @@ impl View<'_> {
         {
             return Err(Missing::new(what, ENABLE));
         }
-        let is_watched = metric == "process_threads";
+        let is_watched = metric == metrics::process::THREADS.name;
         let (places, left_out) = self.places(metric, chosen, is_watched);
         let located: f64 = places.iter().map(|place| place.mean).sum();
         let mut groups = spread(places);

@@ -4,7 +4,7 @@
 use super::plateau::inner;
 use super::{Missing, View};
 use crate::Evidence;
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 /// From this share (0-1) of a limit on, requests are held back: the kernel gives out shares of a tenth of a second.
 const REACHED: f64 = 0.9;
@@ -61,8 +61,8 @@ impl Throttle {
     /// Evidence that points at what was done.
     pub fn evidence(&self, view: &View<'_>, text: String) -> Evidence {
         let of = match self.unit {
-            Unit::Bytes => "cgroup_disk_io_bytes_total",
-            Unit::Operations => "cgroup_disk_operations_total",
+            Unit::Bytes => metrics::cgroup::DISK_IO_BYTES.name,
+            Unit::Operations => metrics::cgroup::DISK_OPERATIONS.name,
         };
         let labels = Labels::of([("metric", of), ("device", &self.device), ("direction", self.direction)]);
         let observed = format!("{:.0} of {:.0} a second", self.rate, self.limit);
@@ -89,8 +89,8 @@ impl View<'_> {
             let Some((_, direction, unit)) = LIMITS.iter().find(|(name, ..)| *name == of) else { continue };
             let Some(limit) = row.value.parse::<f64>().ok().filter(|limit| *limit > 0.0) else { continue };
             let metric = match unit {
-                Unit::Bytes => "cgroup_disk_io_bytes_total",
-                Unit::Operations => "cgroup_disk_operations_total",
+                Unit::Bytes => metrics::cgroup::DISK_IO_BYTES.name,
+                Unit::Operations => metrics::cgroup::DISK_OPERATIONS.name,
             };
             let labels = [("device", device), ("direction", *direction)];
             let growths = self.growths(|source| source == row.source, metric, &labels);

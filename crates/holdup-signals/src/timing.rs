@@ -2,21 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use crate::words::ms;
 use crate::{Distribution, Evidence, Mean, Missing, View};
 
 /// Histogram of the app's database calls, as OpenTelemetry names it.
-pub const OPERATION: &str = "db_client_operation_duration_seconds";
+pub const OPERATION: &str = metrics::app::DB_CLIENT_OPERATION_DURATION.name;
 /// Histogram of waits for a pooled connection.
-pub const POOL_WAIT: &str = "db_client_connection_wait_time_seconds";
+pub const POOL_WAIT: &str = metrics::app::DB_CLIENT_CONNECTION_WAIT_TIME.name;
 /// Histogram of how long a connection is held.
-pub const POOL_USE: &str = "db_client_connection_use_time_seconds";
+pub const POOL_USE: &str = metrics::app::DB_CLIENT_CONNECTION_USE_TIME.name;
 /// Histogram of the app server's own request time.
-pub const HTTP_SERVER: &str = "http_server_request_duration_seconds";
+pub const HTTP_SERVER: &str = metrics::app::HTTP_SERVER_REQUEST_DURATION.name;
 /// Histogram of the app's calls of neighbours.
-pub const HTTP_CLIENT: &str = "http_client_request_duration_seconds";
+pub const HTTP_CLIENT: &str = metrics::app::HTTP_CLIENT_REQUEST_DURATION.name;
 
 /// What would bring the app's own account.
 pub const APP_METRICS: &str = "--watch prometheus:http://APP/metrics, with OpenTelemetry's database client metrics on";

@@ -2,6 +2,8 @@
 //! length. What else was read is readahead. Counted low rather than high: a read call that was answered from the page cache
 //! counts as asked of the device, and faults on any other device count as faults on this one.
 
+use holdup_recording::metrics;
+
 use super::disk_waits::DiskWaits;
 use super::memory::{HOST, PAGE_BYTES, PROCESS};
 use super::{Counter, Disk, Missing, View};
@@ -67,14 +69,14 @@ impl View<'_> {
     pub fn useful_reads(&self, disk: &Disk, waits: &DiskWaits) -> Result<UsefulReads, Missing> {
         let faults = self.major_faults()?;
         let read_bytes = disk.read.bytes;
-        let calls = self.counter("process_io_calls_bytes_total", &[("direction", "read")], PROCESS);
+        let calls = self.counter(metrics::process::IO_CALLS_BYTES.name, &[("direction", "read")], PROCESS);
         let call_bytes = match (calls, waits.fault_ratio()) {
             // Calls that nobody waits in are answered from memory.
             (Ok(calls), ratio) => calls.delta.min(read_bytes) * (1.0 - ratio.unwrap_or(0.0)),
             (Err(_), Some(ratio)) => read_bytes * (1.0 - ratio),
             (Err(missing), None) => return Err(missing),
         };
-        let own = self.counter("process_disk_io_bytes_total", &[("direction", "read")], PROCESS).ok();
+        let own = self.counter(metrics::process::DISK_IO_BYTES.name, &[("direction", "read")], PROCESS).ok();
         let window = self.setting(&window_setting(&disk.device), HOST).ok();
         Ok(UsefulReads {
             read_bytes,

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Event;
+use holdup_recording::{Labels, metrics};
 
 use super::tables::POSTGRESQL;
 use super::{Missing, View, Window};
@@ -17,10 +17,10 @@ pub const PAGE_BYTES: f64 = 8_192.0;
 /// A run that was last seen so long ago or less when the log told of one of its table is that one, nanoseconds.
 const LOGGED_NS: i64 = 3_000_000_000;
 
-const ACTIVITY: &str = "postgresql_activity_sessions";
-const TOTAL: &str = "postgresql_progress_vacuum_heap_blks_total";
-const SCANNED: &str = "postgresql_progress_vacuum_heap_blks_scanned";
-const VACUUMED: &str = "postgresql_progress_vacuum_heap_blks_vacuumed";
+const ACTIVITY: &str = metrics::postgresql::ACTIVITY_SESSIONS.name;
+const TOTAL: &str = metrics::postgresql::PROGRESS_VACUUM_HEAP_BLKS_TOTAL.name;
+const SCANNED: &str = metrics::postgresql::PROGRESS_VACUUM_HEAP_BLKS_SCANNED.name;
+const VACUUMED: &str = metrics::postgresql::PROGRESS_VACUUM_HEAP_BLKS_VACUUMED.name;
 
 /// How it is known what vacuum read and wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,7 +230,7 @@ impl View<'_> {
     fn table_of(&self, database: &str, table: &str) -> String {
         let mut watched = self
             .index
-            .series("postgresql_stat_tables_n_tup_upd", &[])
+            .series(metrics::postgresql::STAT_TABLES_N_TUP_UPD.name, &[])
             .filter_map(|((_, l), _)| l.get("database"))
             .peekable();
         match (table, database) {
@@ -244,7 +244,7 @@ impl View<'_> {
 
     /// Whose values a TOAST table holds, by what is known of tables.
     fn toast_owner(&self, table: &str) -> Option<String> {
-        let mut all = self.index.series("postgresql_stat_tables_n_tup_upd", &[]);
+        let mut all = self.index.series(metrics::postgresql::STAT_TABLES_N_TUP_UPD.name, &[]);
         all.find_map(|((_, l), _)| l.get("toast_of").filter(|_| l.get("table") == Some(table)).map(str::to_owned))
     }
 
@@ -261,7 +261,7 @@ impl View<'_> {
     /// pg_stat_io of autovacuum workers: bytes (18), or operations of a page each (16 and 17).
     fn by_counters(&self) -> Option<(f64, Measured)> {
         let labels = [("backend_type", "autovacuum worker")];
-        let rate = |column: &str| self.counter(&format!("postgresql_stat_io_{column}"), &labels, "").ok();
+        let rate = |column: &str| self.counter(metrics::postgresql::STAT_IO.member(column).as_str(), &labels, "").ok();
         let bytes: Vec<_> = ["read_bytes", "write_bytes", "extend_bytes"].iter().filter_map(|c| rate(c)).collect();
         let (counters, each) = if bytes.is_empty() {
             (["reads", "writes", "extends"].iter().filter_map(|c| rate(c)).collect(), PAGE_BYTES)
@@ -287,7 +287,7 @@ impl View<'_> {
 
     /// Blocks of `table` that were not in the server's own cache, whoever asked for them; none if not recorded.
     fn blocks_read(&self, table: &str) -> Option<f64> {
-        let of = self.counter("postgresql_statio_tables_heap_blks_read", &[("table", table)], "");
+        let of = self.counter(metrics::postgresql::STATIO_TABLES_HEAP_BLKS_READ.name, &[("table", table)], "");
         of.ok().map(|c| c.rate() * self.window.seconds())
     }
 }

@@ -10,9 +10,9 @@ mod judging;
 mod reading;
 mod words;
 
-use holdup_recording::Manifest;
 use holdup_recording::manifest::Model;
 use holdup_recording::rows::Request;
+use holdup_recording::{Manifest, metrics};
 use serde::{Deserialize, Serialize};
 
 use super::Window;
@@ -162,7 +162,7 @@ impl Validity {
         let Some(span) = span(manifest, requests, whole) else { return Self::default() };
         let begun = manifest.phases.first().map_or(span.from, |p| p.from);
         let loops = Loop::all(index, begun);
-        let process = Reading::of(index, "holdup_load_throttled_seconds_total");
+        let process = Reading::of(index, metrics::load::THROTTLED.name);
         let mut rows: Vec<&Request> = requests.to_vec();
         rows.sort_unstable_by_key(|r| r.intended_at);
         let quantum_ms = load.wake_quantum_ns as f64 / 1e6;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use holdup_recording::condensed::{Condensed, Execution, Points};
+use holdup_recording::metrics;
 #[cfg(test)]
 use holdup_recording::rows::Sample;
 use holdup_recording::rows::{Request, Session, Tables};
@@ -363,7 +364,10 @@ impl<'a> View<'a> {
     /// The instants at which sessions were sampled, in order, nanoseconds since 1970.
     pub fn session_times(&self) -> Vec<i64> {
         let of = |metric| self.index.series(metric, &[]).flat_map(|(_, series)| within(series, self.window));
-        let times = ["mysql_sessions", "postgresql_sessions"].into_iter().flat_map(of).map(|(at, _)| *at);
+        let times = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
+            .into_iter()
+            .flat_map(of)
+            .map(|(at, _)| *at);
         let mut instants: Vec<i64> = times.collect();
         instants.sort_unstable();
         instants.dedup();

@@ -57,5 +57,8 @@ metrics! {
     Gauge PROGRESS_VACUUM_HEAP_BLKS_SCANNED: Count = "postgresql_progress_vacuum_heap_blks_scanned", "Blocks that a running vacuum has scanned";
     Gauge PROGRESS_VACUUM_HEAP_BLKS_VACUUMED: Count = "postgresql_progress_vacuum_heap_blks_vacuumed", "Blocks that a running vacuum has vacuumed";
 
-    @family VIEWS: "as PostgreSQL's manual says of the column" = "postgresql_", "Every numeric column of the views that are read, as VIEW_COLUMN without the view's `pg_`";
+    @family STAT_TABLES: "count, or milliseconds" = "postgresql_stat_tables_", "Columns of `pg_stat_all_tables` by `database` and `table`";
+    @family STATIO_TABLES: "count" = "postgresql_statio_tables_", "Columns of `pg_statio_all_tables` by `database` and `table`";
+    @family STAT_IO: "count, bytes or milliseconds" = "postgresql_stat_io_", "Columns of `pg_stat_io` by `backend_type`, `object` and `context`";
+    @family VIEWS: "as PostgreSQL's manual says of the column" = "postgresql_", "All other numeric columns of the views that are read, as VIEW_COLUMN without the view's `pg_`";
 }

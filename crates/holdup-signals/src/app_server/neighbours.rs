@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::mean;
 use crate::Evidence;
@@ -11,9 +11,9 @@ use crate::View;
 use crate::ports::database_ports;
 
 /// Connections on which an answer is awaited.
-const PENDING: &str = "server_outgoing_pending_connections";
+const PENDING: &str = metrics::server::OUTGOING_PENDING_CONNECTIONS.name;
 /// All of them.
-const CONNECTIONS: &str = "server_outgoing_connections";
+const CONNECTIONS: &str = metrics::server::OUTGOING_CONNECTIONS.name;
 
 /// Ports of databases by their registered numbers: MySQL, PostgreSQL (and PgBouncer), Redis, MongoDB, SQL Server, Oracle, Cassandra.
 /// IANA Service Name and Transport Protocol Port Number Registry.
@@ -63,7 +63,7 @@ impl View<'_> {
             return None;
         }
         // An instant at which nothing was open to it has no sample: it waited for nobody then.
-        let instants = self.levels(source, "tcp_accept_queue_length", &[]).len();
+        let instants = self.levels(source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[]).len();
         let mut all: Vec<Neighbour> = peers
             .into_iter()
             .map(|(port, peer)| {

@@ -3,20 +3,20 @@
 
 use std::collections::BTreeSet;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Levels, around, mean};
 use crate::Evidence;
 use crate::{Counter, Gauge, Missing, View, Window};
 
 /// Connections set up and not accepted.
-const WAITING: &str = "tcp_accept_queue_length";
+const WAITING: &str = metrics::tcp::ACCEPT_QUEUE_LENGTH.name;
 /// How many of those there may be.
-const LIMIT: &str = "tcp_accept_queue_limit";
+const LIMIT: &str = metrics::tcp::ACCEPT_QUEUE_LIMIT.name;
 /// Connections on which an answer is due.
-const ANSWERING: &str = "server_answering_connections";
+const ANSWERING: &str = metrics::server::ANSWERING_CONNECTIONS.name;
 /// Connections in the server's hands.
-const ACCEPTED: &str = "server_accepted_connections";
+const ACCEPTED: &str = metrics::server::ACCEPTED_CONNECTIONS.name;
 
 /// From this share (0-1) of its limit on the queue counts as full: it moves between two samples.
 const FULL: f64 = 0.9;
@@ -119,9 +119,9 @@ impl View<'_> {
         let accepted = self.levels(&source, ACCEPTED, &[]);
         let answering = self.levels(&source, ANSWERING, &[]);
         let counts = |s: &str| s == source;
-        let overflows = self.counter_where(counts, "tcp_listen_overflows_total", &[], super::ENABLE);
+        let overflows = self.counter_where(counts, metrics::tcp::LISTEN_OVERFLOWS.name, &[], super::ENABLE);
         let overflows =
-            overflows.or_else(|_| self.counter_where(|s| s == "host", "tcp_listen_overflows_total", &[], ""));
+            overflows.or_else(|_| self.counter_where(|s| s == "host", metrics::tcp::LISTEN_OVERFLOWS.name, &[], ""));
         Some(Outside {
             at_limit: around(full.map(|(at, _)| *at).filter(|at| lengths[at] > 0.0)),
             standing: around(lengths.iter().filter(|(_, length)| **length > 0.0).map(|(at, _)| *at)),

@@ -1,5 +1,7 @@
 //! The generator's own samples, a loop at a time: what its counters grew by in a slice. Recordings from before there were several loops have samples without the label of one.
 
+use holdup_recording::metrics;
+
 use crate::Window;
 use crate::stretches::{pairs, within};
 use crate::view::Index;
@@ -76,19 +78,19 @@ pub struct Loop {
 impl Loop {
     /// Every loop that was sampled, of a load that begun at `begun`.
     pub fn all(index: &Index, begun: i64) -> Vec<Self> {
-        let labels = index.series("holdup_load_busy_seconds_total", &[]);
+        let labels = index.series(metrics::load::BUSY.name, &[]);
         let labels: Vec<Option<String>> =
             labels.map(|((_, labels), _)| labels.get("loop").map(str::to_owned)).collect();
         let loops = labels.into_iter().map(|label| {
             let read = |metric: &str| Reading::of_loop(index, metric, label.as_deref(), begun);
             Self {
-                cpu: read("holdup_load_cpu_seconds_total"),
-                busy: read("holdup_load_busy_seconds_total"),
-                run_queue: read("holdup_load_run_queue_seconds_total"),
-                lag: read("holdup_load_send_lag_p99_seconds"),
-                offered: read("holdup_load_requests_offered_total"),
-                ended: both(read("holdup_load_requests_completed_total"), read("holdup_load_requests_failed_total")),
-                capped: read("holdup_load_requests_capped_total"),
+                cpu: read(metrics::load::CPU.name),
+                busy: read(metrics::load::BUSY.name),
+                run_queue: read(metrics::load::RUN_QUEUE.name),
+                lag: read(metrics::load::SEND_LAG_P99.name),
+                offered: read(metrics::load::REQUESTS_OFFERED.name),
+                ended: both(read(metrics::load::REQUESTS_COMPLETED.name), read(metrics::load::REQUESTS_FAILED.name)),
+                capped: read(metrics::load::REQUESTS_CAPPED.name),
                 label: label.unwrap_or_default(),
             }
         });
