@@ -4,9 +4,7 @@
 //!
 //! One file per source. A new metric is one line there:
 //!
-//! ```text
-//! Counter DISK_IO_TIME: Seconds = "system_disk_io_time_seconds_total", "Time with a request in flight, by device";
-//! ```
+//! `Counter DISK_IO_TIME: Seconds = "system_disk_io_time_seconds_total", "Time with a request in flight, by device";`
 //!
 //! The constant is the name in capitals without the source's prefix, `_seconds`, and a counter's
 //! `_total`. Names that a server gives itself (MySQL's status variables, columns of PostgreSQL's
