@@ -7,8 +7,8 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use holdup_recording::Recording;
 use holdup_recording::rows::Request;
+use holdup_recording::{Recording, metrics};
 
 pub(crate) use self::against::Against;
 pub use self::against::Incomparable;
@@ -347,7 +347,7 @@ impl<'a> Case<'a> {
             }
             let counted = view
                 .counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
-                .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))
+                .or_else(|_| view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], timing::APP_METRICS))
                 .or_else(|_| view.counter(latency::TRANSACTIONS, &[], timing::APP_METRICS))
                 .map_err(|_| Missing::new("how many requests were served", timing::APP_METRICS))?;
             return Ok(counted.delta);

@@ -2,14 +2,15 @@
 //! answered, as sentences. No cause is named by them.
 
 use crate::case::Case;
+use holdup_recording::metrics;
 use holdup_signals::stretches::within;
 
 /// What a delay of the disk is called, its metric, and what one of it is shown as.
 const SHOWN: [(&str, &str, f64, &str); 4] = [
-    ("writes took", "aws_write_latency_seconds", 1e3, " ms"),
-    ("reads took", "aws_read_latency_seconds", 1e3, " ms"),
-    ("operations in the disk's queue were", "aws_disk_queue_depth", 1.0, ""),
-    ("CPU was", "aws_cpu_utilization_ratio", 100.0, " %"),
+    ("writes took", metrics::aws::WRITE_LATENCY.name, 1e3, " ms"),
+    ("reads took", metrics::aws::READ_LATENCY.name, 1e3, " ms"),
+    ("operations in the disk's queue were", metrics::aws::DISK_QUEUE_DEPTH.name, 1.0, ""),
+    ("CPU was", metrics::aws::CPU_UTILIZATION_RATIO.name, 100.0, " %"),
 ];
 
 /// The headline of a recording in which nothing measured response time.

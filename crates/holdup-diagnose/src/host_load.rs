@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use crate::case::Case;
 use crate::verdict::{HostLoad, HostLoadPart, round};
+use holdup_recording::metrics;
 use holdup_signals::stretches::within;
 use holdup_signals::words::percent;
 use holdup_signals::{View, Window};
@@ -32,18 +33,19 @@ const PARTS: usize = 12;
 pub fn explain(case: &Case<'_>) -> Option<HostLoad> {
     let whole = case.view(case.whole());
     let readable = whole.recording.tables.samples.with_columns(&["observed_at", "metric", "labels", "value"]).is_ok();
-    let kernel = series(&whole, "system_load_average_1m", &[]);
+    let kernel = series(&whole, metrics::host::LOAD_AVERAGE_1M.name, &[]);
     let (first, last) = (*kernel.first()?, *kernel.last()?);
     let at_end = |metric| series(&whole, metric, &[]).last().map_or(0.0, |(_, value)| *value);
-    let load_average = [last.1, at_end("system_load_average_5m"), at_end("system_load_average_15m")];
-    let cpus = at_end("system_cpu_logical_count");
+    let load_average =
+        [last.1, at_end(metrics::host::LOAD_AVERAGE_5M.name), at_end(metrics::host::LOAD_AVERAGE_15M.name)];
+    let cpus = at_end(metrics::host::CPU_LOGICAL_COUNT.name);
     if !readable || cpus < 1.0 {
         return None;
     }
     let load_1m_max = kernel.iter().map(|(_, value)| *value).fold(0.0, f64::max);
 
     let view = case.slow();
-    let [running, asleep] = ["R", "D"].map(|state| series(&whole, "system_threads", &[("state", state)]));
+    let [running, asleep] = ["R", "D"].map(|state| series(&whole, metrics::host::THREADS.name, &[("state", state)]));
     let mean = |of: &[(i64, f64)]| {
         let within: Vec<f64> = of.iter().filter(|(at, _)| view.window.contains(*at)).map(|(_, v)| *v).collect();
         if within.is_empty() { 0.0 } else { within.iter().sum::<f64>() / within.len() as f64 }
@@ -97,7 +99,7 @@ fn added(a: &[(i64, f64)], b: &[(i64, f64)]) -> Vec<(i64, f64)> {
 /// Shares (0-1) of CPU time that was idle, and idle with I/O under way.
 fn idle(view: &View<'_>) -> (f64, f64) {
     let time =
-        |labels: &[(&str, &str)]| view.counter("system_cpu_time_seconds_total", labels, "").map_or(0.0, |c| c.delta);
+        |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").map_or(0.0, |c| c.delta);
     let all = time(&[]).max(1e-9);
     (time(&[("cpu_mode", "idle")]) / all, time(&[("cpu_mode", "iowait")]) / all)
 }
@@ -142,7 +144,7 @@ fn parts(view: &View<'_>, runnable: f64, uninterruptible: f64) -> Vec<HostLoadPa
     let within = |at: i64| view.window.contains(at);
     let by_host = rows.iter().any(|r| r.source == "host" && r.state == "D" && within(r.observed_at));
     let instants = |metric, state| series(view, metric, &[("state", state)]).len().max(1) as f64;
-    let of_host = instants("system_threads", "D");
+    let of_host = instants(metrics::host::THREADS.name, "D");
     let mut threads = BTreeMap::<(String, &str, Option<String>), f64>::new();
     for row in rows.iter().filter(|r| within(r.observed_at) && (r.state == "D" || r.state == "R")) {
         let is_host = row.source == "host";
@@ -176,7 +178,7 @@ fn parts(view: &View<'_>, runnable: f64, uninterruptible: f64) -> Vec<HostLoadPa
 fn source_instants(view: &View<'_>, source: &str) -> usize {
     let mut instants: Vec<i64> = view
         .index
-        .series("process_threads", &[])
+        .series(metrics::process::THREADS.name, &[])
         .filter(|((s, _), _)| s == source)
         .flat_map(|(_, samples)| samples.iter().map(|(at, _)| *at).filter(|at| view.window.contains(*at)))
         .collect();

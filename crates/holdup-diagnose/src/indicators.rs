@@ -3,6 +3,7 @@
 
 use crate::case::Case;
 use crate::verdict::{Reading, round};
+use holdup_recording::metrics;
 use holdup_signals::timing;
 use holdup_signals::{View, Window};
 
@@ -11,56 +12,68 @@ type Rate = (&'static str, &'static str, &'static str, &'static [(&'static str, 
 
 /// How much of these there is follows the load: by itself neither more nor less of it is better.
 const RATES: &[Rate] = &[
-    ("on-disk temporary tables per second", "tables/s", "mysql_global_status_created_tmp_disk_tables", &[], None),
-    ("opened tables per second", "tables/s", "mysql_global_status_opened_tables", &[], None),
-    ("buffer pool reads per second", "reads/s", "mysql_global_status_innodb_buffer_pool_reads", &[], None),
-    ("major page faults per second", "faults/s", "system_paging_faults_total", &[("type", "major")], Some(false)),
-    ("refaults of file pages per second", "pages/s", "system_paging_refaults_total", &[("type", "file")], Some(false)),
+    (
+        "on-disk temporary tables per second",
+        "tables/s",
+        metrics::mysql::GLOBAL_STATUS_CREATED_TMP_DISK_TABLES.name,
+        &[],
+        None,
+    ),
+    ("opened tables per second", "tables/s", metrics::mysql::GLOBAL_STATUS_OPENED_TABLES.name, &[], None),
+    ("buffer pool reads per second", "reads/s", metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name, &[], None),
+    ("major page faults per second", "faults/s", metrics::host::PAGING_FAULTS.name, &[("type", "major")], Some(false)),
+    (
+        "refaults of file pages per second",
+        "pages/s",
+        metrics::host::PAGING_REFAULTS.name,
+        &[("type", "file")],
+        Some(false),
+    ),
     (
         "share of time in which something waited for I/O",
         "ratio",
-        "system_pressure_seconds_total",
+        metrics::host::PRESSURE.name,
         &[("resource", "io"), ("kind", "some")],
         Some(false),
     ),
     (
         "share of time in which something waited for memory",
         "ratio",
-        "system_pressure_seconds_total",
+        metrics::host::PRESSURE.name,
         &[("resource", "memory"), ("kind", "some")],
         Some(false),
     ),
-    ("listen queue overflows per second", "connections/s", "tcp_listen_overflows_total", &[], Some(false)),
-    ("context switches per second", "switches/s", "system_context_switches_total", &[], None),
+    ("listen queue overflows per second", "connections/s", metrics::tcp::LISTEN_OVERFLOWS.name, &[], Some(false)),
+    ("context switches per second", "switches/s", metrics::host::CONTEXT_SWITCHES.name, &[], None),
 ];
 
 /// Everything that was recorded.
 pub fn of(case: &Case<'_>) -> Vec<Reading> {
     let view = judged(case);
     let mut readings = Readings(Vec::new());
-    let cpus = view.gauge("system_cpu_logical_count", &[], "").map_or(1.0, |g| g.mean.max(1.0));
-    if let Ok(load) = view.gauge("system_load_average_1m", &[], "") {
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").map_or(1.0, |g| g.mean.max(1.0));
+    if let Ok(load) = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], "") {
         readings.put("load average (1 minute, maximum)", "a CPU", load.max / cpus, Some(false));
     }
     for (name, state, more_is_better) in [
         ("threads in uninterruptible sleep (mean)", "D", Some(false)),
         ("threads running or runnable (mean)", "R", None),
     ] {
-        if let Ok(threads) = view.gauge("system_threads", &[("state", state)], "") {
+        if let Ok(threads) = view.gauge(metrics::host::THREADS.name, &[("state", state)], "") {
             readings.put(name, "threads", threads.mean, more_is_better);
         }
     }
     // What the load average would settle at: its minute still holds what was before.
-    let of_state = |state| view.gauge("system_threads", &[("state", state)], "").map(|threads| threads.mean);
+    let of_state = |state| view.gauge(metrics::host::THREADS.name, &[("state", state)], "").map(|threads| threads.mean);
     if let (Ok(running), Ok(asleep)) = (of_state("R"), of_state("D")) {
         let name = "threads running or in uninterruptible sleep (mean)";
         readings.put(name, "a CPU", (running + asleep) / cpus, Some(false));
     }
-    if let Ok(all) = view.counter("system_cpu_time_seconds_total", &[], "") {
+    if let Ok(all) = view.counter(metrics::host::CPU_TIME.name, &[], "") {
         for (name, mode, more_is_better) in
             [("idle CPU time", "idle", None), ("CPU time that waited for I/O", "iowait", Some(false))]
         {
-            if let Ok(of_mode) = view.counter("system_cpu_time_seconds_total", &[("cpu_mode", mode)], "") {
+            if let Ok(of_mode) = view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], "") {
                 readings.put(name, "ratio", of_mode.delta / all.delta.max(1e-9), more_is_better);
             }
         }
@@ -76,16 +89,16 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
             readings.put(name, unit, counter.rate(), *more_is_better);
         }
     }
-    let queue = view.gauge_where(|source| source == "host", "tcp_accept_queue_length", &[], "");
-    if let Ok(queue) = queue.or_else(|_| view.gauge("tcp_accept_queue_length", &[], "")) {
+    let queue = view.gauge_where(|source| source == "host", metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[], "");
+    if let Ok(queue) = queue.or_else(|_| view.gauge(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[], "")) {
         readings.put("connections in accept queues (maximum)", "connections", queue.max, Some(false));
     }
-    let throttled = view.counter("cgroup_cpu_throttled_periods_total", &[], "");
-    if let (Ok(throttled), Ok(periods)) = (throttled, view.counter("cgroup_cpu_periods_total", &[], "")) {
+    let throttled = view.counter(metrics::cgroup::CPU_THROTTLED_PERIODS.name, &[], "");
+    if let (Ok(throttled), Ok(periods)) = (throttled, view.counter(metrics::cgroup::CPU_PERIODS.name, &[], "")) {
         let ratio = if periods.delta > 0.0 { throttled.delta / periods.delta } else { 0.0 };
         readings.put("throttled CPU periods", "ratio", ratio, Some(false));
     }
-    if let Ok(kills) = view.counter("system_out_of_memory_kills_total", &[], "") {
+    if let Ok(kills) = view.counter(metrics::host::OUT_OF_MEMORY_KILLS.name, &[], "") {
         readings.put("processes killed for want of memory", "processes", kills.delta, Some(false));
     }
     readings.0
@@ -94,7 +107,10 @@ pub fn of(case: &Case<'_>) -> Vec<Reading> {
 /// Statements that ended, by the app's count; without it those that began, by the server's, ours among them.
 fn statements_per_second(view: &View<'_>) -> Option<f64> {
     let ended = view.counter(&format!("{}_count", timing::OPERATION), &[], "");
-    ended.or_else(|_| view.counter("mysql_global_status_questions", &[], "")).ok().map(|counter| counter.rate())
+    ended
+        .or_else(|_| view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ""))
+        .ok()
+        .map(|counter| counter.rate())
 }
 
 /// The degraded stretch, or without one the time in which requests were due.
@@ -122,23 +138,23 @@ impl Readings {
     /// The device that had most reads and writes queued; which one that is may differ from run to run.
     fn disk(&mut self, view: &View<'_>) {
         let busiest = view
-            .label_values("system_disk_weighted_io_time_seconds_total", "device")
+            .label_values(metrics::host::DISK_WEIGHTED_IO_TIME.name, "device")
             .into_iter()
             .filter_map(|device| {
                 let labels = [("device", device.as_str())];
-                let queue = view.counter("system_disk_weighted_io_time_seconds_total", &labels, "").ok()?.rate();
+                let queue = view.counter(metrics::host::DISK_WEIGHTED_IO_TIME.name, &labels, "").ok()?.rate();
                 Some((device, queue))
             })
             .max_by(|a, b| a.1.total_cmp(&b.1));
         let Some((device, queue)) = busiest else { return };
         let labels = [("device", device.as_str())];
         let rate = |metric| view.counter(metric, &labels, "").map(|c| c.rate());
-        if let Ok(utilization) = rate("system_disk_io_time_seconds_total") {
+        if let Ok(utilization) = rate(metrics::host::DISK_IO_TIME.name) {
             self.put("busiest disk, utilization", "ratio", utilization.min(1.0), None);
         }
         self.put("busiest disk, queue", "requests", queue, Some(false));
-        let operations = rate("system_disk_operations_total");
-        if let Ok(bytes) = rate("system_disk_io_bytes_total") {
+        let operations = rate(metrics::host::DISK_OPERATIONS.name);
+        if let Ok(bytes) = rate(metrics::host::DISK_IO_BYTES.name) {
             self.put("busiest disk, throughput", "MB/s", bytes / 1e6, None);
             if let Ok(operations) = operations.as_ref().copied()
                 && operations > 0.0
@@ -146,7 +162,7 @@ impl Readings {
                 self.put("busiest disk, size of a request", "KB", bytes / operations / 1024.0, None);
             }
         }
-        if let (Ok(operations), Ok(time)) = (operations, rate("system_disk_operation_time_seconds_total")) {
+        if let (Ok(operations), Ok(time)) = (operations, rate(metrics::host::DISK_OPERATION_TIME.name)) {
             self.put("busiest disk, operations", "operations/s", operations, None);
             if operations > 0.0 {
                 self.put("busiest disk, wait of a request", "ms", time / operations * 1e3, Some(false));

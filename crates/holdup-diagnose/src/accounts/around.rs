@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use holdup_recording::condensed::Execution;
+use holdup_recording::metrics;
 use holdup_recording::rows::Statement;
 
 use holdup_signals::ports::database_ports;
@@ -16,11 +17,14 @@ const SAMPLING_SLACK_NS: i64 = 1_000_000_000;
 const UNLOCKED: f64 = 0.1;
 
 /// Gauges that are above zero while statements wait in front of the database's execution.
-const QUEUES: [&str; 2] = ["mysql_thread_pool_queue_length", "mysql_thread_pool_queued_connections"];
+const QUEUES: [&str; 2] =
+    [metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS.name];
 
 /// Of connections whose request nobody has read yet, by the server's port.
-const UNREAD: [(&str, &[(&str, &str)]); 2] =
-    [("tcp_connections_unread", &[("side", "server")]), ("tcp_server_unread_connections", &[])];
+const UNREAD: [(&str, &[(&str, &str)]); 2] = [
+    (metrics::tcp::CONNECTIONS_UNREAD.name, &[("side", "server")]),
+    (metrics::tcp::SERVER_UNREAD_CONNECTIONS.name, &[]),
+];
 
 /// Facts of a stretch.
 pub(crate) struct Around {
@@ -91,9 +95,9 @@ fn round_trip_ms(view: &View<'_>, ports: &BTreeSet<String>) -> Option<f64> {
         (count > 0.0).then(|| sum / count * 1e3)
     };
     let at_port = |labels: &holdup_recording::Labels| labels.get("port").is_some_and(|port| ports.contains(port));
-    mean("wire_round_trip_seconds", &[], &|_| true)
-        .or_else(|| mean("tcp_round_trip_seconds", &[("stat", "mean"), ("side", "client")], &at_port))
-        .or_else(|| mean("tcp_round_trip_seconds", &[("stat", "mean")], &at_port))
+    mean(metrics::wire::ROUND_TRIP.name, &[], &|_| true)
+        .or_else(|| mean(metrics::tcp::ROUND_TRIP.name, &[("stat", "mean"), ("side", "client")], &at_port))
+        .or_else(|| mean(metrics::tcp::ROUND_TRIP.name, &[("stat", "mean")], &at_port))
 }
 
 /// How lock waits are spread over executions. The server books them as one total; an execution waits only for as long as it is
@@ -109,7 +113,8 @@ impl Locks {
     fn of(view: &View<'_>) -> Self {
         let none = Self { unhindered_ms: BTreeMap::new(), ratio: 0.0 };
         let Ok(executions) = view.executions(&["observed_at", "kind", "digest", "duration_ns"]) else { return none };
-        let booked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
+        let booked_ms =
+            view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "").map_or(0.0, |c| c.delta);
         let sessions = view.sessions(&["observed_at", "true_state", "digest"]).unwrap_or_default();
         let waiting: Vec<_> = sessions.iter().filter(|s| s.true_state == "lock_wait").collect();
         let instants = view.session_instants().max(1) as f64;

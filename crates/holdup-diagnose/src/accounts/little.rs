@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Accounts, Owner, mean};
+use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::words::round;
 
@@ -35,10 +36,25 @@ pub struct Check {
 type Counted = (Owner, &'static str, &'static [(&'static str, &'static str)], &'static str);
 
 const COUNTED: [Counted; 4] = [
-    (Owner::PoolWait, "db_client_connection_pending_requests", &[], "requests that waited for a pooled connection"),
-    (Owner::AdmissionQueue, "mysql_thread_pool_queue_length", &[], "statements in the thread pool's queue"),
-    (Owner::LockWait, "mysql_sessions", &[("true_state", "lock_wait")], "sessions that waited for a lock"),
-    (Owner::LockWait, "postgresql_sessions", &[("true_state", "lock_wait")], "sessions that waited for a lock"),
+    (
+        Owner::PoolWait,
+        metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name,
+        &[],
+        "requests that waited for a pooled connection",
+    ),
+    (
+        Owner::AdmissionQueue,
+        metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name,
+        &[],
+        "statements in the thread pool's queue",
+    ),
+    (Owner::LockWait, metrics::mysql::SESSIONS.name, &[("true_state", "lock_wait")], "sessions that waited for a lock"),
+    (
+        Owner::LockWait,
+        metrics::postgresql::SESSIONS.name,
+        &[("true_state", "lock_wait")],
+        "sessions that waited for a lock",
+    ),
 ];
 
 /// The checks there can be of a stretch.

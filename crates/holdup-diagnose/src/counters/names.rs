@@ -1,6 +1,8 @@
 //! What a recording calls the counters: for each [`Signal`] the samples that it is made of, MySQL's, PostgreSQL's and the host's.
 //! How they become series of equal steps is `frame`'s.
 
+use holdup_recording::metrics;
+
 use crate::counters::Signal;
 
 /// Whose samples.
@@ -60,7 +62,7 @@ const fn level(whose: Whose, metric: &'static str) -> Term {
 }
 
 const fn cpu(modes: &'static [&'static str]) -> Term {
-    Term { whose: Whose::Host, metric: "system_cpu_time_seconds_total", only: ("cpu_mode", modes), take: Take::Share }
+    Term { whose: Whose::Host, metric: metrics::host::CPU_TIME.name, only: ("cpu_mode", modes), take: Take::Share }
 }
 
 const fn toward(metric: &'static str, direction: &'static [&'static str]) -> Term {
@@ -73,136 +75,205 @@ pub(super) const SIGNALS: &[Made] = &[
     Made { signal: Signal::CpuSystem, of: &[cpu(&["system", "interrupt", "softirq"])] },
     Made { signal: Signal::CpuIdle, of: &[cpu(&["idle"])] },
     Made { signal: Signal::CpuIowait, of: &[cpu(&["iowait"])] },
-    Made { signal: Signal::RunQueue, of: &[Term { only: ("state", &["R"]), ..level(Whose::Host, "system_threads") }] },
-    Made { signal: Signal::RunQueue, of: &[level(Whose::Host, "system_processes_runnable")] },
+    Made {
+        signal: Signal::RunQueue,
+        of: &[Term { only: ("state", &["R"]), ..level(Whose::Host, metrics::host::THREADS.name) }],
+    },
+    Made { signal: Signal::RunQueue, of: &[level(Whose::Host, metrics::host::PROCESSES_RUNNABLE.name)] },
     Made {
         signal: Signal::BlockedThreads,
-        of: &[Term { only: ("state", &["D"]), ..level(Whose::Host, "system_threads") }],
+        of: &[Term { only: ("state", &["D"]), ..level(Whose::Host, metrics::host::THREADS.name) }],
     },
-    Made { signal: Signal::ContextSwitches, of: &[rate(Whose::Host, "system_context_switches_total")] },
+    Made { signal: Signal::ContextSwitches, of: &[rate(Whose::Host, metrics::host::CONTEXT_SWITCHES.name)] },
     // In percent of a CPU, as `top` has it: what is nothing for this signal is meant so.
     Made {
         signal: Signal::ServerCpu,
-        of: &[Term { take: Take::Rate(100.0), ..rate(Whose::Server, "process_cpu_time_seconds_total") }],
+        of: &[Term { take: Take::Rate(100.0), ..rate(Whose::Server, metrics::process::CPU_TIME.name) }],
     },
-    Made { signal: Signal::DiskReadBytes, of: &[toward("system_disk_io_bytes_total", &["read"])] },
-    Made { signal: Signal::DiskWriteBytes, of: &[toward("system_disk_io_bytes_total", &["write"])] },
-    Made { signal: Signal::DiskReads, of: &[toward("system_disk_operations_total", &["read"])] },
-    Made { signal: Signal::DiskWrites, of: &[toward("system_disk_operations_total", &["write"])] },
+    Made { signal: Signal::DiskReadBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["read"])] },
+    Made { signal: Signal::DiskWriteBytes, of: &[toward(metrics::host::DISK_IO_BYTES.name, &["write"])] },
+    Made { signal: Signal::DiskReads, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["read"])] },
+    Made { signal: Signal::DiskWrites, of: &[toward(metrics::host::DISK_OPERATIONS.name, &["write"])] },
     Made {
         signal: Signal::DiskUtilization,
-        of: &[Term { take: Take::Busiest, ..rate(Whose::Host, "system_disk_io_time_seconds_total") }],
+        of: &[Term { take: Take::Busiest, ..rate(Whose::Host, metrics::host::DISK_IO_TIME.name) }],
     },
-    Made { signal: Signal::NetReceivedBytes, of: &[toward("system_network_io_bytes_total", &["receive"])] },
-    Made { signal: Signal::NetSentBytes, of: &[toward("system_network_io_bytes_total", &["transmit"])] },
-    Made { signal: Signal::MinorFaults, of: &[rate(Whose::Server, "process_minor_faults_total")] },
-    Made { signal: Signal::FileHandles, of: &[level(Whose::Host, "system_file_handles")] },
+    Made { signal: Signal::NetReceivedBytes, of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["receive"])] },
+    Made { signal: Signal::NetSentBytes, of: &[toward(metrics::host::NETWORK_IO_BYTES.name, &["transmit"])] },
+    Made { signal: Signal::MinorFaults, of: &[rate(Whose::Server, metrics::process::MINOR_FAULTS.name)] },
+    Made { signal: Signal::FileHandles, of: &[level(Whose::Host, metrics::host::FILE_HANDLES.name)] },
     // MySQL and MariaDB.
-    Made { signal: Signal::ConnectionsOpened, of: &[rate(Whose::Mysql, "mysql_global_status_connections")] },
-    Made { signal: Signal::SessionsConnected, of: &[level(Whose::Mysql, "mysql_global_status_threads_connected")] },
-    Made { signal: Signal::SessionsRunning, of: &[level(Whose::Mysql, "mysql_global_status_threads_running")] },
+    Made {
+        signal: Signal::ConnectionsOpened,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_CONNECTIONS.name)],
+    },
+    Made {
+        signal: Signal::SessionsConnected,
+        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name)],
+    },
+    Made {
+        signal: Signal::SessionsRunning,
+        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_THREADS_RUNNING.name)],
+    },
     Made {
         signal: Signal::LockWaiting,
-        of: &[level(Whose::Mysql, "mysql_global_status_innodb_row_lock_current_waits")],
+        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_CURRENT_WAITS.name)],
     },
-    Made { signal: Signal::LockWaits, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_row_lock_waits")] },
+    Made {
+        signal: Signal::LockWaits,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_WAITS.name)],
+    },
     // The counter is in milliseconds: seconds waited a second.
     Made {
         signal: Signal::LockWaitTime,
-        of: &[Term { take: Take::Rate(1e-3), ..rate(Whose::Mysql, "mysql_global_status_innodb_row_lock_time") }],
+        of: &[Term {
+            take: Take::Rate(1e-3),
+            ..rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name)
+        }],
     },
-    Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, "mysql_global_status_com_commit")] },
+    Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_COM_COMMIT.name)] },
     // With autocommit nobody says COMMIT.
-    Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, "mysql_global_status_handler_commit")] },
-    Made { signal: Signal::Rollbacks, of: &[rate(Whose::Mysql, "mysql_global_status_com_rollback")] },
-    Made { signal: Signal::RowsInserted, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_rows_inserted")] },
-    Made { signal: Signal::RowsInserted, of: &[rate(Whose::Mysql, "mysql_global_status_handler_write")] },
+    Made { signal: Signal::Commits, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_COMMIT.name)] },
+    Made { signal: Signal::Rollbacks, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_COM_ROLLBACK.name)] },
+    Made {
+        signal: Signal::RowsInserted,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name)],
+    },
+    Made { signal: Signal::RowsInserted, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name)] },
     Made {
         signal: Signal::RowsChanged,
         of: &[
-            rate(Whose::Mysql, "mysql_global_status_innodb_rows_inserted"),
-            rate(Whose::Mysql, "mysql_global_status_innodb_rows_updated"),
-            rate(Whose::Mysql, "mysql_global_status_innodb_rows_deleted"),
+            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_INSERTED.name),
+            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED.name),
+            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_DELETED.name),
         ],
     },
     Made {
         signal: Signal::RowsChanged,
         of: &[
-            rate(Whose::Mysql, "mysql_global_status_handler_write"),
-            rate(Whose::Mysql, "mysql_global_status_handler_update"),
-            rate(Whose::Mysql, "mysql_global_status_handler_delete"),
+            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_WRITE.name),
+            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_UPDATE.name),
+            rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_DELETE.name),
         ],
     },
-    Made { signal: Signal::RowsScanned, of: &[rate(Whose::Mysql, "mysql_global_status_handler_read_rnd_next")] },
-    Made { signal: Signal::RowsNext, of: &[rate(Whose::Mysql, "mysql_global_status_handler_read_next")] },
-    Made { signal: Signal::RowsKeyed, of: &[rate(Whose::Mysql, "mysql_global_status_handler_read_key")] },
-    Made { signal: Signal::LogBytes, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_os_log_written")] },
-    Made { signal: Signal::LogWrites, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_log_writes")] },
-    Made { signal: Signal::LogSyncs, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_os_log_fsyncs")] },
-    Made { signal: Signal::PagesWritten, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_pages_written")] },
-    Made { signal: Signal::ServerWriteBytes, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_data_written")] },
-    Made { signal: Signal::ServerReadBytes, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_data_read")] },
-    Made { signal: Signal::ServerReads, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_data_reads")] },
+    Made {
+        signal: Signal::RowsScanned,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_RND_NEXT.name)],
+    },
+    Made { signal: Signal::RowsNext, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_NEXT.name)] },
+    Made { signal: Signal::RowsKeyed, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_HANDLER_READ_KEY.name)] },
+    Made {
+        signal: Signal::LogBytes,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name)],
+    },
+    Made { signal: Signal::LogWrites, of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_LOG_WRITES.name)] },
+    Made {
+        signal: Signal::LogSyncs,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS.name)],
+    },
+    Made {
+        signal: Signal::PagesWritten,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_PAGES_WRITTEN.name)],
+    },
+    Made {
+        signal: Signal::ServerWriteBytes,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_WRITTEN.name)],
+    },
+    Made {
+        signal: Signal::ServerReadBytes,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READ.name)],
+    },
+    Made {
+        signal: Signal::ServerReads,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_DATA_READS.name)],
+    },
     Made {
         signal: Signal::PoolRequests,
-        of: &[rate(Whose::Mysql, "mysql_global_status_innodb_buffer_pool_read_requests")],
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name)],
     },
-    Made { signal: Signal::PoolMisses, of: &[rate(Whose::Mysql, "mysql_global_status_innodb_buffer_pool_reads")] },
+    Made {
+        signal: Signal::PoolMisses,
+        of: &[rate(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name)],
+    },
     Made {
         signal: Signal::DirtyPages,
-        of: &[level(Whose::Mysql, "mysql_global_status_innodb_buffer_pool_pages_dirty")],
+        of: &[level(Whose::Mysql, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY.name)],
     },
     // PostgreSQL.
-    Made { signal: Signal::SessionsConnected, of: &[level(Whose::Postgres, "postgresql_sessions")] },
+    Made { signal: Signal::SessionsConnected, of: &[level(Whose::Postgres, metrics::postgresql::SESSIONS.name)] },
     Made {
         signal: Signal::SessionsRunning,
-        of: &[Term { only: ("state", &["active"]), ..level(Whose::Postgres, "postgresql_sessions") }],
+        of: &[Term { only: ("state", &["active"]), ..level(Whose::Postgres, metrics::postgresql::SESSIONS.name) }],
     },
-    Made { signal: Signal::Commits, of: &[rate(Whose::Postgres, "postgresql_stat_database_xact_commit")] },
-    Made { signal: Signal::Rollbacks, of: &[rate(Whose::Postgres, "postgresql_stat_database_xact_rollback")] },
-    Made { signal: Signal::RowsInserted, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_inserted")] },
+    Made { signal: Signal::Commits, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name)] },
+    Made {
+        signal: Signal::Rollbacks,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_XACT_ROLLBACK.name)],
+    },
+    Made {
+        signal: Signal::RowsInserted,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name)],
+    },
     Made {
         signal: Signal::RowsChanged,
         of: &[
-            rate(Whose::Postgres, "postgresql_stat_database_tup_inserted"),
-            rate(Whose::Postgres, "postgresql_stat_database_tup_updated"),
-            rate(Whose::Postgres, "postgresql_stat_database_tup_deleted"),
+            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_INSERTED.name),
+            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name),
+            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name),
         ],
     },
-    Made { signal: Signal::RowsUpdated, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_updated")] },
-    Made { signal: Signal::RowsDeleted, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_deleted")] },
-    Made { signal: Signal::TempBytes, of: &[rate(Whose::Postgres, "postgresql_stat_database_temp_bytes")] },
-    Made { signal: Signal::DeadRows, of: &[level(Whose::Postgres, "postgresql_stat_tables_n_dead_tup")] },
-    Made { signal: Signal::RowsScanned, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_returned")] },
-    Made { signal: Signal::RowsKeyed, of: &[rate(Whose::Postgres, "postgresql_stat_database_tup_fetched")] },
-    Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, "postgresql_stat_wal_wal_bytes")] },
-    Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, "postgresql_wal_position_bytes")] },
-    Made { signal: Signal::LogWrites, of: &[rate(Whose::Postgres, "postgresql_stat_wal_wal_write")] },
-    Made { signal: Signal::LogSyncs, of: &[rate(Whose::Postgres, "postgresql_stat_wal_wal_sync")] },
+    Made {
+        signal: Signal::RowsUpdated,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_UPDATED.name)],
+    },
+    Made {
+        signal: Signal::RowsDeleted,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_DELETED.name)],
+    },
+    Made {
+        signal: Signal::TempBytes,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TEMP_BYTES.name)],
+    },
+    Made { signal: Signal::DeadRows, of: &[level(Whose::Postgres, metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name)] },
+    Made {
+        signal: Signal::RowsScanned,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_RETURNED.name)],
+    },
+    Made {
+        signal: Signal::RowsKeyed,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_TUP_FETCHED.name)],
+    },
+    Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name)] },
+    Made { signal: Signal::LogBytes, of: &[rate(Whose::Postgres, metrics::postgresql::WAL_POSITION_BYTES.name)] },
+    Made { signal: Signal::LogWrites, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_WRITE.name)] },
+    Made { signal: Signal::LogSyncs, of: &[rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_SYNC.name)] },
     Made {
         signal: Signal::PagesWritten,
         of: &[
-            rate(Whose::Postgres, "postgresql_stat_bgwriter_buffers_checkpoint"),
-            rate(Whose::Postgres, "postgresql_stat_bgwriter_buffers_clean"),
-            rate(Whose::Postgres, "postgresql_stat_bgwriter_buffers_backend"),
+            rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
+            rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
+            rate(Whose::Postgres, metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
         ],
     },
     // Pages of 8 KB, and the log: what went through the kernel's cache by other ways is not counted.
     Made {
         signal: Signal::ServerWriteBytes,
         of: &[
-            pages("postgresql_stat_bgwriter_buffers_checkpoint"),
-            pages("postgresql_stat_bgwriter_buffers_clean"),
-            pages("postgresql_stat_bgwriter_buffers_backend"),
-            rate(Whose::Postgres, "postgresql_stat_wal_wal_bytes"),
+            pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name),
+            pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_CLEAN.name),
+            pages(metrics::postgresql::STAT_BGWRITER_BUFFERS_BACKEND.name),
+            rate(Whose::Postgres, metrics::postgresql::STAT_WAL_WAL_BYTES.name),
         ],
     },
     Made {
         signal: Signal::PoolRequests,
         of: &[
-            rate(Whose::Postgres, "postgresql_stat_database_blks_hit"),
-            rate(Whose::Postgres, "postgresql_stat_database_blks_read"),
+            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_HIT.name),
+            rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name),
         ],
     },
-    Made { signal: Signal::PoolMisses, of: &[rate(Whose::Postgres, "postgresql_stat_database_blks_read")] },
+    Made {
+        signal: Signal::PoolMisses,
+        of: &[rate(Whose::Postgres, metrics::postgresql::STAT_DATABASE_BLKS_READ.name)],
+    },
 ];

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crate::counters::{Frame, Signal};
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::names::{SIGNALS, Take, Term, Whose};
 use crate::case::Case;
@@ -94,13 +94,13 @@ struct Sources<'a> {
 
 impl<'a> Sources<'a> {
     fn of(view: &View<'a>) -> Self {
-        let mysql = busiest(view, "mysql_global_status_questions");
+        let mysql = busiest(view, metrics::mysql::GLOBAL_STATUS_QUESTIONS.name);
         // Two databases in one table would be one that does not exist.
-        let postgres = busiest(view, "postgresql_stat_database_xact_commit").filter(|_| mysql.is_none());
-        let processes = view.processes_with("process_cpu_time_seconds_total");
+        let postgres = busiest(view, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name).filter(|_| mysql.is_none());
+        let processes = view.processes_with(metrics::process::CPU_TIME.name);
         let is_server = |name: &str| SERVERS.iter().any(|server| name.starts_with(server));
         Self {
-            host: view.sources_of("system_cpu_time_seconds_total"),
+            host: view.sources_of(metrics::host::CPU_TIME.name),
             server: processes.iter().filter(|p| is_server(p.name)).map(|p| p.source).collect(),
             mysql: mysql.into_iter().collect(),
             postgres: postgres.into_iter().collect(),
@@ -138,9 +138,9 @@ fn setting(view: &View<'_>, source: &str, name: &str) -> Option<f64> {
 /// Equal steps from the first sample to the last, as long as the slowest of the sources is sampled at; none of too few samples.
 fn steps(view: &View<'_>, sources: &Sources<'_>) -> Option<Vec<Window>> {
     let clocks = [
-        (&sources.host, "system_cpu_time_seconds_total"),
-        (&sources.mysql, "mysql_global_status_questions"),
-        (&sources.postgres, "postgresql_stat_database_xact_commit"),
+        (&sources.host, metrics::host::CPU_TIME.name),
+        (&sources.mysql, metrics::mysql::GLOBAL_STATUS_QUESTIONS.name),
+        (&sources.postgres, metrics::postgresql::STAT_DATABASE_XACT_COMMIT.name),
     ];
     let all: Vec<Vec<Window>> = clocks
         .iter()

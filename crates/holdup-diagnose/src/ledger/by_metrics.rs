@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::metrics;
 use holdup_recording::rows::Request;
 
 use super::by_sessions::{self, Standing};
@@ -173,7 +174,7 @@ fn by_number(served: &[Served], all: f64, sums: &Growths, counts: &Growths) -> O
 /// mean over the whole stretch holds for each.
 pub(super) fn app_cpu_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
-    let cpu = view.counter("process_cpu_seconds_total", &[], timing::APP_METRICS).ok()?;
+    let cpu = view.counter(metrics::app::PROCESS_CPU.name, &[], timing::APP_METRICS).ok()?;
     let served = view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS).ok()?;
     (served.delta > 0.0).then(|| cpu.delta / served.delta * 1e3)
 }
@@ -194,9 +195,10 @@ fn database(view: &View<'_>, case: &Case<'_>, served: &[Served], calls_ms: &[f64
     // InnoDB books lock waits in milliseconds, on other ticks than the app's: which share of execution they
     // are is known for the whole stretch, not for an interval.
     let executed_ms: f64 = executions.iter().map(|(_, ms)| ms).sum();
-    let locked_ms = view.counter("mysql_global_status_innodb_row_lock_time", &[], "").map_or(0.0, |c| c.delta);
+    let locked_ms =
+        view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "").map_or(0.0, |c| c.delta);
     let lock_ratio = (locked_ms / executed_ms.max(1e-9)).clamp(0.0, 1.0);
-    let lengths = view.index.series("mysql_thread_pool_queue_length", &[]).flat_map(|(_, series)| series);
+    let lengths = view.index.series(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]).flat_map(|(_, series)| series);
     let mut queued: Vec<i64> = lengths.filter(|(_, length)| *length > 0.0).map(|(at, _)| *at).collect();
     queued.sort_unstable();
     let executed = executed_in(served, &executions);

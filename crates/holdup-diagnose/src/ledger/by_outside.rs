@@ -10,6 +10,7 @@ use super::Intervals;
 use super::by_sessions::Standing;
 use super::instants::{self, Instant};
 use crate::case::Case;
+use holdup_recording::metrics;
 use holdup_signals::app_server::{Levels, Outside};
 use holdup_signals::{View, Window};
 
@@ -51,14 +52,15 @@ pub(super) fn parts(case: &Case<'_>, has_app: bool) -> Vec<(&'static str, Interv
 fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<Instant<{ PARTS.len() }>>> {
     let requests = case.requests_in(case.whole()).ok()?;
     let most = view.workers().map(|w| w.most).or(outside.takes_at_once);
-    let waiting = view.levels(&outside.source, "tcp_accept_queue_length", &[("port", outside.port.as_str())]);
-    let answering = view.levels(&outside.source, "server_answering_connections", &[]);
+    let waiting =
+        view.levels(&outside.source, metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[("port", outside.port.as_str())]);
+    let answering = view.levels(&outside.source, metrics::server::ANSWERING_CONNECTIONS.name, &[]);
     let neighbours = view.neighbours(&outside.source).unwrap_or_default();
     let awaited = |is_database: bool| {
         let mut sum = Levels::new();
         for neighbour in neighbours.iter().filter(|n| n.is_database == is_database) {
             let port = [("peer_port", neighbour.port.as_str())];
-            for (at, n) in view.levels(&outside.source, "server_outgoing_pending_connections", &port) {
+            for (at, n) in view.levels(&outside.source, metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &port) {
                 sum.insert(at, n);
             }
         }
@@ -92,7 +94,7 @@ fn sampled(case: &Case<'_>, view: &View<'_>, outside: &Outside) -> Option<Vec<In
 
 /// When connections were dropped for want of a place in the queue.
 fn dropping(view: &View<'_>, outside: &Outside) -> Vec<Window> {
-    let grew = view.growths(|source| source == outside.source, "tcp_listen_overflows_total", &[]);
+    let grew = view.growths(|source| source == outside.source, metrics::tcp::LISTEN_OVERFLOWS.name, &[]);
     grew.into_iter().filter(|growth| growth.delta > 0.0).map(|growth| growth.window).collect()
 }
 

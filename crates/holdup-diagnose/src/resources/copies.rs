@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::server_waits::{At, at};
@@ -40,7 +40,7 @@ const WAITED: &str = "of those who waited for the disk";
 pub const THREADS: &[&str] = &["observed_at", "source", "process", "state"];
 
 /// Bytes that a process had read from disks and written to them (/proc/PID/io).
-const IO: &str = "process_disk_io_bytes_total";
+const IO: &str = metrics::process::DISK_IO_BYTES.name;
 
 /// Something that copies.
 pub struct Copying {
@@ -70,8 +70,8 @@ pub fn copying(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
 /// PostgreSQL's own progress: bytes streamed by base backups, bytes processed by COPY.
 fn progress(view: &View<'_>) -> Vec<Copying> {
     const VIEWS: [(&str, &str, &str); 2] = [
-        ("a base backup", "postgresql_progress_basebackup_backup_streamed", ""),
-        ("COPY", "postgresql_progress_copy_bytes_processed", "table"),
+        ("a base backup", metrics::postgresql::PROGRESS_BASEBACKUP_BACKUP_STREAMED.name, ""),
+        ("COPY", metrics::postgresql::PROGRESS_COPY_BYTES_PROCESSED.name, "table"),
     ];
     let instants = activity_instants(view);
     let mut found = Vec::new();
@@ -101,7 +101,7 @@ fn progress(view: &View<'_>) -> Vec<Copying> {
 }
 
 fn activity_instants(view: &View<'_>) -> usize {
-    let series = view.index.series("postgresql_activity_sessions", &[]).flat_map(|(_, series)| series);
+    let series = view.index.series(metrics::postgresql::ACTIVITY_SESSIONS.name, &[]).flat_map(|(_, series)| series);
     let all: BTreeSet<i64> = series.map(|(at, _)| *at).filter(|at| view.window.contains(*at)).collect();
     if all.is_empty() { view.session_instants() } else { all.len() }
 }

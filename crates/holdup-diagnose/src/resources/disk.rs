@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::disks::HOST;
 use holdup_signals::throttle::Throttle;
@@ -72,7 +73,7 @@ pub struct Who {
 /// The watched process that read and wrote most of what `disk` did; where all of those together did less than half, those of
 /// the machine that sleep.
 pub fn who(view: &View<'_>, disk: &Disk) -> Who {
-    const METRIC: &str = "process_disk_io_bytes_total";
+    const METRIC: &str = metrics::process::DISK_IO_BYTES.name;
     let all = disk.read.bytes + disk.write.bytes;
     let mut processes: Vec<(String, f64)> = Vec::new();
     for process in view.processes_with(METRIC) {

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Event;
+use holdup_recording::{Labels, metrics};
 
 use super::workers;
 use crate::case::Case;
@@ -71,7 +71,7 @@ impl Probe {
         let needed = &["observed_at", "source", "kind", "labels"];
         let events = view.recording.tables.events.with_columns(needed);
         let events = events.map_err(|what| Missing::new(what, "record again; this recording lacks it"))?;
-        let samples = view.gauge("probe_success", &[], ENABLE);
+        let samples = view.gauge(metrics::probe::SUCCESS.name, &[], ENABLE);
         let is_kubernetes = |source: &str| source.starts_with("kubernetes:");
         let has_kubernetes = view.recording.tables.settings.rows.iter().any(|s| is_kubernetes(&s.source));
         if samples.is_err() && !has_kubernetes && !events.iter().any(|e| is_kubernetes(&e.source)) {
@@ -201,8 +201,8 @@ fn is_anothers(view: &View<'_>, stop: &Event) -> bool {
             .any(|(_, series)| series.windows(2).any(|pair| pair[1].1 > pair[0].1 && near(pair[1].0)))
     };
     reason.eq_ignore_ascii_case("OOMKilled")
-        || killed("cgroup_out_of_memory_kills_total")
-        || killed("system_out_of_memory_kills_total")
+        || killed(metrics::cgroup::OUT_OF_MEMORY_KILLS.name)
+        || killed(metrics::host::OUT_OF_MEMORY_KILLS.name)
 }
 
 impl Kill {

@@ -1,6 +1,6 @@
 //! Statements: the app's account of them beside the server's own.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::whose;
 use crate::accounts::{self, Account, SPEAKS};
@@ -49,7 +49,7 @@ pub fn calls_per_request(case: &Case<'_>, completed: f64) -> Option<f64> {
 pub fn connection_held_ms(case: &Case<'_>) -> Option<f64> {
     let view = case.slow();
     let held = view.mean(POOL_USE, &[], APP_METRICS);
-    let Ok(held) = held.or_else(|_| view.mean("hikaricp_connections_usage_seconds", &[], APP_METRICS)) else {
+    let Ok(held) = held.or_else(|_| view.mean(metrics::app::HIKARICP_CONNECTIONS_USAGE.name, &[], APP_METRICS)) else {
         // For its calls of the database at least it is held.
         return database_by_spans(case).map(|(ms, ..)| ms);
     };

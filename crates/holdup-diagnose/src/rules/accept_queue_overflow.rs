@@ -1,6 +1,6 @@
 //! The queue of connections that nobody has accepted is full: the kernel drops further ones.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Fix, Found, Judge, MATTERS, Others, Outcome, Rule, ms, of_failures, thousands};
 use crate::case::Case;
@@ -101,7 +101,7 @@ fn failed_share(case: &Case<'_>, outside: &Outside, overflows: &Counter) -> Resu
     let view = case.slow();
     let mut windows = outside.at_limit.clone();
     let source = if outside.has_processes() { outside.source.as_str() } else { "host" };
-    let grew = view.growths(|s| s == source, "tcp_listen_overflows_total", &[]);
+    let grew = view.growths(|s| s == source, metrics::tcp::LISTEN_OVERFLOWS.name, &[]);
     windows.extend(grew.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
     let failed = failures::unanswered_share(case, &windows)?;
     let bad: u64 = case.slow_requests()?.iter().filter(|r| holdup_signals::client::failed(r)).map(|r| r.count()).sum();

@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{share, volume};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::disks::HOST;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, Mount, View};
@@ -53,7 +54,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![options, does]));
     }
     let own = view.counter(
-        "process_disk_io_bytes_total",
+        metrics::process::DISK_IO_BYTES.name,
         &[("direction", "write")],
         "--watch pid:N for the app and the database",
     )?;

@@ -6,6 +6,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thous
 use crate::case::Case;
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::TableWrites;
 use holdup_signals::vacuum::{Measured, Vacuum};
@@ -132,7 +133,7 @@ fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evide
 /// What its workers wait for.
 fn worker_waits(view: &View<'_>) -> Option<Evidence> {
     let labels = [("backend_type", "autovacuum worker"), ("wait_event_type", "IO")];
-    let waiting = view.gauge("postgresql_activity_sessions", &labels, "").ok()?;
+    let waiting = view.gauge(metrics::postgresql::ACTIVITY_SESSIONS.name, &labels, "").ok()?;
     let text = format!("{:.1} of its workers waited for reads and writes on average", waiting.mean);
     (waiting.mean > 0.0).then(|| waiting.evidence(format!("{:.1}", waiting.mean), "", text))
 }

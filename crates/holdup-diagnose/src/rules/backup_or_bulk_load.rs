@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::volume::demand::{demand, share_text};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
 
@@ -39,8 +40,8 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let demanded = demand(case);
     let device = demanded.as_ref().ok().map(|demand| demand.flow.name.as_str());
     let mut all = copying(&view, device);
-    let was_looked_at = !view.sources_of("postgresql_activity_sessions").is_empty()
-        || view.session_instants() > 0 && !view.sources_of("system_threads").is_empty();
+    let was_looked_at = !view.sources_of(metrics::postgresql::ACTIVITY_SESSIONS.name).is_empty()
+        || view.session_instants() > 0 && !view.sources_of(metrics::host::THREADS.name).is_empty();
     let are_threads_told = view.recording.tables.threads.with_columns(THREADS).is_ok();
     if all.is_empty() && !(was_looked_at && are_threads_told) {
         let enable = "--watch host and the database (mysql:// or postgresql://)";

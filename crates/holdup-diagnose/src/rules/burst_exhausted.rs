@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, percent};
 use crate::case::Case;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::Counted;
 use holdup_signals::{Gauge, Missing};
@@ -28,7 +29,11 @@ pub const RULE: Rule = Rule {
 };
 
 /// Balances of credits, as ratios.
-const BALANCES: [&str; 3] = ["aws_ebs_byte_balance_ratio", "aws_ebs_io_balance_ratio", "aws_burst_balance_ratio"];
+const BALANCES: [&str; 3] = [
+    metrics::aws::EBS_BYTE_BALANCE_RATIO.name,
+    metrics::aws::EBS_IO_BALANCE_RATIO.name,
+    metrics::aws::BURST_BALANCE_RATIO.name,
+];
 
 /// A balance (0-1) below this is used up: it is an average of a minute or more.
 const USED_UP: f64 = 0.05;

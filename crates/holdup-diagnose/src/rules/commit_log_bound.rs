@@ -4,6 +4,7 @@ use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Disk, Missing, SessionGroup, View};
@@ -107,7 +108,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn seen(view: &View<'_>, committing: &[&SessionGroup], mean: f64, explains_ms: f64) -> Result<Evidence, Missing> {
     let Some(most) = committing.first() else {
-        let counted = ["mysql_sessions", "postgresql_sessions"].iter().find_map(|m| view.gauge(m, &[], DATABASE).ok());
+        let counted = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
+            .iter()
+            .find_map(|m| view.gauge(m, &[], DATABASE).ok());
         let counted = counted.ok_or_else(|| Missing::new("samples of all database sessions", DATABASE))?;
         return Ok(counted.evidence(
             "0 in commit",
@@ -167,8 +170,9 @@ fn log_disk(view: &View<'_>) -> Option<Disk> {
         .filter_map(|name| view.setting(name, "").ok())
         .find(|path| path.starts_with('/'));
     let device = folder.and_then(|f| view.mount_of(f)).map(|m| view.whole_device(&m.device));
-    let flushes =
-        |d: &Disk| view.counter("system_disk_flushes_total", &[("device", &d.device)], "").map_or(0.0, |c| c.delta);
+    let flushes = |d: &Disk| {
+        view.counter(metrics::host::DISK_FLUSHES.name, &[("device", &d.device)], "").map_or(0.0, |c| c.delta)
+    };
     let named = device.and_then(|device| disks.named(&device).cloned());
     named.or_else(|| disks.tops().max_by(|a, b| flushes(a).total_cmp(&flushes(b))).cloned())
 }
@@ -183,8 +187,8 @@ struct Flushes {
 
 fn flushes(view: &View<'_>, disk: &Disk) -> Option<Flushes> {
     let labels = [("device", disk.device.as_str())];
-    let count = view.counter("system_disk_flushes_total", &labels, "").ok()?;
-    let time = view.counter("system_disk_flush_time_seconds_total", &labels, "").ok()?;
+    let count = view.counter(metrics::host::DISK_FLUSHES.name, &labels, "").ok()?;
+    let time = view.counter(metrics::host::DISK_FLUSH_TIME.name, &labels, "").ok()?;
     let flush_ms = if count.delta > 0.0 { time.delta / count.delta * 1e3 } else { 0.0 };
     let each_ms = flush_ms + disk.write.await_ms();
     // A disk without a volatile cache is sent no flush: then its writes are all there is. What it reads is not for the log.

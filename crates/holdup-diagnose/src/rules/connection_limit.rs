@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Event;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures, thousands, timing};
 use crate::case::Case;
@@ -61,8 +61,11 @@ struct Limit {
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let limits =
-        if view.sources_of("postgresql_sessions").is_empty() { mysql(&view)? } else { vec![postgresql(&view)?] };
+    let limits = if view.sources_of(metrics::postgresql::SESSIONS.name).is_empty() {
+        mysql(&view)?
+    } else {
+        vec![postgresql(&view)?]
+    };
     let mut cleared = Vec::new();
     for limit in limits {
         match of_limit(case, &view, &limit)? {
@@ -77,13 +80,13 @@ fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
     let connected = view.status_level("threads_connected")?;
     let refused = view.status("connection_errors_max_connections")?;
     let most = view.setting_number("max_connections")?;
-    let mut reached = at_or_above(view, "mysql_global_status_threads_connected", most);
-    let refusals = view.growths(|_| true, "mysql_global_status_connection_errors_max_connections", &[]);
+    let mut reached = at_or_above(view, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, most);
+    let refusals = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS.name, &[]);
     reached.extend(refusals.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window));
     // One connection more than max_connections is let in, so that a superuser finds room; anybody else is turned away at login, which
     // MariaDB counts as aborted, and MySQL as both.
     let turned_away: f64 = view
-        .growths(|_| true, "mysql_global_status_aborted_connects", &[])
+        .growths(|_| true, metrics::mysql::GLOBAL_STATUS_ABORTED_CONNECTS.name, &[])
         .iter()
         .filter(|g| reached.iter().any(|r| r.from < g.window.to && g.window.from < r.to))
         .map(|g| g.delta)
@@ -124,7 +127,7 @@ fn of_one_user(view: &View<'_>, most: f64) -> Result<Limit, Missing> {
     for session in &sessions {
         *counts.entry((session.user.as_deref().unwrap_or_default(), session.observed_at)).or_default() += 1.0;
     }
-    let idle = view.gauge("mysql_sessions", &[("true_state", "idle")], DATABASE)?;
+    let idle = view.gauge(metrics::mysql::SESSIONS.name, &[("true_state", "idle")], DATABASE)?;
     let (user, had) = counts.iter().max_by(|a, b| a.1.total_cmp(b.1)).map_or(("", 0.0), |((user, _), n)| (user, *n));
     if had < most && idle.max > IDLE_ROWS {
         return Err(Missing::new(
@@ -163,13 +166,14 @@ fn postgresql(view: &View<'_>) -> Result<Limit, Missing> {
     let number = |name: &str| view.setting(name, POSTGRESQL).ok().and_then(|v| v.parse::<f64>().ok());
     let reserved =
         number("superuser_reserved_connections").unwrap_or(3.0) + number("reserved_connections").unwrap_or(0.0);
-    let told = view.gauge("postgresql_connections_max", &[], POSTGRESQL).ok().map(|g| g.max);
+    let told = view.gauge(metrics::postgresql::CONNECTIONS_MAX.name, &[], POSTGRESQL).ok().map(|g| g.max);
     let most = told
         .or_else(|| number("max_connections").map(|all| all - reserved))
         .ok_or_else(|| Missing::new("setting max_connections as a number", POSTGRESQL))?;
     // Sessions are without those of other kinds and without holdup's own.
-    let metric = ["postgresql_connections", "postgresql_sessions"];
-    let metric = metric.into_iter().find(|m| !view.sources_of(m).is_empty()).unwrap_or("postgresql_sessions");
+    let metric = [metrics::postgresql::CONNECTIONS.name, metrics::postgresql::SESSIONS.name];
+    let metric =
+        metric.into_iter().find(|m| !view.sources_of(m).is_empty()).unwrap_or(metrics::postgresql::SESSIONS.name);
     let connected = view.gauge(metric, &[], POSTGRESQL)?;
     let text = format!(
         "{} sessions at most, of {} that max_connections leaves beside {reserved:.0} reserved ones",
@@ -267,8 +271,8 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
 /// Milliseconds a request waited for a connection of a pool that was not full itself: it could not get more of the server.
 fn waited(case: &Case<'_>, view: &View<'_>) -> Option<(f64, Evidence)> {
     let wait = view.mean(timing::POOL_WAIT, &[], timing::APP_METRICS).ok()?;
-    let most = view.gauge("db_client_connection_max", &[], timing::APP_METRICS).ok()?;
-    let open = view.gauge("db_client_connection_count", &[], timing::APP_METRICS).ok()?;
+    let most = view.gauge(metrics::app::DB_CLIENT_CONNECTION_MAX.name, &[], timing::APP_METRICS).ok()?;
+    let open = view.gauge(metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &[], timing::APP_METRICS).ok()?;
     let per_request = wait.ms * wait.count / case.completed_in(view.window).ok()?.max(1.0);
     (per_request > 0.0 && open.max < most.mean).then(|| {
         let text = format!(
@@ -285,7 +289,7 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
     let refused = limit.refused.as_ref().map_or(0.0, |r| (r.0 / view.window.seconds()).ceil());
     // Half as many again, and as many as were refused in a second.
     let enough = ((limit.had.max(limit.most) * 1.5 + refused) / 50.0).ceil() * 50.0;
-    let idle = ["mysql_sessions", "postgresql_sessions"]
+    let idle = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
         .iter()
         .find_map(|metric| view.gauge(metric, &[("true_state", "idle")], "").ok());
     let idle_share = idle.filter(|i| i.mean > 0.5 * limit.had).map(|i| i.mean);

@@ -1,6 +1,6 @@
 //! The app's pool of database connections has run dry.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::accounts::Owner;
@@ -53,17 +53,17 @@ const NAMES: [Names; 2] = [
     Names {
         wait: timing::POOL_WAIT,
         held: timing::POOL_USE,
-        pending: "db_client_connection_pending_requests",
-        used: ("db_client_connection_count", &STATE_LABELS),
-        max: "db_client_connection_max",
+        pending: metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name,
+        used: (metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &STATE_LABELS),
+        max: metrics::app::DB_CLIENT_CONNECTION_MAX.name,
     },
     // Micrometer's, as HikariCP is watched by.
     Names {
-        wait: "hikaricp_connections_acquire_seconds",
-        held: "hikaricp_connections_usage_seconds",
-        pending: "hikaricp_connections_pending",
-        used: ("hikaricp_connections_active", &[]),
-        max: "hikaricp_connections_max",
+        wait: metrics::app::HIKARICP_CONNECTIONS_ACQUIRE.name,
+        held: metrics::app::HIKARICP_CONNECTIONS_USAGE.name,
+        pending: metrics::app::HIKARICP_CONNECTIONS_PENDING.name,
+        used: (metrics::app::HIKARICP_CONNECTIONS_ACTIVE.name, &[]),
+        max: metrics::app::HIKARICP_CONNECTIONS_MAX.name,
     },
 ];
 

@@ -2,8 +2,8 @@
 
 mod one_core;
 
-use holdup_recording::Labels;
 use holdup_recording::manifest::Model;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::accounts::Owner;
@@ -36,8 +36,8 @@ const HOST: &str = "--watch host";
 
 /// Share (0-1) of all CPU time that was not idle.
 fn busy_ratio(view: &View<'_>) -> Result<(f64, f64), Missing> {
-    let all = view.counter("system_cpu_time_seconds_total", &[], HOST)?;
-    let mode = |mode| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", mode)], HOST);
+    let all = view.counter(metrics::host::CPU_TIME.name, &[], HOST)?;
+    let mode = |mode| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], HOST);
     let idle = mode("idle")?.delta + mode("iowait").map_or(0.0, |c| c.delta);
     Ok(((1.0 - idle / all.delta.max(1e-9)).clamp(0.0, 1.0), all.delta - idle))
 }
@@ -45,7 +45,7 @@ fn busy_ratio(view: &View<'_>) -> Result<(f64, f64), Missing> {
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let (busy, busy_seconds) = busy_ratio(&view)?;
-    let cpu = view.counter("system_cpu_time_seconds_total", &[], HOST)?;
+    let cpu = view.counter(metrics::host::CPU_TIME.name, &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let mut evidence = vec![cpu.evidence(
         format!("{} busy", percent(busy)),
@@ -55,8 +55,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
     // What waiting for a CPU can amount to per request: as the kernel counted it for the watched
     // processes; else what a processor-sharing queue at this utilization makes of the CPU time used.
-    let waited = view.counter("process_run_queue_seconds_total", &[], "--watch pid:N");
-    let waited = waited.or_else(|_| view.counter("server_run_queue_wait_seconds_total", &[], "--watch server:PORT"));
+    let waited = view.counter(metrics::process::RUN_QUEUE.name, &[], "--watch pid:N");
+    let waited = waited.or_else(|_| view.counter(metrics::server::RUN_QUEUE_WAIT.name, &[], "--watch server:PORT"));
     let mut explains_ms = match &waited {
         Ok(waited) => {
             let per_request = waited.delta / completed * 1e3;
@@ -122,8 +122,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "--watch pid:N for the app and the database",
         ));
     }
-    if let Ok(load) = view.gauge("system_load_average_1m", &[], HOST)
-        && let Ok(cpus) = view.gauge("system_cpu_logical_count", &[], HOST)
+    if let Ok(load) = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST)
+        && let Ok(cpus) = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST)
     {
         let normalised = load.max / cpus.mean.max(1.0);
         evidence.push(load.evidence(
@@ -176,7 +176,7 @@ fn overloaded(case: &Case<'_>, busy: f64, busy_seconds: f64) -> Result<Option<[E
         }
     };
     let Some((expected, text)) = queue.filter(|_| answered > 0.0) else { return Ok(None) };
-    let own = ["process_cpu_time_seconds_total", "server_thread_cpu_time_seconds_total"];
+    let own = [metrics::process::CPU_TIME.name, metrics::server::THREAD_CPU_TIME.name];
     let own = own.into_iter().find_map(|metric| view.counter(metric, &[], "").ok());
     let own =
         own.ok_or_else(|| Missing::new("CPU time of the service's processes", "--watch pid:N for each of them"))?;
@@ -202,7 +202,7 @@ const QUEUED: f64 = 2.0;
 /// more of them make it later and nothing else. What is expected, and that they do.
 fn queue_of_users(case: &Case<'_>, answered: f64) -> Option<(String, String)> {
     let view = case.slow();
-    let cpus = view.gauge("system_cpu_logical_count", &[], HOST).ok()?.mean.max(1.0);
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).ok()?.mean.max(1.0);
     let requests = case.requests_in(view.window).ok()?;
     let service_s = mean_over(requests, |r| Some(service_ms(r)? / 1e3))?;
     let under_way = answered * service_s;
@@ -249,7 +249,7 @@ fn running(case: &Case<'_>, completed: f64) -> Option<(f64, Evidence)> {
         waits.active,
         ms(running_ms)
     );
-    let counted = view.gauge("postgresql_sessions", &[], HOST).ok()?;
+    let counted = view.gauge(metrics::postgresql::SESSIONS.name, &[], HOST).ok()?;
     Some((running_ms, counted.evidence(format!("{:.1} sessions", waits.running), "most of them", text)))
 }
 

@@ -4,6 +4,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes::Process;
 use holdup_signals::{Counter, Missing, View};
@@ -119,8 +120,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         };
     }
     let share = one.stopped.delta / one.periods.delta.max(1.0);
-    if let Ok(idle) = view.counter("system_cpu_time_seconds_total", &[("cpu_mode", "idle")], "--watch host")
-        && let Ok(all) = view.counter("system_cpu_time_seconds_total", &[], "--watch host")
+    if let Ok(idle) = view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", "idle")], "--watch host")
+        && let Ok(all) = view.counter(metrics::host::CPU_TIME.name, &[], "--watch host")
     {
         let idle_share = idle.delta / all.delta.max(1e-9);
         evidence.push(idle.evidence(
@@ -145,8 +146,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// container it is the service's as well.
 fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), Missing> {
     const QUOTA: &str = "cgroup.cpu_quota_us_per_period_us";
-    const PERIODS: &str = "cgroup_cpu_periods_total";
-    let mut processes = view.processes_with("process_cpu_time_seconds_total");
+    const PERIODS: &str = metrics::cgroup::CPU_PERIODS.name;
+    let mut processes = view.processes_with(metrics::process::CPU_TIME.name);
     processes.extend(view.services_with(PERIODS));
     processes.extend(view.services_set(QUOTA));
     processes.sort_by_key(|p| p.source);
@@ -173,12 +174,12 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             |metric| view.counter_where(shares, metric, &[], ENABLE).ok().map(|c| c.delta).filter(|_| watched);
         // The cgroup's own count has all in it that the quota is for; else that of those who are watched.
         let own = |metric| of(metric).ok().map(|c| c.delta).filter(|_| watched);
-        let used = own("cgroup_cpu_usage_seconds_total")
-            .or_else(|| seconds("process_cpu_time_seconds_total"))
-            .or_else(|| own("server_thread_cpu_time_seconds_total"));
+        let used = own(metrics::cgroup::CPU_USAGE.name)
+            .or_else(|| seconds(metrics::process::CPU_TIME.name))
+            .or_else(|| own(metrics::server::THREAD_CPU_TIME.name));
         let counters = || -> Result<_, Missing> {
             let (stopped, seconds) =
-                (of("cgroup_cpu_throttled_periods_total")?, of("cgroup_cpu_throttled_time_seconds_total")?);
+                (of(metrics::cgroup::CPU_THROTTLED_PERIODS.name)?, of(metrics::cgroup::CPU_THROTTLED_TIME.name)?);
             Ok((of(PERIODS)?, stopped, seconds))
         };
         let (periods, stopped, stopped_seconds) = match counters() {
@@ -196,7 +197,7 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             stopped,
             stopped_seconds,
             used,
-            waited: seconds("process_run_queue_seconds_total").or_else(|| own("server_run_queue_wait_seconds_total")),
+            waited: seconds(metrics::process::RUN_QUEUE.name).or_else(|| own(metrics::server::RUN_QUEUE_WAIT.name)),
         });
     }
     if throttled.is_empty() && unlimited.is_empty() {
@@ -251,7 +252,7 @@ impl Throttled<'_> {
         let view = workers::stretch(case);
         let of =
             |metric| view.counter_where(|s| s == self.process.source, metric, &[], ENABLE).map_or(0.0, |c| c.delta);
-        let ratio = of("cgroup_cpu_throttled_periods_total") / of("cgroup_cpu_periods_total").max(1.0);
+        let ratio = of(metrics::cgroup::CPU_THROTTLED_PERIODS.name) / of(metrics::cgroup::CPU_PERIODS.name).max(1.0);
         stalled.unwrap_or(0.0) * ratio
     }
 
@@ -317,7 +318,7 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
     // In steps of 5 % of a CPU, and more than there is now.
     let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
     let micros = (cpus * one.quota.period_micros).round();
-    let path = view.cgroup_of(one.process.source, "cgroup_cpu_periods_total");
+    let path = view.cgroup_of(one.process.source, metrics::cgroup::CPU_PERIODS.name);
     let is_v2 = view.setting_of(one.process.source, "cgroup.version") == Some("2");
     let period = one.quota.period_micros;
     let what = if needed > one.quota.cpus() { "needs" } else { "uses" };

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::disk_waits::{DiskWaits, Wait};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::throttle::{Throttle, Unit};
@@ -44,12 +45,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return throttled(case, &view, &disks, &waits, &throttle);
     }
     let Some(disk) = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds())) else {
-        let none = view.counter("system_disk_operations_total", &[], HOST)?;
+        let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], HOST)?;
         return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
     };
     let asked_ms = waits.disks_ms(disk.utilization);
     let explains_ms = volume::of_requests(&waits, case, asked_ms)?;
-    let all_io = view.counter("system_disk_operation_time_seconds_total", &[], HOST)?.evidence(
+    let all_io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], HOST)?.evidence(
         format!("{} a request", ms(waits.io_ms())),
         "most of the delay, if the disk were the cause",
         format!("all I/O of this machine, by anyone, took {} per request", ms(waits.io_ms())),

@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
 use holdup_signals::processes::Process;
 use holdup_signals::{Gauge, Missing, View, Window};
@@ -70,7 +71,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
     let at_limit = at_limit(&view, &fullest);
     let failed = failures::failed_share(case, &at_limit)?;
-    let queue = view.gauge_where(|source| source == "host", "tcp_accept_queue_length", &[], "--watch host");
+    let queue =
+        view.gauge_where(|source| source == "host", metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[], "--watch host");
     let queue = queue.or_else(|_| view.outside().map(|server| server.waiting));
     let ended = case.slow_requests()?.iter().map(|r| r.count()).sum::<u64>() as f64 / view.window.seconds();
     let waited = queue.as_ref().map_or(0.0, |q| q.mean) / ended.max(1e-9) * 1e3;
@@ -115,7 +117,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// The process that came nearest to its limit; none if no limit is known.
 fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
-    const METRIC: &str = "process_open_file_descriptors";
+    const METRIC: &str = metrics::process::OPEN_FILE_DESCRIPTORS.name;
     let processes = view.processes_with(METRIC);
     if processes.is_empty() {
         return Err(Missing::new("open file descriptors of the service's processes", PROCESS));
@@ -136,7 +138,7 @@ fn fullest<'a>(view: &View<'a>) -> Result<Option<Held<'a>>, Missing> {
 
 /// When it was at its limit.
 fn at_limit(view: &View<'_>, held: &Held<'_>) -> Vec<Window> {
-    let series = view.index.series("process_open_file_descriptors", &[]);
+    let series = view.index.series(metrics::process::OPEN_FILE_DESCRIPTORS.name, &[]);
     series
         .filter(|((source, _), _)| source == held.process.source)
         .flat_map(|(_, samples)| samples)

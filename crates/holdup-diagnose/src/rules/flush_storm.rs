@@ -6,6 +6,7 @@ use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Gauge, Growth, Missing, View, Window};
@@ -56,13 +57,14 @@ struct Age {
 }
 
 fn age(view: &View<'_>) -> Result<Age, Missing> {
-    let ages = ["mysql_innodb_checkpoint_age_bytes", "mysql_global_status_innodb_checkpoint_age"];
+    let ages =
+        [metrics::mysql::INNODB_CHECKPOINT_AGE_BYTES.name, metrics::mysql::GLOBAL_STATUS_INNODB_CHECKPOINT_AGE.name];
     let found = ages.into_iter().find_map(|metric| Some((metric, view.gauge(metric, &[], DATABASE).ok()?)));
     let (metric, age) = found.ok_or_else(|| Missing::new("samples of mysql_innodb_checkpoint_age_bytes", DATABASE))?;
     let level = |metric: &str| view.gauge(metric, &[], DATABASE).ok().map(|g| g.max).filter(|v| *v > 0.0);
     let number = |name: &str| view.setting_number(name).ok().filter(|v| *v > 0.0);
-    let capacity = level("mysql_innodb_log_capacity_bytes")
-        .or_else(|| level("mysql_global_status_innodb_checkpoint_max_age"))
+    let capacity = level(metrics::mysql::INNODB_LOG_CAPACITY_BYTES.name)
+        .or_else(|| level(metrics::mysql::GLOBAL_STATUS_INNODB_CHECKPOINT_MAX_AGE.name))
         .or_else(|| number("innodb_redo_log_capacity"))
         .or_else(|| Some(number("innodb_log_file_size")? * number("innodb_log_files_in_group").unwrap_or(1.0)))
         .ok_or_else(|| Missing::new("the redo log's capacity", DATABASE))?;
@@ -139,7 +141,7 @@ fn near(view: &View<'_>, age: &Age) -> Vec<Window> {
 
 /// When somebody waited for a free page.
 fn waits_for_pages(view: &View<'_>) -> Vec<Window> {
-    let growths = view.growths(|_| true, "mysql_global_status_innodb_buffer_pool_wait_free", &[]);
+    let growths = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_WAIT_FREE.name, &[]);
     growths.into_iter().filter(|g| g.delta > 0.0).map(|g| g.window).collect()
 }
 
@@ -155,8 +157,9 @@ struct PileUp {
 
 impl PileUp {
     fn evidence(&self, view: &View<'_>, explains_ms: f64) -> Option<Evidence> {
-        let counted =
-            ["mysql_sessions", "postgresql_sessions"].iter().find_map(|m| view.gauge(m, &[], DATABASE).ok())?;
+        let counted = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name]
+            .iter()
+            .find_map(|m| view.gauge(m, &[], DATABASE).ok())?;
         let text = format!(
             "{:.1} sessions executed on average in the {} of the time in which pages had to be written first, {:.1} more than at other times: {} per request",
             self.then,
@@ -171,7 +174,7 @@ impl PileUp {
 fn pile_up(case: &Case<'_>, view: &View<'_>, storms: &[Window]) -> Result<PileUp, Missing> {
     let count = |view: &View<'_>, is_in: &dyn Fn(i64) -> bool| -> Result<(f64, f64), Missing> {
         let rows = view.sessions(&["observed_at", "true_state"])?;
-        let metrics = ["mysql_sessions", "postgresql_sessions"].into_iter();
+        let metrics = [metrics::mysql::SESSIONS.name, metrics::postgresql::SESSIONS.name].into_iter();
         let series = metrics.flat_map(|m| view.index.series(m, &[]));
         let series = series.flat_map(|(_, series)| series.iter().map(|(at, _)| *at));
         let instants: std::collections::BTreeSet<i64> =
@@ -204,13 +207,13 @@ fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)
         (seconds > 0.0).then(|| of.iter().map(|g| g.delta).sum::<f64>() / seconds)
     };
     const LOG: [&str; 3] = [
-        "mysql_global_status_innodb_os_log_written",
-        "mysql_global_status_innodb_lsn_current",
-        "mysql_global_status_innodb_rows_updated",
+        metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN.name,
+        metrics::mysql::GLOBAL_STATUS_INNODB_LSN_CURRENT.name,
+        metrics::mysql::GLOBAL_STATUS_INNODB_ROWS_UPDATED.name,
     ];
     let log = LOG.into_iter().find(|metric| rate(metric, true).is_some())?;
     let (then, else_) = (rate(log, true)?, rate(log, false)?);
-    let flushed = "mysql_global_status_innodb_buffer_pool_pages_flushed";
+    let flushed = metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FLUSHED.name;
     let (pages_then, pages_else) = (rate(flushed, true)?, rate(flushed, false)?);
     let counter = view.counter(flushed, &[], DATABASE).ok()?;
     let text = format!(

@@ -8,6 +8,7 @@ use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
 use crate::resources::volume::level::{AtCeiling, at_ceiling};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::{Counted, SMALL_BYTES};
 use holdup_signals::throttle::{Throttle, Unit};
@@ -48,7 +49,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
     let device = limit.as_ref().and_then(|limit| disks.named(&limit.device)).or(device);
     let busiest = disks.tops().max_by(|a, b| a.operation_seconds().total_cmp(&b.operation_seconds()));
     let Some(disk) = device.or(busiest) else {
-        let none = view.counter("system_disk_operations_total", &[], HOST)?;
+        let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], HOST)?;
         return Ok(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]));
     };
     let asleep_ms = volume::of_requests(&waits, case, waits.disks_ms(disk.utilization))?;
@@ -103,7 +104,7 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn level(case: &Case<'_>, disk: &Disk) -> Result<Result<AtCeiling, Vec<Evidence>>, Missing> {
     let view = case.slow();
     let labels = [("device", disk.device.as_str())];
-    let operations = view.counter("system_disk_operations_total", &labels, HOST)?;
+    let operations = view.counter(metrics::host::DISK_OPERATIONS.name, &labels, HOST)?;
     let size = operations.evidence(
         bytes(disk.bytes_each()),
         format!("above {}, if bytes were the limit", bytes(SMALL_BYTES)),

@@ -1,7 +1,7 @@
 //! The load generator itself is the limit: its numbers are then not the service's.
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Request;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
@@ -114,18 +114,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn own_account(case: &Case<'_>) -> Vec<Evidence> {
     let view = case.slow();
     let mut own = Vec::new();
-    let loops = view.label_values("holdup_load_cpu_seconds_total", "loop");
+    let loops = view.label_values(metrics::load::CPU.name, "loop");
     let several = loops.len() > 1;
     for name in &loops {
         let pair = [("loop", name.as_str())];
         let labels: &[(&str, &str)] = if name.is_empty() { &[] } else { &pair };
         let read = |metric: &str| view.counter(metric, labels, "holdup run").ok();
         let share = |metric: &str| read(metric).map(|c| percent(c.rate()));
-        if let Some(cpu) = read("holdup_load_cpu_seconds_total") {
+        if let Some(cpu) = read(metrics::load::CPU.name) {
             let which = if several { format!("loop {name}") } else { "its loop".to_owned() };
-            let awake = share("holdup_load_busy_seconds_total")
+            let awake = share(metrics::load::BUSY.name)
                 .map_or_else(String::new, |s| format!(", was awake for {s} of the time"));
-            let waited = share("holdup_load_run_queue_seconds_total")
+            let waited = share(metrics::load::RUN_QUEUE.name)
                 .map_or_else(String::new, |s| format!(", waited for a CPU for {s}"));
             let text = format!("{which} used {} of one core{awake}{waited}", percent(cpu.rate()));
             own.push(cpu.evidence(percent(cpu.rate()), "below 100 %", text));
@@ -141,9 +141,9 @@ fn own_account(case: &Case<'_>) -> Vec<Evidence> {
         };
         let sample = |metric: &str| evidence("samples", "value", Labels::of([("metric", metric)]));
         own.push(match limit {
-            Limit::Busy => sample("holdup_load_busy_seconds_total"),
-            Limit::RunQueue => sample("holdup_load_run_queue_seconds_total"),
-            Limit::Throttled => sample("holdup_load_throttled_seconds_total"),
+            Limit::Busy => sample(metrics::load::BUSY.name),
+            Limit::RunQueue => sample(metrics::load::RUN_QUEUE.name),
+            Limit::Throttled => sample(metrics::load::THROTTLED.name),
             Limit::SendLag => evidence("requests", "sent_at", Labels::none()),
             Limit::LocalPorts => evidence("requests", "outcome", Labels::none()),
             Limit::InFlight => continue,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Session;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
@@ -62,7 +62,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let little = mean_waiting / (completed / view.window.seconds()) * 1e3;
     // InnoDB books a wait when it ends, in milliseconds; a wait that still lasts is only in the sessions.
     let booked = view
-        .counter("mysql_global_status_innodb_row_lock_time", &[], "--watch mysql://USER@HOST:PORT")
+        .counter(metrics::mysql::GLOBAL_STATUS_INNODB_ROW_LOCK_TIME.name, &[], "--watch mysql://USER@HOST:PORT")
         .map(|c| (c.delta / completed, c));
     let explains_ms = booked.as_ref().map_or(little, |(ms, _)| ms.max(little));
 
@@ -75,7 +75,11 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         ));
     }
     if waiting.is_empty() {
-        let counted = ["mysql_global_status_threads_connected", "mysql_sessions", "postgresql_sessions"];
+        let counted = [
+            metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name,
+            metrics::mysql::SESSIONS.name,
+            metrics::postgresql::SESSIONS.name,
+        ];
         let counted = counted.iter().find_map(|metric| view.gauge(metric, &[], "").ok());
         let text = format!("in {instants:.0} samples no session waited for a lock");
         evidence.extend(counted.map(|c| c.evidence("0 waiting", "several, if locks were the cause", text)));

@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::resources::share;
 use crate::resources::volume;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PROCESS};
@@ -54,7 +55,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
     }
     let memory = view.memory()?;
-    let stalls = view.counter("system_allocation_stalls_total", &[], HOST)?;
+    let stalls = view.counter(metrics::host::ALLOCATION_STALLS.name, &[], HOST)?;
     let swapped = swapped_in(&view)?;
     let disks = view.disks()?;
     let completed = case.completed_in(view.window)?.max(1.0);
@@ -116,11 +117,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// Pages that came back from swap; none if there is no swap.
 fn swapped_in(view: &View<'_>) -> Result<Option<Counter>, Missing> {
-    match view.counter("system_paging_operations_total", &[("direction", "in")], HOST) {
+    match view.counter(metrics::host::PAGING_OPERATIONS.name, &[("direction", "in")], HOST) {
         Ok(pages) => Ok(Some(pages)),
         Err(_) if view.setting("swap_total_bytes", HOST) == Ok("0") => Ok(None),
         Err(missing) => {
-            let size = view.gauge("system_paging_usage_bytes", &[], HOST);
+            let size = view.gauge(metrics::host::PAGING_USAGE_BYTES.name, &[], HOST);
             if size.is_ok_and(|size| size.max == 0.0) { Ok(None) } else { Err(missing) }
         }
     }
@@ -128,16 +129,18 @@ fn swapped_in(view: &View<'_>) -> Result<Option<Counter>, Missing> {
 
 /// How much could have been given out.
 fn room(view: &View<'_>) -> Option<Evidence> {
-    let available = view.gauge("system_memory_available_bytes", &[], HOST).ok()?;
-    let total = view.gauge("system_memory_total_bytes", &[], HOST).ok()?;
+    let available = view.gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name, &[], HOST).ok()?;
+    let total = view.gauge(metrics::host::MEMORY_TOTAL_BYTES.name, &[], HOST).ok()?;
     let text = format!("of {} of memory {} or more were available", bytes(total.mean), bytes(available.min));
     Some(available.evidence(bytes(available.min), "", text))
 }
 
 fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
     let mut largest: Vec<(f64, &str, String)> = Vec::new();
-    for process in view.processes_with("process_memory_usage_bytes") {
-        if let Ok(size) = view.gauge_where(|s| s == process.source, "process_memory_usage_bytes", &[], PROCESS) {
+    for process in view.processes_with(metrics::process::MEMORY_USAGE_BYTES.name) {
+        if let Ok(size) =
+            view.gauge_where(|s| s == process.source, metrics::process::MEMORY_USAGE_BYTES.name, &[], PROCESS)
+        {
             largest.push((size.max, process.name, process.pid().to_owned()));
         }
     }
@@ -145,7 +148,7 @@ fn fixes(view: &View<'_>, memory: &Memory, is_swapping: bool) -> Vec<Fix> {
     let who = largest.first().map_or_else(String::new, |(size, name, pid)| {
         format!(" Of the watched processes {name} (pid {pid}) has most: {}.", bytes(*size))
     });
-    let short = view.gauge("system_paging_usage_bytes", &[("state", "used")], HOST).map_or(0.0, |g| g.max);
+    let short = view.gauge(metrics::host::PAGING_USAGE_BYTES.name, &[("state", "used")], HOST).map_or(0.0, |g| g.max);
     let by = if short > 0.0 { format!(" by {}, which are swapped out,", bytes(short)) } else { String::new() };
     let whose = if memory.is_cgroup() { "the cgroup's limit" } else { "the machine" };
     let mut fixes = vec![Fix {

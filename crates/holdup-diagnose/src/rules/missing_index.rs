@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Executed, Missing, View};
 
@@ -196,7 +197,7 @@ fn calm_evidence(case: &Case<'_>, of: &Executed, observed: String, expected: Str
 
 /// CPU of a request, where processes or the host say it.
 fn cpu(view: &View<'_>, completed: f64) -> Option<Evidence> {
-    let cpu = view.counter("process_cpu_time_seconds_total", &[], "").ok()?;
+    let cpu = view.counter(metrics::process::CPU_TIME.name, &[], "").ok()?;
     let each = cpu.delta / completed * 1e3;
     Some(cpu.evidence(
         format!("{} a request", ms(each)),

@@ -2,7 +2,7 @@
 
 mod path;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
@@ -69,7 +69,7 @@ impl Way {
 
     fn evidence(&self, view: &View<'_>) -> Result<Evidence, Missing> {
         let labels = [("device", self.device.as_str()), ("direction", self.direction)];
-        let counter = view.counter("system_network_io_bytes_total", &labels, HOST)?;
+        let counter = view.counter(metrics::host::NETWORK_IO_BYTES.name, &labels, HOST)?;
         let limit = match self.limit {
             Some((limit, what)) => format!("; {what} is {}/s", bytes(limit)),
             None => "; its limit is not known".to_owned(),
@@ -88,7 +88,7 @@ impl Way {
     fn queue_evidence(&self, view: &View<'_>) -> Option<Evidence> {
         let (mean, ratio) = self.backlog?;
         let labels = [("device", self.device.as_str())];
-        let backlog = view.gauge("system_network_qdisc_backlog_bytes", &labels, HOST).ok()?;
+        let backlog = view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &labels, HOST).ok()?;
         let text = format!(
             "{} stood in the queue of {} on average, in {} of the samples: {} for each byte that is sent",
             bytes(mean),
@@ -105,7 +105,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(found);
     }
     let view = case.slow();
-    let all = view.counter("system_network_io_bytes_total", &[], HOST)?;
+    let all = view.counter(metrics::host::NETWORK_IO_BYTES.name, &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let ways = ways(&view, completed)?;
     let transfer = transfer(case)?;
@@ -183,7 +183,7 @@ fn rank(way: &Way) -> f64 {
 
 /// Every direction of every interface that carries the requests.
 fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
-    const METRIC: &str = "system_network_io_bytes_total";
+    const METRIC: &str = metrics::host::NETWORK_IO_BYTES.name;
     let mut ways = Vec::new();
     for device in view.label_values(METRIC, "device") {
         let of_device = [("device", device.as_str())];
@@ -211,7 +211,8 @@ fn ways(view: &View<'_>, completed: f64) -> Result<Vec<Way>, Missing> {
             };
             // A queue stands in front of what is sent.
             let is_sent = direction == "transmit";
-            let backlog = view.gauge("system_network_qdisc_backlog_bytes", &of_device, HOST).ok().filter(|_| is_sent);
+            let backlog =
+                view.gauge(metrics::host::NETWORK_QDISC_BACKLOG_BYTES.name, &of_device, HOST).ok().filter(|_| is_sent);
             let shaper = shaper.filter(|_| is_sent);
             ways.push(Way {
                 device: device.clone(),
@@ -258,7 +259,7 @@ fn transfer(case: &Case<'_>) -> Result<Option<(f64, Evidence)>, Missing> {
 
 /// Share (0-1) of the samples in which sockets had data that nobody has acknowledged.
 fn unacked(view: &View<'_>) -> Option<(f64, Evidence)> {
-    let gauge = view.gauge("tcp_unacked_segments", &[], HOST).ok()?;
+    let gauge = view.gauge(metrics::tcp::UNACKED_SEGMENTS.name, &[], HOST).ok()?;
     let text = format!(
         "{:.1} segments were on their way, or in front of it, on average, and in {} of the samples any",
         gauge.mean,

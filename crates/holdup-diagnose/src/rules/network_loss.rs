@@ -1,6 +1,6 @@
 //! Packets are lost, and who sent them waits 200 ms or more before it sends them again.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
@@ -46,12 +46,12 @@ const WIDE: f64 = 0.5;
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let again = view.counter("tcp_retransmitted_segments_total", &[], HOST)?;
+    let again = view.counter(metrics::tcp::RETRANSMITTED_SEGMENTS.name, &[], HOST)?;
     let completed = case.completed_in(view.window)?.max(1.0);
-    let on_wire = view.counter("wire_retransmitted_segments_total", &[], "").ok();
+    let on_wire = view.counter(metrics::wire::RETRANSMITTED_SEGMENTS.name, &[], "").ok();
     let seen = again.delta.max(on_wire.as_ref().map_or(0.0, |c| c.delta));
     let most_ms = seen * TIMER_MS / completed;
-    let sent = view.counter("tcp_sent_segments_total", &[], HOST).ok().filter(|c| c.delta > 0.0);
+    let sent = view.counter(metrics::tcp::SENT_SEGMENTS.name, &[], HOST).ok().filter(|c| c.delta > 0.0);
     let of_sent = sent.map_or_else(String::new, |s| format!(" of {}", thousands(s.delta)));
     let counted = again.evidence(
         format!("{} a request at most", ms(most_ms)),
@@ -63,12 +63,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         ),
     );
     // A timer of a connection's first segment is longer: it is told apart below.
-    let first = view.counter("tcp_syn_retransmits_total", &[], HOST).ok();
+    let first = view.counter(metrics::tcp::SYN_RETRANSMITS.name, &[], HOST).ok();
     let first_ms = first.as_ref().map_or(0.0, |c| c.delta * SYN_TIMER_MS / completed);
     if share(case, most_ms + first_ms) < MATTERS {
         return Ok(Outcome::Cleared(vec![counted]));
     }
-    let timers = view.counter("tcp_retransmission_timeouts_total", &[], HOST)?;
+    let timers = view.counter(metrics::tcp::RETRANSMISSION_TIMEOUTS.name, &[], HOST)?;
     let waited = Waited::of(&view, &timers, first.as_ref());
     let heaps = Heaps::of(case);
     let mut explains_ms = waited.ms / completed;
@@ -121,7 +121,7 @@ impl Waited {
     fn of(view: &View<'_>, timers: &Counter, first: Option<&Counter>) -> Self {
         let first = first.map_or(0.0, |c| c.delta).min(timers.delta);
         // What a listener drops for want of a place is sent again, too, and not lost.
-        let listeners = view.counter("tcp_listen_drops_total", &[], HOST).map_or(0.0, |c| c.delta).min(first);
+        let listeners = view.counter(metrics::tcp::LISTEN_DROPS.name, &[], HOST).map_or(0.0, |c| c.delta).min(first);
         let others = timers.delta - first;
         let text = if first > 0.0 {
             let full = if listeners > 0.0 {
@@ -183,7 +183,11 @@ impl Heaps {
 
 /// Packets that an interface of this host dropped or found broken.
 fn dropped(view: &View<'_>) -> Option<Evidence> {
-    let metrics = ["system_network_dropped_total", "system_network_errors_total", "system_network_qdisc_dropped_total"];
+    let metrics = [
+        metrics::host::NETWORK_DROPPED.name,
+        metrics::host::NETWORK_ERRORS.name,
+        metrics::host::NETWORK_QDISC_DROPPED.name,
+    ];
     let counters = metrics.iter().filter_map(|m| view.counter(m, &[], HOST).ok());
     let most = counters.filter(|c| c.delta > 0.0).max_by(|a, b| a.delta.total_cmp(&b.delta))?;
     let text = format!("{} packets were dropped, or broken, at this host's own interfaces", thousands(most.delta));

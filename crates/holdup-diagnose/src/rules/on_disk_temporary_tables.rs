@@ -9,6 +9,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Asleep, Busy, Counter, Missing, Mount, Place, View};
@@ -38,7 +39,7 @@ const ENABLE: &str = "--watch mysql://USER@HOST:PORT";
 /// What would show where threads sleep.
 const PLACES: &str = "--watch pid:N of the database as root, or with CAP_SYS_PTRACE (files, wait channels) and CAP_SYS_ADMIN (kernel stacks)";
 
-const CREATED: &str = "mysql_global_status_created_tmp_disk_tables";
+const CREATED: &str = metrics::mysql::GLOBAL_STATUS_CREATED_TMP_DISK_TABLES.name;
 
 /// Fewer on-disk temporary tables than this a request are not every request's own.
 const PER_REQUEST: f64 = 0.5;
@@ -130,7 +131,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 fn made(view: &View<'_>, created: &Counter, per_request: f64) -> Evidence {
-    let all = view.counter("mysql_global_status_created_tmp_tables", &[], ENABLE);
+    let all = view.counter(metrics::mysql::GLOBAL_STATUS_CREATED_TMP_TABLES.name, &[], ENABLE);
     let of = all.map_or_else(|_| String::new(), |all| format!(", of {:.0} temporary tables a second", all.rate()));
     created.evidence(
         format!("{per_request:.2} a request"),
@@ -187,7 +188,7 @@ fn in_tmpdir(
         return Ok(InTmpdir { mean: by_function, by: By::Function });
     }
     // Nothing tells where they sleep. What waits for a disk is in the disk's queue; what waits for a directory's lock is not.
-    let io = view.counter("system_disk_operation_time_seconds_total", &[], "--watch host")?;
+    let io = view.counter(metrics::host::DISK_OPERATION_TIME.name, &[], "--watch host")?;
     if mount.is_none() {
         return Err(Missing::new("where the server's threads sleep (threads.wchan, threads.path)", PLACES));
     }

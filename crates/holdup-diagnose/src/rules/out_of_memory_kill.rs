@@ -1,7 +1,7 @@
 //! The kernel killed a process of the service because there was no memory left.
 
-use holdup_recording::Labels;
 use holdup_recording::rows::Event;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, of_failures, thousands};
 use crate::case::Case;
@@ -49,12 +49,12 @@ const ROOM: f64 = 1.5;
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // The kill comes before what it causes.
     let view = case.view(case.whole());
-    let of_host = view.counter("system_out_of_memory_kills_total", &[], HOST);
+    let of_host = view.counter(metrics::host::OUT_OF_MEMORY_KILLS.name, &[], HOST);
     let of_cgroup = of_cgroup(&view);
     let grew = |c: &Result<Counter, Missing>| c.as_ref().is_ok_and(|c| c.delta > 0.0);
     let told = told(&view);
     if !grew(&of_host) && !grew(&of_cgroup) && told.is_empty() {
-        if let (Err(_), Ok(restarts)) = (&of_host, view.counter("container_restarts_total", &[], SERVICE)) {
+        if let (Err(_), Ok(restarts)) = (&of_host, view.counter(metrics::kubernetes::RESTARTS.name, &[], SERVICE)) {
             let text =
                 format!("{:.0} containers restarted, none for want of memory by Kubernetes' word", restarts.delta);
             return Ok(Outcome::Cleared(vec![restarts.evidence("no OOMKilled", "1 or more", text)]));
@@ -97,7 +97,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // A worker that is killed leaves its parent alive: then the service's own cgroup counts it.
     if ended.is_empty() && !grew(&of_cgroup) {
         let _ = of_cgroup?;
-        if view.processes_with("process_memory_usage_bytes").is_empty() {
+        if view.processes_with(metrics::process::MEMORY_USAGE_BYTES.name).is_empty() {
             return Err(Missing::new("whether it was a process of the service", SERVICE));
         }
         let last = evidence.pop().map(|e| {
@@ -143,7 +143,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 /// The count of the service's cgroup: of several that are watched, which may be one, that which counted most.
 fn of_cgroup(view: &View<'_>) -> Result<Counter, Missing> {
-    const KILLS: &str = "cgroup_out_of_memory_kills_total";
+    const KILLS: &str = metrics::cgroup::OUT_OF_MEMORY_KILLS.name;
     let sources = view.sources_of(KILLS).into_iter().filter(|source| processes::is_service(source));
     let counted = sources.filter_map(|source| view.counter_where(|s| s == source, KILLS, &[], SERVICE).ok());
     let most = counted.max_by(|a, b| a.delta.total_cmp(&b.delta));
@@ -163,7 +163,7 @@ fn near(window: &Window, at: i64) -> bool {
 
 /// Between which samples a count grew: the host's, or that of a watched process's cgroup.
 fn kill_times(view: &View<'_>) -> Vec<Window> {
-    ["system_out_of_memory_kills_total", "cgroup_out_of_memory_kills_total"]
+    [metrics::host::OUT_OF_MEMORY_KILLS.name, metrics::cgroup::OUT_OF_MEMORY_KILLS.name]
         .iter()
         .flat_map(|metric| view.index.series(metric, &[]))
         .filter(|((source, _), _)| source == "host" || processes::is_service(source))
@@ -186,18 +186,19 @@ struct Limit {
 fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
     const LIMIT: &str = "cgroup.memory_limit_bytes";
     let gone = ended.iter().find(|e| processes::is_service(&e.source)).map(|e| e.source.as_str());
-    let killed = view.services_with("cgroup_out_of_memory_kills_total").into_iter().map(|p| p.source);
+    let killed = view.services_with(metrics::cgroup::OUT_OF_MEMORY_KILLS.name).into_iter().map(|p| p.source);
     let (source, bytes) = gone
         .into_iter()
         .chain(killed)
         .find_map(|source| Some((source, view.setting_of(source, LIMIT)?.parse::<f64>().ok()?)))?;
     let name = view.setting_of(source, "comm").unwrap_or(source).to_owned();
     let most = |metric| view.gauge_where(|s| s == source, metric, &[], HOST).map(|g| g.max);
-    let peak = most("cgroup_memory_usage_bytes").or_else(|_| most("process_memory_usage_bytes"));
+    let peak =
+        most(metrics::cgroup::MEMORY_USAGE_BYTES.name).or_else(|_| most(metrics::process::MEMORY_USAGE_BYTES.name));
     let had = peak.map_or_else(|_| String::new(), |b| format!("; it had up to {} MB in a sample", thousands(b / 1e6)));
     let text = format!("{name} was in a cgroup that may have {} MB of memory{had}", thousands(bytes / 1e6));
     let evidence = view.setting_evidence(source, LIMIT, "more than it needs", text);
-    let path = view.cgroup_of(source, "cgroup_memory_usage_bytes");
+    let path = view.cgroup_of(source, metrics::cgroup::MEMORY_USAGE_BYTES.name);
     let file = match view.setting_of(source, "cgroup.version") {
         Some("2") => format!("/sys/fs/cgroup{path}/memory.max"),
         _ => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),

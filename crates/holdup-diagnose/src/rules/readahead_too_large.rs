@@ -1,6 +1,6 @@
 //! Random reads that each drag in far more than anybody asked for.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
@@ -64,7 +64,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Cleared(vec![asleep]));
     };
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
-    let read = view.counter("system_disk_io_bytes_total", &labels, HOST)?;
+    let read = view.counter(metrics::host::DISK_IO_BYTES.name, &labels, HOST)?;
     let size = disk.read.bytes_each();
     if size < LARGE_READ_BYTES {
         let text = format!("a read of {} was {} on average: that is not readahead", disk.name(), bytes(size));
@@ -158,8 +158,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// larger than the device's largest request is read as several in a row: that few jump says nothing.
 fn jumps(view: &View<'_>, disk: &Disk) -> Option<Evidence> {
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
-    let all = view.counter("traced_disk_requests_total", &labels, TRACED).ok()?;
-    let in_order = view.counter("traced_disk_sequential_requests_total", &labels, TRACED).ok()?;
+    let all = view.counter(metrics::tracepoints::DISK_REQUESTS.name, &labels, TRACED).ok()?;
+    let in_order = view.counter(metrics::tracepoints::DISK_SEQUENTIAL_REQUESTS.name, &labels, TRACED).ok()?;
     let ratio = 1.0 - in_order.delta / all.delta.max(1.0);
     (ratio >= MOST_JUMP).then(|| {
         let text =

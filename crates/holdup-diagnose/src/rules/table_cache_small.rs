@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
@@ -52,9 +53,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
-    let opened = view.counter("mysql_global_status_opened_tables", &[], ENABLE)?;
-    let questions = view.counter("mysql_global_status_questions", &[], ENABLE)?;
-    let open = view.gauge("mysql_global_status_open_tables", &[], ENABLE)?;
+    let opened = view.counter(metrics::mysql::GLOBAL_STATUS_OPENED_TABLES.name, &[], ENABLE)?;
+    let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE)?;
+    let open = view.gauge(metrics::mysql::GLOBAL_STATUS_OPEN_TABLES.name, &[], ENABLE)?;
     let cache = number(&view, "table_open_cache")?;
     let per_statement = opened.rate() / questions.rate().max(1e-9);
     let missed = opened.evidence(
@@ -112,7 +113,7 @@ fn number(view: &View<'_>, name: &str) -> Result<f64, Missing> {
 
 /// How many tables were closed because there was no room for them, where the server counts it (MySQL 5.6.6, MariaDB 10.1).
 fn overflows(view: &View<'_>) -> Option<Counter> {
-    view.counter("mysql_global_status_table_open_cache_overflows", &[], ENABLE).ok()
+    view.counter(metrics::mysql::GLOBAL_STATUS_TABLE_OPEN_CACHE_OVERFLOWS.name, &[], ENABLE).ok()
 }
 
 fn overflow(view: &View<'_>) -> Option<Evidence> {
@@ -135,9 +136,10 @@ fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
     let opened = counter("opened_tables").map_or(0.0, |c| c.delta);
     let statements = counter("questions").map_or(1.0, |c| c.delta.max(1.0));
     let each = (lookups.max(opened) / statements).ceil().max(1.0);
-    let running = view.gauge("mysql_global_status_threads_running", &[], ENABLE).map_or(0.0, |g| g.max);
+    let running = view.gauge(metrics::mysql::GLOBAL_STATUS_THREADS_RUNNING.name, &[], ENABLE).map_or(0.0, |g| g.max);
     let at_once = busy.max.max(running);
-    let tables = view.gauge("mysql_global_status_open_table_definitions", &[], ENABLE).map_or(0.0, |g| g.max);
+    let tables =
+        view.gauge(metrics::mysql::GLOBAL_STATUS_OPEN_TABLE_DEFINITIONS.name, &[], ENABLE).map_or(0.0, |g| g.max);
     let needed = at_once * each * 1.5 + tables;
     let entries = round_up(needed.max(STEP * cache.max(open.max)));
     let why = format!(

@@ -1,4 +1,5 @@
 //! Statements wait in the database's thread pool before they execute, where no ordinary view counts them.
+use holdup_recording::metrics;
 
 mod gap;
 #[cfg(test)]
@@ -64,14 +65,14 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         )]));
     }
     let completed = case.completed_in(view.window)?.max(1.0);
-    let queue = view.gauge("mysql_thread_pool_queue_length", &[], ENABLE);
+    let queue = view.gauge(metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[], ENABLE);
     let unread = gap::unread(&view, &holdup_signals::ports::database_ports(&view));
     let wire = gap::of_wire(case, completed);
     let app = gap::of_app(case, completed);
     let seen = Seen { handling: handling.is_ok(), queue: queue.as_ref().ok(), unread: unread.as_ref() };
 
     // Statements a second, for Little's law; by whoever counts them.
-    let questions = view.counter("mysql_global_status_questions", &[], ENABLE).map(|c| c.rate());
+    let questions = view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], ENABLE).map(|c| c.rate());
     let rate = questions.unwrap_or(completed / view.window.seconds().max(1e-9)).max(1e-9);
     let per_request = statements::calls_per_request(case, completed).unwrap_or(1.0);
     let little = seen.waiting().map(|waiting| waiting / rate * 1e3 * per_request);
@@ -116,7 +117,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         evidence.push(asleep);
         weights.push(0.6);
     }
-    if let Ok(longest) = view.gauge("mysql_thread_pool_queueing_time_seconds_max", &[], ENABLE) {
+    if let Ok(longest) = view.gauge(metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX.name, &[], ENABLE) {
         evidence.push(longest.evidence(
             ms(longest.max * 1e3),
             "0 ms",

@@ -1,6 +1,6 @@
 //! Each change of a row is a change of many indexes, some of which nobody reads.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
@@ -57,7 +57,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let view = case.slow();
     let tables = view.table_writes()?;
-    if view.sources_of("postgresql_stat_indexes_idx_scan").is_empty() {
+    if view.sources_of(metrics::postgresql::STAT_INDEXES_IDX_SCAN.name).is_empty() {
         return Err(Missing::new("which indexes are read (postgresql_stat_indexes_idx_scan)", POSTGRESQL));
     }
     let mut written: Vec<&TableWrites> = tables.iter().filter(|t| t.toast_of.is_none()).collect();
@@ -101,7 +101,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let read = Evidence::new(
         "samples",
         "value",
-        Labels::of([("metric", "postgresql_statio_tables_idx_blks_read")]),
+        Labels::of([("metric", metrics::postgresql::STATIO_TABLES_IDX_BLKS_READ.name)]),
         view.window,
         ms(explains_ms),
         "a small part of the delay",
@@ -146,9 +146,9 @@ fn indexes(case: &Case<'_>, table: &TableWrites) -> Vec<Index> {
     let same = [("database", table.database.as_str()), ("table", table.table.as_str())];
     let size = |index: &str| {
         let labels = [same[0], same[1], ("index", index)];
-        view.gauge("postgresql_index_size_bytes", &labels, "").map_or(0.0, |g| g.max)
+        view.gauge(metrics::postgresql::INDEX_SIZE_BYTES.name, &labels, "").map_or(0.0, |g| g.max)
     };
-    let of = view.index.series("postgresql_stat_indexes_idx_scan", &same);
+    let of = view.index.series(metrics::postgresql::STAT_INDEXES_IDX_SCAN.name, &same);
     let own = of.filter(|((source, _), _)| *source == table.source);
     own.map(|((_, labels), series)| {
         let name = labels.get("index").unwrap_or_default().to_owned();

@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Asleep, Missing, Place, View};
 
@@ -42,7 +43,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let asleep = view.asleep()?;
     let completed = case.completed_in(view.window)?.max(1.0);
     let explains_ms = asleep.per_request_ms(asleep.mean, completed);
-    let cpus = view.gauge("system_cpu_logical_count", &[], HOST).map_or(0.0, |cpus| cpus.mean);
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], HOST).map_or(0.0, |cpus| cpus.mean);
     let least = LEAST.max(PER_CPU * cpus);
     let counted = asleep.counted(
         format!("{:.1} threads on average", asleep.mean),
@@ -91,8 +92,8 @@ fn place_of(asleep: &Asleep, place: &Place) -> Evidence {
 
 /// The load average beside the threads that ran.
 fn load(view: &View<'_>, asleep: &Asleep) -> Option<Evidence> {
-    let load = view.gauge("system_load_average_1m", &[], HOST).ok()?;
-    let running = view.gauge("system_threads", &[("state", "R")], HOST).ok();
+    let load = view.gauge(metrics::host::LOAD_AVERAGE_1M.name, &[], HOST).ok()?;
+    let running = view.gauge(metrics::host::THREADS.name, &[("state", "R")], HOST).ok();
     let beside = running.map_or_else(String::new, |r| format!(", while {:.1} threads ran or could on average", r.mean));
     Some(load.evidence(
         format!("{:.1}", load.max),
@@ -103,8 +104,8 @@ fn load(view: &View<'_>, asleep: &Asleep) -> Option<Evidence> {
 
 /// Share (0-1) of CPU time that was idle, and evidence of it.
 fn idle(view: &View<'_>) -> Option<(f64, Evidence)> {
-    let all = view.counter("system_cpu_time_seconds_total", &[], HOST).ok()?;
-    let of = |mode| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", mode)], HOST);
+    let all = view.counter(metrics::host::CPU_TIME.name, &[], HOST).ok()?;
+    let of = |mode| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", mode)], HOST);
     let idle = of("idle").ok()?;
     let waiting = of("iowait").map_or(0.0, |c| c.delta / all.delta.max(1e-9));
     let ratio = idle.delta / all.delta.max(1e-9) + waiting;

@@ -7,6 +7,7 @@ use crate::case::Case;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::volume;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory::{HOST, Memory, PAGE_BYTES};
@@ -127,7 +128,7 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
     ];
     let page = view.setting("innodb_page_size", SERVER).ok().and_then(|v| v.parse::<f64>().ok()).unwrap_or(16_384.0);
     let now = total.mean * page;
-    let available = view.gauge("system_memory_available_bytes", &[], HOST).map_or(0.0, |g| g.min);
+    let available = view.gauge(metrics::host::MEMORY_AVAILABLE_BYTES.name, &[], HOST).map_or(0.0, |g| g.min);
     // What was read in this time had room if the pool were larger by it; a fifth of what is available stays for others.
     let to = now + (reads.delta * page).min(0.8 * available);
     let to = (to / (128.0 * 1048576.0)).ceil().max(1.0) * 128.0 * 1048576.0;
@@ -211,7 +212,7 @@ fn page_cache(
     let oversized = is_oversized(&useful);
     let share = if oversized { useful.own() / useful.ratio() } else { useful.own() };
     let labels = [("device", disk.device.as_str()), ("direction", "read")];
-    let size = view.counter("system_disk_io_bytes_total", &labels, HOST)?.evidence(
+    let size = view.counter(metrics::host::DISK_IO_BYTES.name, &labels, HOST)?.evidence(
         format!("{} a read", bytes(useful.read_each())),
         "about what was asked for",
         format!(
@@ -263,7 +264,7 @@ fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -
         let text = format!("{text} It is the machine itself that needs more.");
         return Fix { text, command: None, keep: None, risk: None };
     }
-    let path = view.cgroup_of(&memory.source, "cgroup_memory_usage_bytes");
+    let path = view.cgroup_of(&memory.source, metrics::cgroup::MEMORY_USAGE_BYTES.name);
     let file = match view.setting_of(&memory.source, "cgroup.version") {
         Some("2") => format!("/sys/fs/cgroup{path}/memory.max"),
         _ => format!("/sys/fs/cgroup/memory{path}/memory.limit_in_bytes"),

@@ -1,6 +1,6 @@
 //! Nothing is broken; there is more of it than before.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Doc, Found, Judge, Others, Outcome, Rule, percent, timing};
 use crate::case::Case;
@@ -33,7 +33,7 @@ const SPIKE_FACTOR: f64 = 1.5;
 
 fn arrivals(view: &View<'_>) -> Result<Counter, Missing> {
     view.counter(&format!("{}_count", timing::HTTP_SERVER), &[], timing::APP_METRICS)
-        .or_else(|_| view.counter("mysql_global_status_questions", &[], timing::APP_METRICS))
+        .or_else(|_| view.counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS.name, &[], timing::APP_METRICS))
         .or_else(|_| view.counter(TRANSACTIONS, &[], timing::APP_METRICS))
 }
 
@@ -46,11 +46,11 @@ const NETWORK: &str = "network_bandwidth";
 
 /// What can run out where nothing is broken, by its rule, and what a request uses of it: the metric, and whose.
 const RESOURCES: [(&str, &str, &str); 5] = [
-    (CPUS, "process_cpu_time_seconds_total", "CPU time"),
-    ("throughput_ceiling", "system_disk_io_bytes_total", "bytes of disks"),
-    ("iops_ceiling", "system_disk_operations_total", "operations of disks"),
-    ("disk_saturated", "system_disk_operations_total", "operations of disks"),
-    (NETWORK, "system_network_io_bytes_total", "bytes of network"),
+    (CPUS, metrics::process::CPU_TIME.name, "CPU time"),
+    ("throughput_ceiling", metrics::host::DISK_IO_BYTES.name, "bytes of disks"),
+    ("iops_ceiling", metrics::host::DISK_OPERATIONS.name, "operations of disks"),
+    ("disk_saturated", metrics::host::DISK_OPERATIONS.name, "operations of disks"),
+    (NETWORK, metrics::host::NETWORK_IO_BYTES.name, "bytes of network"),
 ];
 
 fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
@@ -126,7 +126,7 @@ fn ran_out(case: &Case<'_>, others: &Others) -> Result<Option<Evidence>, Missing
 /// Whether most of the CPU time in use is the watched processes'. Of disks and network nobody knows.
 fn is_services_own(rule: &str, view: &View<'_>, own_seconds: f64) -> bool {
     let all = |modes: &[&str]| -> f64 {
-        let of = |mode: &&str| view.counter("system_cpu_time_seconds_total", &[("cpu_mode", *mode)], "");
+        let of = |mode: &&str| view.counter(metrics::host::CPU_TIME.name, &[("cpu_mode", *mode)], "");
         modes.iter().filter_map(|mode| of(mode).ok()).map(|c| c.delta).sum()
     };
     rule != CPUS || own_seconds >= cpu::OWN * all(&["user", "nice", "system"])

@@ -6,6 +6,7 @@ use super::pool::{self, stretch};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, statements};
+use holdup_recording::metrics;
 use holdup_signals::app_server::{Neighbour, waited_ms};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::words::{ms, percent, thousands};
@@ -176,7 +177,7 @@ impl Held {
 /// CPUs that its processes can use at most: the host's, their quota, and of an interpreter with a lock one each.
 fn usable_cpus(view: &View<'_>, pool: &Pool) -> f64 {
     let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
-    let host = view.gauge("system_cpu_logical_count", &[], "").map_or(1.0, |cpus| cpus.max);
+    let host = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").map_or(1.0, |cpus| cpus.max);
     let name = view.setting_of(source, "server.name").unwrap_or_default();
     let each = cpu::is_interpreter(name).then(|| pool::processes(view, pool));
     let quota = view.setting_of(source, "cgroup.cpu_quota_us_per_period_us").and_then(|text| {
@@ -188,13 +189,15 @@ fn usable_cpus(view: &View<'_>, pool: &Pool) -> f64 {
 
 /// CPU time of the server's processes.
 fn cpu_of(view: &View<'_>, source: &str) -> Option<Counter> {
-    view.counter_where(|s| s == source, "server_thread_cpu_time_seconds_total", &[], super::ENABLE).ok()
+    view.counter_where(|s| s == source, metrics::server::THREAD_CPU_TIME.name, &[], super::ENABLE).ok()
 }
 
 /// How many threads ran, where they were counted by state.
 fn threads(view: &View<'_>, pool: &Pool) -> Option<Evidence> {
     let source = &pool.outside.as_ref()?.source;
-    let of = |labels: &[(&str, &str)]| view.gauge_where(|s| s == source, "server_threads", labels, super::ENABLE).ok();
+    let of = |labels: &[(&str, &str)]| {
+        view.gauge_where(|s| s == source, metrics::server::THREADS.name, labels, super::ENABLE).ok()
+    };
     let all = of(&[])?;
     let running = of(&[("state", "R")]).map_or(0.0, |r| r.mean);
     let text = format!("of {:.0} threads {running:.1} ran or could on average; the others waited", all.mean);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::Held;
 use crate::accounts::Owner;
@@ -270,8 +270,8 @@ pub fn answered_per_second(case: &Case<'_>, view: &View<'_>) -> Option<f64> {
 /// Processes that answer requests: the parent of several holds the listener too, and answers nothing.
 pub fn processes(view: &View<'_>, pool: &Pool) -> f64 {
     let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
-    let holders = view.levels(source, "server_processes", &[]).into_values().fold(0.0, f64::max);
-    let roles = view.index.series("server_accepted_connections", &[("role", "parent")]);
+    let holders = view.levels(source, metrics::server::PROCESSES.name, &[]).into_values().fold(0.0, f64::max);
+    let roles = view.index.series(metrics::server::ACCEPTED_CONNECTIONS.name, &[("role", "parent")]);
     let has_parent = roles.into_iter().any(|((of, _), _)| of == source);
     (holders - f64::from(has_parent)).max(1.0)
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::resources::cpu;
 use crate::rules::{Fix, ms};
+use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::evidence::Evidence;
 
@@ -25,7 +26,7 @@ pub(super) struct OneCore {
 /// The processes that use a CPU each, if there are any.
 pub(super) fn of(view: &View<'_>, completed: f64) -> Option<OneCore> {
     let mut used: BTreeMap<(&str, String), f64> = BTreeMap::new();
-    for (metric, label) in [("server_thread_cpu_time_seconds_total", "pid"), ("process_cpu_time_seconds_total", "")] {
+    for (metric, label) in [(metrics::server::THREAD_CPU_TIME.name, "pid"), (metrics::process::CPU_TIME.name, "")] {
         for source in view.services_with(metric).into_iter().filter(|p| cpu::is_interpreter(p.name)) {
             for pid in view.label_values(metric, label) {
                 let pair = [(label, pid.as_str())];

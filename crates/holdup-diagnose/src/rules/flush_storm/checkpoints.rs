@@ -4,6 +4,7 @@
 use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory_setting::bytes_of;
 use holdup_signals::vacuum::PAGE_BYTES;
@@ -15,19 +16,19 @@ const POSTGRESQL: &str = "--watch postgresql://USER@HOST:PORT";
 /// Pages that checkpoints wrote, and how many were made because of the log and because of time; new names first.
 const NAMES: [[&str; 3]; 2] = [
     [
-        "postgresql_stat_checkpointer_buffers_written",
-        "postgresql_stat_checkpointer_num_requested",
-        "postgresql_stat_checkpointer_num_timed",
+        metrics::postgresql::STAT_CHECKPOINTER_BUFFERS_WRITTEN.name,
+        metrics::postgresql::STAT_CHECKPOINTER_NUM_REQUESTED.name,
+        metrics::postgresql::STAT_CHECKPOINTER_NUM_TIMED.name,
     ],
     [
-        "postgresql_stat_bgwriter_buffers_checkpoint",
-        "postgresql_stat_bgwriter_checkpoints_req",
-        "postgresql_stat_bgwriter_checkpoints_timed",
+        metrics::postgresql::STAT_BGWRITER_BUFFERS_CHECKPOINT.name,
+        metrics::postgresql::STAT_BGWRITER_CHECKPOINTS_REQ.name,
+        metrics::postgresql::STAT_BGWRITER_CHECKPOINTS_TIMED.name,
     ],
 ];
 
 /// The log as it grows: all versions, by its position.
-const LOG: &str = "postgresql_wal_position_bytes";
+const LOG: &str = metrics::postgresql::WAL_POSITION_BYTES.name;
 
 /// A checkpoint writes if it writes this many pages a second; fewer is what the background writer does as well.
 const WRITES: f64 = 50.0;

@@ -1,6 +1,7 @@
 //! The rule on PostgreSQL, which does not count the rows that a statement examines: what its plan reads and throws away, and what the
 //! server counts of reading tables whole.
 
+use holdup_recording::metrics;
 use holdup_recording::plan::Node;
 
 use super::{EXAMINED_PER_USED, ROSE, ROW_MS, ROWS, columns};
@@ -16,7 +17,7 @@ use holdup_signals::{Executed, Missing, View};
 /// Share (0-1) of the statements' time of which the plans have to be known, before they are said to read nothing in vain.
 const KNOWN: f64 = 0.5;
 
-const SEQUENTIAL: &str = "postgresql_stat_tables_seq_tup_read";
+const SEQUENTIAL: &str = metrics::postgresql::STAT_TABLES_SEQ_TUP_READ.name;
 
 /// A table that is read whole.
 struct Scan {
@@ -125,9 +126,9 @@ fn scan(view: &View<'_>, node: &Node) -> Option<Scan> {
             })
     };
     let expected = node.rows_estimated?;
-    let names = view.label_values("postgresql_table_rows", "table");
+    let names = view.label_values(metrics::postgresql::TABLE_ROWS.name, "table");
     if let Some(name) = names.iter().find(|name| table(name))
-        && let Ok(rows) = view.gauge("postgresql_table_rows", &[("table", name)], PLANS)
+        && let Ok(rows) = view.gauge(metrics::postgresql::TABLE_ROWS.name, &[("table", name)], PLANS)
     {
         return with(rows.mean, expected, "by the planner's statistics");
     }
@@ -135,7 +136,7 @@ fn scan(view: &View<'_>, node: &Node) -> Option<Scan> {
     let name = names.iter().find(|name| table(name))?;
     let labels = [("table", name.as_str())];
     let read = view.counter(SEQUENTIAL, &labels, PLANS).ok()?;
-    let scans = view.counter("postgresql_stat_tables_seq_scan", &labels, PLANS).ok()?;
+    let scans = view.counter(metrics::postgresql::STAT_TABLES_SEQ_SCAN.name, &labels, PLANS).ok()?;
     if scans.delta < 1.0 {
         return None;
     }

@@ -1,7 +1,7 @@
 //! What to do about temporary tables on a disk, worked out from what was measured: how much memory a tmpfs needs, and whether
 //! a larger tmp_table_size would help at all.
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::super::{bytes, thousands};
 use super::{CREATED, ENABLE};
@@ -42,10 +42,10 @@ pub(super) fn source_of(view: &View<'_>, name: &str) -> String {
 /// Bytes that a temporary table takes, at most: what the server's process wrote, or what was written to tmpdir's device, for
 /// each that was made. Both have other writes in them, too.
 fn table_bytes(view: &View<'_>, mount: Option<&Mount>, created: &Counter) -> Option<f64> {
-    let calls = view.counter("process_io_calls_bytes_total", &[("direction", "write")], ENABLE).ok();
+    let calls = view.counter(metrics::process::IO_CALLS_BYTES.name, &[("direction", "write")], ENABLE).ok();
     let device = mount.and_then(|m| {
         let labels = [("device", m.device.as_str()), ("direction", "write")];
-        view.counter("system_disk_io_bytes_total", &labels, ENABLE).ok()
+        view.counter(metrics::host::DISK_IO_BYTES.name, &labels, ENABLE).ok()
     });
     let rates = [calls, device].into_iter().flatten().map(|written| written.rate()).filter(|rate| *rate > 0.0);
     rates.min_by(f64::total_cmp).filter(|_| created.rate() > 0.0).map(|rate| rate / created.rate())

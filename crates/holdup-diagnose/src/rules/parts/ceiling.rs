@@ -6,6 +6,7 @@ use crate::resources::share;
 use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, backlog, rate, waited_ms};
 use crate::rules::Role;
 use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::{Counted, Flow};
 use holdup_signals::plateau::{Ceiling, Demand};
@@ -16,7 +17,7 @@ use holdup_signals::{Missing, Window};
 pub(crate) fn no_disk_was_asked(case: &Case<'_>) -> Option<Outcome> {
     let view = case.slow();
     let is_idle = view.disks().is_ok_and(|disks| disks.tops().next().is_none());
-    let none = view.counter("system_disk_operations_total", &[], "--watch host").ok().filter(|_| is_idle)?;
+    let none = view.counter(metrics::host::DISK_OPERATIONS.name, &[], "--watch host").ok().filter(|_| is_idle)?;
     Some(Outcome::Cleared(vec![none.evidence("0", "many", "no disk was asked for anything")]))
 }
 

@@ -1,5 +1,6 @@
 //! A cgroup's limit on a disk, and how to raise it.
 
+use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::throttle::{Throttle, Unit};
 
@@ -7,7 +8,7 @@ use holdup_signals::evidence::Fix;
 
 /// The limit that would let through what sleeps now as well.
 pub(crate) fn raise(view: &View<'_>, throttle: &Throttle) -> Fix {
-    let path = view.cgroup_of(&throttle.source, "cgroup_disk_operations_total");
+    let path = view.cgroup_of(&throttle.source, metrics::cgroup::DISK_OPERATIONS.name);
     let v2 = view.setting_of(&throttle.source, "cgroup.version") == Some("2");
     let to = 2.0 * throttle.limit;
     let device = format!("$(lsblk -ndo MAJ:MIN /dev/{} | tr -d ' ')", throttle.device);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use crate::accounts::{self, Owner};
 use crate::case::Case;
@@ -84,8 +84,8 @@ pub(super) fn of_app(case: &Case<'_>, completed: f64) -> Option<Gap> {
 /// Connections to the database whose request nobody has read yet; none if sockets were not looked at.
 pub(super) fn unread(view: &View<'_>, ports: &BTreeSet<String>) -> Option<Gauge> {
     let of_port = |port: &String| {
-        let new = view.gauge("tcp_connections_unread", &[("port", port), ("side", "server")], "");
-        new.or_else(|_| view.gauge("tcp_server_unread_connections", &[("port", port)], "")).ok()
+        let new = view.gauge(metrics::tcp::CONNECTIONS_UNREAD.name, &[("port", port), ("side", "server")], "");
+        new.or_else(|_| view.gauge(metrics::tcp::SERVER_UNREAD_CONNECTIONS.name, &[("port", port)], "")).ok()
     };
     ports.iter().filter_map(of_port).max_by(|a, b| a.mean.total_cmp(&b.mean))
 }
@@ -100,7 +100,7 @@ pub(super) fn network_bound_ms(case: &Case<'_>) -> Option<f64> {
         let address = address.rsplit_once('@').map_or(address, |(_, rest)| rest);
         ["127.", "localhost", "[::1]", "unix", "/"].iter().any(|local| address.starts_with(local))
     };
-    let servers = view.sources_of("mysql_sessions");
+    let servers = view.sources_of(metrics::mysql::SESSIONS.name);
     if !servers.is_empty() && servers.iter().all(|s| is_local(s)) {
         let clients = view.recording.tables.sessions.rows.iter().filter_map(|s| s.client.as_deref());
         if clients.into_iter().all(is_local) {
@@ -108,7 +108,7 @@ pub(super) fn network_bound_ms(case: &Case<'_>) -> Option<f64> {
         }
     }
     let trip = |metric: &str, labels: &[(&str, &str)]| view.gauge(metric, labels, "").ok().map(|g| g.max * 1e3);
-    let of_port = |port: &String| trip("tcp_round_trip_seconds", &[("port", port), ("stat", "mean")]);
+    let of_port = |port: &String| trip(metrics::tcp::ROUND_TRIP.name, &[("port", port), ("stat", "mean")]);
     let trip_ms =
         ports.iter().filter_map(of_port).fold(None, |most: Option<f64>, ms| Some(most.unwrap_or(0.0).max(ms)));
     let calls = accounts::mean(case.accounts().all.iter().filter(|a| a.is_joined), |a| a.calls as f64).max(1.0);

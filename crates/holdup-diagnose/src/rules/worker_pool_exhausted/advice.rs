@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::resources::workers::{Held, Pool, processes, stretch};
 use crate::rules::{Fix, bytes, ms, percent, thousands};
+use holdup_recording::metrics;
 use holdup_signals::View;
 
 /// Share (0-1) of time for which workers should be busy: what comes unevenly needs the rest.
@@ -63,7 +64,9 @@ pub(super) fn fixes(case: &Case<'_>, pool: &Pool, held: Option<&Held>) -> Vec<Fi
 fn limits(view: &View<'_>, pool: &Pool, most: f64, needed: f64) -> String {
     let mut text = String::new();
     let source = pool.outside.as_ref().map(|o| o.source.as_str()).unwrap_or_default();
-    if let Ok(memory) = view.gauge_where(|s| s == source, "server_memory_usage_bytes", &[("role", "worker")], "") {
+    if let Ok(memory) =
+        view.gauge_where(|s| s == source, metrics::server::MEMORY_USAGE_BYTES.name, &[("role", "worker")], "")
+    {
         let each = memory.max / processes(view, pool);
         text += &format!(" Threads cost little memory; a further process takes {}.", bytes(each));
     }

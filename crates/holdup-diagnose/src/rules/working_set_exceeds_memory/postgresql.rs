@@ -2,6 +2,7 @@
 //! block that is in neither is read from the disk; vacuum's reads are not those of requests.
 
 use super::{Full, READS_A_REQUEST, bytes, less_data, percent};
+use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
 use holdup_signals::memory_setting::bytes_of;
 use holdup_signals::vacuum::PAGE_BYTES;
@@ -14,7 +15,7 @@ const SERVER: &str = "--watch postgresql://USER@HOST:PORT";
 /// # Errors
 /// If the size of what is stored, or of the cache, was not recorded.
 pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
-    const READ: &str = "postgresql_stat_database_blks_read";
+    const READ: &str = metrics::postgresql::STAT_DATABASE_BLKS_READ.name;
     if view.sources_of(READ).is_empty() {
         return Ok(None);
     }
@@ -30,7 +31,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
     // The kernel keeps files in what processes leave; its part of shared_buffers is a process's memory.
     let kept = memory.file_bytes.unwrap_or((memory.limit_bytes - own).max(0.0));
     let room = own + kept;
-    let hits = view.counter("postgresql_stat_database_blks_hit", &[], SERVER).map_or(0.0, |c| c.delta);
+    let hits = view.counter(metrics::postgresql::STAT_DATABASE_BLKS_HIT.name, &[], SERVER).map_or(0.0, |c| c.delta);
     let missed = reads.delta / (reads.delta + hits).max(1.0);
     let evidence = vec![
         reads.evidence(
@@ -91,7 +92,7 @@ fn stored(view: &View<'_>) -> Option<f64> {
             .map(|(_, bytes)| bytes)
             .fold(0.0, |sum, b| sum + b)
     };
-    let all = last("postgresql_table_size_bytes") + last("postgresql_index_size_bytes");
+    let all = last(metrics::postgresql::TABLE_SIZE_BYTES.name) + last(metrics::postgresql::INDEX_SIZE_BYTES.name);
     (all > 0.0).then_some(all)
 }
 
