@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use holdup_diagnose::{ClientView, Diagnosis};
-use holdup_recording::Recording;
 use holdup_recording::rows::Sample;
+use holdup_recording::{Recording, metrics};
 use holdup_signals::client::failed;
 use serde::Serialize;
 
@@ -80,8 +80,8 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("samples", "process_run_queue_", "cpu"),
     ("samples", "system_disk_io_bytes_", "disk_bytes"),
     ("samples", "system_disk_", "disk"),
-    ("samples", "postgresql_stat_tables_n_dead_tup", "dead_rows"),
-    ("samples", "process_threads", "disk"),
+    ("samples", metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name, "dead_rows"),
+    ("samples", metrics::process::THREADS.name, "disk"),
     ("samples", "system_load_", "load_average"),
 ];
 
@@ -116,8 +116,8 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "requests",
             log: false,
             series: plot.gauges(&[
-                ("in flight", "holdup_load_requests_in_flight", &[]),
-                ("waiting for a connection", "holdup_load_requests_waiting", &[]),
+                ("in flight", metrics::load::REQUESTS_IN_FLIGHT.name, &[]),
+                ("waiting for a connection", metrics::load::REQUESTS_WAITING.name, &[]),
             ]),
         },
         Chart {
@@ -165,10 +165,10 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "connections",
             log: false,
             series: plot.gauges(&[
-                ("used", "db_client_connection_count", &[("db_client_connection_state", "used")]),
-                ("used", "db_client_connection_count", &[("state", "used")]),
-                ("allowed", "db_client_connection_max", &[]),
-                ("requests waiting", "db_client_connection_pending_requests", &[]),
+                ("used", metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &[("db_client_connection_state", "used")]),
+                ("used", metrics::app::DB_CLIENT_CONNECTION_COUNT.name, &[("state", "used")]),
+                ("allowed", metrics::app::DB_CLIENT_CONNECTION_MAX.name, &[]),
+                ("requests waiting", metrics::app::DB_CLIENT_CONNECTION_PENDING_REQUESTS.name, &[]),
             ]),
         },
         Chart {
@@ -177,10 +177,10 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "ms",
             log: true,
             series: plot.means(&[
-                ("HTTP request", "http_server_request_duration_seconds"),
-                ("wait for a connection", "db_client_connection_wait_time_seconds"),
-                ("database call", "db_client_operation_duration_seconds"),
-                ("neighbour call", "http_client_request_duration_seconds"),
+                ("HTTP request", metrics::app::HTTP_SERVER_REQUEST_DURATION.name),
+                ("wait for a connection", metrics::app::DB_CLIENT_CONNECTION_WAIT_TIME.name),
+                ("database call", metrics::app::DB_CLIENT_OPERATION_DURATION.name),
+                ("neighbour call", metrics::app::HTTP_CLIENT_REQUEST_DURATION.name),
             ]),
         },
         Chart {
@@ -189,8 +189,8 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "statements",
             log: false,
             series: plot.gauges(&[
-                ("queued", "mysql_thread_pool_queue_length", &[]),
-                ("running", "mysql_thread_pool_group_active_threads", &[]),
+                ("queued", metrics::mysql::THREAD_POOL_QUEUE_LENGTH.name, &[]),
+                ("running", metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS.name, &[]),
             ]),
         },
         Chart {
@@ -221,14 +221,14 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             title: "Disk: share of time busy",
             unit: "ratio",
             log: false,
-            series: plot.rate_by_label("system_disk_io_time_seconds_total", "device"),
+            series: plot.rate_by_label(metrics::host::DISK_IO_TIME.name, "device"),
         },
         Chart {
             id: "disk_bytes",
             title: "Disk: reads and writes together",
             unit: "bytes/s",
             log: false,
-            series: plot.rate_by_label("system_disk_io_bytes_total", "device"),
+            series: plot.rate_by_label(metrics::host::DISK_IO_BYTES.name, "device"),
         },
         Chart {
             id: "load_average",
@@ -236,8 +236,8 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
             unit: "threads",
             log: false,
             series: plot.gauges(&[
-                ("load average, 1 min", "system_load_average_1m", &[]),
-                ("runnable", "system_processes_runnable", &[]),
+                ("load average, 1 min", metrics::host::LOAD_AVERAGE_1M.name, &[]),
+                ("runnable", metrics::host::PROCESSES_RUNNABLE.name, &[]),
             ]),
         },
     ];
@@ -349,9 +349,12 @@ impl Plot<'_> {
     /// Which share of its time each loop of the generator was awake, waited for a CPU, or had no quota.
     fn own_time(&self) -> Vec<Series> {
         let mut all = Vec::new();
-        for (what, metric) in [("awake", "busy"), ("waiting for a CPU", "run_queue"), ("out of quota", "throttled")] {
-            let metric = format!("holdup_load_{metric}_seconds_total");
-            for ((_, labels), series) in self.samples(&metric, &[]) {
+        for (what, metric) in [
+            ("awake", metrics::load::BUSY),
+            ("waiting for a CPU", metrics::load::RUN_QUEUE),
+            ("out of quota", metrics::load::THROTTLED),
+        ] {
+            for ((_, labels), series) in self.samples(metric.name, &[]) {
                 let of_loop = holdup_recording::Labels::from(labels.as_str());
                 let name = of_loop.get("loop").map_or_else(|| what.to_owned(), |l| format!("{what}, loop {l}"));
                 let growth = series.windows(2).filter(|pair| pair[1].0 > pair[0].0 && pair[1].1 >= pair[0].1);
@@ -363,7 +366,7 @@ impl Plot<'_> {
     }
 
     fn cpu(&self) -> Vec<Series> {
-        let metric = "system_cpu_time_seconds_total";
+        let metric = metrics::host::CPU_TIME.name;
         let all = self.growth(metric, &[]);
         ["user", "system", "iowait", "steal", "idle"]
             .iter()

@@ -1,6 +1,6 @@
 //! What the recording of one search says about capacity: its knee, and what was used up where the service did not follow.
 
-use holdup_recording::Recording;
+use holdup_recording::{Recording, metrics};
 use serde::{Deserialize, Serialize};
 
 use holdup_diagnose::case::Case;
@@ -112,11 +112,11 @@ fn loaded(search: &SearchReport, recording: &Recording) -> Option<Window> {
 
 /// CPU time of what a source is of, the most exact first.
 const CPU_TIME: [&str; 3] =
-    ["cgroup_cpu_usage_seconds_total", "server_thread_cpu_time_seconds_total", "process_cpu_time_seconds_total"];
+    [metrics::cgroup::CPU_USAGE.name, metrics::server::THREAD_CPU_TIME.name, metrics::process::CPU_TIME.name];
 
 /// What serves, by what is known of it: the source whose quota was used most, else the host.
 fn cpu(view: &View<'_>) -> Option<CpuUse> {
-    let metrics = CPU_TIME.into_iter().chain(["cgroup_cpu_periods_total"]);
+    let metrics = CPU_TIME.into_iter().chain([metrics::cgroup::CPU_PERIODS.name]);
     let mut sources: Vec<&str> = metrics.flat_map(|metric| view.sources_of(metric)).collect();
     sources.sort_unstable();
     sources.dedup();
@@ -135,7 +135,8 @@ fn quota_use(view: &View<'_>, source: &str) -> Option<CpuUse> {
     let (micros, period) = quota.split_once(' ')?;
     let of_cpus = micros.parse::<f64>().ok()? / period.trim().parse::<f64>().ok().filter(|period| *period > 0.0)?;
     let counter = |metric: &str| view.counter_where(|s| s == source, metric, &[], "").ok();
-    let throttled = counter("cgroup_cpu_throttled_periods_total").zip(counter("cgroup_cpu_periods_total"));
+    let throttled =
+        counter(metrics::cgroup::CPU_THROTTLED_PERIODS.name).zip(counter(metrics::cgroup::CPU_PERIODS.name));
     let throttled = throttled.filter(|(_, periods)| periods.delta > 0.0);
     let cpus = CPU_TIME.iter().find_map(|metric| counter(metric)).map(|time| time.rate());
     let throttled_ratio = throttled.map(|(throttled, periods)| round(throttled.delta / periods.delta, 3));
@@ -144,8 +145,8 @@ fn quota_use(view: &View<'_>, source: &str) -> Option<CpuUse> {
 }
 
 fn host_use(view: &View<'_>) -> Option<CpuUse> {
-    let cpus = view.gauge("system_cpu_logical_count", &[], "").ok()?.mean.max(1.0);
-    let of = |labels: &[(&str, &str)]| view.counter("system_cpu_time_seconds_total", labels, "").ok();
+    let cpus = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").ok()?.mean.max(1.0);
+    let of = |labels: &[(&str, &str)]| view.counter(metrics::host::CPU_TIME.name, labels, "").ok();
     let all = of(&[]).filter(|all| all.delta > 0.0)?.delta;
     let unused = |mode| of(&[("cpu_mode", mode)]).map_or(0.0, |counter| counter.delta);
     let busy = 1.0 - (unused("idle") + unused("iowait")) / all;
@@ -180,14 +181,14 @@ impl CpuUse {
 
 /// What the app's pool may open; else the most that were open to a database, as the kernel saw it.
 fn connections(view: &View<'_>) -> Option<Connections> {
-    for metric in ["db_client_connection_max", "hikaricp_connections_max"] {
+    for metric in [metrics::app::DB_CLIENT_CONNECTION_MAX.name, metrics::app::HIKARICP_CONNECTIONS_MAX.name] {
         if let Ok(most) = view.gauge(metric, &[], "")
             && most.max > 0.0
         {
             return Some(Connections { count: most.max, known_by: format!("its pool's own maximum, {metric}") });
         }
     }
-    let metric = "server_outgoing_connections";
+    let metric = metrics::server::OUTGOING_CONNECTIONS.name;
     let watched: Vec<&str> = view
         .recording
         .manifest

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::{Labels, Recording};
+use holdup_recording::{Labels, Recording, metrics};
 
 use super::measure::{Measure, Needs, Scale};
 use super::outcome::Section;
@@ -32,18 +32,18 @@ const MIB: f64 = 1_048_576.0;
 /// A counter of CPU time: metric, what it is of, whether it comes in ticks. The first of them that was recorded is what serving
 /// costs; what more there is stands below.
 const CPU: &[(&str, &str, bool)] = &[
-    ("server_thread_cpu_time_seconds_total", "server", false),
-    ("process_cpu_time_seconds_total", "process", true),
-    ("process_cpu_seconds_total", "process", true),
-    ("cgroup_cpu_usage_seconds_total", "cgroup of", false),
+    (metrics::server::THREAD_CPU_TIME.name, "server", false),
+    (metrics::process::CPU_TIME.name, "process", true),
+    (metrics::app::PROCESS_CPU.name, "process", true),
+    (metrics::cgroup::CPU_USAGE.name, "cgroup of", false),
 ];
 
 /// Resident memory.
 const MEMORY: &[(&str, &str)] = &[
-    ("server_memory_usage_bytes", "server"),
-    ("process_memory_usage_bytes", "process"),
-    ("process_resident_memory_bytes", "process"),
-    ("cgroup_memory_usage_bytes", "cgroup of"),
+    (metrics::server::MEMORY_USAGE_BYTES.name, "server"),
+    (metrics::process::MEMORY_USAGE_BYTES.name, "process"),
+    (metrics::app::PROCESS_RESIDENT_MEMORY_BYTES.name, "process"),
+    (metrics::cgroup::MEMORY_USAGE_BYTES.name, "cgroup of"),
 ];
 
 /// All that can be said of `recording`.
@@ -129,7 +129,7 @@ fn growths(view: &View<'_>, metric: &str, source: &str) -> Vec<Growth> {
 
 /// CPU time of the host that was neither idle nor somebody else's.
 fn host(view: &View<'_>) -> Vec<Growth> {
-    let metric = "system_cpu_time_seconds_total";
+    let metric = metrics::host::CPU_TIME.name;
     let source = |s: &str| s == "host";
     let mut busy = view.growths(source, metric, &[]);
     for mode in ["idle", "iowait", "steal"] {

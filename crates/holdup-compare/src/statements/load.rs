@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::Recording;
+use holdup_recording::{Recording, metrics};
 use serde::Serialize;
 
 use super::change::{Change, Common, Verdict};
@@ -132,8 +132,7 @@ pub(super) fn predict(
 
 /// CPUs of the machine that was watched, and the share of them that was busy.
 fn cpus_busy(recording: &Recording) -> Option<(f64, f64)> {
-    let of_host =
-        |s: &&holdup_recording::rows::Sample| s.metric == "system_cpu_time_seconds_total" && s.source == "host";
+    let of_host = |s: &&holdup_recording::rows::Sample| s.metric == metrics::host::CPU_TIME.name && s.source == "host";
     let mut ends: BTreeMap<String, (f64, f64)> = BTreeMap::new();
     for sample in recording.tables.samples.rows.iter().filter(of_host) {
         let entry = ends.entry(sample.labels.to_string()).or_insert((sample.value, sample.value));

@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::metrics;
+
 use super::{Plot, Points, Series};
 
 impl Plot<'_> {
     /// Sessions by what they really do.
     pub(super) fn sessions(&self) -> Vec<Series> {
         let mut instants: BTreeMap<i64, BTreeMap<&str, f64>> = BTreeMap::new();
-        for (at, _) in self.samples("mysql_global_status_threads_connected", &[]).into_values().flatten() {
+        for (at, _) in self.samples(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, &[]).into_values().flatten() {
             instants.entry(at).or_default();
         }
         for session in &self.recording.tables.sessions.rows {
@@ -81,7 +83,8 @@ impl Plot<'_> {
         /// Fewer are vacuumed in a moment.
         const FEWEST_ROWS: f64 = 100.0;
         let most = |points: &[(i64, f64)]| points.iter().fold(0.0, |most: f64, (_, rows)| most.max(*rows));
-        let mut tables: Vec<_> = self.samples("postgresql_stat_tables_n_dead_tup", &[]).into_iter().collect();
+        let mut tables: Vec<_> =
+            self.samples(metrics::postgresql::STAT_TABLES_N_DEAD_TUP.name, &[]).into_iter().collect();
         tables.retain(|(_, points)| most(points) >= FEWEST_ROWS);
         tables.sort_by(|a, b| most(&b.1).total_cmp(&most(&a.1)));
         let named = |labels: &str| {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::Recording;
+use holdup_recording::{Recording, metrics};
 use serde::Serialize;
 
 /// One moment; `web/src/model.ts` is its other half.
@@ -35,7 +35,7 @@ const KINDS: &[(&str, bool)] = &[
 ];
 
 /// The kernel counts whom it killed for want of memory, and tells nobody else.
-const KILLED: &str = "cgroup_out_of_memory_kills_total";
+const KILLED: &str = metrics::cgroup::OUT_OF_MEMORY_KILLS.name;
 
 /// More of them than this say nothing any more.
 const MOST: usize = 300;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use holdup_recording::Labels;
+use holdup_recording::{Labels, metrics};
 
 use super::{Plot, Points, Series};
 
@@ -12,18 +12,22 @@ const ONE_READING_NS: i64 = 200_000_000;
 
 /// What tells how many workers are busy, and how many there are; nothing, where another series tells it.
 const WORKERS: &[(&str, &str)] = &[
-    ("uwsgi_worker_busy", ""),
-    ("php_fpm_active_processes", "php_fpm_total_processes"),
+    (metrics::uwsgi::WORKER_BUSY.name, ""),
+    (metrics::php_fpm::ACTIVE_PROCESSES.name, metrics::php_fpm::TOTAL_PROCESSES.name),
     ("tomcat_threads_busy_threads", "tomcat_threads_config_max_threads"),
     ("jetty_threads_busy", "jetty_threads_config_max"),
 ];
 
 /// What tells the CPU time of a service, nearest to it first: of one source one is drawn.
 const CPU_TIMES: &[&str] =
-    &["server_thread_cpu_time_seconds_total", "cgroup_cpu_usage_seconds_total", "process_cpu_time_seconds_total"];
+    &[metrics::server::THREAD_CPU_TIME.name, metrics::cgroup::CPU_USAGE.name, metrics::process::CPU_TIME.name];
 
 /// What tells the memory of a service, in the same order.
-const MEMORIES: &[&str] = &["server_memory_usage_bytes", "cgroup_memory_usage_bytes", "process_memory_usage_bytes"];
+const MEMORIES: &[&str] = &[
+    metrics::server::MEMORY_USAGE_BYTES.name,
+    metrics::cgroup::MEMORY_USAGE_BYTES.name,
+    metrics::process::MEMORY_USAGE_BYTES.name,
+];
 
 /// The machine itself has charts of its own.
 const MACHINE: &str = "host";
@@ -57,8 +61,8 @@ impl Plot<'_> {
     pub(super) fn workers(&self) -> Vec<Series> {
         let mut all = Vec::new();
         // Puma's `running` counts the threads it has; what it could take besides tells how many of them are free.
-        let mut free = self.readings("puma_pool_capacity", &[]);
-        for (source, most) in self.readings("puma_max_threads", &[]) {
+        let mut free = self.readings(metrics::puma::POOL_CAPACITY.name, &[]);
+        for (source, most) in self.readings(metrics::puma::MAX_THREADS.name, &[]) {
             let free = free.remove(source).unwrap_or_default();
             let busy = most.iter().zip(free).map(|((at, most), (_, free))| (*at, (most - free).max(0.0)));
             all.push(self.known("busy", busy.collect()));
@@ -69,8 +73,8 @@ impl Plot<'_> {
             all.extend(self.readings(most, &[]).into_values().map(|points| self.known("at most", points)));
         }
         for (name, metric) in [
-            ("connections answered", "server_answering_connections"),
-            ("connections accepted", "server_accepted_connections"),
+            ("connections answered", metrics::server::ANSWERING_CONNECTIONS.name),
+            ("connections accepted", metrics::server::ACCEPTED_CONNECTIONS.name),
         ] {
             all.extend(self.readings(metric, &[]).into_values().map(|points| self.known(name, points)));
         }
@@ -80,14 +84,14 @@ impl Plot<'_> {
     /// Connections that wait to be accepted, and how many may, of ports where any did.
     pub(super) fn accept_queue(&self) -> Vec<Series> {
         let (mut all, mut drawn) = (Vec::new(), Vec::new());
-        for ((source, labels), waiting) in self.samples("tcp_accept_queue_length", &[]).into_iter().rev() {
+        for ((source, labels), waiting) in self.samples(metrics::tcp::ACCEPT_QUEUE_LENGTH.name, &[]).into_iter().rev() {
             let port = Labels::from(labels.as_str()).get("port").unwrap_or_default().to_owned();
             // `host` sees the port of a server that is watched by itself as well: `server:` comes before it, backwards.
             if waiting.iter().all(|(_, n)| *n == 0.0) && source == MACHINE || drawn.contains(&port) {
                 continue;
             }
             all.push(self.known(&format!("waiting, port {port}"), waiting));
-            let limit = self.samples("tcp_accept_queue_limit", &[("port", &port)]);
+            let limit = self.samples(metrics::tcp::ACCEPT_QUEUE_LIMIT.name, &[("port", &port)]);
             let of_source = limit.into_iter().find(|((of, _), _)| *of == source);
             all.extend(of_source.map(|(_, points)| self.known(&format!("at most, port {port}"), points)));
             drawn.push(port);
@@ -97,7 +101,7 @@ impl Plot<'_> {
 
     /// Connections that found an accept queue full, where there were any; by who was asked.
     pub(super) fn refused(&self) -> Vec<Series> {
-        let rates = self.rates_by_source("tcp_listen_overflows_total").into_iter();
+        let rates = self.rates_by_source(metrics::tcp::LISTEN_OVERFLOWS.name).into_iter();
         let some = rates.filter(|(_, points)| points.iter().any(|(_, rate)| *rate > 0.0));
         some.map(|(source, points)| self.known(source, points)).collect()
     }
@@ -105,7 +109,7 @@ impl Plot<'_> {
     /// Connections to each neighbour on which an answer is awaited.
     pub(super) fn neighbours(&self) -> Vec<Series> {
         let mut by_port: BTreeMap<String, Vec<Vec<(i64, f64)>>> = BTreeMap::new();
-        for ((_, labels), points) in self.samples("server_outgoing_pending_connections", &[]) {
+        for ((_, labels), points) in self.samples(metrics::server::OUTGOING_PENDING_CONNECTIONS.name, &[]) {
             let labels = Labels::from(labels.as_str());
             let port = labels.get("peer_port").unwrap_or_default().to_owned();
             by_port.entry(port).or_default().push(points);
@@ -116,8 +120,8 @@ impl Plot<'_> {
     /// How long probes took; one that failed is a gap here and a mark.
     pub(super) fn probes(&self) -> Vec<Series> {
         let mut all = Vec::new();
-        let succeeded = self.samples("probe_success", &[]);
-        for ((source, labels), took) in self.samples("probe_duration_seconds", &[]) {
+        let succeeded = self.samples(metrics::probe::SUCCESS.name, &[]);
+        for ((source, labels), took) in self.samples(metrics::probe::DURATION.name, &[]) {
             let of = succeeded.get(&(source, labels));
             let ended = |i: usize| of.and_then(|points| points.get(i)).is_none_or(|(_, ok)| *ok > 0.0);
             let points: Points =
@@ -129,8 +133,8 @@ impl Plot<'_> {
 
     /// Which share of the periods of a quota used it up.
     pub(super) fn throttling(&self) -> Vec<Series> {
-        let mut throttled = self.rates_by_source("cgroup_cpu_throttled_periods_total");
-        let periods = self.rates_by_source("cgroup_cpu_periods_total").into_iter();
+        let mut throttled = self.rates_by_source(metrics::cgroup::CPU_THROTTLED_PERIODS.name);
+        let periods = self.rates_by_source(metrics::cgroup::CPU_PERIODS.name).into_iter();
         let shares = periods.filter_map(|(source, periods)| {
             let throttled = throttled.remove(source)?;
             let share =

@@ -11,7 +11,7 @@ use holdup_diagnose::verdict::DebtReport;
 use holdup_diagnose::{Case, debt};
 use holdup_recording::manifest::{Host, Manifest};
 use holdup_recording::rows::Sample;
-use holdup_recording::{Batch, Recording, clock};
+use holdup_recording::{Batch, Recording, clock, metrics};
 
 use super::given::value;
 use super::{duration, print_json};
@@ -25,8 +25,8 @@ const KEPT: Duration = Duration::from_secs(15);
 const TABLES_KEPT: Duration = Duration::from_secs(300);
 
 /// Read with every look at tables, and now and then.
-const COUNTED: &str = "postgresql_stat_tables_n_tup_upd";
-const LISTED: &str = "postgresql_table_size_bytes";
+const COUNTED: &str = metrics::postgresql::STAT_TABLES_N_TUP_UPD.name;
+const LISTED: &str = metrics::postgresql::TABLE_SIZE_BYTES.name;
 
 /// How long nothing must be owed: a vacuum that has just ended is followed by the next table's, or by a checkpoint.
 const CALM: Duration = Duration::from_secs(4);
@@ -137,7 +137,8 @@ fn look(server: &mut dyn Collector, kept: &mut Batch) -> Result<Option<DebtRepor
     server.sample(kept).map_err(|error| error.to_string())?;
     let now = clock::now_ns();
     let (oldest, oldest_of_tables) = (before(now, KEPT), before(now, TABLES_KEPT));
-    let is_of_tables = |row: &Sample| row.metric.starts_with("postgresql_stat_tables_") || row.metric == LISTED;
+    let is_of_tables =
+        |row: &Sample| row.metric.starts_with(metrics::postgresql::STAT_TABLES.prefix) || row.metric == LISTED;
     kept.samples.retain(|row| row.observed_at >= if is_of_tables(row) { oldest_of_tables } else { oldest });
     kept.sessions.retain(|row| row.observed_at >= oldest);
     kept.events.retain(|row| row.observed_at >= oldest);

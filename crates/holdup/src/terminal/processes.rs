@@ -7,9 +7,9 @@ use super::style::mark;
 use super::style::{AnsiColor, Style};
 use super::visible::one_line;
 use holdup_collect::mysql::processes::{Look, Process};
-use holdup_recording::Text;
 use holdup_recording::clock;
 use holdup_recording::rows::Sample;
+use holdup_recording::{Text, metrics};
 use serde_json::{Value, json};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
@@ -58,7 +58,7 @@ impl View<'_> {
     /// Sessions by true state, all of them.
     fn states(&self) -> BTreeMap<&'static str, u64> {
         let mut states = BTreeMap::new();
-        for sample in self.all("mysql_sessions") {
+        for sample in self.all(metrics::mysql::SESSIONS.name) {
             let is = |state: &&&str| sample.labels.contains(&[("true_state", **state)]);
             if let Some(state) = ["queued", "lock_wait", "executing", "idle"].iter().find(is) {
                 *states.entry(*state).or_default() += sample.value as u64;
@@ -70,7 +70,10 @@ impl View<'_> {
     /// Statements a second since the look before.
     fn statements_per_second(&self) -> Option<f64> {
         let questions = |look: &Look| {
-            look.samples.iter().find(|s| s.metric == "mysql_global_status_questions").map(|s| (s.observed_at, s.value))
+            look.samples
+                .iter()
+                .find(|s| s.metric == metrics::mysql::GLOBAL_STATUS_QUESTIONS.name)
+                .map(|s| (s.observed_at, s.value))
         };
         let ((then, before), (now, after)) = (questions(self.before?)?, questions(self.look)?);
         (now > then && after >= before).then(|| (after - before) / ((now - then) as f64 / 1e9))
@@ -113,30 +116,30 @@ impl View<'_> {
             .map(|state| format!("{} {}", states.get(state).unwrap_or(&0), word(state).to_lowercase()))
             .collect();
         lines.push(format!("sessions     {}: {}", states.values().sum::<u64>(), named.join(", ")));
-        let groups = self.all("mysql_thread_pool_group_threads").count();
+        let groups = self.all(metrics::mysql::THREAD_POOL_GROUP_THREADS.name).count();
         if groups > 0 {
-            let longest = self.one("mysql_thread_pool_queueing_time_seconds_max").unwrap_or(0.0);
+            let longest = self.one(metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX.name).unwrap_or(0.0);
             lines.push(format!(
                 "thread pool  {groups} group{}: {} threads, {} active, {} standby, {} stalled; {} in queue, longest {} us",
                 if groups == 1 { "" } else { "s" },
-                self.sum("mysql_thread_pool_group_threads"),
-                self.sum("mysql_thread_pool_group_active_threads"),
-                self.sum("mysql_thread_pool_group_standby_threads"),
-                self.sum("mysql_thread_pool_group_stalled"),
-                self.one("mysql_thread_pool_queued_connections").unwrap_or(0.0),
+                self.sum(metrics::mysql::THREAD_POOL_GROUP_THREADS.name),
+                self.sum(metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS.name),
+                self.sum(metrics::mysql::THREAD_POOL_GROUP_STANDBY_THREADS.name),
+                self.sum(metrics::mysql::THREAD_POOL_GROUP_STALLED.name),
+                self.one(metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS.name).unwrap_or(0.0),
                 (longest * 1e6).round(),
             ));
         } else if let Some((threads, idle)) = self
-            .one("mysql_thread_pool_threads")
+            .one(metrics::mysql::THREAD_POOL_THREADS.name)
             .filter(|threads| *threads > 0.0)
-            .zip(self.one("mysql_thread_pool_idle_threads"))
+            .zip(self.one(metrics::mysql::THREAD_POOL_IDLE_THREADS.name))
         {
             lines.push(format!("thread pool  {threads} threads, {idle} idle; the queue is not shown by this server"));
         }
         let rate = self.statements_per_second().map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}/s"));
         let waits = states.get("lock_wait").copied().unwrap_or(0);
         let mut last = format!("statements   {rate}   lock waits {waits}");
-        for lag in self.all("mysql_replica_lag_seconds") {
+        for lag in self.all(metrics::mysql::REPLICA_LAG.name) {
             last += &format!("   replica {} s behind", lag.value);
         }
         lines.push(last);
@@ -204,16 +207,16 @@ impl View<'_> {
                 })
             })
             .collect();
-        let groups: Vec<&Sample> = self.all("mysql_thread_pool_group_threads").collect();
+        let groups: Vec<&Sample> = self.all(metrics::mysql::THREAD_POOL_GROUP_THREADS.name).collect();
         let pool = (!groups.is_empty()).then(|| {
             json!({
                 "groups": groups.len(),
-                "threads": self.sum("mysql_thread_pool_group_threads"),
-                "active_threads": self.sum("mysql_thread_pool_group_active_threads"),
-                "standby_threads": self.sum("mysql_thread_pool_group_standby_threads"),
-                "stalled": self.sum("mysql_thread_pool_group_stalled"),
-                "queued": self.one("mysql_thread_pool_queued_connections"),
-                "queueing_time_max_seconds": self.one("mysql_thread_pool_queueing_time_seconds_max"),
+                "threads": self.sum(metrics::mysql::THREAD_POOL_GROUP_THREADS.name),
+                "active_threads": self.sum(metrics::mysql::THREAD_POOL_GROUP_ACTIVE_THREADS.name),
+                "standby_threads": self.sum(metrics::mysql::THREAD_POOL_GROUP_STANDBY_THREADS.name),
+                "stalled": self.sum(metrics::mysql::THREAD_POOL_GROUP_STALLED.name),
+                "queued": self.one(metrics::mysql::THREAD_POOL_QUEUED_CONNECTIONS.name),
+                "queueing_time_max_seconds": self.one(metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX.name),
             })
         });
         json!({
@@ -223,7 +226,7 @@ impl View<'_> {
             "sessions_by_true_state": self.states(),
             "thread_pool": pool,
             "statements_per_second": self.statements_per_second(),
-            "replica_lag_seconds": self.one("mysql_replica_lag_seconds"),
+            "replica_lag_seconds": self.one(metrics::mysql::REPLICA_LAG.name),
             "notes": self.notes,
             "sessions": sessions,
         })

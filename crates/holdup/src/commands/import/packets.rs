@@ -8,9 +8,10 @@ use holdup_protocol::packets::file::{Reader, is_capture};
 use holdup_protocol::packets::packet::Packet;
 use holdup_protocol::packets::{Capture, Options, Protocol, Totals};
 use holdup_recording::manifest::{Host, Manifest, RunState};
+use holdup_recording::metrics::Metric;
 use holdup_recording::rows::{Exchange, Sample};
 use holdup_recording::writer::Recorder;
-use holdup_recording::{Batch, Coverage, CoverageState, Labels};
+use holdup_recording::{Batch, Coverage, CoverageState, Labels, metrics};
 
 use super::Opened;
 use super::found::Found;
@@ -206,8 +207,8 @@ fn coverage(source: &str, found: &Found, totals: &Totals) -> Coverage {
 /// Counters of what was seen so far, and round trips since the last time.
 fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample>) {
     let totals = capture.totals();
-    let mut put = |metric: &str, labels: Labels, value: f64| {
-        let (source, metric) = (source.to_owned(), metric.to_owned());
+    let mut put = |metric: Metric, labels: Labels, value: f64| {
+        let (source, metric) = (source.to_owned(), metric.name.to_owned());
         samples.push(Sample { observed_at: at, window_ns: 0, source, metric, labels, value });
     };
     for (metric, value) in totals.counters() {
@@ -216,6 +217,6 @@ fn sample(source: &str, at: i64, capture: &mut Capture, samples: &mut Vec<Sample
     for trip in capture.round_trips().iter().take(64) {
         let (client, server) = (trip.client.to_string(), trip.server.to_string());
         let labels = Labels::of([("client", client.as_str()), ("server", server.as_str())]);
-        put("wire_round_trip_seconds", labels, trip.least_ns as f64 / 1e9);
+        put(metrics::wire::ROUND_TRIP, labels, trip.least_ns as f64 / 1e9);
     }
 }
