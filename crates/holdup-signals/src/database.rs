@@ -1,7 +1,8 @@
 //! What a MySQL or MariaDB server counts and has set, by its own names; and what became of each statement in a window, from
 //! the server's counters by digest. What any of it means is for the rules.
 
-use holdup_recording::{Labels, metrics};
+use holdup_recording::Labels;
+use holdup_recording::metrics::Metric;
 
 use super::{Counter, Gauge, Missing, View};
 use crate::Evidence;
@@ -46,20 +47,20 @@ impl Executed {
 }
 
 impl View<'_> {
-    /// Growth of the server's status counter `name`, in small letters.
+    /// Growth of the server's status counter `variable`.
     ///
     /// # Errors
     /// If it was not recorded.
-    pub fn status(&self, name: &str) -> Result<Counter, Missing> {
-        self.counter(metrics::mysql::GLOBAL_STATUS.member(name).as_str(), &[], DATABASE)
+    pub fn status(&self, variable: Metric) -> Result<Counter, Missing> {
+        self.counter(variable.name, &[], DATABASE)
     }
 
-    /// The server's status value `name`, which rises and falls.
+    /// The server's status `variable` that rises and falls.
     ///
     /// # Errors
     /// If it was not recorded.
-    pub fn status_level(&self, name: &str) -> Result<Gauge, Missing> {
-        self.gauge(metrics::mysql::GLOBAL_STATUS.member(name).as_str(), &[], DATABASE)
+    pub fn status_level(&self, variable: Metric) -> Result<Gauge, Missing> {
+        self.gauge(variable.name, &[], DATABASE)
     }
 
     /// Setting `name` of a server, as a number.

@@ -2,6 +2,7 @@
 //! remove; and of each table with values out of line, how many rows of its TOAST table an update wrote. What any of it means
 //! is for the rules.
 
+use holdup_recording::metrics::Metric;
 use holdup_recording::{Labels, metrics};
 
 use super::{Missing, View};
@@ -128,24 +129,22 @@ impl View<'_> {
     pub fn table_writes(&self) -> Result<Vec<TableWrites>, Missing> {
         let mut tables: Vec<TableWrites> = Vec::new();
         for ((source, labels), _) in self.index.series(UPDATED, &[]) {
-            let grew =
-                |column: &str| self.grown(metrics::postgresql::STAT_TABLES.member(column).as_str(), source, labels);
-            let last =
-                |column: &str| self.last(metrics::postgresql::STAT_TABLES.member(column).as_str(), source, labels);
-            let Some((updated, seconds)) = grew("n_tup_upd") else { continue };
-            let count = |column: &str| grew(column).map_or(0.0, |(delta, _)| delta);
+            let grew = |metric: Metric| self.grown(metric.name, source, labels);
+            let last = |metric: Metric| self.last(metric.name, source, labels);
+            let Some((updated, seconds)) = grew(metrics::postgresql::STAT_TABLES_N_TUP_UPD) else { continue };
+            let count = |metric: Metric| grew(metric).map_or(0.0, |(delta, _)| delta);
             tables.push(TableWrites {
                 source: source.clone(),
                 database: labels.get("database").unwrap_or_default().to_owned(),
                 table: labels.get("table").unwrap_or_default().to_owned(),
                 toast_of: labels.get("toast_of").map(str::to_owned),
-                inserted: count("n_tup_ins"),
+                inserted: count(metrics::postgresql::STAT_TABLES_N_TUP_INS),
                 updated,
-                hot: count("n_tup_hot_upd"),
-                deleted: count("n_tup_del"),
+                hot: count(metrics::postgresql::STAT_TABLES_N_TUP_HOT_UPD),
+                deleted: count(metrics::postgresql::STAT_TABLES_N_TUP_DEL),
                 seconds,
-                dead: last("n_dead_tup"),
-                live: last("n_live_tup"),
+                dead: last(metrics::postgresql::STAT_TABLES_N_DEAD_TUP),
+                live: last(metrics::postgresql::STAT_TABLES_N_LIVE_TUP),
                 labels: labels.clone(),
             });
         }
@@ -196,12 +195,12 @@ impl View<'_> {
     pub fn table_evidence(
         &self,
         table: &TableWrites,
-        column: &str,
+        column: Metric,
         observed: impl Into<String>,
         expected: impl Into<String>,
         text: impl Into<String>,
     ) -> Evidence {
-        let labels = table.labels.clone().with("metric", metrics::postgresql::STAT_TABLES.member(column));
+        let labels = table.labels.clone().with("metric", column.name);
         Evidence::new("samples", "value", labels, self.window, observed, expected, text)
     }
 

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use holdup_recording::metrics::Metric;
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 
@@ -21,6 +22,14 @@ const ACTIVITY: &str = metrics::postgresql::ACTIVITY_SESSIONS.name;
 const TOTAL: &str = metrics::postgresql::PROGRESS_VACUUM_HEAP_BLKS_TOTAL.name;
 const SCANNED: &str = metrics::postgresql::PROGRESS_VACUUM_HEAP_BLKS_SCANNED.name;
 const VACUUMED: &str = metrics::postgresql::PROGRESS_VACUUM_HEAP_BLKS_VACUUMED.name;
+/// Bytes and operations in pg_stat_io.
+const BYTES: [Metric; 3] = [
+    metrics::postgresql::STAT_IO_READ_BYTES,
+    metrics::postgresql::STAT_IO_WRITE_BYTES,
+    metrics::postgresql::STAT_IO_EXTEND_BYTES,
+];
+const OPERATIONS: [Metric; 3] =
+    [metrics::postgresql::STAT_IO_READS, metrics::postgresql::STAT_IO_WRITES, metrics::postgresql::STAT_IO_EXTENDS];
 
 /// How it is known what vacuum read and wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -261,10 +270,10 @@ impl View<'_> {
     /// pg_stat_io of autovacuum workers: bytes (18), or operations of a page each (16 and 17).
     fn by_counters(&self) -> Option<(f64, Measured)> {
         let labels = [("backend_type", "autovacuum worker")];
-        let rate = |column: &str| self.counter(metrics::postgresql::STAT_IO.member(column).as_str(), &labels, "").ok();
-        let bytes: Vec<_> = ["read_bytes", "write_bytes", "extend_bytes"].iter().filter_map(|c| rate(c)).collect();
+        let rate = |metric: Metric| self.counter(metric.name, &labels, "").ok();
+        let bytes: Vec<_> = BYTES.into_iter().filter_map(rate).collect();
         let (counters, each) = if bytes.is_empty() {
-            (["reads", "writes", "extends"].iter().filter_map(|c| rate(c)).collect(), PAGE_BYTES)
+            (OPERATIONS.into_iter().filter_map(rate).collect(), PAGE_BYTES)
         } else {
             (bytes, 1.0)
         };

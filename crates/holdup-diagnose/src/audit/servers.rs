@@ -5,6 +5,7 @@ use super::facts::{Facts, Product, Server};
 use super::{Check, Set};
 use crate::case::Case;
 use crate::verdict::Note;
+use holdup_recording::metrics;
 use holdup_signals::View;
 use holdup_signals::evidence::Fix;
 use holdup_signals::words::{bytes, thousands};
@@ -117,7 +118,7 @@ const HOUR_S: f64 = 3_600.0;
 /// That the redo log holds less than an hour of what was written to it while it was watched; `finding` says what of it matters.
 pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
     let view = case.view(case.whole());
-    let rate = view.status("innodb_os_log_written").ok().filter(|c| c.delta > 0.0)?.rate();
+    let rate = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_WRITTEN).ok().filter(|c| c.delta > 0.0)?.rate();
     let capacity = capacity(&view)?;
     let seconds = capacity / rate;
     let whether = match finding {

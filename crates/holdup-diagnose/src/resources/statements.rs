@@ -89,7 +89,9 @@ pub fn is_of_requests(case: &Case<'_>, view: &View<'_>, of: &Executed, completed
         }
         Origin::AppMetrics => of.calls >= PER_REQUEST * completed,
         Origin::DatabaseSessions | Origin::Volume => {
-            let all = view.status("questions").or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));
+            let all = view
+                .status(metrics::mysql::GLOBAL_STATUS_QUESTIONS)
+                .or_else(|_| view.counter(TRANSACTIONS, &[], PLANS));
             all.is_ok_and(|all| of.calls >= PER_STATEMENT * all.delta)
         }
     }

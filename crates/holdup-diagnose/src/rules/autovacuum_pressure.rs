@@ -127,7 +127,13 @@ fn dead_rows(view: &View<'_>, table: &TableWrites, all_per_second: f64) -> Evide
         percent(share),
         thousands(holdup_signals::autovacuum::fires_at(view, table))
     );
-    view.table_evidence(table, "n_dead_tup", format!("{}/s", thousands(table.dead_per_second())), "", text)
+    view.table_evidence(
+        table,
+        metrics::postgresql::STAT_TABLES_N_DEAD_TUP,
+        format!("{}/s", thousands(table.dead_per_second())),
+        "",
+        text,
+    )
 }
 
 /// What its workers wait for.

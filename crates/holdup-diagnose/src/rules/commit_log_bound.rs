@@ -210,17 +210,24 @@ fn flushes(view: &View<'_>, disk: &Disk) -> Option<Flushes> {
 /// Commits of a request; 1 where the server does not count them.
 fn commits_each(view: &View<'_>, completed: f64) -> f64 {
     // A statement that is a transaction of its own is no Com_commit.
-    let changes = ["com_insert", "com_update", "com_delete", "com_replace"];
-    let own: f64 = changes.iter().filter_map(|name| view.status(name).ok()).map(|c| c.delta).sum();
-    let said = view.status("com_commit").map_or(0.0, |c| c.delta);
+    let changes = [
+        metrics::mysql::GLOBAL_STATUS_COM_INSERT,
+        metrics::mysql::GLOBAL_STATUS_COM_UPDATE,
+        metrics::mysql::GLOBAL_STATUS_COM_DELETE,
+        metrics::mysql::GLOBAL_STATUS_COM_REPLACE,
+    ];
+    let own: f64 = changes.into_iter().filter_map(|variable| view.status(variable).ok()).map(|c| c.delta).sum();
+    let said = view.status(metrics::mysql::GLOBAL_STATUS_COM_COMMIT).map_or(0.0, |c| c.delta);
     let commits = if said > 0.0 { said } else { own };
     if commits > 0.0 { commits / completed } else { 1.0 }
 }
 
 /// How many transactions shared a flush, as far as the server counts that.
 fn grouped(view: &View<'_>) -> Option<Evidence> {
-    if let (Ok(commits), Ok(groups)) = (view.status("binlog_commits"), view.status("binlog_group_commits"))
-        && groups.delta > 0.0
+    if let (Ok(commits), Ok(groups)) = (
+        view.status(metrics::mysql::GLOBAL_STATUS_BINLOG_COMMITS),
+        view.status(metrics::mysql::GLOBAL_STATUS_BINLOG_GROUP_COMMITS),
+    ) && groups.delta > 0.0
     {
         let ratio = commits.delta / groups.delta;
         let text = format!(
@@ -229,9 +236,14 @@ fn grouped(view: &View<'_>) -> Option<Evidence> {
         );
         return Some(groups.evidence(format!("{ratio:.1} a group"), "many, where many commit at once", text));
     }
-    let fsyncs = view.status("innodb_os_log_fsyncs").ok()?;
-    let changes = ["com_commit", "com_insert", "com_update", "com_delete"];
-    let commits: f64 = changes.iter().filter_map(|name| view.status(name).ok()).map(|c| c.delta).sum();
+    let fsyncs = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_OS_LOG_FSYNCS).ok()?;
+    let changes = [
+        metrics::mysql::GLOBAL_STATUS_COM_COMMIT,
+        metrics::mysql::GLOBAL_STATUS_COM_INSERT,
+        metrics::mysql::GLOBAL_STATUS_COM_UPDATE,
+        metrics::mysql::GLOBAL_STATUS_COM_DELETE,
+    ];
+    let commits: f64 = changes.into_iter().filter_map(|variable| view.status(variable).ok()).map(|c| c.delta).sum();
     (fsyncs.delta > 0.0).then(|| {
         let text = format!(
             "the log was flushed {:.0} times a second, {:.2} times a statement that changes or commits",

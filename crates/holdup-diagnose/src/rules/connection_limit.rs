@@ -77,8 +77,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 }
 
 fn mysql(view: &View<'_>) -> Result<Vec<Limit>, Missing> {
-    let connected = view.status_level("threads_connected")?;
-    let refused = view.status("connection_errors_max_connections")?;
+    let connected = view.status_level(metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED)?;
+    let refused = view.status(metrics::mysql::GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS)?;
     let most = view.setting_number("max_connections")?;
     let mut reached = at_or_above(view, metrics::mysql::GLOBAL_STATUS_THREADS_CONNECTED.name, most);
     let refusals = view.growths(|_| true, metrics::mysql::GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS.name, &[]);

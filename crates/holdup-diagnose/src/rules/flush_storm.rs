@@ -77,8 +77,8 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         return checkpoints::judge(case, names);
     }
     let age = age(&view)?;
-    let wait_free = view.status("innodb_buffer_pool_wait_free")?;
-    view.status("innodb_buffer_pool_pages_flushed")?;
+    let wait_free = view.status(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_WAIT_FREE)?;
+    view.status(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FLUSHED)?;
     let near = near(&view, &age);
     let waits = waits_for_pages(&view);
     let filled = age.age.evidence(
@@ -220,7 +220,7 @@ fn against_others(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)
         "in those stretches {:.0} pages a second were written, {:.0} at other times, while {} grew by {} a second instead of {}",
         pages_then,
         pages_else,
-        log.trim_start_matches("mysql_global_status_"),
+        log.trim_start_matches(metrics::mysql::GLOBAL_STATUS.prefix),
         thousands(then),
         thousands(else_)
     );

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
 use holdup_recording::metrics;
+use holdup_recording::metrics::Metric;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Busy, Counter, Gauge, Missing, View};
 
@@ -130,11 +131,15 @@ struct Wanted {
 
 /// Statements that run at once times the tables that each opens, half as many again; beside them one of each table there is.
 fn wanted(view: &View<'_>, busy: &Busy, open: &Gauge, cache: f64) -> Wanted {
-    let counter = |name: &str| view.counter(&format!("mysql_global_status_{name}"), &[], ENABLE).ok();
+    let counter = |metric: Metric| view.counter(metric.name, &[], ENABLE).ok();
     let lookups: f64 =
-        ["table_open_cache_hits", "table_open_cache_misses"].iter().filter_map(|n| counter(n)).map(|c| c.delta).sum();
-    let opened = counter("opened_tables").map_or(0.0, |c| c.delta);
-    let statements = counter("questions").map_or(1.0, |c| c.delta.max(1.0));
+        [metrics::mysql::GLOBAL_STATUS_TABLE_OPEN_CACHE_HITS, metrics::mysql::GLOBAL_STATUS_TABLE_OPEN_CACHE_MISSES]
+            .into_iter()
+            .filter_map(counter)
+            .map(|c| c.delta)
+            .sum();
+    let opened = counter(metrics::mysql::GLOBAL_STATUS_OPENED_TABLES).map_or(0.0, |c| c.delta);
+    let statements = counter(metrics::mysql::GLOBAL_STATUS_QUESTIONS).map_or(1.0, |c| c.delta.max(1.0));
     let each = (lookups.max(opened) / statements).ceil().max(1.0);
     let running = view.gauge(metrics::mysql::GLOBAL_STATUS_THREADS_RUNNING.name, &[], ENABLE).map_or(0.0, |g| g.max);
     let at_once = busy.max.max(running);

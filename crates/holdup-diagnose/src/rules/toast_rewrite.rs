@@ -6,6 +6,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thous
 use crate::case::Case;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
 use crate::rules::Role;
+use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{CHUNK_BYTES, Toast};
 use holdup_signals::written::{Change, changes, set_columns};
@@ -47,7 +48,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let share = demand.share(rewritten_bytes(&toasts));
     let written = view.table_evidence(
         &most.toast,
-        "n_tup_ins",
+        metrics::postgresql::STAT_TABLES_N_TUP_INS,
         format!("{}/s", bytes(most.bytes_per_second())),
         "next to nothing, if only what changed were written",
         format!(
@@ -63,7 +64,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let explains_ms = waited * share;
     let waits = view.table_evidence(
         &most.toast,
-        "n_tup_del",
+        metrics::postgresql::STAT_TABLES_N_TUP_DEL,
         ms(explains_ms),
         "a small part of the delay",
         format!("a request waits {} for {}, of which these bytes have their share", ms(waited), demand.flow.name),
@@ -104,7 +105,13 @@ fn per_update(view: &View<'_>, of: &Toast) -> Evidence {
             ": values out of line were left as they are".to_owned()
         }
     );
-    view.table_evidence(&of.toast, "n_tup_ins", format!("{:.1} an update", of.per_update()), "0 an update", text)
+    view.table_evidence(
+        &of.toast,
+        metrics::postgresql::STAT_TABLES_N_TUP_INS,
+        format!("{:.1} an update", of.per_update()),
+        "0 an update",
+        text,
+    )
 }
 
 /// That no table with values out of line was written.
@@ -112,7 +119,7 @@ fn nothing_of_it(view: &View<'_>) -> Result<Evidence, Missing> {
     let tables = view.table_writes()?;
     let most = tables.first().ok_or_else(|| Missing::new("tables", vacuum_advice::NEEDS))?;
     let text = "of the tables that are written none has values out of line";
-    Ok(view.table_evidence(most, "n_tup_upd", "none", "a TOAST table that grows", text))
+    Ok(view.table_evidence(most, metrics::postgresql::STAT_TABLES_N_TUP_UPD, "none", "a TOAST table that grows", text))
 }
 
 /// Statements that update the table, most calls first.

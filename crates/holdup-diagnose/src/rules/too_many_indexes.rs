@@ -63,7 +63,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut written: Vec<&TableWrites> = tables.iter().filter(|t| t.toast_of.is_none()).collect();
     written.sort_by(|a, b| b.written().total_cmp(&a.written()));
     let Some(table) = written.first().filter(|t| t.written() / t.seconds.max(1e-9) >= WRITTEN) else {
-        let none = tables.first().map(|t| view.table_evidence(t, "n_tup_upd", "none", "", "hardly a row was written"));
+        let none = tables.first().map(|t| {
+            view.table_evidence(t, metrics::postgresql::STAT_TABLES_N_TUP_UPD, "none", "", "hardly a row was written")
+        });
         return Ok(Outcome::Cleared(none.into_iter().collect()));
     };
     let indexes = indexes(case, table);
@@ -83,7 +85,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     );
     let seen = view.table_evidence(
         table,
-        "n_tup_upd",
+        metrics::postgresql::STAT_TABLES_N_TUP_UPD,
         format!("{} indexes, {} not read", indexes.len(), unread.len()),
         format!("fewer than {MANY:.0}, or all of them read"),
         text,

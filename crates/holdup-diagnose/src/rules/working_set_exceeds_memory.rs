@@ -98,19 +98,22 @@ struct Full {
 
 /// The buffer pool of InnoDB, if it is full and requests read past it; none if it is not, or if no such server is watched.
 fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full>, Missing> {
-    let status = |name: &str| format!("mysql_global_status_{name}");
-    let any = ["questions", "innodb_buffer_pool_reads", "innodb_buffer_pool_pages_total"];
-    if any.iter().all(|name| view.sources_of(&status(name)).is_empty()) {
+    let any = [
+        metrics::mysql::GLOBAL_STATUS_QUESTIONS,
+        metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS,
+        metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL,
+    ];
+    if any.iter().all(|metric| view.sources_of(metric.name).is_empty()) {
         return Ok(None);
     }
-    let reads = view.counter(&status("innodb_buffer_pool_reads"), &[], SERVER)?;
-    let free = view.gauge(&status("innodb_buffer_pool_pages_free"), &[], SERVER)?;
-    let total = view.gauge(&status("innodb_buffer_pool_pages_total"), &[], SERVER)?;
+    let reads = view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READS.name, &[], SERVER)?;
+    let free = view.gauge(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FREE.name, &[], SERVER)?;
+    let total = view.gauge(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL.name, &[], SERVER)?;
     let (a_request, free_ratio) = (reads.delta / completed, free.mean / total.mean.max(1.0));
     if a_request < READS_A_REQUEST || free_ratio >= FREE_PAGES {
         return Ok(None);
     }
-    let asked = view.counter(&status("innodb_buffer_pool_read_requests"), &[], SERVER).ok();
+    let asked = view.counter(metrics::mysql::GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS.name, &[], SERVER).ok();
     let missed = asked.map_or_else(String::new, |asked| {
         format!(", {} of what was asked of it", percent(reads.delta / asked.delta.max(1.0)))
     });

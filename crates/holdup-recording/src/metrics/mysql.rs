@@ -39,8 +39,14 @@ metrics! {
     Gauge THREAD_POOL_GROUP_STALLED: Boolean = "mysql_thread_pool_group_stalled", "Whether a `group` has stalled";
 
     Counter GLOBAL_STATUS_ABORTED_CONNECTS: Count = "mysql_global_status_aborted_connects", "Attempts to connect that failed";
+    Counter GLOBAL_STATUS_BINLOG_COMMITS: Count = "mysql_global_status_binlog_commits", "Transactions committed to the binary log (MariaDB)";
+    Counter GLOBAL_STATUS_BINLOG_GROUP_COMMITS: Count = "mysql_global_status_binlog_group_commits", "Groups in which they were committed (MariaDB)";
     Counter GLOBAL_STATUS_COM_COMMIT: Count = "mysql_global_status_com_commit", "COMMIT statements";
+    Counter GLOBAL_STATUS_COM_DELETE: Count = "mysql_global_status_com_delete", "DELETE statements";
+    Counter GLOBAL_STATUS_COM_INSERT: Count = "mysql_global_status_com_insert", "INSERT statements";
+    Counter GLOBAL_STATUS_COM_REPLACE: Count = "mysql_global_status_com_replace", "REPLACE statements";
     Counter GLOBAL_STATUS_COM_ROLLBACK: Count = "mysql_global_status_com_rollback", "ROLLBACK statements";
+    Counter GLOBAL_STATUS_COM_UPDATE: Count = "mysql_global_status_com_update", "UPDATE statements";
     Counter GLOBAL_STATUS_CONNECTION_ERRORS_MAX_CONNECTIONS: Count = "mysql_global_status_connection_errors_max_connections", "Connections refused by `max_connections`";
     Counter GLOBAL_STATUS_CONNECTIONS: Count = "mysql_global_status_connections", "Attempts to connect";
     Counter GLOBAL_STATUS_CREATED_TMP_DISK_TABLES: Count = "mysql_global_status_created_tmp_disk_tables", "Temporary tables that statements wrote to disk";
@@ -54,6 +60,8 @@ metrics! {
     Counter GLOBAL_STATUS_HANDLER_WRITE: Count = "mysql_global_status_handler_write", "Rows inserted";
     Gauge GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_DIRTY: Pages = "mysql_global_status_innodb_buffer_pool_pages_dirty", "Changed pages in the buffer pool";
     Counter GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FLUSHED: Pages = "mysql_global_status_innodb_buffer_pool_pages_flushed", "Pages written from the buffer pool";
+    Gauge GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_FREE: Pages = "mysql_global_status_innodb_buffer_pool_pages_free", "Free pages in the buffer pool";
+    Gauge GLOBAL_STATUS_INNODB_BUFFER_POOL_PAGES_TOTAL: Pages = "mysql_global_status_innodb_buffer_pool_pages_total", "Pages of the buffer pool";
     Counter GLOBAL_STATUS_INNODB_BUFFER_POOL_READ_REQUESTS: Count = "mysql_global_status_innodb_buffer_pool_read_requests", "Reads of a page, from the pool or from disk";
     Counter GLOBAL_STATUS_INNODB_BUFFER_POOL_READS: Count = "mysql_global_status_innodb_buffer_pool_reads", "Of them, those from disk";
     Counter GLOBAL_STATUS_INNODB_BUFFER_POOL_WAIT_FREE: Count = "mysql_global_status_innodb_buffer_pool_wait_free", "Waits for a free page";
@@ -77,6 +85,8 @@ metrics! {
     Gauge GLOBAL_STATUS_OPEN_TABLES: Count = "mysql_global_status_open_tables", "Tables that are open";
     Counter GLOBAL_STATUS_OPENED_TABLES: Count = "mysql_global_status_opened_tables", "Tables opened";
     Counter GLOBAL_STATUS_QUESTIONS: Count = "mysql_global_status_questions", "Statements that clients sent";
+    Counter GLOBAL_STATUS_TABLE_OPEN_CACHE_HITS: Count = "mysql_global_status_table_open_cache_hits", "Tables found open";
+    Counter GLOBAL_STATUS_TABLE_OPEN_CACHE_MISSES: Count = "mysql_global_status_table_open_cache_misses", "Tables not found open";
     Counter GLOBAL_STATUS_TABLE_OPEN_CACHE_OVERFLOWS: Count = "mysql_global_status_table_open_cache_overflows", "Tables opened while the cache was full";
     Gauge GLOBAL_STATUS_THREADS_CONNECTED: Count = "mysql_global_status_threads_connected", "Open connections";
     Gauge GLOBAL_STATUS_THREADS_RUNNING: Count = "mysql_global_status_threads_running", "Connections that are not idle";

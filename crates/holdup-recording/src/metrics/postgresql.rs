@@ -23,7 +23,11 @@ metrics! {
     Counter STAT_INDEXES_IDX_SCAN: Count = "postgresql_stat_indexes_idx_scan", "Scans of an `index`";
     Counter STAT_INDEXES_IDX_TUP_READ: Count = "postgresql_stat_indexes_idx_tup_read", "Entries that scans of an `index` returned";
     Counter STAT_INDEXES_IDX_TUP_FETCH: Count = "postgresql_stat_indexes_idx_tup_fetch", "Live rows that scans of an `index` fetched";
+    Counter STAT_TABLES_N_TUP_INS: Count = "postgresql_stat_tables_n_tup_ins", "Rows inserted into a `table`";
+    Counter STAT_TABLES_N_TUP_DEL: Count = "postgresql_stat_tables_n_tup_del", "Rows of a `table` deleted";
     Counter STAT_TABLES_N_TUP_UPD: Count = "postgresql_stat_tables_n_tup_upd", "Rows of a `table` updated";
+    Counter STAT_TABLES_N_TUP_HOT_UPD: Count = "postgresql_stat_tables_n_tup_hot_upd", "Of them, those that changed no index";
+    Gauge STAT_TABLES_N_LIVE_TUP: Count = "postgresql_stat_tables_n_live_tup", "Live rows of a `table` by the server's estimate";
     Gauge STAT_TABLES_N_DEAD_TUP: Count = "postgresql_stat_tables_n_dead_tup", "Dead rows of a `table` by the server's estimate";
     Counter STAT_TABLES_SEQ_SCAN: Count = "postgresql_stat_tables_seq_scan", "Sequential scans of a `table`";
     Counter STAT_TABLES_SEQ_TUP_READ: Count = "postgresql_stat_tables_seq_tup_read", "Rows that sequential scans of a `table` read";
@@ -48,6 +52,12 @@ metrics! {
     Counter STAT_DATABASE_TUP_UPDATED: Count = "postgresql_stat_database_tup_updated", "Rows updated, by `database`";
     Counter STAT_DATABASE_XACT_COMMIT: Count = "postgresql_stat_database_xact_commit", "Transactions committed, by `database`";
     Counter STAT_DATABASE_XACT_ROLLBACK: Count = "postgresql_stat_database_xact_rollback", "Transactions rolled back, by `database`";
+    Counter STAT_IO_READS: Count = "postgresql_stat_io_reads", "Reads (since 16)";
+    Counter STAT_IO_WRITES: Count = "postgresql_stat_io_writes", "Writes (since 16)";
+    Counter STAT_IO_EXTENDS: Count = "postgresql_stat_io_extends", "Extensions of files (since 16)";
+    Counter STAT_IO_READ_BYTES: Bytes = "postgresql_stat_io_read_bytes", "Bytes read (since 18)";
+    Counter STAT_IO_WRITE_BYTES: Bytes = "postgresql_stat_io_write_bytes", "Bytes written (since 18)";
+    Counter STAT_IO_EXTEND_BYTES: Bytes = "postgresql_stat_io_extend_bytes", "Bytes by which files were extended (since 18)";
     Counter STAT_WAL_WAL_BYTES: Bytes = "postgresql_stat_wal_wal_bytes", "Write-ahead log generated";
     Counter STAT_WAL_WAL_SYNC: Count = "postgresql_stat_wal_wal_sync", "Syncs of the write-ahead log (14 to 17)";
     Counter STAT_WAL_WAL_WRITE: Count = "postgresql_stat_wal_wal_write", "Writes of the write-ahead log (14 to 17)";
