@@ -79,13 +79,20 @@ pub fn known_wrong(source: &Source) -> usize {
 /// Places outside tests that panic by design: a panic is a bug of ours.
 pub fn unwraps(source: &Source) -> usize {
     let test_file = source.path.contains("/tests/")
+/// Whether a file holds tests alone, or no Rust at all.
+pub(super) fn is_test_file(source: &Source) -> bool {
+    source.path.contains("/tests/")
         || source.path.ends_with("/tests.rs")
         || source.path.ends_with("_tests.rs")
         // What a fuzzer finds, it is told of by a panic.
         || source.path.contains("/fuzz_targets/")
         || source.text.lines().any(|line| line == "#![cfg(test)]")
-        || !source.path.ends_with(".rs");
-    if test_file {
+        || !source.path.ends_with(".rs")
+}
+
+/// Places outside tests that panic by design: a panic is a bug of ours.
+pub fn unwraps(source: &Source) -> usize {
+    if is_test_file(source) {
         return 0;
     }
     let calls = [concat!(".unw", "rap()"), concat!(".exp", "ect("), concat!("pan", "ic!(")];
@@ -124,7 +131,7 @@ fn lines_with(source: &Source, kind: &str, words: &str) -> usize {
 }
 
 /// Lines of formatted Rust without the items under `#[cfg(test)]`: each ends where its own indentation closes.
-fn without_tests(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn without_tests(text: &str) -> impl Iterator<Item = &str> {
     let mut until: Option<String> = None;
     let mut armed = false;
     text.lines().filter(move |line| {

@@ -3,6 +3,7 @@
 
 mod checks;
 mod house;
+mod metrics;
 mod ratchet;
 mod rooms;
 
@@ -51,6 +52,7 @@ fn problems(sources: &[Source], kept: &Ratchet) -> (Vec<String>, Ratchet) {
     problems.extend(unsafe_left_open(sources));
     problems.extend(house::problems(sources));
     problems.extend(rooms::knots(sources));
+    problems.extend(metrics::problems(sources));
     let counts = Ratchet::count(sources).with_seconds_of(kept);
     problems.extend(counts.risen(kept));
     (problems, counts)
