@@ -10,7 +10,12 @@
 //! `_total`. Names that a server gives itself (MySQL's status variables, columns of PostgreSQL's
 //! views) are members of a [`Family`]. A member that a rule reads has a constant, too.
 
-use std::fmt;
+use std::path::Path;
+use std::{fmt, io};
+
+use serde::Serialize;
+
+use crate::files;
 
 /// What happens to a value over time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -258,6 +263,40 @@ pub fn all() -> impl Iterator<Item = &'static Metric> {
     SOURCES.iter().flat_map(|source| source.metrics)
 }
 
+/// What a recording carries for other tools: [`DICTIONARY`].
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: String,
+    kind: Option<&'static str>,
+    unit: &'static str,
+    source: &'static str,
+    description: &'static str,
+}
+
+/// Name of the file with the dictionary of metrics.
+pub const DICTIONARY: &str = "metrics.json";
+
+/// Writes the dictionary into `dir`: an array of all metrics, one a line; the name of a family ends in `*`.
+///
+/// # Errors
+/// Those of the file system.
+pub(crate) fn write_dictionary(dir: &Path) -> io::Result<()> {
+    let metrics = all().map(|&Metric { name, unit, kind, source, description }| {
+        let (kind, unit) = (Some(kind.as_str()), unit.as_str());
+        Entry { name: name.to_owned(), kind, unit, source, description }
+    });
+    let families = SOURCES.iter().flat_map(|source| source.families);
+    let families = families.map(|&Family { prefix, unit, source, description }| Entry {
+        name: format!("{prefix}*"),
+        kind: None,
+        unit,
+        source,
+        description,
+    });
+    let lines = metrics.chain(families).map(|entry| serde_json::to_string(&entry)).collect::<Result<Vec<_>, _>>()?;
+    files::replace(&dir.join(DICTIONARY), format!("[\n{}\n]\n", lines.join(",\n")).as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
@@ -325,5 +364,20 @@ mod tests {
     #[test]
     fn a_member_begins_with_its_family() {
         assert_eq!(mysql::GLOBAL_STATUS.member("questions").name(), mysql::GLOBAL_STATUS_QUESTIONS.name);
+    }
+
+    #[test]
+    fn the_dictionary_has_every_metric_and_family() {
+        let dir = tempfile::tempdir().unwrap();
+        write_dictionary(dir.path()).unwrap();
+        let text = std::fs::read_to_string(dir.path().join(DICTIONARY)).unwrap();
+        let entries: Vec<serde_json::Value> = serde_json::from_str(&text).unwrap();
+        let families: usize = SOURCES.iter().map(|source| source.families.len()).sum();
+        assert_eq!((entries.len(), text.lines().count()), (all().count() + families, all().count() + families + 2));
+        let of = |name: &str| entries.iter().find(|entry| entry["name"] == name).unwrap();
+        let threads = of("system_threads");
+        assert_eq!((threads["kind"].as_str(), threads["unit"].as_str()), (Some("gauge"), Some("count")));
+        assert_eq!(threads["source"], "host");
+        assert!(of("mysql_global_status_*")["kind"].is_null());
     }
 }

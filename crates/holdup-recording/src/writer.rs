@@ -21,6 +21,7 @@ pub use self::room::Limits;
 use self::room::{Reserve, Room};
 use crate::files;
 use crate::manifest::{MANIFEST, Manifest, RunState};
+use crate::metrics;
 use crate::priority::give_way;
 use crate::rows::merge_all;
 use crate::segment::{self, SEGMENTS, SegmentError};
@@ -179,6 +180,8 @@ impl Recorder {
             }
         }
         let _ = fs::remove_dir(dir.join(SEGMENTS));
+        // A recording without the dictionary is whole: every holdup knows what its names mean.
+        let _ = metrics::write_dictionary(&dir);
         manifest.write(&dir).map_err(io)?;
         Ok(manifest)
     }

@@ -58,6 +58,8 @@ fn what_was_pushed_is_read_back() {
     let written = recorder.finish(manifest(), RunState::Complete).unwrap();
     assert_eq!((written.tables["requests"], written.tables["samples"]), (70_010, 2));
     assert!(!dir.join("segments").exists());
+    let dictionary = fs::read_to_string(dir.join("metrics.json")).unwrap();
+    assert!(dictionary.contains(r#""name":"system_disk_io_time_seconds_total","kind":"counter","unit":"seconds""#));
 
     let read = Recording::open(&dir).unwrap();
     assert_eq!(read.manifest, written);

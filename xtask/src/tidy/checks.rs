@@ -76,9 +76,6 @@ pub fn known_wrong(source: &Source) -> usize {
     source.text.lines().filter(|line| is_list && !line.starts_with('#') && !line.is_empty()).count()
 }
 
-/// Places outside tests that panic by design: a panic is a bug of ours.
-pub fn unwraps(source: &Source) -> usize {
-    let test_file = source.path.contains("/tests/")
 /// Whether a file holds tests alone, or no Rust at all.
 pub(super) fn is_test_file(source: &Source) -> bool {
     source.path.contains("/tests/")
