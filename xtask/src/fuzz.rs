@@ -41,12 +41,69 @@ pub const TARGETS: [(&str, u32); 17] = [
 /// Seconds for a target unless told.
 pub const SECONDS: u32 = 20;
 
+/// Most seconds for a target that is short of a number of inputs, unless told.
+const SECONDS_TO_CATCH_UP: u32 = 1_800;
+
+/// What the words behind `fuzz` ask for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Every target for so many seconds, or a multiple.
+    Each { seconds: u32 },
+    /// Only targets that have had fewer inputs than this over all runs, each for at most so many seconds.
+    Short { inputs: u64, seconds: u32 },
+}
+
+impl Wish {
+    /// # Errors
+    /// If the words are not those of the usage.
+    pub fn parse(words: &[&str]) -> Result<Self> {
+        let seconds = |text: &str| text.parse().context("--seconds takes a whole number");
+        let inputs = |text: &str| text.parse().context("--inputs takes a whole number");
+        Ok(match words {
+            [] => Self::Each { seconds: SECONDS },
+            ["--seconds", text] => Self::Each { seconds: seconds(text)? },
+            ["--inputs", text] => Self::Short { inputs: inputs(text)?, seconds: SECONDS_TO_CATCH_UP },
+            ["--inputs", first, "--seconds", second] | ["--seconds", second, "--inputs", first] => {
+                Self::Short { inputs: inputs(first)?, seconds: seconds(second)? }
+            }
+            _ => bail!("cargo xtask fuzz takes --seconds N and --inputs N, not {}", words.join(" ")),
+        })
+    }
+}
+
 /// Memory that the fuzzer itself and its corpus take is far below; an input that needs more is a find.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=32", "-timeout=10"];
 
-/// Builds all targets and runs each for `seconds`, or a multiple; as many side by side as there are CPUs. Says how often each
-/// was executed, now and at all.
-pub fn run(root: &Path, seconds: u32) -> Result<()> {
+/// Does what was asked for, and says how often each target was executed, now and in all.
+///
+/// # Errors
+/// If a target can't be built or run, or finds an input that does harm.
+pub fn run(root: &Path, wish: &Wish) -> Result<()> {
+    match *wish {
+        Wish::Each { seconds } => each(root, seconds),
+        Wish::Short { inputs, seconds } => short(root, inputs, seconds),
+    }
+}
+
+/// Builds all targets and runs those that are short of `inputs`, one after another: those that are nearly there first. Counts are
+/// kept after each, so that a run that is ended is gone on with by the next.
+fn short(root: &Path, inputs: u64, seconds: u32) -> Result<()> {
+    let binaries = build(root)?;
+    let counts = Counts::of(root);
+    for (target, missing) in counts.short(TARGETS.map(|(target, _)| target), inputs)? {
+        let executions = fuzz(root, &binaries.join(target), target, seconds, Some(missing))?;
+        println!("   {target}: {executions} executions, no find; {}", count(&counts, target, executions)?);
+    }
+    let missing = counts.short(TARGETS.map(|(target, _)| target), inputs)?;
+    for (target, missing) in &missing {
+        println!("   {target}: {missing} inputs short of {inputs}");
+    }
+    println!("   {} of {} targets have had {inputs} inputs", TARGETS.len() - missing.len(), TARGETS.len());
+    Ok(())
+}
+
+/// Builds all targets and runs each for `seconds`, or a multiple; as many side by side as there are CPUs.
+fn each(root: &Path, seconds: u32) -> Result<()> {
     let binaries = build(root)?;
     let waiting = Mutex::new(TARGETS.iter());
     let counts = Mutex::new(Counts::of(root));
@@ -54,7 +111,7 @@ pub fn run(root: &Path, seconds: u32) -> Result<()> {
     let work = || -> Result<()> {
         while let Some((target, times)) = next() {
             let seconds = seconds * times;
-            let executions = fuzz(root, &binaries.join(target), target, seconds)?;
+            let executions = fuzz(root, &binaries.join(target), target, seconds, None)?;
             let counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
             println!(
                 "   {target}: {executions} executions in {seconds} s, no find; {}",
@@ -73,7 +130,7 @@ pub fn run(root: &Path, seconds: u32) -> Result<()> {
 /// The same for one target.
 pub fn one(root: &Path, target: &str, seconds: u32) -> Result<()> {
     let binaries = build(root)?;
-    let executions = fuzz(root, &binaries.join(target), target, seconds)?;
+    let executions = fuzz(root, &binaries.join(target), target, seconds, None)?;
     println!("   {target}: {executions} executions; {}", count(&Counts::of(root), target, executions)?);
     Ok(())
 }
@@ -107,8 +164,8 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(root.join("target/fuzz").join(host).join("release"))
 }
 
-/// Runs one target; how many inputs it was executed with.
-fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32) -> Result<u64> {
+/// Runs one target, for so many inputs at most if it is told; how many it was executed with.
+fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32, inputs: Option<u64>) -> Result<u64> {
     // Whole paths: a target may go to another folder, away from files that its inputs could name.
     let place = |folder: &str| format!("{}/{folder}/{target}", root.display());
     let (corpus, finds, seeds) = (place("target/fuzz/corpus"), place("target/fuzz/finds") + "/", place("fuzz/seeds"));
@@ -119,6 +176,8 @@ fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32) -> Result<u64> {
     let prefix = format!("-artifact_prefix={finds}");
     let mut arguments = vec![time.as_str(), &prefix, "-print_final_stats=1", &corpus, &seeds];
     arguments.extend(LIMITS);
+    let inputs = inputs.map(|inputs| format!("-runs={inputs}"));
+    arguments.extend(inputs.as_deref());
     let output = command(root, binary, &arguments).output().with_context(|| format!("could not start {target}"))?;
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() {
@@ -138,6 +197,19 @@ fn executions(said: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_read() {
+        assert_eq!(Wish::parse(&[]).unwrap(), Wish::Each { seconds: SECONDS });
+        assert_eq!(Wish::parse(&["--seconds", "2"]).unwrap(), Wish::Each { seconds: 2 });
+        let wish = Wish::Short { inputs: 200_000, seconds: SECONDS_TO_CATCH_UP };
+        assert_eq!(Wish::parse(&["--inputs", "200000"]).unwrap(), wish);
+        let wish = Wish::parse(&["--seconds", "60", "--inputs", "7"]).unwrap();
+        assert_eq!(wish, Wish::Short { inputs: 7, seconds: 60 });
+        for wrong in [&["--seconds"][..], &["--inputs", "many"], &["hpack"]] {
+            assert!(Wish::parse(wrong).is_err(), "{wrong:?}");
+        }
+    }
 
     #[test]
     fn what_the_fuzzer_says() {

@@ -18,7 +18,7 @@ mod tidy;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anyhow::{Context as _, Result, bail};
+use anyhow::{Result, bail};
 
 const USAGE: &str = "\
 cargo xtask ci                    what CI runs, in order; stops at the first step that fails
@@ -27,6 +27,8 @@ cargo xtask ci --full [--minutes N] [--only WORD]
 cargo xtask test [NAME] [FLAGS]   only tests, as the pass runs them; flags are those of cargo nextest run
 cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL, nginx, Prometheus, Python's readers, Node
 cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
+cargo xtask fuzz --inputs N [--seconds N]
+                                  those that have had fewer than N inputs over all runs, one after another, at most 1800 s each
 cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
@@ -54,8 +56,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["ci", "--full", flags @ ..] => full::run(&root, &full::Slice::parse(flags)?),
         ["test", arguments @ ..] => tests::some(&root, &setup::run(&root)?, arguments),
         ["setup"] => setup::run(&root).map(|_| ()),
-        ["fuzz"] => fuzz::run(&root, fuzz::SECONDS),
-        ["fuzz", "--seconds", seconds] => fuzz::run(&root, seconds.parse().context("--seconds takes a whole number")?),
+        ["fuzz", flags @ ..] => fuzz::run(&root, &fuzz::Wish::parse(flags)?),
         ["supply"] => supply::run(&root, &setup::run(&root)?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages"])),

@@ -42,6 +42,16 @@ impl Counts {
         Ok((here, total))
     }
 
+    /// Those of `targets` that have had fewer than `inputs` at all commits, and how many each lacks: who lacks least comes first.
+    pub fn short<'a>(&self, targets: impl IntoIterator<Item = &'a str>, inputs: u64) -> Result<Vec<(&'a str, u64)>> {
+        let all = self.read()?;
+        let had = |target: &str| all.values().filter_map(|targets| targets.get(target)).sum::<u64>();
+        let missing = targets.into_iter().map(|target| (target, inputs.saturating_sub(had(target))));
+        let mut short: Vec<(&str, u64)> = missing.filter(|(_, missing)| *missing > 0).collect();
+        short.sort_by_key(|(_, missing)| *missing);
+        Ok(short)
+    }
+
     fn read(&self) -> Result<ByCommit> {
         match fs::read_to_string(&self.path) {
             Ok(text) => serde_json::from_str(&text)
@@ -65,6 +75,8 @@ mod tests {
         assert_eq!(of("a").add("yaml", 50_000).unwrap(), (200_000, 200_000));
         assert_eq!(of("a").add("xml", 7).unwrap(), (7, 7));
         assert_eq!(of("b").add("yaml", 1).unwrap(), (1, 200_001));
+        assert_eq!(of("c").short(["xml", "yaml", "json"], 200_000).unwrap(), [("xml", 199_993), ("json", 200_000)]);
+        assert!(of("c").short(["yaml"], 200_001).unwrap().is_empty());
         fs::write(folder.join("counts.json"), "{").unwrap();
         assert!(of("b").add("yaml", 1).is_err());
         fs::remove_dir_all(&folder).unwrap();
