@@ -109,44 +109,68 @@ fn write_partial<R: Row>(
     io(path, file.sync_all())
 }
 
-/// Reads the rows of one Parquet file of table `R`.
-fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, SegmentError> {
-    let mut rows = Vec::new();
-    each_group::<R>(path, |group, positions| {
-        rows.extend(R::read_group(group, positions)?);
-        Ok(())
-    })?;
-    Ok(rows)
-}
-
-/// Hands each row group of one Parquet file of table `R` to `read`, with where the file has its columns. Returns the columns it does
-/// not have.
-fn each_group<R: Row>(
-    path: &Path,
-    read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
-) -> Result<Vec<&'static str>, SegmentError> {
-    each_group_of::<R>(path, io(path, files::open(path))?, read)
-}
-
-/// The same of a file that is open; `path` is for errors.
+/// Hands each row group of an open Parquet file of table `R` to `read`, with where the file has its columns. Returns the columns it
+/// does not have. `path` is for errors.
 pub(crate) fn each_group_of<R: Row>(
     path: &Path,
     file: File,
     mut read: impl FnMut(&dyn RowGroupReader, &[Option<usize>]) -> Result<(), ParquetError>,
 ) -> Result<Vec<&'static str>, SegmentError> {
-    parquet(path, headers::check_footer(&file))?;
-    let claimed = io(path, file.try_clone())?;
-    let reader = parquet(path, guarded(|| SerializedFileReader::new(file)))?;
-    let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let positions: Vec<Option<usize>> =
-        R::COLUMNS.iter().map(|c| schema.columns().iter().position(|p| p.name() == c.name)).collect();
-    let missing = R::COLUMNS.iter().zip(&positions).filter(|(_, p)| p.is_none()).map(|(c, _)| c.name).collect();
-    for i in 0..reader.num_row_groups() {
-        parquet(path, headers::check_group(&claimed, reader.metadata().row_group(i), &positions))?;
-        let group = parquet(path, guarded(|| reader.get_row_group(i)))?;
-        parquet(path, guarded(|| read(group.as_ref(), &positions)))?;
+    let groups = Groups::of::<R>(path, file)?;
+    for i in 0..groups.len() {
+        groups.read(i, &mut read)?;
     }
-    Ok(missing)
+    let columns = R::COLUMNS.iter().zip(&groups.positions);
+    Ok(columns.filter(|(_, position)| position.is_none()).map(|(column, _)| column.name).collect())
+}
+
+/// The row groups of an open Parquet file.
+struct Groups {
+    /// For errors.
+    path: PathBuf,
+    /// The same file once more: what a group claims is looked at before the library believes it.
+    claimed: File,
+    reader: SerializedFileReader<File>,
+    /// Where the file has each column of the table, if it has it.
+    positions: Vec<Option<usize>>,
+}
+
+impl Groups {
+    fn of<R: Row>(path: &Path, file: File) -> Result<Self, SegmentError> {
+        parquet(path, headers::check_footer(&file))?;
+        let claimed = io(path, file.try_clone())?;
+        let reader = parquet(path, guarded(|| SerializedFileReader::new(file)))?;
+        let schema = reader.metadata().file_metadata().schema_descr_ptr();
+        let position = |name: &str| schema.columns().iter().position(|p| p.name() == name);
+        let positions = R::COLUMNS.iter().map(|c| position(c.name)).collect();
+        Ok(Self { path: path.to_owned(), claimed, reader, positions })
+    }
+
+    fn len(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    fn read<T>(
+        &self,
+        i: usize,
+        read: impl FnOnce(&dyn RowGroupReader, &[Option<usize>]) -> Result<T, ParquetError>,
+    ) -> Result<T, SegmentError> {
+        let path = &self.path;
+        parquet(path, headers::check_group(&self.claimed, self.reader.metadata().row_group(i), &self.positions))?;
+        let group = parquet(path, guarded(|| self.reader.get_row_group(i)))?;
+        parquet(path, guarded(|| read(group.as_ref(), &self.positions)))
+    }
+}
+
+/// Rows of one Parquet file of table `R`, a row group at a time.
+fn row_groups<R: Row>(path: &Path) -> impl Iterator<Item = Result<Vec<R>, SegmentError>> + use<R> {
+    let opened = io(path, files::open(path)).and_then(|file| Groups::of::<R>(path, file));
+    let (groups, error) = match opened {
+        Ok(groups) => (Some(groups), None),
+        Err(error) => (None, Some(Err(error))),
+    };
+    let rows = groups.into_iter().flat_map(|groups| (0..groups.len()).map(move |i| groups.read(i, R::read_group)));
+    error.into_iter().chain(rows)
 }
 
 /// What `read` gives. The library panics at some pages that are damaged inside; for us that is a file that can't be read.
@@ -257,7 +281,7 @@ pub(crate) fn write_table<R: Row>(dir: &Path, rows: impl IntoIterator<Item = Vec
     write_gathered(&table_path(dir, R::TABLE), rows.into_iter().map(Ok))
 }
 
-/// Writes rows of many small parts in full row groups; never more than one group and a part are in memory.
+/// Writes rows of many small parts in full row groups; never more than two row groups are in memory.
 fn write_gathered<R: Row>(
     into: &Path,
     mut parts: impl Iterator<Item = Result<Vec<R>, SegmentError>>,
@@ -284,7 +308,7 @@ fn write_gathered<R: Row>(
 
 fn merge<R: Row>(parts: &[PathBuf], into: &Path) -> Result<u64, SegmentError> {
     let keep = not_replaced(parts.to_vec());
-    let count = write_gathered(into, keep.iter().map(|path| read_file::<R>(path)))?;
+    let count = write_gathered(into, keep.iter().flat_map(|path| row_groups::<R>(path)))?;
     for part in parts {
         io(part, fs::remove_file(part))?;
     }

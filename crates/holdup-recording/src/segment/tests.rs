@@ -80,6 +80,28 @@ fn peak_mib() -> u64 {
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() >> 10
 }
 
+/// The rows of one Parquet file.
+fn read_file<R: Row>(path: &Path) -> Result<Vec<R>, SegmentError> {
+    Ok(row_groups(path).collect::<Result<Vec<_>, _>>()?.concat())
+}
+
+/// Segments of a busy host are large once they are merged: the last merge must not need memory for all rows of one.
+#[test]
+fn a_merge_holds_row_groups_and_not_files() {
+    const GROUPS: usize = 12;
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
+    let part = dir.path().join(SEGMENTS).join("samples-00000001+00000064.parquet");
+    let group = || Ok(vec![Sample::default(); ROW_GROUP_ROWS]);
+    write_file(&part, (0..GROUPS).map(|_| group())).unwrap();
+    let before = peak_mib();
+    assert_eq!(finish_table::<Sample>(dir.path()).unwrap(), (GROUPS * ROW_GROUP_ROWS) as u64);
+    let grown = peak_mib() - before;
+    assert!(grown < 64, "{grown} MiB more for {GROUPS} row groups of {} bytes a row", size_of::<Sample>());
+    assert_eq!(row_groups::<Sample>(&table_path(dir.path(), "samples")).count(), GROUPS);
+    assert!(!part.exists());
+}
+
 fn refused(path: &Path, why: &str) {
     let error = read_file::<Sample>(path).unwrap_err().to_string();
     assert!(error.contains(why), "{error}");
