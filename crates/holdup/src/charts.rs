@@ -1,9 +1,10 @@
 //! Charts of a recording: every one on the same time axis, seconds from its start.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use holdup_diagnose::{ClientView, Diagnosis};
-use holdup_recording::rows::Sample;
+use holdup_recording::condensed::Condensed;
 use holdup_recording::{Recording, metrics};
 use holdup_signals::client::failed;
 use serde::Serialize;
@@ -100,7 +101,7 @@ const MOST_POINTS: usize = 2_000;
 
 /// All charts for which there is data, in the order in which a request meets what they show.
 pub fn charts(recording: &Recording) -> Vec<Chart> {
-    let plot = Plot { recording, start: recording.manifest.started_at };
+    let plot = Plot { recording, condensed: condensed(recording), start: recording.manifest.started_at };
     let charts = vec![
         Chart { id: "rate", title: "Offered and achieved rate", unit: "requests/s", log: false, series: plot.rates() },
         Chart {
@@ -244,8 +245,14 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
     charts.into_iter().filter(|c| c.series.iter().any(|s| s.y.iter().any(Option::is_some))).collect()
 }
 
+/// Samples and statements of a recording, which may have been opened with their rows or without.
+fn condensed(recording: &Recording) -> Arc<Condensed> {
+    recording.tables.condensed.clone().unwrap_or_else(|| Arc::new(Condensed::of(&recording.tables)))
+}
+
 struct Plot<'a> {
     recording: &'a Recording,
+    condensed: Arc<Condensed>,
     start: i64,
 }
 
@@ -266,15 +273,9 @@ impl Plot<'_> {
     }
 
     fn samples(&self, metric: &str, labels: &[(&str, &str)]) -> BTreeMap<(&str, String), Vec<(i64, f64)>> {
-        let mut series: BTreeMap<(&str, String), Vec<(i64, f64)>> = BTreeMap::new();
-        let matches = |s: &&Sample| s.metric == metric && s.labels.contains(labels);
-        for sample in self.recording.tables.samples.rows.iter().filter(matches) {
-            series
-                .entry((&sample.source, sample.labels.to_string()))
-                .or_default()
-                .push((sample.observed_at, sample.value));
-        }
-        series
+        let all = self.condensed.series.by_metric.get(metric).into_iter().flatten();
+        let matching = all.filter(|((_, of), _)| of.contains(labels));
+        matching.map(|((source, of), points)| ((source.as_str(), of.to_string()), points.clone())).collect()
     }
 
     /// A gauge, summed over its series at each instant.
@@ -415,5 +416,29 @@ impl Plot<'_> {
             .map(|(name, q)| self.series(name, seconds.iter().map(|s| (s.window.from, s.quantile(*q))).collect()))
             .filter(|s| !s.y.is_empty())
             .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    /// What a report shows of the recording.
+    fn drawn(recording: &Recording) -> String {
+        serde_json::to_string(&(charts(recording), marks(recording))).unwrap()
+    }
+
+    #[test]
+    fn a_recording_without_its_rows_is_drawn_as_one_with_them() {
+        let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures");
+        for name in ["limits-memory", "hidden-queue-accounts", "uninterruptible-faulty", "worker-capacity-faulty"] {
+            let dir = fixtures.join(name);
+            let (with, without) = (Recording::open(&dir).unwrap(), Recording::open_condensed(&dir).unwrap());
+            assert!(!with.tables.samples.rows.is_empty() && without.tables.samples.rows.is_empty(), "{name}");
+            assert!(charts(&without).len() > 5, "{name}");
+            assert_eq!(drawn(&with), drawn(&without), "{name}");
+        }
     }
 }

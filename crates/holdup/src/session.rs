@@ -190,7 +190,8 @@ pub fn record_to(
     recorder.notices().iter().for_each(|notice| progress.warn(notice));
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let Ending { interrupted, failed, played } = outcome?;
-    let recording = Recording::open(session.dir).map_err(Failure::unusable)?;
+    // Without rows of samples and statements: whoever watches for a day on a busy host must not need memory for a day of rows.
+    let recording = Recording::open_condensed(session.dir).map_err(Failure::unusable)?;
     // Ended by one of its own objectives, it did what it was asked to.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());
     Ok(Recorded { recording, interrupted: interrupted && !is_aborted, trouble, failed, played })
@@ -433,6 +434,29 @@ pub fn default_dir(name: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// An hour of them takes gigabytes as rows.
+    #[test]
+    fn what_was_recorded_is_judged_without_rows_of_samples() {
+        let dir = tempfile::tempdir().unwrap();
+        let session = Session {
+            name: "watch",
+            scenario: None,
+            watch_for: Some(Duration::from_millis(300)),
+            watch: &["host".to_owned()],
+            interval: Duration::from_millis(100),
+            dir: &dir.path().join("recording"),
+            partial: false,
+            slow: None,
+            limits: Limits::default(),
+        };
+        let recorded = record(&session, &mut Progress::new(true, None), &AtomicBool::new(false)).unwrap();
+        let tables = &recorded.recording.tables;
+        assert!(tables.samples.present && tables.samples.rows.is_empty(), "{} rows", tables.samples.rows.len());
+        let series = &tables.condensed.as_ref().unwrap().series;
+        assert!(series.by_metric.contains_key("system_cpu_time_seconds_total"), "{:?}", series.sources);
+        assert!(recorded.whole().is_ok() && !recorded.interrupted);
+    }
 
     #[test]
     fn a_source_that_failed_is_in_the_exit_code() {

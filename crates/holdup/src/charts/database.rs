@@ -36,12 +36,12 @@ impl Plot<'_> {
             by_second_ms: BTreeMap<i64, Vec<f64>>,
         }
         let mut digests: BTreeMap<&str, Digest<'_>> = BTreeMap::new();
-        for row in self.recording.tables.statements.rows.iter().filter(|s| s.kind == "execution") {
-            let second = self.start + (row.observed_at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
-            let digest = digests.entry(&row.digest).or_default();
-            digest.total_ns += row.duration_ns;
-            digest.text = &row.digest_text;
-            digest.by_second_ms.entry(second).or_default().push(row.duration_ns as f64 / 1e6);
+        for one in self.condensed.executions.within(i64::MIN, i64::MAX) {
+            let second = self.start + (one.observed_at - self.start).div_euclid(1_000_000_000) * 1_000_000_000;
+            let digest = digests.entry(one.digest).or_default();
+            digest.total_ns += one.duration_ns;
+            digest.text = one.digest_text;
+            digest.by_second_ms.entry(second).or_default().push(one.duration_ns as f64 / 1e6);
         }
         let mut ranked: Vec<Digest<'_>> = digests.into_values().collect();
         ranked.sort_by_key(|d| std::cmp::Reverse(d.total_ns));

@@ -1,7 +1,5 @@
 //! What happened at one moment and stands across all charts: restarts, kills, probes that failed, marks somebody set.
 
-use std::collections::BTreeMap;
-
 use holdup_recording::{Recording, metrics};
 use serde::Serialize;
 
@@ -56,18 +54,14 @@ pub fn marks(recording: &Recording) -> Vec<Mark> {
             })
         })
         .collect();
-    let mut before = BTreeMap::new();
-    for sample in recording.tables.samples.rows.iter().filter(|s| s.metric == KILLED) {
-        let last = before.insert((&sample.source, sample.labels.to_string()), sample.value);
-        if last.is_some_and(|last| sample.value > last) {
-            let text = format!("{}: killed for want of memory", sample.source);
-            marks.push(Mark {
-                at_s: at_s(sample.observed_at),
-                kind: "out_of_memory_kill".to_owned(),
-                text,
-                is_bad: true,
-            });
-        }
+    for ((source, _), points) in super::condensed(recording).series.by_metric.get(KILLED).into_iter().flatten() {
+        let kills = points.windows(2).filter(|pair| pair[1].1 > pair[0].1);
+        marks.extend(kills.map(|pair| Mark {
+            at_s: at_s(pair[1].0),
+            kind: "out_of_memory_kill".to_owned(),
+            text: format!("{source}: killed for want of memory"),
+            is_bad: true,
+        }));
     }
     marks.sort_by(|a, b| a.at_s.total_cmp(&b.at_s));
     marks.truncate(MOST);

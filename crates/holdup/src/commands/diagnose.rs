@@ -67,8 +67,8 @@ pub struct Args {
 
 pub fn run(args: Args) -> Result<(), Failure> {
     let is_drawn = !args.json && (args.chart || terminal::is_seen());
-    // A chart is of rows, and so is a single request.
-    let open = if is_drawn || args.request.is_some() { Recording::open } else { Recording::open_condensed };
+    // The account of a single request is made of rows.
+    let open = if args.request.is_some() { Recording::open } else { Recording::open_condensed };
     let mut recording = open(&args.recording).map_err(Failure::unusable)?;
     for address in &args.on {
         let mut told = Batch::default();

@@ -23,7 +23,7 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> Result<(), Failure> {
-    let recording = Recording::open(&args.recording).map_err(Failure::unusable)?;
+    let recording = Recording::open_condensed(&args.recording).map_err(Failure::unusable)?;
     let diagnosis = diagnose(&recording, None);
     let path = args.output.unwrap_or_else(|| args.recording.join(REPORT));
     let name = recording.manifest.name.as_str();
