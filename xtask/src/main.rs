@@ -10,6 +10,7 @@ mod full;
 mod fuzz;
 mod new;
 mod setup;
+mod soak;
 mod steps;
 mod supply;
 mod tests;
@@ -29,6 +30,9 @@ cargo xtask setup                 only what the tests need: MariaDB, PostgreSQL,
 cargo xtask fuzz [--seconds N]    the fuzzers, which CI does not run: each for N seconds (those of what users write: three times)
 cargo xtask fuzz --inputs N [--seconds N]
                                   those that have had fewer than N inputs over all runs, one after another, at most 1800 s each
+cargo xtask soak [--minutes N] [--slices N]
+                                  watches real servers and 200 processes in slices of 20 minutes: holdup itself must not grow
+cargo xtask soak --score          the sum over all slices so far, by commit
 cargo xtask supply                only the look at what others wrote: licences, sources, duplicates, advisories
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
@@ -57,6 +61,7 @@ fn run(words: &[&str]) -> Result<()> {
         ["test", arguments @ ..] => tests::some(&root, &setup::run(&root)?, arguments),
         ["setup"] => setup::run(&root).map(|_| ()),
         ["fuzz", flags @ ..] => fuzz::run(&root, &fuzz::Wish::parse(flags)?),
+        ["soak", flags @ ..] => soak::run(&root, &soak::Wish::parse(flags)?),
         ["supply"] => supply::run(&root, &setup::run(&root)?),
         ["tidy"] => tidy::run(&root),
         ["docs"] => steps::run(steps::cargo(&root, &["run", "--quiet", "-p", "xtask-pages"])),
