@@ -7,7 +7,7 @@
 
 mod totals;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Instant;
 
 use holdup_recording::rows::Event;
@@ -20,8 +20,11 @@ use super::probe::Extension;
 use super::server::{Failure, MARKER, Row, Server};
 use crate::pace::{Pace, Turn};
 
-/// Most texts that are read at once, and that are remembered.
+/// Most texts that are read at once.
 const TEXTS_AT_ONCE: usize = 5_000;
+
+/// From so many texts on those are forgotten whose statements the server no longer has: it has at most [`ENTRIES_MAX`] of them, so
+/// that no more than these and [`TEXTS_AT_ONCE`] are remembered.
 const TEXTS: usize = 50_000;
 
 /// Bytes of a text that are read, and of all texts that are read at once: half of what an answer may have.
@@ -43,13 +46,18 @@ impl Texts {
         self.0.get(&query_id).map(Option::as_deref)
     }
 
+    /// Makes room for `more` texts. Those of `entries`, which the server has now, stay: it would have to be asked for all of them again.
+    fn make_room(&mut self, more: usize, entries: &[Entry]) {
+        if self.0.len() + more > TEXTS {
+            let there: HashSet<i64> = entries.iter().map(|entry| entry.key.0).collect();
+            self.0.retain(|id, _| there.contains(id));
+        }
+    }
+
     /// Reads the texts of `ids`, or as many of them as may be read at once.
     fn learn(&mut self, server: &Server, extension: &str, ids: &[i64]) -> Result<(), Failure> {
         if ids.is_empty() {
             return Ok(());
-        }
-        if self.0.len() + ids.len() > TEXTS {
-            self.0.clear();
         }
         let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
         let answer = server.rows(&format!(
@@ -99,6 +107,7 @@ impl Statements {
         // What the texts take is no part of the pace: each is read once.
         let begun = Instant::now();
         let unknown = totals::unknown(&entries, &self.texts, &self.totals, TEXTS_AT_ONCE);
+        self.texts.make_room(unknown.len(), &entries);
         let learnt = self.texts.learn(server, &extension.schema, &unknown);
         turn.take(begun.elapsed());
         batch.statements.extend(self.totals.take(&entries, &self.texts, at, source));
@@ -186,5 +195,30 @@ impl Statements {
         }
         self.reset_at = reset_at.or(self.reset_at.take());
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entries(ids: impl Iterator<Item = usize>) -> Vec<Entry> {
+        let entry = |id: usize| Entry { key: (id as i64, String::new()), database: None, counts: Counts::default() };
+        ids.map(entry).collect()
+    }
+
+    /// A server with as many statements as are remembered, of which some are new at every read, is not asked for all texts again.
+    #[test]
+    fn only_texts_of_statements_that_are_gone_are_forgotten() {
+        let mut texts = Texts((0..TEXTS as i64).map(|id| (id, Some("SELECT ?".to_owned()))).collect());
+        texts.make_room(0, &[]);
+        assert_eq!(texts.0.len(), TEXTS);
+        // Ten came, and pushed ten out.
+        let there = entries(10..TEXTS + 10);
+        let unknown = totals::unknown(&there, &texts, &Totals::default(), TEXTS_AT_ONCE);
+        texts.make_room(unknown.len(), &there);
+        assert_eq!((unknown.len(), texts.0.len()), (10, TEXTS - 10));
+        assert!(texts.of(9).is_none() && texts.of(10).is_some());
+        assert_eq!(totals::unknown(&there, &texts, &Totals::default(), TEXTS_AT_ONCE).len(), 10);
     }
 }
