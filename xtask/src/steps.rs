@@ -64,8 +64,34 @@ pub fn ask(mut command: Command) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
+/// What `cargo run` sets of the program that it runs. Build scripts of some crates (ring) look at these: with those of xtask, cargo
+/// would compile them and all above them again, and once more when it is run without them.
+const OF_US: [&str; 3] = ["CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_BIN_"];
+
 /// Cargo, as it was when it started us.
 pub fn cargo(root: &Path, arguments: &[&str]) -> Command {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    command(root, program, arguments)
+    let mut command = command(root, program, arguments);
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for name in names.filter(|name| OF_US.iter().any(|prefix| name.starts_with(prefix))) {
+        command.env_remove(name);
+    }
+    command
+}
+
+#[cfg(test)]
+mod unit {
+    use super::*;
+
+    /// Cargo runs this test with them.
+    #[test]
+    fn cargo_is_not_told_of_xtask() {
+        assert_eq!(std::env::var("CARGO_PKG_NAME").as_deref(), Ok("xtask"));
+        let command = cargo(Path::new("/"), &[]);
+        let removed: Vec<&OsStr> =
+            command.get_envs().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect();
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+            assert!(removed.contains(&OsStr::new(name)), "{name}: {removed:?}");
+        }
+    }
 }
