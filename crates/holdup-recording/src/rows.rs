@@ -469,8 +469,13 @@ macro_rules! tables {
         /// Merges the segments of every table, small runs of them (`finish` false) or all (`finish` true).
         pub(crate) fn merge_all(dir: &std::path::Path, finish: bool) -> Result<std::collections::BTreeMap<String, u64>, crate::segment::SegmentError> {
             let mut rows = std::collections::BTreeMap::new();
+            let all = crate::segment::all_segments(dir);
             $(
-                let count = if finish { crate::segment::finish_table::<$row>(dir)? } else { crate::segment::compact::<$row>(dir)? };
+                let count = if finish {
+                    crate::segment::finish_table::<$row>(dir, &all)?
+                } else {
+                    crate::segment::compact::<$row>(dir, &all)?
+                };
                 rows.insert(stringify!($field).to_owned(), count);
             )*
             Ok(rows)

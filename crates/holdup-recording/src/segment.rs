@@ -178,20 +178,26 @@ fn guarded<T>(read: impl FnOnce() -> Result<T, ParquetError>) -> Result<T, Parqu
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(ParquetError::General("a page is damaged".to_owned())))
 }
 
-/// Segments of `table` in the order they were written.
-pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
-    let prefix = format!("{table}-");
-    let mut found: Vec<PathBuf> = fs::read_dir(dir.join(SEGMENTS))
-        .into_iter()
-        .flatten()
-        .filter_map(Result::ok)
-        .map(|entry| entry.path())
-        .filter(|path| {
-            path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&prefix) && n.ends_with(".parquet"))
-        })
-        .collect();
+/// Segments of all tables, sorted.
+pub(crate) fn all_segments(dir: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(dir.join(SEGMENTS)).into_iter().flatten().filter_map(Result::ok);
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     found.sort();
     found
+}
+
+/// Those of `table`, in the order they were written.
+fn of_table(all: &[PathBuf], table: &str) -> Vec<PathBuf> {
+    let prefix = format!("{table}-");
+    let is_of = |path: &&PathBuf| {
+        path.file_name().and_then(|n| n.to_str()).is_some_and(|n| n.starts_with(&prefix) && n.ends_with(".parquet"))
+    };
+    all.iter().filter(is_of).cloned().collect()
+}
+
+/// Segments of `table` in the order they were written.
+pub(crate) fn segments(dir: &Path, table: &str) -> Vec<PathBuf> {
+    of_table(&all_segments(dir), table)
 }
 
 /// The finished file of `table`.
@@ -233,19 +239,19 @@ fn open_unchanged<F>(
     Ok(Vec::new())
 }
 
-/// Makes `<table>.parquet` of all segments, then removes them. Returns the rows it has.
-pub(crate) fn finish_table<R: Row>(dir: &Path) -> Result<u64, SegmentError> {
-    let parts = segments(dir, R::TABLE);
+/// Makes `<table>.parquet` of those of `all` segments that are its, then removes them. Returns the rows it has.
+pub(crate) fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
+    let parts = of_table(all, R::TABLE);
     merge::<R>(&parts, &table_path(dir, R::TABLE))
 }
 
-/// Merges the segments of a table into one if there are many. Returns the rows merged.
+/// Merges those of `all` segments that are a table's into one if there are many. Returns the rows merged.
 ///
 /// A crash between the rename and the removals would leave rows twice, so the merged file says in its
 /// name which parts it replaces; see [`not_replaced`].
-pub(crate) fn compact<R: Row>(dir: &Path) -> Result<u64, SegmentError> {
+pub(crate) fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     let small: Vec<PathBuf> =
-        segments(dir, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
+        of_table(all, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
     if small.len() < COMPACT_AT {
         return Ok(0);
     }

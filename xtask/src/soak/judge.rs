@@ -19,8 +19,11 @@ const GROWTH_SHARE: f64 = 0.04;
 /// By how much a recording may be larger than the documents say.
 const SIZE_RATIO: f64 = 1.25;
 
-/// A recording that runs has at most 64 small segments of a table, which are then merged (docs/recording.md).
-const SMALL_SEGMENTS: u64 = 64;
+/// Of a table a recording that runs has at most 64 small segments, which are then merged, and those of 12 s (docs/recording.md).
+const SMALL_SEGMENTS: u64 = 64 + 8;
+
+/// Small segments that are merged into one at least.
+const MERGED_SEGMENTS: u64 = 64;
 
 /// Seconds of a segment.
 const SEGMENT_SECONDS: f64 = 1.5;
@@ -120,7 +123,7 @@ impl Size {
     pub fn of(samples: &[Sample]) -> Self {
         let (Some(first), Some(last)) = (samples.first(), samples.last()) else { return Self::default() };
         let points: Vec<(f64, f64)> = samples.iter().map(|s| (s.seconds, s.recording_bytes as f64)).collect();
-        let merges = (last.seconds / SEGMENT_SECONDS) as u64 / SMALL_SEGMENTS;
+        let merges = (last.seconds / SEGMENT_SECONDS) as u64 / MERGED_SEGMENTS;
         Self {
             first_bytes: first.recording_bytes,
             last_bytes: last.recording_bytes,

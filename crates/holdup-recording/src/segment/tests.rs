@@ -95,7 +95,10 @@ fn a_merge_holds_row_groups_and_not_files() {
     let group = || Ok(vec![Sample::default(); ROW_GROUP_ROWS]);
     write_file(&part, (0..GROUPS).map(|_| group())).unwrap();
     let before = peak_mib();
-    assert_eq!(finish_table::<Sample>(dir.path()).unwrap(), (GROUPS * ROW_GROUP_ROWS) as u64);
+    assert_eq!(
+        finish_table::<Sample>(dir.path(), &all_segments(dir.path())).unwrap(),
+        (GROUPS * ROW_GROUP_ROWS) as u64
+    );
     let grown = peak_mib() - before;
     assert!(grown < 64, "{grown} MiB more for {GROUPS} row groups of {} bytes a row", size_of::<Sample>());
     assert_eq!(row_groups::<Sample>(&table_path(dir.path(), "samples")).count(), GROUPS);

@@ -18,6 +18,9 @@ use crate::segment::SegmentError;
 /// Source of events and coverage about the recording itself.
 pub const SOURCE: &str = "recording";
 
+/// Flushes from one look for segments to merge to the next. A look lists the folder, in which a day leaves thousands of merged files.
+const MERGE_EVERY: u64 = 8;
+
 /// Flushes without a merge after one that failed, e.g. for want of room.
 const MERGE_PAUSE: u64 = 30;
 
@@ -190,8 +193,9 @@ impl Flush {
 
     /// Merges small segments. Without a merge there are only more of them, so one that fails is tried again much later.
     fn merge_some(&mut self) {
-        if self.trouble.is_none() && self.number >= self.merge_from && merge_all(&self.dir, false).is_err() {
-            self.merge_from = self.number + MERGE_PAUSE;
+        if self.trouble.is_none() && self.number >= self.merge_from {
+            let is_merged = merge_all(&self.dir, false).is_ok();
+            self.merge_from = self.number + if is_merged { MERGE_EVERY } else { MERGE_PAUSE };
         }
     }
 
@@ -234,5 +238,36 @@ impl Flush {
             reads_total: all - failed,
             gaps_total: failed,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{self, SEGMENTS};
+
+    #[test]
+    fn segments_to_merge_are_looked_for_now_and_then() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
+        let memory = Memory::new(1 << 20);
+        let mut flush = Flush::new(dir.path(), Limits::default(), memory, Arc::default());
+        let mut most = 0;
+        let mut looks = Vec::new();
+        for _ in 0..200 {
+            flush.gap("a row", Labels::none());
+            flush.flush();
+            let due = flush.merge_from;
+            flush.merge_some();
+            if flush.merge_from != due {
+                looks.push(flush.number);
+            }
+            most = most.max(segment::segments(dir.path(), "events").len());
+        }
+        assert!(looks.windows(2).all(|pair| pair[1] == pair[0] + MERGE_EVERY), "{looks:?}");
+        // Two merged, and no more than a look's worth of small ones above those that are merged.
+        assert!(most < 64 + MERGE_EVERY as usize + 2, "{most}");
+        assert!(segment::segments(dir.path(), "events").len() < 80);
+        assert_eq!(merge_all(dir.path(), true).unwrap()["events"], 200);
     }
 }
