@@ -117,16 +117,15 @@ fn whole_address(text: &str) -> Option<Range<usize>> {
 
 /// What follows `Bearer` and the like at the beginning of a value.
 fn credentials(text: &str) -> Option<Range<usize>> {
-    let trimmed = text.trim_start();
-    let blank = trimmed.find(char::is_whitespace)?;
-    let from = text.len() - trimmed.len() + blank + 1;
-    let is_scheme = SCHEMES.iter().any(|scheme| trimmed[..blank].eq_ignore_ascii_case(scheme));
+    let (first, rest) = text.trim_start().split_once(char::is_whitespace)?;
+    let from = text.len() - rest.len();
+    let is_scheme = SCHEMES.iter().any(|scheme| first.eq_ignore_ascii_case(scheme));
     is_scheme.then_some(from..text.trim_end().len().max(from))
 }
 
 fn is_database(before: &str) -> bool {
-    let from = before.rfind(|c: char| !c.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
-    DATABASES.iter().any(|scheme| before[from..].eq_ignore_ascii_case(scheme))
+    let name = before.rsplit(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+    DATABASES.iter().any(|scheme| name.eq_ignore_ascii_case(scheme))
 }
 
 /// The passwords of all addresses in `text`; of those of the web, where a token may stand for the user, user and password.
@@ -271,6 +270,10 @@ mod tests {
             ("<password>x y</password><n>1</n>", "<password>***</password><n>1</n>"),
             ("Digest username=\"u\", response=\"x\"", "Digest ***"),
             ("token refresh", "token refresh"),
+            // Letters and blanks of several bytes.
+            ("\u{e4}://u:p@h", "\u{e4}://***@h"),
+            ("\u{e4}mysql://u:p@h", "\u{e4}mysql://u:***@h"),
+            ("Bearer\u{a0}s3cr3t", "Bearer\u{a0}***"),
             ("mysql://u@h?password_env=VAR", "mysql://u@h?password_env=VAR"),
             ("UPDATE t SET pwd = 'it''s' WHERE id = 1", "UPDATE t SET pwd = '***' WHERE id = 1"),
         ] {
