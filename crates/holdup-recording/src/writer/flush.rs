@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
 use std::time::Instant;
 
 use super::FLUSH_EVERY;
@@ -12,6 +13,7 @@ use super::queue::{Memory, Message};
 use super::room::{Limits, Room};
 use crate::labels::Labels;
 use crate::manifest::{Coverage, CoverageState};
+use crate::priority::give_way;
 use crate::rows::{Batch, Event, merge_all};
 use crate::segment::SegmentError;
 
@@ -66,6 +68,8 @@ pub(super) struct Flush {
     /// Lost rows that an event tells of.
     lost_told: u64,
     merge_from: u64,
+    /// A merge that is under way; it says whether it succeeded.
+    merging: Option<JoinHandle<bool>>,
 }
 
 impl Flush {
@@ -84,6 +88,7 @@ impl Flush {
             last_error: None,
             lost_told: 0,
             merge_from: 0,
+            merging: None,
         }
     }
 
@@ -107,6 +112,7 @@ impl Flush {
             }
         }
         self.flush();
+        self.await_merge();
         self
     }
 
@@ -191,16 +197,36 @@ impl Flush {
         });
     }
 
-    /// Merges small segments. Without a merge there are only more of them, so one that fails is tried again much later.
+    /// Begins to merge small segments, on a thread of its own: a merge takes seconds on a busy machine, and rows that come meanwhile
+    /// would be lost with the process and fill memory. Without a merge there are only more segments, so one that fails is tried again
+    /// much later.
     fn merge_some(&mut self) {
+        if self.merging.as_ref().is_some_and(|merging| !merging.is_finished()) {
+            return;
+        }
+        self.await_merge();
         if self.trouble.is_none() && self.number >= self.merge_from {
-            let is_merged = merge_all(&self.dir, false).is_ok();
-            self.merge_from = self.number + if is_merged { MERGE_EVERY } else { MERGE_PAUSE };
+            self.merge_from = self.number + MERGE_EVERY;
+            let dir = self.dir.clone();
+            let merge = move || {
+                give_way();
+                merge_all(&dir, false).is_ok()
+            };
+            self.merging = Builder::new().name("merging".to_owned()).spawn(merge).ok();
+        }
+    }
+
+    /// Waits until no merge is under way.
+    fn await_merge(&mut self) {
+        if self.merging.take().is_some_and(|merging| !merging.join().unwrap_or(false)) {
+            self.merge_from = self.number + MERGE_PAUSE;
         }
     }
 
     fn look_at_size(&mut self) {
-        if !self.told.is_full.load(Ordering::Relaxed)
+        // While segments are merged their rows are on disk twice.
+        if self.merging.is_none()
+            && !self.told.is_full.load(Ordering::Relaxed)
             && let Some(text) = self.room.reached()
         {
             self.told.is_full.store(true, Ordering::Relaxed);
@@ -244,14 +270,14 @@ impl Flush {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rows::Sample;
     use crate::segment::{self, SEGMENTS};
 
     #[test]
     fn segments_to_merge_are_looked_for_now_and_then() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
-        let memory = Memory::new(1 << 20);
-        let mut flush = Flush::new(dir.path(), Limits::default(), memory, Arc::default());
+        let mut flush = Flush::new(dir.path(), Limits::default(), Memory::new(1 << 20), Arc::default());
         let mut most = 0;
         let mut looks = Vec::new();
         for _ in 0..200 {
@@ -259,6 +285,7 @@ mod tests {
             flush.flush();
             let due = flush.merge_from;
             flush.merge_some();
+            flush.await_merge();
             if flush.merge_from != due {
                 looks.push(flush.number);
             }
@@ -269,5 +296,25 @@ mod tests {
         assert!(most < 64 + MERGE_EVERY as usize + 2, "{most}");
         assert!(segment::segments(dir.path(), "events").len() < 80);
         assert_eq!(merge_all(dir.path(), true).unwrap()["events"], 200);
+    }
+
+    /// What comes while segments are merged is on disk as soon as ever.
+    #[test]
+    fn a_merge_holds_up_no_flush() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join(SEGMENTS)).unwrap();
+        let mut flush = Flush::new(dir.path(), Limits::default(), Memory::new(1 << 20), Arc::default());
+        let names = || segment::segments(dir.path(), "samples");
+        for _ in 0..64 {
+            flush.pending.samples = vec![Sample { source: "host".into(), ..Sample::default() }; 5_000];
+            flush.flush();
+        }
+        flush.merge_some();
+        flush.pending.samples = vec![Sample::default()];
+        flush.flush();
+        assert_eq!(names().len(), 65, "the merge of 320,000 rows was waited for");
+        flush.await_merge();
+        assert_eq!(names().len(), 2);
+        assert_eq!(merge_all(dir.path(), true).unwrap()["samples"], 64 * 5_000 + 1);
     }
 }
