@@ -471,12 +471,7 @@ macro_rules! tables {
             let mut rows = std::collections::BTreeMap::new();
             let all = crate::segment::all_segments(dir);
             $(
-                let count = if finish {
-                    crate::segment::finish_table::<$row>(dir, &all)?
-                } else {
-                    crate::segment::compact::<$row>(dir, &all)?
-                };
-                rows.insert(stringify!($field).to_owned(), count);
+                rows.insert(stringify!($field).to_owned(), crate::segment::merge_table::<$row>(dir, &all, finish)?);
             )*
             Ok(rows)
         }

@@ -239,8 +239,13 @@ fn open_unchanged<F>(
     Ok(Vec::new())
 }
 
+/// Merges all of a table's segments among `all` (`finish` true), or small ones if there are many. Returns the rows merged.
+pub(crate) fn merge_table<R: Row>(dir: &Path, all: &[PathBuf], finish: bool) -> Result<u64, SegmentError> {
+    if finish { finish_table::<R>(dir, all) } else { compact::<R>(dir, all) }
+}
+
 /// Makes `<table>.parquet` of those of `all` segments that are its, then removes them. Returns the rows it has.
-pub(crate) fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
+fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     let parts = of_table(all, R::TABLE);
     merge::<R>(&parts, &table_path(dir, R::TABLE))
 }
@@ -249,7 +254,7 @@ pub(crate) fn finish_table<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, S
 ///
 /// A crash between the rename and the removals would leave rows twice, so the merged file says in its
 /// name which parts it replaces; see [`not_replaced`].
-pub(crate) fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
+fn compact<R: Row>(dir: &Path, all: &[PathBuf]) -> Result<u64, SegmentError> {
     let small: Vec<PathBuf> =
         of_table(all, R::TABLE).into_iter().filter(|p| span(p).is_some_and(|(a, b)| a == b)).collect();
     if small.len() < COMPACT_AT {

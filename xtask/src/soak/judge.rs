@@ -94,12 +94,17 @@ impl Uses {
     }
 
     fn troubles(&self, name: &str) -> Vec<String> {
-        let looked_at = [("memory", self.rss_bytes), ("open files", self.descriptors), ("threads", self.threads)];
-        let growing = looked_at.into_iter().filter(|(_, trend)| trend.grows(GROWTH_SHARE));
+        let looked_at = [
+            ("MiB of memory", MIB, self.rss_bytes),
+            ("open files", 1.0, self.descriptors),
+            ("threads", 1.0, self.threads),
+        ];
+        let growing = looked_at.into_iter().filter(|(.., trend)| trend.grows(GROWTH_SHARE));
         growing
-            .map(|(what, trend)| {
-                let (slope, error) = (trend.slope_per_hour, trend.error_per_hour);
-                format!("{name}: {what} grow by {slope:.1} ± {error:.1} per hour from a mean of {:.1}", trend.mean)
+            .map(|(what, unit, trend)| {
+                let [slope, error, mean] =
+                    [trend.slope_per_hour, trend.error_per_hour, trend.mean].map(|value| value / unit);
+                format!("{name}: {slope:.1} ± {error:.1} more {what} an hour, from a mean of {mean:.1}")
             })
             .collect()
     }
