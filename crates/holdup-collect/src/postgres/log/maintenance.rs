@@ -122,7 +122,7 @@ pub(super) fn checkpoint(message: &str) -> Option<Labels> {
         put(name, milliseconds(rest, words));
     }
     put("files_synced", after(rest, "sync files="));
-    let kilobytes = |words: &str| Some((after(rest, words)?.parse::<u64>().ok()? * 1024).to_string());
+    let kilobytes = |words: &str| Some(after(rest, words)?.parse::<u64>().ok()?.checked_mul(1024)?.to_string());
     put("distance_bytes", kilobytes("distance="));
     put("estimate_bytes", kilobytes("estimate="));
     Some(labels)
@@ -259,6 +259,14 @@ mod tests {
         }
         assert_eq!(vacuum("automatic vacuum of table"), None);
         assert_eq!(vacuum("vacuum of table \"a.b.c\""), None);
+    }
+
+    #[test]
+    fn sizes_that_no_server_has_are_left_out() {
+        let of = |size: &str| checkpoint(&format!("checkpoint complete: distance=2 kB, estimate={size} kB")).unwrap();
+        let (honest, hostile) = (of("3"), of("88888888888888888"));
+        assert_eq!((honest.get("distance_bytes"), honest.get("estimate_bytes")), (Some("2048"), Some("3072")));
+        assert_eq!((hostile.get("distance_bytes"), hostile.get("estimate_bytes")), (Some("2048"), None));
     }
 
     #[test]
