@@ -37,6 +37,7 @@ cargo xtask supply                only the look at what others wrote: licences, 
 cargo xtask tidy                  only the look at the code itself; lowers what the ratchet holds
 cargo xtask docs [--check]        writes docs/causes/ and docs/collectors.md from the code, or says what is stale
 cargo xtask new rule NAME         writes a rule's stub and says which line to add where
+cargo xtask new resource NAME     the same for a resource: what requests wait for
 cargo xtask new collector NAME    the same for a collector
 cargo xtask eval EXAM DIR [FLAGS] scores the judge on public data; --help says which exams and flags there are
 cargo xtask bench [peers] [FLAGS] runs holdup beside its peers; --help says which flags there are";
@@ -72,8 +73,9 @@ fn run(words: &[&str]) -> Result<()> {
             steps::run(steps::cargo(&root, &[&["run", "--quiet", "-p", "xtask-eval", "--"], flags].concat()))
         }
         ["new", "rule", name] => new::rule(&root, name),
-        ["bench", flags @ ..] => bench::run(&root, flags),
+        ["new", "resource", name] => new::resource(&root, name),
         ["new", "collector", name] => new::collector(&root, name),
+        ["bench", flags @ ..] => bench::run(&root, flags),
         _ => bail!("usage:\n{USAGE}"),
     }
 }

@@ -1,4 +1,4 @@
-//! Stubs of new rules and collectors: the file with its fixed headings, and the one line to add elsewhere.
+//! Stubs of new rules, resources and collectors: the file with its fixed headings, and the one line to add elsewhere.
 //! A stub compiles and is registered by hand; the tidy test fails until its texts are written.
 
 use std::fs;
@@ -13,6 +13,14 @@ pub fn rule(root: &Path, name: &str) -> Result<()> {
     println!("add to crates/holdup-diagnose/src/rules/mod.rs, where a request meets it:");
     println!("    pub mod {name};\n    &{name}::RULE,        (in ALL)");
     println!("then write its texts, first of all, and run: cargo xtask docs");
+    Ok(())
+}
+
+/// `crates/holdup-diagnose/src/resources/<name>.rs`.
+pub fn resource(root: &Path, name: &str) -> Result<()> {
+    write(root, &format!("crates/holdup-diagnose/src/resources/{}.rs", checked(name)?), RESOURCE)?;
+    println!("add to crates/holdup-diagnose/src/resources/mod.rs:\n    pub mod {name};");
+    println!("rules ask it by: crate::resources::{name}::Measured::of(case)?");
     Ok(())
 }
 
@@ -43,72 +51,10 @@ fn write(root: &Path, path: &str, text: &str) -> Result<()> {
     Ok(())
 }
 
-const RULE: &str = r#"//! One sentence: what is so if this is the cause.
-
-use super::{Doc, Outcome, Rule};
-use crate::case::Case;
-use crate::signals::Missing;
-
-/// The rule.
-pub const RULE: Rule = Rule {
-    cause: "NAME",
-    doc: Doc {
-        title: "",
-        what: "",
-        hurts: "",
-        needs: "",
-        predicts: "",
-        clears: "",
-        looks_like: "",
-        fix: "",
-        prove: "",
-        references: "",
-    },
-    judge,
-};
-
-fn judge(_case: &Case<'_>) -> Result<Outcome, Missing> {
-    Err(Missing::new("this rule is not written yet", "a later holdup"))
-}
-"#;
-
-const COLLECTOR: &str = r#"//! One sentence: what this source says, and what it deliberately doesn't ask.
-
-use holdup_recording::{Batch, Coverage};
-
-use crate::watch::Options;
-use crate::{Collector, ProbeError, ReadError};
-
-/// Makes it of `NAME:ADDRESS`.
-///
-/// # Errors
-/// If the address is not understood.
-pub fn make(address: &str, _options: &Options) -> Result<Box<dyn Collector>, ProbeError> {
-    Ok(Box::new(Source { address: address.to_owned() }))
-}
-
-struct Source {
-    address: String,
-}
-
-impl Collector for Source {
-    fn source(&self) -> String {
-        self.address.clone()
-    }
-
-    fn probe(&mut self) -> Result<Vec<Coverage>, ProbeError> {
-        Err(ProbeError::BadAddress(format!("{}: this source is not written yet", self.address)))
-    }
-
-    fn settings(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        Ok(())
-    }
-
-    fn sample(&mut self, _batch: &mut Batch) -> Result<(), ReadError> {
-        Ok(())
-    }
-}
-"#;
+// Each is compiled by the tests of the crate that it is for, so that what is written here compiles there.
+const RULE: &str = include_str!("../stubs/rule.rs");
+const RESOURCE: &str = include_str!("../stubs/resource.rs");
+const COLLECTOR: &str = include_str!("../stubs/collector.rs");
 
 #[cfg(test)]
 mod tests {

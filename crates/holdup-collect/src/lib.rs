@@ -126,3 +126,19 @@ pub enum ProbeError {
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ReadError(pub String);
+
+/// What `cargo xtask new collector` writes.
+#[cfg(test)]
+#[path = "../../../xtask/stubs/collector.rs"]
+mod stub;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_that_is_new_says_so() {
+        let mut source = stub::make("new:here", &watch::Options::default()).unwrap();
+        assert!(source.probe().is_err_and(|error| error.to_string().contains("not written yet")));
+    }
+}

@@ -35,7 +35,7 @@ pub fn beyond(source: &Source) -> Option<(usize, usize)> {
         return None;
     }
     let most = match source.path.strip_prefix("crates/holdup-diagnose/src/") {
-        Some(path) if path.starts_with("rules/") => RULE,
+        Some(path) if path.starts_with("rules/") && path != "rules/mod.rs" => RULE,
         Some(path) if path.starts_with("resources/") => RESOURCE,
         _ => FILE,
     };

@@ -28,3 +28,19 @@ pub fn share(case: &Case<'_>, ms: f64) -> f64 {
         || workers::waits_for_workers(case).is_some_and(|held| ms >= HOLDS_WORKERS * held.to_explain_ms(case));
     if share < MATTERS && case.is_felt() && holds_workers() { MATTERS } else { share }
 }
+
+/// What `cargo xtask new resource` writes.
+#[cfg(test)]
+#[path = "../../../../xtask/stubs/resource.rs"]
+mod stub;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Judged as _, Made};
+
+    #[test]
+    fn a_resource_that_is_new_is_not_measured_yet() {
+        assert!(Made::new(3).with(|case| stub::Measured::of(case).map(|measured| measured.waited_ms).is_err()));
+    }
+}

@@ -247,9 +247,20 @@ pub(crate) fn of_failures(window: Window, failed: f64, did: &str) -> Evidence {
     Evidence::new("requests", "outcome", Labels::none(), window, percent(failed), expected, text)
 }
 
+/// What `cargo xtask new rule` writes.
+#[cfg(test)]
+#[path = "../../../../xtask/stubs/rule.rs"]
+mod stub;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::{Judged as _, Made};
+
+    #[test]
+    fn a_rule_that_is_new_judges_nothing_yet() {
+        assert!(Made::new(3).judge(&stub::RULE).is_err());
+    }
 
     #[test]
     fn every_rule_is_documented_and_named_once() {
