@@ -103,7 +103,7 @@ impl Judged {
     fn of(case: &Case<'_>) -> Self {
         let mut judged = Self::default();
         // Nothing is cleared of a delay that was not measured.
-        let unmeasured = || Missing::new("response time, by anybody's account", NO_LATENCY);
+        let unmeasured = || Missing::new("response time, by any source", NO_LATENCY);
         if case.client.seconds.is_empty() {
             rules::ALL.iter().for_each(|rule| judged.take(rule, Err(unmeasured())));
         } else {

@@ -3,14 +3,20 @@
 //!
 //! What raw rows amount to over a window is `holdup-signals`; this crate draws the conclusions.
 //!
-//! - [`case`]: one recording laid out for judging: the degraded stretch, the calm one, and views of both.
-//! - [`resources`]: what requests wait for, and what that costs them.
-//! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence.
-//! - [`accounts`]: the app's and the database's account of one and the same request, joined.
-//! - [`ledger`]: where the milliseconds of the requests went, and which nobody owns.
+//! From below, each may import what stands above it in this list:
+//!
 //! - [`search`]: what a search for the knee found, in words.
-//! - `confidence`, `rivals`: how sure a finding is, and what would tell it from others.
-//! - `judge`, `links`, [`verdict`]: the rules' findings ranked and linked into one answer, and that answer as data.
+//! - [`accounts`]: the app's and the database's account of one and the same request, joined.
+//! - [`case`]: one recording laid out for judging: the degraded stretch, the calm one, and views of both.
+//! - `failures`, [`resources`]: which requests failed of what; what requests wait for, and what that costs them.
+//! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
+//! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence. `finding`: one that was found, as data.
+//! - `chain`: which cause brings about which, as a table. `confidence`, `between`, `rivals`: how sure a finding is, and what would
+//!   tell it from others.
+//! - [`verdict`], `links`, `judge`: the answer as data, and the findings ranked and linked into it.
+//!
+//! Beside them:
+//!
 //! - [`counters`]: what the host's and the database's counters alone say, where response time was not measured.
 //! - [`audit`]: what is set against the vendors' advice; [`host_load`]: the load average explained; [`indicators`]: what
 //!   host and servers did, for a comparison.

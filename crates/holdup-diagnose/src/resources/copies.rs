@@ -48,12 +48,12 @@ pub struct Copying {
     pub name: String,
     /// Share (0-1) of the instants at which it was seen.
     pub seen_ratio: f64,
-    /// Its share (0-1) of what the disk moved, where its bytes are known; with those, a second.
+    /// Bytes a second that it moved, where they are known.
     pub bytes_per_second: Option<f64>,
     /// Its share (0-1) of those who wait for the disk, or where the server does not tell who does of those at work; where that is all
     /// that is known, with whose.
     pub waits_share: Option<(f64, &'static str)>,
-    /// Whether it is a program beside the database.
+    /// Whether it is a program beside the database. Where it is not watched its bytes are what the watched processes did not read.
     pub is_program: bool,
     /// What says so.
     pub evidence: Evidence,
@@ -187,7 +187,7 @@ fn processes(view: &View<'_>, device: Option<&str>) -> Vec<Copying> {
     found
 }
 
-/// What was read by processes that nobody watches.
+/// What processes read that are not watched.
 struct Unwatched {
     /// Bytes a second that the disk read beyond what the watched processes did, on all disks: a read is charged to the process that
     /// asks for it, so others asked for the rest.

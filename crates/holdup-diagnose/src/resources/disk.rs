@@ -1,4 +1,4 @@
-//! A disk of this machine: what it does, for whom, and how much of what it reads nobody asked for.
+//! A disk of this machine: what it does, for which processes, and how much of what it reads was not asked for.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ pub const AMPLIFIED: f64 = 4.0;
 /// A random reader gets about one window a fault, a sequential one many.
 pub const WINDOWS_PER_FAULT: f64 = 1.5;
 
-/// Whether most of what is read is readahead that nobody used.
+/// Whether most of what is read is readahead that was not used.
 pub fn is_oversized(useful: &UsefulReads) -> bool {
     let window = useful.window_bytes.unwrap_or(useful.read_each());
     useful.read_each() >= LARGE_READ_BYTES
@@ -117,7 +117,7 @@ fn others(view: &View<'_>) -> Option<Evidence> {
     let (first, _) = *sorted.first()?;
     let names: Vec<&str> = sorted.iter().take(4).map(|(name, _)| *name).collect();
     let text = format!(
-        "most was done by nobody that is watched; threads that wait for I/O on this machine are those of {}",
+        "most was done by processes that are not watched; threads that wait for I/O on this machine are those of {}",
         names.join(", ")
     );
     let labels = holdup_recording::Labels::of([("state", "D"), ("process", first)]);

@@ -4,8 +4,6 @@ mod held;
 mod pool;
 mod queue;
 
-use std::sync::Arc;
-
 use holdup_signals::Missing;
 use holdup_signals::app_server;
 use holdup_signals::words::ms;
@@ -37,17 +35,18 @@ pub fn in_front_ms(case: &Case<'_>) -> Option<f64> {
 
 /// What workers are held for, where requests wait for one so long that it matters; else none. What waits in front is then no measure
 /// of what holds them up: that is in proportion to what it makes of a worker's time.
-pub fn waits_for_workers(case: &Case<'_>) -> Option<Arc<Held>> {
-    case.measured(|case| {
+pub fn waits_for_workers(case: &Case<'_>) -> Option<Held> {
+    /// None where requests do not wait for a worker.
+    struct Waited(Option<Held>);
+    let measure = |case: &Case<'_>| {
         let pool = Pool::of(case)?;
         let matters = case.excess_ms() > 0.0 && in_front_ms(case).unwrap_or(0.0) >= MATTERS * case.excess_ms();
-        let held = Held::of(case, &pool).filter(|_| matters && pool.most.is_some());
-        held.ok_or_else(|| Missing::new("requests that wait for a worker", ENABLE))
-    })
-    .ok()
+        Ok::<_, Missing>(Waited(Held::of(case, &pool).filter(|_| matters && pool.most.is_some())))
+    };
+    case.measured(measure).ok()?.0.clone()
 }
 
-/// Milliseconds for which a request's connection stands in the accept queue though the server has workers for it: nobody comes to take it.
+/// Milliseconds for which a request's connection stands in the accept queue though the server has free workers.
 /// None where all are busy, or that is not known.
 pub fn untaken_ms(case: &Case<'_>) -> Option<f64> {
     let pool = Pool::of(case).ok()?;
@@ -58,7 +57,7 @@ pub fn untaken_ms(case: &Case<'_>) -> Option<f64> {
 /// What the sources say of requests that wait in front of the app, in words for others' evidence.
 pub fn says_of_queue(accept_ms: f64, waiting: f64, port: &str, per_second: f64) -> String {
     format!(
-        "{waiting:.1} connections on average stood in the accept queue of port {port}, taken by nobody: at {per_second:.0} requests a second {} each, by Little's law",
+        "{waiting:.1} connections on average stood in the accept queue of port {port}, not accepted: at {per_second:.0} requests a second {} each, by Little's law",
         ms(accept_ms)
     )
 }

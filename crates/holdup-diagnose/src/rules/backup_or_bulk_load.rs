@@ -17,7 +17,7 @@ pub const RULE: Rule = Rule {
         title: "A backup or a bulk load takes a good part of the disk",
         what: "Somebody reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore) while requests are served from the same disk.",
         hurts: "It reads or writes as fast as it may. Requests wait behind it, and what they need is pushed out of memory by data that is read once.",
-        needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; of copies by processes their disk I/O (--watch pid:N) or the threads of the host (--watch host); what passes through the disk.",
+        needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; of programs that copy their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); what passes through the disk.",
         predicts: "It is under way while requests are slow and not when they are quick, and what it reads and writes, or its sessions that wait for the disk, are a good part of all.",
         clears: "None was seen; or it is a small part of what the disk moved; or requests do not wait for the disk.",
         looks_like: "A report that reads a table whole (its statement says so). Vacuum reads whole tables, too. A spike changes more rows, each request as many as ever; a restore has no requests.",
@@ -62,6 +62,10 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
     let waited = demand.waited_ms(case)?;
     let explains_ms = waited * share(most);
     let how = match most.bytes_per_second {
+        // Not measured of the program itself.
+        Some(_) if most.is_program && most.waits_share.is_some() => {
+            format!("and the watched processes did not read {}", share_text(&demand, share(most)))
+        }
         Some(b) => format!("{}/s: {}", bytes(b), share_text(&demand, share(most))),
         None => format!("{} {}", percent(share(most)), most.waits_share.map_or("of the disk", |(_, whose)| whose)),
     };

@@ -83,7 +83,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             format!("{:.1} on average, {:.0} at most", queue.mean, queue.max),
             "0",
             format!(
-                "{:.1} connections stood in accept queues on average, {:.0} at most: set up by the kernel and taken by nobody, {} a request",
+                "{:.1} connections stood in accept queues on average, {:.0} at most: set up by the kernel and not accepted, {} a request",
                 queue.mean,
                 queue.max,
                 ms(waited)

@@ -32,7 +32,7 @@ pub fn dropped_ms(case: &Case<'_>, pool: Option<&Pool>) -> f64 {
     (connecting + unanswered).min(overflows * AGAIN_MS / completed.max(1.0))
 }
 
-/// Milliseconds of a request in the accept queue, as far as it is known: what nobody accepting makes of it.
+/// Milliseconds that a request stands in the accept queue; none where that was not recorded.
 pub fn queued_ms(case: &Case<'_>) -> Option<f64> {
     Pool::of(case).ok()?.accept_ms
 }

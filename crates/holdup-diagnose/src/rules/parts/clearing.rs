@@ -19,7 +19,7 @@ pub(crate) fn or_by_disk(case: &Case<'_>, judged: Result<Outcome, Missing>) -> R
 fn clear_by_disk(case: &Case<'_>) -> Option<Outcome> {
     let demand = demand(case).ok()?;
     let waited = demand.waited_ms(case).ok().filter(|waited| case.share_inside(*waited) < MATTERS)?;
-    let text = format!("a request waited {} for {}, by anybody's doing", ms(waited), demand.flow.name);
+    let text = format!("a request waited {} for {} in all", ms(waited), demand.flow.name);
     let slow = case.slow().window;
     let evidence = demand.flow.evidence(Unit::Bytes, slow, ms(waited), "a good part of the delay".into(), text);
     Some(Outcome::Cleared(vec![evidence]))
