@@ -1,8 +1,8 @@
 //! What a verdict can name, as pages of the same sections: causes that rules measure in milliseconds, and those that only counters
 //! tell. `holdup explain` and `docs/causes` show them.
 
-use crate::counters::causes::{self, Cause, Doc};
 use crate::counters::judge::Part;
+use crate::counters::patterns::{self, Doc, Pattern};
 
 use crate::rules::{self, Rule};
 use holdup_signals::words::capital;
@@ -22,7 +22,7 @@ pub struct Page {
 
 /// A page for every cause: those that are measured in the order in which a request meets them, then those that only counters tell.
 pub fn pages() -> Vec<Page> {
-    let told = causes::ALL.iter().filter_map(|cause| Some(of_counters(cause, &cause.doc?)));
+    let told = patterns::ALL.iter().filter_map(|pattern| Some(of_counters(pattern, &pattern.doc?)));
     rules::ALL.iter().map(|rule| of_rule(rule)).chain(told).collect()
 }
 
@@ -31,16 +31,29 @@ fn of_rule(rule: &Rule) -> Page {
         cause: rule.cause,
         title: rule.doc.title.to_owned(),
         source: format!("crates/holdup-diagnose/src/rules/{}.rs", rule.cause),
-        sections: rule.doc.sections().map(|(heading, text)| (heading, text.to_owned())).to_vec(),
+        sections: rule.doc.sections().map(|(heading, text)| (heading, predicted(rule, heading, text))).to_vec(),
     }
 }
 
-fn of_counters(cause: &Cause, doc: &Doc) -> Page {
-    let votes = cause.looks_for();
-    let listed = |parts: &[Part]| {
-        let texts = votes.iter().filter(|(part, _)| parts.contains(part)).map(|(_, what)| *what);
-        texts.collect::<Vec<_>>().join("; ")
-    };
+/// A section of a rule's page; what the rule predicts, with the patterns that the cause leaves in counters.
+fn predicted(rule: &Rule, heading: &str, text: &str) -> String {
+    let patterns = patterns::ALL.iter().filter(|pattern| heading == PREDICTS && pattern.cause == rule.cause);
+    let told = patterns.map(|pattern| {
+        let looked_for = listed(pattern, &[Part::Defines, Part::Supports]);
+        format!(" By counters alone ({}): {looked_for}.", pattern.title)
+    });
+    std::iter::once(text.to_owned()).chain(told).collect()
+}
+
+/// What a pattern looks for in these parts of its account, in words.
+fn listed(pattern: &Pattern, parts: &[Part]) -> String {
+    let votes = pattern.looks_for();
+    let texts: Vec<&str> = votes.iter().filter(|(part, _)| parts.contains(part)).map(|(_, what)| *what).collect();
+    texts.join("; ")
+}
+
+fn of_counters(pattern: &Pattern, doc: &Doc) -> Page {
+    let listed = |parts: &[Part]| listed(pattern, parts);
     let missed = match listed(&[Part::Gates]) {
         needed if needed.is_empty() => String::new(),
         needed => format!(" It is cleared unless {needed}."),
@@ -50,22 +63,25 @@ fn of_counters(cause: &Cause, doc: &Doc) -> Page {
         refuting => format!("{}.", capital(&refuting)),
     };
     Page {
-        cause: cause.slug,
-        title: capital(cause.title),
-        source: format!("crates/holdup-diagnose/src/counters/causes/{}.rs", cause.slug),
+        cause: pattern.cause,
+        title: capital(pattern.title),
+        source: format!("crates/holdup-diagnose/src/counters/patterns/{}.rs", pattern.name),
         sections: vec![
             ("What it is", doc.what.to_owned()),
             ("Why it hurts", doc.hurts.to_owned()),
             ("What is needed", NEEDS.to_owned()),
-            ("What it predicts", format!("{}.", capital(&listed(&[Part::Defines, Part::Supports])))),
+            (PREDICTS, format!("{}.", capital(&listed(&[Part::Defines, Part::Supports])))),
             ("What clears it", refuted + &missed),
             ("What else looks like this", doc.looks_like.to_owned()),
-            ("How to fix", doc.fix.to_owned()),
+            ("How to fix", pattern.fix.unwrap_or_default().to_owned()),
             ("How to prove", PROVE.to_owned()),
             ("References", doc.references.to_owned()),
         ],
     }
 }
+
+/// The heading under which a page says what a cause predicts.
+const PREDICTS: &str = "What it predicts";
 
 const NEEDS: &str = "Counters of the database and of its host, in the slow time and in a normal one (--watch mysql://USER@HOST:PORT or postgresql://…, with --watch host; or an import). It is judged by counters alone, which tell what changed and not what that costs: where response time was measured, it is named beside the verdict and never overrules it.";
 
@@ -78,10 +94,10 @@ mod tests {
     #[test]
     fn every_cause_has_one_page_and_all_sections() {
         let pages = pages();
-        for cause in causes::ALL {
-            assert_eq!(pages.iter().filter(|page| page.cause == cause.slug).count(), 1, "{}", cause.slug);
-            // A rule tells it better, and would be told twice.
-            assert_eq!(cause.doc.is_none(), rules::by_cause(cause.slug).is_some(), "{}", cause.slug);
+        for pattern in patterns::ALL {
+            assert_eq!(pages.iter().filter(|page| page.cause == pattern.cause).count(), 1, "{}", pattern.name);
+            // A rule documents its cause itself.
+            assert_eq!(pattern.doc.is_none(), rules::by_cause(pattern.cause).is_some(), "{}", pattern.name);
         }
         let headings: Vec<&str> = pages[0].sections.iter().map(|(heading, _)| *heading).collect();
         for page in &pages {
@@ -98,13 +114,16 @@ mod tests {
     #[test]
     fn what_counters_look_for_is_told_from_the_account_itself() {
         let pages = pages();
-        let page = pages.iter().find(|page| page.cause == "cpu_taken_by_others").unwrap();
-        let section = |name: &str| page.sections.iter().find(|(heading, _)| *heading == name).unwrap().1.as_str();
-        assert_eq!(page.title, "The CPU is used by something beside the database");
-        assert!(section("What it predicts").starts_with("The CPU has no idle time left; the server's share"));
-        assert_eq!(
-            section("What clears it"),
-            "The server itself uses more CPU. It is cleared unless more of the CPU is in use than normally."
-        );
+        let section = |cause: &str, name: &str| {
+            let page = pages.iter().find(|page| page.cause == cause).unwrap();
+            page.sections.iter().find(|(heading, _)| *heading == name).unwrap().1.clone()
+        };
+        let predicted = section("cpu_saturated", PREDICTS);
+        let told = "By counters alone (the CPU is used by something beside the database): the CPU has no idle time left; the server's share";
+        assert!(predicted.contains(told), "{predicted}");
+        let backup = section("backup_or_bulk_load", PREDICTS);
+        assert_eq!(backup.matches("By counters alone").count(), 2, "{backup}");
+        let cleared = section("network_delay", "What clears it");
+        assert_eq!(cleared, "Something goes on inside; the CPU has less idle time.");
     }
 }

@@ -93,7 +93,7 @@ fn each_mechanism_is_found_and_named() {
     for (cause, fault) in cases {
         let frame = frame(fault);
         let ranking = judged(&frame);
-        assert_eq!(ranking.named().next().map(|suspect| suspect.slug), Some(cause), "{:?}", ranking.first());
+        assert_eq!(ranking.named().next().map(|suspect| suspect.pattern), Some(cause), "{:?}", ranking.first());
         let found = detect(&frame, Jitter::NONE);
         let first = found.first().unwrap_or_else(|| panic!("{cause}: nothing found"));
         assert!(first.start.abs_diff(FAULT.start) <= 3 && first.end.abs_diff(FAULT.end) <= 3, "{cause}: {found:?}");
@@ -107,13 +107,13 @@ fn a_quiet_time_names_nobody_and_missing_telemetry_is_not_judged() {
     assert_eq!(judged(&quiet).named().count(), 0);
     assert_eq!(detect(&quiet, Jitter::NONE), Vec::new());
     let unseen = frame(&[]).without(holdup_diagnose::counters::Family::Host);
-    let suspect = judged(&unseen).suspects.into_iter().find(|suspect| suspect.slug == "cpu_taken_by_others");
+    let suspect = judged(&unseen).suspects.into_iter().find(|suspect| suspect.pattern == "cpu_taken_by_others");
     assert_eq!(suspect.map(|suspect| suspect.score), Some(None));
 }
 
 /// The vote on `what` for `cause`.
 fn strength(ranking: &Ranking, cause: &str, what: &str) -> f64 {
-    let suspect = ranking.suspects.iter().find(|suspect| suspect.slug == cause).unwrap();
+    let suspect = ranking.suspects.iter().find(|suspect| suspect.pattern == cause).unwrap();
     let vote = suspect.votes.iter().find(|vote| vote.what.starts_with(what)).unwrap_or_else(|| panic!("{what}"));
     vote.reading.as_ref().unwrap().strength
 }
@@ -128,7 +128,7 @@ fn what_is_booked_right_after_an_episode_is_none_of_the_time_behind_it() {
         frame.set(Signal::RowsScanned, rows);
         let rest = (0..150).filter(|row| !FAULT.contains(row) && !behind.contains(row));
         let ranking = judge(&frame.range(behind.clone()), &Normal::own(frame.pick(rest)));
-        ranking.suspects.iter().find(|suspect| suspect.slug == "missing_index").unwrap().score.unwrap()
+        ranking.suspects.iter().find(|suspect| suspect.pattern == "missing_index").unwrap().score.unwrap()
     };
     assert!(scanned(behind.start) < 0.1, "{}", scanned(behind.start));
     assert!(scanned(behind.start + 10) > scanned(behind.start) + 0.1, "{}", scanned(behind.start + 10));

@@ -59,8 +59,8 @@ pub fn moved(all: &mut Value, draws: &[Value]) -> Vec<String> {
 /// The first causes of a ranking with their scores.
 pub fn top(ranking: &Ranking, count: usize) -> String {
     let suspects = ranking.suspects.iter().take(count).map(|suspect| match suspect.score {
-        Some(score) => format!("{} {score:.2}", suspect.slug),
-        None => format!("{} not judged", suspect.slug),
+        Some(score) => format!("{} {score:.2}", suspect.pattern),
+        None => format!("{} not judged", suspect.pattern),
     });
     suspects.collect::<Vec<_>>().join(", ")
 }
@@ -69,11 +69,11 @@ pub fn top(ranking: &Ranking, count: usize) -> String {
 pub fn accounts(ranking: &Ranking, count: usize, more: &[&str]) -> String {
     let mut text = String::new();
     for (place, suspect) in ranking.suspects.iter().enumerate() {
-        if place >= count && !more.contains(&suspect.slug) {
+        if place >= count && !more.contains(&suspect.pattern) {
             continue;
         }
         let score = suspect.score.map_or_else(|| "not judged".to_owned(), |score| format!("{score:.2}"));
-        let _ = writeln!(text, "  {}. {} {score}", place + 1, suspect.slug);
+        let _ = writeln!(text, "  {}. {} {score}", place + 1, suspect.pattern);
         for vote in &suspect.votes {
             let part = match vote.part {
                 Part::Defines => "defines",

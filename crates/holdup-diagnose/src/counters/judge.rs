@@ -1,10 +1,10 @@
-//! Scores every cause by itself and ranks them. Causes don't share a budget: two that act at once are the two that score
+//! Scores every pattern by itself and ranks them. Patterns share no budget: two causes that act at once are the two that score
 //! highest. A judgment keeps each vote with its figures, so that a verdict can print what spoke for a cause and what
 //! cleared it.
 
-use crate::counters::causes::{self, Cause};
 use crate::counters::frame::Rows;
 use crate::counters::jitter::Jitter;
+use crate::counters::patterns::{self, Pattern};
 use crate::counters::view::{Normal, Reading, View};
 
 /// From which score on a cause is named. Half of the weight of everything the mechanism must do.
@@ -90,8 +90,8 @@ impl Account {
     /// From -1 to 1: the share of the weight of what was looked for that was found, less the weight of what refutes it,
     /// times the gates. `None` where nothing of what defines the cause was recorded.
     #[must_use]
-    pub fn score(&self, jitter: Jitter, slug: &str) -> Option<f64> {
-        let weight = |vote: &Vote| jitter.of(&format!("{slug}/{}", vote.what), vote.weight);
+    pub fn score(&self, jitter: Jitter, pattern: &str) -> Option<f64> {
+        let weight = |vote: &Vote| jitter.of(&format!("{pattern}/{}", vote.what), vote.weight);
         let (mut found, mut looked_for, mut refuted, mut gate) = (0.0, 0.0, 0.0, 1.0);
         let mut defined: Option<f64> = None;
         for vote in &self.votes {
@@ -114,11 +114,13 @@ impl Account {
     }
 }
 
-/// A cause as it was judged.
+/// A pattern as it was judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suspect {
-    /// The cause's name.
-    pub slug: &'static str,
+    /// The pattern's name.
+    pub pattern: &'static str,
+    /// The cause that leaves it.
+    pub cause: &'static str,
     /// From -1 (refuted) to 1 (all that the mechanism must do was seen); `None` if it could not be judged.
     pub score: Option<f64>,
     /// Every vote with its figures.
@@ -126,22 +128,22 @@ pub struct Suspect {
 }
 
 impl Suspect {
-    /// A cause whose account was taken.
+    /// A pattern of a cause, whose account was taken.
     #[must_use]
-    pub fn of(slug: &'static str, account: Account, jitter: Jitter) -> Self {
-        Self { slug, score: account.score(jitter, slug), votes: account.votes }
+    pub fn new(pattern: &'static str, cause: &'static str, account: Account, jitter: Jitter) -> Self {
+        Self { pattern, cause, score: account.score(jitter, pattern), votes: account.votes }
     }
 }
 
-/// All causes, the likeliest first; those that could not be judged last.
+/// All patterns, the likeliest first; those that could not be judged last.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ranking {
-    /// The causes in that order.
+    /// The patterns in that order.
     pub suspects: Vec<Suspect>,
 }
 
 impl Ranking {
-    /// Ranks causes; those that carry the same stay in their order.
+    /// Ranks patterns; those that carry the same stay in their order.
     #[must_use]
     pub fn of(mut suspects: Vec<Suspect>) -> Self {
         suspects.sort_by(|a, b| b.score.unwrap_or(f64::NEG_INFINITY).total_cmp(&a.score.unwrap_or(f64::NEG_INFINITY)));
@@ -153,24 +155,25 @@ impl Ranking {
         self.suspects.iter().filter(|suspect| suspect.score.is_some_and(|score| score >= NAMED))
     }
 
-    /// The likeliest cause, named or not.
+    /// The likeliest, named or not.
     #[must_use]
     pub fn first(&self) -> Option<&Suspect> {
         self.suspects.first().filter(|suspect| suspect.score.is_some())
     }
 }
 
-/// Judges an episode against what is normal by every cause there is.
+/// Judges an episode against what is normal by every pattern.
 #[must_use]
 pub fn judge(episode: &Rows, normal: &Normal) -> Ranking {
-    judge_by(causes::ALL, episode, normal, Jitter::NONE)
+    judge_by(patterns::ALL, episode, normal, Jitter::NONE)
 }
 
-/// Judges an episode by some causes, with constants that may be moved.
+/// Judges an episode by some patterns, with constants that may be moved.
 #[must_use]
-pub fn judge_by(causes: &[Cause], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
-    let suspects = causes
-        .iter()
-        .map(|cause| Suspect::of(cause.slug, (cause.account)(&View::new(episode, normal, jitter, cause.slug)), jitter));
+pub fn judge_by(patterns: &[Pattern], episode: &Rows, normal: &Normal, jitter: Jitter) -> Ranking {
+    let suspects = patterns.iter().map(|pattern| {
+        let account = (pattern.account)(&View::new(episode, normal, jitter, pattern.name));
+        Suspect::new(pattern.name, pattern.cause, account, jitter)
+    });
     Ranking::of(suspects.collect())
 }

@@ -1,17 +1,16 @@
 //! What counters alone say of a recording: the host's and the database's samples as a table (`names`, `recorded`), the stretches in
-//! which they stand out, and the causes that change counters in that way, ranked.
+//! which they stand out, and the causes whose patterns they show, ranked.
 //!
 //! Where somebody measured response time, this stands beside: milliseconds decide. Where nobody did, it is all there is, and gives the
 //! answer if it is strong enough.
 
-pub mod causes;
 pub mod detect;
 pub mod effect;
 pub mod frame;
 pub mod jitter;
 pub mod judge;
 mod names;
-pub mod postgres;
+pub mod patterns;
 mod recorded;
 mod report;
 pub mod signal;
@@ -105,7 +104,7 @@ impl Counted {
     pub fn rivals(&self) -> Option<Vec<String>> {
         let likely =
             self.episodes.first()?.ranking.suspects.iter().filter(|s| s.score.is_some_and(|score| score > 0.0));
-        let likely: Vec<String> = likely.take(2).map(|s| s.slug.to_owned()).collect();
+        let likely: Vec<String> = causes(likely).into_iter().take(2).map(str::to_owned).collect();
         (!likely.is_empty()).then_some(likely)
     }
 
@@ -125,6 +124,17 @@ impl Judged {
     pub fn named(&self) -> Vec<&Suspect> {
         self.ranking.named().collect()
     }
+}
+
+/// The causes of patterns, each once, where it comes first.
+fn causes<'s>(suspects: impl Iterator<Item = &'s Suspect>) -> Vec<&'static str> {
+    let mut causes = Vec::new();
+    for suspect in suspects {
+        if !causes.contains(&suspect.cause) {
+            causes.push(suspect.cause);
+        }
+    }
+    causes
 }
 
 /// A suspect's score; nothing of none.

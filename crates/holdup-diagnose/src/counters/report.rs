@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::counters::causes::ALL;
 use crate::counters::judge::{NAMED, Part, Suspect, Vote};
+use crate::counters::patterns::{self, quantities};
 use crate::counters::{Family, Signal};
 use holdup_recording::Labels;
 use serde::{Deserialize, Serialize};
 
-use super::{Counted, Judged};
+use super::{Counted, Judged, causes};
 use crate::case::Case;
 use crate::finding::Finding;
 use crate::rules;
@@ -54,15 +54,17 @@ pub struct CountersEpisode {
     pub to_s: f64,
     /// Causes that are named, the likeliest first; empty if none carries its weight.
     pub named: Vec<String>,
-    /// Every cause, the likeliest first; those that could not be judged last.
+    /// Every pattern, the likeliest first; those that could not be judged last.
     pub suspects: Vec<CountersSuspect>,
 }
 
-/// A cause as counters judge it.
+/// A pattern of a cause as counters judge it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CountersSuspect {
-    /// Slug.
+    /// Slug of the cause.
     pub cause: String,
+    /// The pattern of counters; a cause may have several.
+    pub pattern: String,
     /// In words.
     pub title: String,
     /// -1 (refuted) to 1 (all that the mechanism does to counters was seen); none if it could not be judged. From 0.5 on it is named.
@@ -110,7 +112,7 @@ impl Counted {
         let episode = |of: &Judged| CountersEpisode {
             from_s: at(of.window.from),
             to_s: at(of.window.to),
-            named: of.named().iter().map(|s| s.slug.to_owned()).collect(),
+            named: causes(of.named().into_iter()).into_iter().map(str::to_owned).collect(),
             suspects: of.ranking.suspects.iter().map(suspect).collect(),
         };
         CountersReport {
@@ -140,13 +142,17 @@ impl Counted {
         if named.is_empty() {
             return format!(
                 "{span}{several} counters name no cause: nearest is {} ({} of what it would have to show{telling})",
-                first.slug,
+                first.cause,
                 percent(first.score.unwrap_or(0.0).max(0.0))
             );
         }
-        let names: Vec<&str> = named.iter().map(|s| s.slug).collect();
-        let next = worst.ranking.suspects.iter().find(|s| s.score.is_some_and(|score| score < NAMED));
-        let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.slug, against(s)));
+        let names = causes(named.iter().copied());
+        let next = worst
+            .ranking
+            .suspects
+            .iter()
+            .find(|s| !names.contains(&s.cause) && s.score.is_some_and(|score| score < NAMED));
+        let next = next.map_or_else(String::new, |s| format!("; next is {}{}", s.cause, against(s)));
         format!("{span}{several} counters name {}{telling}{next}", names.join(" and "))
     }
 
@@ -154,15 +160,18 @@ impl Counted {
     pub fn findings(&self) -> Vec<Finding> {
         let Some(worst) = self.episodes.first() else { return Vec::new() };
         let named = worst.named();
-        named.iter().enumerate().map(|(i, suspect)| self.finding(worst, suspect, i == 0)).collect()
+        let strongest = |cause: &&str| named.iter().copied().find(|suspect| suspect.cause == *cause);
+        let suspects = causes(named.iter().copied());
+        let suspects = suspects.iter().filter_map(strongest).enumerate();
+        suspects.map(|(i, suspect)| self.finding(worst, suspect, i == 0)).collect()
     }
 
     fn finding(&self, of: &Judged, suspect: &Suspect, is_first: bool) -> Finding {
         let seen = suspect.votes.iter().filter(|v| strength(v) >= 0.5 && v.part != Part::Refutes);
-        let fix = fix(suspect.slug).map(|text| Fix { text: text.to_owned(), command: None, keep: None, risk: None });
+        let fix = fix(suspect).map(|text| Fix { text: text.to_owned(), command: None, keep: None, risk: None });
         Finding {
-            cause: suspect.slug.to_owned(),
-            title: title(suspect.slug),
+            cause: suspect.cause.to_owned(),
+            title: title(suspect),
             role: if is_first { Role::Root } else { Role::Contributor },
             follows_from: None,
             adds_to: None,
@@ -197,7 +206,7 @@ impl Counted {
 
     /// The metric of the first signal of a quantity that was recorded.
     fn metric(&self, quantity: &str) -> Option<&'static str> {
-        let of = crate::counters::causes::quantities::ALL.iter().find(|q| q.name == quantity)?;
+        let of = quantities::ALL.iter().find(|q| q.name == quantity)?;
         let signals: Vec<Signal> = of.over.iter().chain(of.per).copied().collect();
         signals.iter().find_map(|signal| self.table.read_from.get(signal).copied())
     }
@@ -210,16 +219,24 @@ fn when(case: &Case<'_>, window: Window) -> String {
     format!("from {:.0} s to {:.0} s", at(window.from), at(window.to))
 }
 
-/// A cause in words: the rule's where there is one of that name.
-fn title(slug: &str) -> String {
-    let by_counters = || capital(ALL.iter().find(|c| c.slug == slug).map_or(slug, |c| c.title));
-    rules::by_cause(slug).map_or_else(by_counters, |rule| rule.doc.title.to_owned())
+/// A pattern in words: the title of the cause's rule, and how counters show it where that says more.
+fn title(of: &Suspect) -> String {
+    let pattern = pattern(of).map_or(of.pattern, |pattern| pattern.title);
+    match rules::by_cause(of.cause) {
+        Some(rule) if of.pattern == of.cause => rule.doc.title.to_owned(),
+        Some(rule) => format!("{}: {pattern}", rule.doc.title),
+        None => capital(pattern),
+    }
 }
 
-/// What to do about a cause: the rule's word where there is one of that name.
-fn fix(slug: &str) -> Option<&'static str> {
-    let by_counters = || Some(ALL.iter().find(|c| c.slug == slug)?.doc?.fix);
-    rules::by_cause(slug).map(|rule| rule.doc.fix).or_else(by_counters)
+/// What to do: the pattern's own advice, or else that of the cause's rule.
+fn fix(of: &Suspect) -> Option<&'static str> {
+    let by_rule = || rules::by_cause(of.cause).map(|rule| rule.doc.fix);
+    pattern(of).and_then(|pattern| pattern.fix).or_else(by_rule)
+}
+
+fn pattern(of: &Suspect) -> Option<&'static patterns::Pattern> {
+    patterns::ALL.iter().find(|pattern| pattern.name == of.pattern)
 }
 
 fn suspect(of: &Suspect) -> CountersSuspect {
@@ -236,8 +253,9 @@ fn suspect(of: &Suspect) -> CountersSuspect {
         figures: v.reading.as_ref().map_or_else(Vec::new, |r| r.figures.iter().map(figure).collect()),
     };
     CountersSuspect {
-        cause: of.slug.to_owned(),
-        title: title(of.slug),
+        cause: of.cause.to_owned(),
+        pattern: of.pattern.to_owned(),
+        title: title(of),
         score: of.score.map(|s| round(s, 3)),
         votes: of.votes.iter().map(vote).collect(),
     }

@@ -68,15 +68,15 @@ fn watched(hog: f64) -> Made {
 fn somebody_who_takes_the_cpus_is_named_without_response_times() {
     let diagnosis = watched(1.15).diagnose();
     assert_eq!(diagnosis.verdict, Answer::Found, "{}", diagnosis.headline);
-    assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_taken_by_others"), "{}", diagnosis.headline);
+    assert_eq!(diagnosis.culprit.as_deref(), Some("cpu_saturated"), "{}", diagnosis.headline);
     let span = diagnosis.episode.unwrap();
     assert!((span.from_s - FROM as f64).abs() <= 5.0 && (span.to_s - TO as f64).abs() <= 5.0, "{span:?}");
     let root = &diagnosis.findings[0];
     assert!(root.explains_ms == 0.0 && root.confidence <= 0.8 && !root.evidence.is_empty(), "{root:?}");
     let told = diagnosis.by_counters.unwrap();
-    assert_eq!(told.episodes[0].named[0], "cpu_taken_by_others");
+    assert_eq!(told.episodes[0].named[0], "cpu_saturated");
     assert!(told.episodes[0].suspects.iter().any(|s| s.votes.iter().any(|v| v.part == "refutes")));
-    assert!(diagnosis.split.is_some_and(|s| s.rivals[0] == "cpu_taken_by_others"));
+    assert!(diagnosis.split.is_some_and(|s| s.rivals[0] == "cpu_saturated"));
 }
 
 #[test]
@@ -115,6 +115,6 @@ fn restarts_and_holes_are_blank() {
 fn milliseconds_are_never_overruled() {
     let measured = watched(1.15).requests(50, 20);
     let diagnosis = measured.diagnose();
-    assert!(diagnosis.culprit.is_none_or(|c| c != "cpu_taken_by_others"), "{}", diagnosis.headline);
-    assert!(diagnosis.findings.iter().all(|f| f.cause != "cpu_taken_by_others"));
+    assert!(diagnosis.culprit.is_none_or(|c| c != "cpu_saturated"), "{}", diagnosis.headline);
+    assert!(diagnosis.findings.iter().all(|f| f.cause != "cpu_saturated"));
 }

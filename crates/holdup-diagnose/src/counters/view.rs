@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::counters::causes::quantities::SENT_PER_COMMIT;
 use crate::counters::effect::{BLOCK_S, CHANCE, Quantity, deviation, mean, nothing, of_sorted, percentile, plain_mean};
 use crate::counters::frame::Rows;
 use crate::counters::jitter::Jitter;
+use crate::counters::patterns::quantities::SENT_PER_COMMIT;
 
 /// Other runs of the same system in which all was well, and what they have been asked already.
 #[derive(Debug, Default)]

@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
+use crate::dbot::course_judge::{Alarm, Executed, Workload, alarm_of_alert, signal_of_metric};
 use anyhow::{Context as _, Result, bail};
-use holdup_diagnose::counters::postgres::{Alarm, Executed, Workload, alarm_of_alert, signal_of_metric};
 use holdup_diagnose::counters::{Frame, Signal};
 use serde_json::Value;
 

@@ -47,7 +47,7 @@ mod tests {
         for (label, causes) in LABELS {
             for cause in *causes {
                 assert!(
-                    holdup_diagnose::counters::postgres::causes::ALL.iter().any(|known| known.slug == *cause),
+                    crate::dbot::course_judge::causes::ALL.iter().any(|known| known.slug == *cause),
                     "{label}: {cause}"
                 );
             }

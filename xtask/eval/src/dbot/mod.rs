@@ -3,16 +3,17 @@
 //! cause is one of them. Labels only score.
 
 mod cases;
+mod course_judge;
 mod labels;
 mod prose;
 
 use std::path::Path;
 
+use self::course_judge::{Course, judge};
 use anyhow::Result;
 use holdup_diagnose::counters::Family;
 use holdup_diagnose::counters::jitter::Jitter;
 use holdup_diagnose::counters::judge::Ranking;
-use holdup_diagnose::counters::postgres::{Course, judge};
 use serde_json::{Value, json};
 
 use self::cases::Case;
@@ -102,11 +103,11 @@ pub fn score(cases: &[Case], seen: Seen, without: &[Family], jitter: Jitter) -> 
     let (mut places, mut recalls, mut named, mut accuracies) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for case in cases {
         let ranking = ranked(case, seen, without, jitter);
-        let judged: Vec<&str> = ranking.suspects.iter().filter(|s| s.score.is_some()).map(|s| s.slug).collect();
+        let judged: Vec<&str> = ranking.suspects.iter().filter(|s| s.score.is_some()).map(|s| s.pattern).collect();
         let right = case.right();
         let place = judged.iter().position(|slug| right.contains(slug)).unwrap_or(usize::MAX);
         let among = |said: &[&str]| case.causes.iter().filter(|causes| causes.iter().any(|c| said.contains(c))).count();
-        let names: Vec<&str> = ranking.named().map(|suspect| suspect.slug).collect();
+        let names: Vec<&str> = ranking.named().map(|suspect| suspect.pattern).collect();
         let (hits, wrong) = (among(&names), names.iter().filter(|slug| !right.contains(slug)).count());
         accuracies
             .push((ratio(count(hits), case.causes.len()) - WRONG * ratio(count(wrong), case.causes.len())).max(0.0));
@@ -269,7 +270,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("some.jsonl"), line.replace('\n', " ")).unwrap();
         let cases = cases::read(dir.path()).unwrap();
-        let first = |seen| ranked(&cases[0], seen, &[], Jitter::NONE).first().map(|suspect| suspect.slug);
+        let first = |seen| ranked(&cases[0], seen, &[], Jitter::NONE).first().map(|suspect| suspect.pattern);
         assert_eq!(first(Seen::Metrics), Some("missing_index"));
         assert_eq!(first(Seen::Hidden), Some("missing_index"));
         assert_eq!(first(Seen::Statements), Some("heavy_deletes"));

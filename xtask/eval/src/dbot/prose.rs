@@ -2,7 +2,7 @@
 //! places such as `{i}` left open, and "Frequency: 9 Threads" behind it. This finds the statements and the sessions; what SQL
 //! means is the judge's.
 
-use holdup_diagnose::counters::postgres::Executed;
+use crate::dbot::course_judge::Executed;
 
 /// How statements begin, and a word that must follow somewhere so that English is not taken for one.
 const BEGINNINGS: &[(&str, &str)] = &[

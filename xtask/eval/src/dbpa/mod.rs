@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 use holdup_diagnose::counters::jitter::Jitter;
 use holdup_diagnose::counters::judge::{Ranking, judge_by};
 use holdup_diagnose::counters::view::Peers;
-use holdup_diagnose::counters::{Family, Frame, Normal, Signal, causes};
+use holdup_diagnose::counters::{Family, Frame, Normal, Signal, patterns};
 use serde_json::{Value, json};
 
 use self::cases::{Case, HEAD};
@@ -175,7 +175,7 @@ fn judged(
             let own = head.then(|| frames[case].range(HEAD));
             let alike = peers.alike(own.as_ref().unwrap_or(&episode), left_out);
             let normal = Normal { own, peers: Some(peers), alike };
-            Some((case, judge_by(causes::ALL, &episode, &normal, jitter)))
+            Some((case, judge_by(patterns::ALL, &episode, &normal, jitter)))
         })
         .collect()
 }
@@ -186,13 +186,13 @@ fn score(cases: &[Case], without: &[Family], sessions: Sessions, head: bool, jit
     let (mut hits, mut seconds, mut blamed) = (Vec::new(), Vec::new(), Vec::new());
     for (case, ranking) in judged(cases, &frames, head, jitter, |_| true) {
         let case = &cases[case];
-        let answer = ranking.named().next().map_or(NOTHING, |suspect| suspect.slug);
+        let answer = ranking.named().next().map_or(NOTHING, |suspect| suspect.pattern);
         scores.confusion.add(case.cause, answer);
         hits.push(answer == case.cause);
         if case.cause == NOTHING {
             blamed.push(answer != NOTHING);
         } else {
-            seconds.push(ranking.suspects.iter().take(2).any(|suspect| suspect.slug == case.cause));
+            seconds.push(ranking.suspects.iter().take(2).any(|suspect| suspect.pattern == case.cause));
         }
         if answer != case.cause {
             scores.missed.push(format!("{}: {}", case.name, report::top(&ranking, 4)));

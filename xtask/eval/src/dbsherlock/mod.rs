@@ -11,7 +11,7 @@ use anyhow::Result;
 use holdup_diagnose::counters::detect::{detect, healthy};
 use holdup_diagnose::counters::jitter::Jitter;
 use holdup_diagnose::counters::judge::{Ranking, Suspect, judge_by};
-use holdup_diagnose::counters::{Family, Frame, Normal, causes};
+use holdup_diagnose::counters::{Family, Frame, Normal, patterns};
 use serde_json::{Value, json};
 
 use self::cases::Case;
@@ -136,7 +136,7 @@ pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
             let ranking = ranked(&frame, &window, &rest, jitter);
             let named = ranking.named().next();
             if let Some(culprit) = named {
-                scores.false_culprits.push(format!("{} rows {:?}: {}", case.name, bounds(&window), culprit.slug));
+                scores.false_culprits.push(format!("{} rows {:?}: {}", case.name, bounds(&window), culprit.pattern));
             }
             on_normal.push(named.is_some());
         }
@@ -159,14 +159,14 @@ pub fn score(cases: &[Case], without: &[Family], jitter: Jitter) -> Scores {
 fn ranked(frame: &Frame, episode: &BTreeSet<usize>, normal: &BTreeSet<usize>, jitter: Jitter) -> Ranking {
     let episode = frame.pick(episode.iter().copied());
     let normal = Normal::own(frame.pick(normal.iter().copied()));
-    judge_by(causes::ALL, &episode, &normal, jitter)
+    judge_by(patterns::ALL, &episode, &normal, jitter)
 }
 
 /// Each cause with its highest score in any phase of an episode.
 fn joined(phases: Vec<Ranking>) -> Ranking {
     let mut suspects: Vec<Suspect> = Vec::new();
     for suspect in phases.into_iter().flat_map(|ranking| ranking.suspects) {
-        match suspects.iter_mut().find(|known| known.slug == suspect.slug) {
+        match suspects.iter_mut().find(|known| known.pattern == suspect.pattern) {
             Some(known) if suspect.score > known.score => *known = suspect,
             Some(_) => {}
             None => suspects.push(suspect),
@@ -178,11 +178,15 @@ fn joined(phases: Vec<Ranking>) -> Ranking {
 
 /// The place of a cause, from 0; behind all others where it was not judged.
 fn rank(ranking: &Ranking, cause: &str) -> usize {
-    ranking.suspects.iter().position(|suspect| suspect.slug == cause && suspect.score.is_some()).unwrap_or(usize::MAX)
+    ranking
+        .suspects
+        .iter()
+        .position(|suspect| suspect.pattern == cause && suspect.score.is_some())
+        .unwrap_or(usize::MAX)
 }
 
 fn first(ranking: &Ranking) -> &'static str {
-    ranking.first().map_or("nothing", |suspect| suspect.slug)
+    ranking.first().map_or("nothing", |suspect| suspect.pattern)
 }
 
 fn missed(case: &Case, how: &str, ranking: &Ranking) -> Option<String> {

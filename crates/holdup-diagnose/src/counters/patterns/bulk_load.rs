@@ -1,0 +1,49 @@
+//! A restore, an import, clients that insert many rows a transaction.
+//!
+//! Rows inserted and changed rise with the log, or clients send more for what they get back. A transaction weighs more, and the
+//! log *a changed row* does not grow: a row costs what it always cost.
+
+use super::quantities::{
+    CHANGED, CHANGED_PER_COMMIT, COMMITS, INSERTED, INSERTED_PER_COMMIT, LOG, LOG_PER_CHANGE, LOG_PER_COMMIT, PER_SENT,
+    RECEIVED, RECEIVED_PER_COMMIT,
+};
+use super::{Pattern, piled_up_at_rows};
+use crate::counters::judge::Account;
+use crate::counters::view::{View, all, any, group};
+
+pub const PATTERN: Pattern = Pattern {
+    name: "bulk_load",
+    cause: "backup_or_bulk_load",
+    title: "many rows a transaction are written",
+    fix: Some(
+        "Load in smaller pieces with a pause between them, at a quiet time, or elsewhere first. Where it must be now: indexes after the data, a larger log, and a limit of its rate.",
+    ),
+    doc: None,
+    account,
+};
+
+fn account(seen: &View) -> Account {
+    let rows = group([seen.up(&INSERTED, 1.0), seen.up(&CHANGED, 1.0)]);
+    let talks = seen.not_down(&RECEIVED, 0.5);
+    let sent = all([seen.up(&PER_SENT, 0.5), talks.clone()]);
+    let heavier = all([seen.up(&RECEIVED_PER_COMMIT, 1.0), seen.up(&INSERTED_PER_COMMIT, 1.0), talks]);
+    Account::new()
+        .defines(
+            3.0,
+            "rows inserted and changed rise, or clients send more for what they get",
+            any([rows, sent, heavier]),
+        )
+        .supports(2.0, "the log rises with them", seen.up(&LOG, 1.0))
+        .gates(
+            "a transaction weighs more",
+            any([
+                seen.up(&CHANGED_PER_COMMIT, 1.0),
+                all([seen.began(&INSERTED_PER_COMMIT, 0.0, 1.0), seen.up(&RECEIVED_PER_COMMIT, 0.5)]),
+                seen.up(&LOG_PER_COMMIT, 1.0),
+                seen.up(&RECEIVED_PER_COMMIT, 1.0),
+            ]),
+        )
+        .supports(1.0, "transactions are not more", seen.steady(&COMMITS, 1.0))
+        .refutes(1.0, "a changed row costs more log", seen.up(&LOG_PER_CHANGE, 1.0))
+        .refutes(3.0, "sessions wait for row locks, as they did not before", piled_up_at_rows(seen))
+}

@@ -1,0 +1,39 @@
+//! Transactions wait for each other's rows.
+//!
+//! Most of the running sessions wait for row locks, the resources idle, and yet clients go on talking: bytes are not down
+//! as they are when the network delays everybody (which makes waits for locks longer, too).
+
+use super::Pattern;
+use super::quantities::{IDLE, RECEIVED, SERVER_CPU, WAITING, WAITING_OF_RUNNING, WORKING};
+use crate::counters::judge::Account;
+use crate::counters::view::{Reading, View, all, any, group};
+
+pub const PATTERN: Pattern = Pattern {
+    name: "lock_contention",
+    cause: "lock_contention",
+    title: "transactions wait for each other's rows",
+    fix: None,
+    doc: None,
+    account,
+};
+
+fn account(seen: &View) -> Account {
+    Account::new()
+        .defines(
+            3.0,
+            "more sessions wait for row locks, and fewer do anything else",
+            group([
+                any([seen.up(&WAITING, 1.0), seen.up(&WAITING_OF_RUNNING, 0.5)]),
+                any([seen.down(&WORKING, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0)]),
+            ]),
+        )
+        .gates("most of the running sessions wait for row locks", seen.level_from_to(&WAITING_OF_RUNNING, 0.25, 0.75))
+        .supports(1.0, "the server does not use more CPU", seen.steady(&SERVER_CPU, 1.0))
+        .supports(1.0, "the machine has idle time", seen.level_from_to(&IDLE, 0.1, 0.5))
+        .refutes(
+            2.0,
+            "clients say less, and waiters don't explain it",
+            all([seen.down(&RECEIVED, 1.0), seen.up(&WAITING_OF_RUNNING, 1.0).map(Reading::inverse)]),
+        )
+        .refutes(2.0, "more sessions do something else, too", seen.up(&WORKING, 1.0))
+}

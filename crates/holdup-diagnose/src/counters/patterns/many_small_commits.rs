@@ -1,0 +1,47 @@
+//! More clients that commit a row at a time.
+//!
+//! A few more sessions are there, each transaction weighs what it did or less, and neither the CPU nor the run queue say that
+//! more work is asked for. What clients send grows no faster than what they get: that would be rows in bulk.
+
+use super::quantities::{
+    BUSY, CONNECTED, IDLE_SESSIONS, PER_SENT, RECEIVED_PER_COMMIT, RUN_QUEUE, RUNNING, SWITCHES_PER_COMMIT,
+};
+use super::{Pattern, lighter, piled_up_at_rows};
+use crate::counters::judge::Account;
+use crate::counters::view::{Reading, View, all, any};
+
+pub const PATTERN: Pattern = Pattern {
+    name: "many_small_commits",
+    cause: "commit_log_bound",
+    title: "many clients commit a row at a time",
+    fix: Some(
+        "Put the rows of one piece of work into one transaction, or let several sessions' commits share a flush (binlog_group_commit_sync_delay, commit_delay). Where losing the last second is allowed: innodb_flush_log_at_trx_commit=2, synchronous_commit=off.",
+    ),
+    doc: None,
+    account,
+};
+
+fn account(seen: &View) -> Account {
+    let sessions = |from, to| any([seen.up_from_to(&CONNECTED, from, to), seen.up_from_to(&RUNNING, from, to)]);
+    Account::new()
+        // A twelfth to a sixth more: fewer are what slower work keeps waiting.
+        .defines(3.0, "some more sessions are there", sessions(0.1, 0.2))
+        .supports(
+            2.0,
+            "a transaction weighs what it did, or less",
+            any([
+                all([
+                    seen.steady(&RECEIVED_PER_COMMIT, 1.0),
+                    seen.steady(&SWITCHES_PER_COMMIT, 1.0),
+                    seen.steady(&PER_SENT, 0.5),
+                ]),
+                lighter(seen),
+            ]),
+        )
+        .refutes(3.0, "some of them do nothing", seen.up(&IDLE_SESSIONS, 0.5))
+        // Half again as many are a spike.
+        .gates("they are not as many as in a spike", sessions(0.5, 0.75).map(Reading::inverse))
+        .refutes(3.0, "clients send more for what they get", seen.up(&PER_SENT, 1.0))
+        .refutes(3.0, "the machine has more to do", any([seen.up(&BUSY, 2.0), seen.up(&RUN_QUEUE, 2.0)]))
+        .refutes(3.0, "sessions wait for row locks, as they did not before", piled_up_at_rows(seen))
+}

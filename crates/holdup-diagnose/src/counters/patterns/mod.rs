@@ -1,0 +1,91 @@
+//! The patterns that causes leave in counters: a file each, and a line in [`ALL`]. One cause may leave several, as a backup that
+//! reads and a load that writes do.
+
+mod backup_read;
+mod bulk_load;
+mod cpu_taken_by_others;
+mod global_lock;
+mod io_taken_by_others;
+mod lock_contention;
+mod many_small_commits;
+mod missing_index;
+mod network_delay;
+pub mod quantities;
+mod small_buffer_pool;
+mod too_many_indexes;
+mod workload_spike;
+
+use crate::counters::frame::Frame;
+use crate::counters::jitter::Jitter;
+use crate::counters::judge::{Account, Part};
+use crate::counters::view::{Normal, Reading, View, all};
+
+/// A pattern: what a cause must and cannot do to counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Pattern {
+    /// Its own name.
+    pub name: &'static str,
+    /// The cause that leaves it: a rule's, or one that only counters show and that has a [`Doc`] here.
+    pub cause: &'static str,
+    /// The pattern in a line.
+    pub title: &'static str,
+    /// What to do, where that is more than the rule of the cause says.
+    pub fix: Option<&'static str>,
+    /// The documentation of a cause that has no rule.
+    pub doc: Option<Doc>,
+    /// Takes the account of an episode.
+    pub account: fn(&View) -> Account,
+}
+
+/// The documentation of a cause that has no rule. Its account says what is looked for in counters.
+#[derive(Debug, Clone, Copy)]
+pub struct Doc {
+    /// What it is.
+    pub what: &'static str,
+    /// Why it hurts.
+    pub hurts: &'static str,
+    /// What else looks like it, and how that differs.
+    pub looks_like: &'static str,
+    /// References.
+    pub references: &'static str,
+}
+
+impl Pattern {
+    /// What is looked for in counters: the parts that a mechanism has, and each in words.
+    #[must_use]
+    pub fn looks_for(&self) -> Vec<(Part, &'static str)> {
+        let nothing = Frame::new(0, 1.0);
+        let (none, normal) = (nothing.range(0..0), Normal::default());
+        let account = (self.account)(&View::new(&none, &normal, Jitter::NONE, self.name));
+        account.votes().map(|vote| (vote.part, vote.what)).collect()
+    }
+}
+
+/// Every pattern, in the order in which a request meets the resource.
+pub const ALL: &[Pattern] = &[
+    network_delay::PATTERN,
+    workload_spike::PATTERN,
+    cpu_taken_by_others::PATTERN,
+    missing_index::PATTERN,
+    global_lock::PATTERN,
+    lock_contention::PATTERN,
+    backup_read::PATTERN,
+    bulk_load::PATTERN,
+    many_small_commits::PATTERN,
+    too_many_indexes::PATTERN,
+    small_buffer_pool::PATTERN,
+    io_taken_by_others::PATTERN,
+];
+
+/// Transactions have become more, and each lighter: those that came are smaller than those that were there. An event, so it is
+/// asked of the run's own time alone: other runs may just do other work.
+fn lighter(seen: &View) -> Option<Reading> {
+    all([seen.began(&quantities::COMMITS, 0.0, 0.5), seen.began(&quantities::COMMITS_PER_REQUEST, 0.0, 0.5)])
+}
+
+/// Sessions wait for row locks as they did not before: their share of those that run has doubled and is not small. What
+/// they do then is not what they ask for.
+fn piled_up_at_rows(seen: &View) -> Option<Reading> {
+    let share = &quantities::WAITING_OF_RUNNING;
+    all([seen.up(share, 1.0), seen.level_from_to(share, 0.25, 0.75)])
+}

@@ -1,0 +1,47 @@
+//! There is just more of everything: more clients, the same transactions.
+//!
+//! Sessions rise while what one transaction costs stays as it was. Demand that something else keeps out is seen when it
+//! is let in: as a backlog right after the episode.
+
+use super::quantities::{
+    COMMITS, CONNECTED, CPU_PER_COMMIT, KEYED_PER_COMMIT, LOG_PER_COMMIT, REQUESTS_PER_COMMIT, RUNNING, SERVER_CPU,
+};
+use super::{Pattern, lighter, piled_up_at_rows};
+use crate::counters::judge::Account;
+use crate::counters::view::{View, all, any, group};
+
+pub const PATTERN: Pattern = Pattern {
+    name: "workload_spike",
+    cause: "workload_spike",
+    title: "more clients ask for more of the same",
+    fix: None,
+    doc: None,
+    account,
+};
+
+fn account(seen: &View) -> Account {
+    Account::new()
+        .defines(
+            3.0,
+            "more sessions are there",
+            any([seen.up(&CONNECTED, 1.0), seen.up(&RUNNING, 1.0), seen.up_since_before(&RUNNING, 1.0)]),
+        )
+        .supports(1.0, "more is done", seen.up(&COMMITS, 1.0))
+        .supports(
+            1.0,
+            "a transaction costs what it did",
+            group([
+                seen.flat(&CPU_PER_COMMIT, 1.0),
+                seen.flat(&KEYED_PER_COMMIT, 1.0),
+                seen.flat(&LOG_PER_COMMIT, 1.0),
+                seen.flat(&REQUESTS_PER_COMMIT, 1.0),
+            ]),
+        )
+        .refutes(
+            2.0,
+            "the server uses more CPU, and more a transaction",
+            all([seen.up(&SERVER_CPU, 1.0), seen.up(&CPU_PER_COMMIT, 1.0)]),
+        )
+        .refutes(2.0, "transactions are more and lighter", lighter(seen))
+        .refutes(2.0, "they wait for row locks, as they did not before", piled_up_at_rows(seen))
+}

@@ -1,0 +1,24 @@
+//! Disks have more to do than they can: threads wait for them, more of them than one session and its workers are.
+//!
+//! What asks the disks for so much is another cause where it is seen; this one is what is left to say otherwise. One session that
+//! writes until disks are busy is such a cause.
+
+use crate::dbot::course_judge::{Cause, Evidence};
+use holdup_diagnose::counters::judge::Account;
+use holdup_diagnose::counters::signal::Signal;
+use holdup_diagnose::counters::view::any;
+
+pub const CAUSE: Cause = Cause { slug: "io_contention", title: "threads queue for disks", account };
+
+fn account(seen: &Evidence) -> Account {
+    Account::new()
+        .defines(
+            3.0,
+            "more threads wait for disks than one query has",
+            any([
+                seen.level("alone_blocked_threads", seen.alone(Signal::BlockedThreads), 2.0, 6.0),
+                seen.level("crowd_blocked_threads", seen.crowd(Signal::BlockedThreads), 2.0, 6.0),
+            ]),
+        )
+        .refutes(2.0, "one session's own writes keep them busy", seen.wrote_alone_until_disks_were_busy())
+}
