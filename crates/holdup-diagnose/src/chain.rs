@@ -349,7 +349,7 @@ fn nearest(
 fn doubt(found: &mut Found, mechanism: &Mechanism, not_judged: &[&str]) {
     let causes = mechanism.causes.iter().copied().flatten();
     let unseen = if mechanism.is_added { 0 } else { causes.filter(|cause| not_judged.contains(cause)).count() };
-    found.weights.iter_mut().for_each(|weight| *weight *= UNSEEN.powi(unseen as i32));
+    found.weights.iter_mut().for_each(|weight| *weight = *weight * UNSEEN.powi(unseen as i32));
 }
 
 /// The finding of `tier` that explains most, if that is at least `least` milliseconds.

@@ -23,11 +23,11 @@ const WORDS: usize = 2;
 /// The chance (0-1) that not all of the evidence of `found` misleads. The weights are of its pieces in their order.
 pub(crate) fn of(found: &Found) -> f64 {
     let mut strongest: BTreeMap<String, f64> = BTreeMap::new();
-    for (i, weight) in found.weights.iter().enumerate() {
+    for (i, weight) in found.weights.iter().map(|strength| strength.chance()).enumerate() {
         // A weight without a piece is of something that no row shows: its own.
         let family = found.evidence.get(i).map_or_else(|| format!("weight {i}"), family);
         let of = strongest.entry(family).or_insert(0.0);
-        *of = of.max(*weight);
+        *of = of.max(weight);
     }
     1.0 - strongest.values().map(|weight| 1.0 - weight).product::<f64>()
 }
@@ -49,11 +49,12 @@ mod tests {
 
     use super::*;
     use crate::rules::Role;
+    use crate::strength::{FAIR, STRONG, Strength, WEAK};
     use holdup_signals::Window;
 
-    fn found(pieces: &[(&str, &str, f64)]) -> Found {
+    fn found(pieces: &[(&str, &str, Strength)]) -> Found {
         let window = Window { from: 0, to: 1 };
-        let piece = |(table, metric, _): &(&str, &str, f64)| {
+        let piece = |(table, metric, _): &(&str, &str, Strength)| {
             let labels = if metric.is_empty() { Labels::none() } else { Labels::of([("metric", *metric)]) };
             Evidence::new(table, "value", labels, window, "", "", "")
         };
@@ -73,18 +74,17 @@ mod tests {
 
     #[test]
     fn what_one_source_says_of_one_mechanism_counts_once() {
-        let wait = ("samples", "db_client_connection_wait_time_seconds_sum", 0.8);
-        let used = ("samples", "db_client_connection_count", 0.7);
-        close(of(&found(&[wait, used])), 0.8);
+        let wait = ("samples", "db_client_connection_wait_time_seconds_sum", STRONG);
+        let used = ("samples", "db_client_connection_count", FAIR);
+        close(of(&found(&[wait, used])), 0.75);
         // Another's account of it, or another mechanism, is more.
-        close(of(&found(&[wait, used, ("sessions", "", 0.5)])), 0.9);
-        close(
-            of(&found(&[("samples", "system_disk_in_flight", 0.5), ("samples", "system_cpu_time_seconds_total", 0.5)])),
-            0.75,
-        );
-        let of_locks = ("samples", "mysql_global_status_innodb_row_lock_time", 0.5);
-        close(of(&found(&[of_locks, ("samples", "mysql_global_status_innodb_row_lock_waits", 0.4)])), 0.5);
-        close(of(&found(&[of_locks, ("samples", "mysql_global_status_threads_running", 0.4)])), 0.7);
+        close(of(&found(&[wait, used, ("sessions", "", FAIR)])), 1.0 - 0.25 * 0.45);
+        let disk = ("samples", "system_disk_in_flight", FAIR);
+        let cpu = ("samples", "system_cpu_time_seconds_total", FAIR);
+        close(of(&found(&[disk, cpu])), 1.0 - 0.45 * 0.45);
+        let of_locks = ("samples", "mysql_global_status_innodb_row_lock_time", FAIR);
+        close(of(&found(&[of_locks, ("samples", "mysql_global_status_innodb_row_lock_waits", WEAK)])), 0.55);
+        close(of(&found(&[of_locks, ("samples", "mysql_global_status_threads_running", WEAK)])), 1.0 - 0.45 * 0.7);
         close(of(&found(&[])), 0.0);
     }
 }

@@ -9,6 +9,7 @@
 //! - [`accounts`]: the app's and the database's account of one and the same request, joined.
 //! - [`case`]: one recording laid out for judging: the degraded stretch, the calm one, and views of both.
 //! - `failures`, [`resources`]: which requests failed of what; what requests wait for, and what that costs them.
+//! - [`strength`]: the four grades of evidence.
 //! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
 //! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence. `finding`: one that was found, as data.
 //! - `chain`: which cause brings about which, as a table. `confidence`, `between`, `rivals`: how sure a finding is, and what would
@@ -45,6 +46,7 @@ pub mod resources;
 mod rivals;
 pub mod rules;
 pub mod search;
+pub mod strength;
 #[cfg(test)]
 mod testing;
 pub mod verdict;

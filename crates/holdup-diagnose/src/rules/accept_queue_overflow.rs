@@ -8,6 +8,7 @@ use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, WEAK};
 use holdup_signals::app_server::Outside;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Counter, Missing};
@@ -76,9 +77,9 @@ fn judge(case: &Case<'_>, others: &Others) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         weights: vec![
-            if outside.at_limit.is_empty() { 0.3 } else { 0.8 },
-            if overflows.delta > 0.0 { 0.8 } else { 0.2 },
-            0.5 * failed,
+            if outside.at_limit.is_empty() { WEAK } else { CERTAIN },
+            if overflows.delta > 0.0 { CERTAIN } else { WEAK },
+            FAIR * failed,
         ],
         fixes: fixes(&outside, limit),
         prove: "Run the same scenario again: tcp_listen_overflows_total does not grow.".to_owned(),

@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{share, volume};
 use crate::rules::Role;
+use crate::strength::FAIR;
 use holdup_recording::metrics;
 use holdup_signals::disks::HOST;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -78,7 +79,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.5, 0.5 * unasked],
+        weights: vec![FAIR, FAIR * unasked],
         fixes: vec![Fix {
             text: format!("Mount {} so that reads do not write.", mount.path),
             command: Some(format!("mount -o remount,noatime {}", mount.path)),

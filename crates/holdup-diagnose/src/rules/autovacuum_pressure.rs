@@ -6,6 +6,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thous
 use crate::case::Case;
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::TableWrites;
@@ -80,7 +81,10 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.6 * vacuum.running_ratio.max(0.5), if vacuum.bytes_per_second.is_some() { 0.7 } else { 0.4 }],
+        weights: vec![
+            FAIR * vacuum.running_ratio.max(0.5),
+            if vacuum.bytes_per_second.is_some() { STRONG } else { WEAK },
+        ],
         fixes: fixes(&view, &tables, table),
         prove: "Once vacuum has caught up, the same load again: runs are short, and dead rows stay near the threshold."
             .to_owned(),

@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::volume::demand::{demand, share_text};
 use crate::rules::Role;
+use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::Missing;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -103,7 +104,7 @@ fn found(most: &Copying, explains_ms: f64, told: Evidence) -> Found {
     Found {
         explains_ms,
         evidence: vec![told],
-        weights: vec![0.8, if most.bytes_per_second.is_some() { 0.7 } else { 0.4 }],
+        weights: vec![STRONG, if most.bytes_per_second.is_some() { STRONG } else { WEAK }],
         fixes: vec![Fix {
             text: format!(
                 "Let {} run at another time or from a replica, or slower: pg_basebackup --max-rate=…, rsync --bwlimit=…, ionice -c3, smaller batches.",

@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, percent};
 use crate::case::Case;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::Counted;
@@ -76,11 +77,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     // A level of the burst's own is a limit; that more was done before may also be one that somebody lowered.
     let mut weights = vec![match (at.burst(), at.freer()) {
-        (Some(_), _) => 0.75,
-        (None, Some(_)) => 0.5,
-        (None, None) => 0.3,
+        (Some(_), _) => STRONG,
+        (None, Some(_)) => FAIR,
+        (None, None) => WEAK,
     }];
-    weights.push(if used_up.is_some() { 0.85 } else { 0.3 });
+    weights.push(if used_up.is_some() { CERTAIN } else { WEAK });
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,

@@ -4,6 +4,7 @@ use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::strength::STRONG;
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -83,7 +84,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut evidence = vec![counted, durable.evidence];
     // A session that is seen twice may have been seen by chance: of n the error is the root of n.
     let sightings = mean * busy.instants as f64;
-    let mut weights = vec![0.75 * (1.0 - 1.0 / (1.0 + sightings).sqrt())];
+    let mut weights = vec![STRONG * (1.0 - 1.0 / (1.0 + sightings).sqrt())];
     if let Some(flush) = flush {
         let per_commit = explains_ms / commits_each(&view, completed).max(1e-9);
         let most = OPERATIONS * flush.each_ms;
@@ -93,7 +94,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
         if most < MATTERS * per_commit && !held_back {
             return Ok(Outcome::Cleared(evidence));
         }
-        weights.push(0.7 * flush.busy_ratio.min(1.0));
+        weights.push(STRONG * flush.busy_ratio.min(1.0));
     }
     evidence.extend(grouped(&view));
     Ok(Outcome::Found(Found {

@@ -10,6 +10,7 @@ use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Gauge, Missing, View, Window};
@@ -260,7 +261,7 @@ fn of_limit(case: &Case<'_>, view: &View<'_>, limit: &Limit) -> Result<Outcome, 
     let found = Found {
         explains_ms,
         evidence,
-        weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { 0.85 } else { 0.5 }, 0.8 * failed, 0.4],
+        weights: vec![if refused.is_some_and(|r| r.0 > 0.0) { CERTAIN } else { FAIR }, STRONG * failed, WEAK],
         fixes: fixes(view, limit),
         prove: format!("Run the same scenario again: connections stay below {}, and none is refused.", limit.name),
         role: Role::Root,

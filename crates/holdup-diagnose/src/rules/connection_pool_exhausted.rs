@@ -7,6 +7,7 @@ use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
 use holdup_signals::{Mean, Missing, View};
@@ -87,7 +88,7 @@ fn by_spans(case: &Case<'_>) -> Option<Outcome> {
     Some(Outcome::Found(Found {
         explains_ms: waited,
         evidence: vec![evidence],
-        weights: vec![0.8],
+        weights: vec![STRONG],
         fixes: vec![Fix {
             text: "See in the waits of single requests what a connection is held for, and give it back before that; then raise the pool. With db.client.connection.* metrics holdup says to how many.".to_owned(),
             command: None,
@@ -137,8 +138,8 @@ fn by_metrics(case: &Case<'_>, names: &Names) -> Result<Outcome, Missing> {
             format!("{:.1} of {:.0} connections were in use on average", used.mean, max.mean),
         ),
     ];
-    let mut weights = vec![0.8, if pending.positive_ratio > 0.5 { 0.7 } else { 0.2 }];
-    weights.push((used.mean / max.mean.max(1.0)).clamp(0.0, 0.9) * 0.8);
+    let mut weights = vec![STRONG, if pending.positive_ratio > 0.5 { STRONG } else { WEAK }];
+    weights.push(STRONG * (used.mean / max.mean.max(1.0)));
     let mut fixes = Vec::new();
     evidence.extend(from_outside(case, max.mean));
     let held = view.mean(names.held, &[], timing::APP_METRICS).ok();

@@ -10,6 +10,7 @@ use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, share};
 use crate::rules::Role;
+use crate::strength::STRONG;
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
@@ -104,7 +105,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         return Ok(Outcome::Found(Found {
             explains_ms: one.explains_ms,
             evidence,
-            weights: vec![0.7],
+            weights: vec![STRONG],
             fixes: vec![one_core::fix(one.processes)],
             prove: "Run the same scenario again: no process uses all of a CPU.".to_owned(),
             role: Role::Root,
@@ -135,7 +136,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.8 * busy, 0.7],
+        weights: vec![STRONG * busy, STRONG],
         fixes: vec![Fix {
             text: "Profile what burns the CPU (perf top), make it cheaper or run less of it at once; then add CPUs."
                 .to_owned(),

@@ -4,6 +4,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes::Process;
@@ -133,8 +134,8 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: [0.85 * share, 0.8 * one.busy().unwrap_or(0.5)]
-            .map(|weight| if one.is_told { weight } else { BY_USE * weight })
+        weights: [CERTAIN * share, STRONG * one.busy().unwrap_or(0.5)]
+            .map(|weight| if one.is_told { weight } else { weight * BY_USE })
             .to_vec(),
         fixes: fixes(case, &view, &one, completed),
         prove: "Run the same scenario again: cgroup_cpu_throttled_periods_total hardly grows.".to_owned(),

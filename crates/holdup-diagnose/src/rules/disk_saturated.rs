@@ -6,6 +6,7 @@ use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
 use crate::rules::Role;
+use crate::strength::{CERTAIN, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{DiskWaits, Wait};
 use holdup_signals::evidence::{Evidence, Fix};
@@ -88,7 +89,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         explains_ms,
         evidence,
         // Threads that nobody watches may be of the service, or of anybody else.
-        weights: vec![if waits.asleep.watched { 0.7 } else { 0.3 }, 0.8 * disk.utilization],
+        weights: vec![if waits.asleep.watched { STRONG } else { WEAK }, STRONG * disk.utilization],
         fixes: vec![Fix { text, command: None, keep: None, risk: None }],
         prove: format!(
             "Run the same scenario again: the queue of {} (iostat -x 1: aqu-sz) and its waits are small.",
@@ -149,7 +150,7 @@ fn throttled(
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.9 * throttle.reached_ratio, 0.7],
+        weights: vec![CERTAIN * throttle.reached_ratio, STRONG],
         fixes: vec![cgroup_limit::raise(view, throttle)],
         prove: "Run the same scenario again: the cgroup stays below its limit, and its threads hardly sleep uninterruptibly.".to_owned(),
         role: Role::Root,

@@ -11,6 +11,7 @@ use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Missing, View};
@@ -50,7 +51,7 @@ struct Waited {
     calm_ms: Option<f64>,
     evidence: Evidence,
     /// The chance that it alone would be right.
-    weight: f64,
+    weight: Strength,
 }
 
 /// Who tells of the wait.
@@ -100,7 +101,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         let share = percent((of_it / explains_ms.max(1e-9)).clamp(0.0, 1.0));
         let said = evidence[0].clone().saying("", format!("{share} of that was for {name}: {}", ms(*of_it)));
         evidence.push(said);
-        weights.push(0.3);
+        weights.push(WEAK);
     }
     let name = most.map_or("the neighbour", |(name, _)| name.as_str());
     let fix = |text: String, risk: Option<&str>| Fix { text, command: None, keep: None, risk: risk.map(str::to_owned) };
@@ -138,7 +139,7 @@ fn by_spans(case: &Case<'_>) -> Option<Waited> {
     let calm_ms = calm.and_then(|a| a.mean_ms_of_app(Owner::Downstream));
     let labels = Labels::of([("resource", "http")]);
     let evidence = Evidence::new("spans", "duration_ns", labels, case.slow().window, super::ms(ms), "", "");
-    Some(Waited { ms, calm_ms, evidence, weight: 0.85 })
+    Some(Waited { ms, calm_ms, evidence, weight: CERTAIN })
 }
 
 /// By neighbour: milliseconds of a mean request beyond the calm stretch's.
@@ -180,7 +181,7 @@ fn by_metrics(case: &Case<'_>) -> Result<Waited, Missing> {
     let ms = per_request(case, &view, &[]).unwrap_or(0.0);
     let calm_ms = case.calm().and_then(|calm| per_request(case, &calm, &[]));
     let evidence = mean.evidence(super::ms(ms), "", "");
-    Ok(Waited { ms, calm_ms, evidence, weight: 0.75 })
+    Ok(Waited { ms, calm_ms, evidence, weight: STRONG })
 }
 
 /// Milliseconds of a mean request in `view`, by the app's metrics with `labels`.

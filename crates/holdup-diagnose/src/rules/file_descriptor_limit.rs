@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
 use holdup_signals::processes::Process;
@@ -101,7 +102,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             "were under way while it was at its limit",
         ));
     }
-    let weights = vec![0.8, 0.6 * queue.as_ref().map_or(0.0, |q| q.positive_ratio), 0.6 * failed];
+    let weights = vec![STRONG, FAIR * queue.as_ref().map_or(0.0, |q| q.positive_ratio), FAIR * failed];
     let most = open.max + queue.map_or(0.0, |q| q.max);
     let found = Found {
         explains_ms: waited,

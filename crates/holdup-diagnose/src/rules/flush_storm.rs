@@ -6,6 +6,7 @@ use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -110,17 +111,17 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![filled, free];
     evidence.extend(piled);
-    let mut weights = vec![0.6];
+    let mut weights = vec![FAIR];
     match against_others(&view, &storms) {
         Some((true, told)) => {
             evidence.push(told);
-            weights.push(0.75);
+            weights.push(STRONG);
         }
         Some((false, told)) => return Ok(Outcome::Cleared(vec![told].into_iter().chain(evidence).collect())),
         None => {}
     }
     if wait_free.delta > 0.0 {
-        weights.push(0.4);
+        weights.push(WEAK);
     }
     Ok(Outcome::Found(Found {
         explains_ms,

@@ -8,6 +8,7 @@ use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
 use crate::resources::volume::level::{AtCeiling, at_ceiling};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::{Counted, SMALL_BYTES};
@@ -72,7 +73,11 @@ fn host(case: &Case<'_>) -> Result<Outcome, Missing> {
                 limit.device,
                 percent(limit.reached_ratio)
             );
-            (vec![limit.evidence(&view, text)], vec![0.9 * limit.reached_ratio, 0.7], cgroup_limit::raise(&view, limit))
+            (
+                vec![limit.evidence(&view, text)],
+                vec![CERTAIN * limit.reached_ratio, STRONG],
+                cgroup_limit::raise(&view, limit),
+            )
         }
         None => match level(case, disk)? {
             Ok(at) => {

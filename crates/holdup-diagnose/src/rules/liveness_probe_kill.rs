@@ -9,6 +9,7 @@ use crate::failures;
 use crate::resources::probe::{self, Probe};
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::client::{is_latency, mean_over};
 use holdup_signals::evidence::Evidence;
 use holdup_signals::{Missing, Window};
@@ -63,7 +64,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let found = Found {
         explains_ms,
         evidence,
-        weights: vec![if kills.iter().any(|k| k.is_told) { 0.9 } else { 0.75 }, 0.6 * failed],
+        weights: vec![if kills.iter().any(|k| k.is_told) { CERTAIN } else { STRONG }, FAIR * failed],
         fixes: fixes(&probe),
         prove: "Run the same scenario again: probe_success stays 1, and the server does not stop.".to_owned(),
         role: Role::Root,
@@ -86,7 +87,7 @@ fn seen_coming(case: &Case<'_>, probe: &Probe) -> Outcome {
     Outcome::Found(Found {
         explains_ms: 0.0,
         evidence: vec![worst.saying(expected, text)],
-        weights: vec![0.6],
+        weights: vec![FAIR],
         fixes: fixes(probe),
         prove: "Run the same scenario again: probe_success stays 1.".to_owned(),
         role: Role::Symptom,

@@ -7,6 +7,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, perce
 use crate::case::{Case, SPOILED};
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::CERTAIN;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::validity::{Label, Limit};
@@ -102,7 +103,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.95],
+        weights: vec![CERTAIN],
         fixes,
         prove: "Run the same scenario again: every slice is valid, and send lag and the wait for a connection are gone from the ledger."
             .to_owned(),

@@ -8,6 +8,7 @@ use holdup_recording::{Labels, metrics};
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};
 
@@ -100,9 +101,9 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     if case.share_inside(explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut weights = vec![0.85];
+    let mut weights = vec![CERTAIN];
     if booked.is_ok_and(|(ms, _)| case.share_inside(ms) >= MATTERS) {
-        weights.push(0.7);
+        weights.push(STRONG);
     }
     let mut fixes = Vec::new();
     if let Ok(blockers) = view.blockers()
@@ -110,7 +111,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     {
         evidence.push(holder_evidence(&view, &blockers, first));
         evidence.extend(most_waiters(&view, &waiting));
-        weights.push(0.6);
+        weights.push(FAIR);
         fixes.push(shorten(first));
     } else {
         fixes.push(Fix {

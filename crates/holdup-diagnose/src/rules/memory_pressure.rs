@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::resources::share;
 use crate::resources::volume;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -93,7 +94,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
         }
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut weights = vec![0.7, 0.6];
+    let mut weights = vec![STRONG, FAIR];
     if let Some(place) = waits.place(&[Wait::Reclaim, Wait::Swap]) {
         let text = format!(
             "{:.1} threads of {} on average sleep in it ({})",
@@ -102,7 +103,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             place.function().unwrap_or("?")
         );
         evidence.push(waits.asleep.at(place, format!("{:.1} threads", place.mean), "none", text));
-        weights.push(0.6);
+        weights.push(FAIR);
     }
     evidence.extend(room(&view));
     Ok(Outcome::Found(Found {

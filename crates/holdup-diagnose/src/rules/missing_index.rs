@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Executed, Missing, View};
@@ -117,13 +118,13 @@ fn by_counters(case: &Case<'_>, view: &View<'_>, executed: &[&Executed], complet
         return Ok(Outcome::Cleared(vec![took, seen]));
     }
     let mut evidence = vec![seen, took];
-    let mut weights = vec![0.7, 0.6 * of.no_index / of.calls];
+    let mut weights = vec![STRONG, FAIR * (of.no_index / of.calls)];
     if let Some((rose, told)) = against_calm(case, of, completed) {
         evidence.push(told);
         if rose < ROSE {
             return Ok(Outcome::Cleared(evidence));
         }
-        weights.push(0.7);
+        weights.push(STRONG);
     }
     evidence.extend(cpu(view, completed));
     Ok(Outcome::Found(Found {

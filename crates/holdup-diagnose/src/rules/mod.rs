@@ -50,6 +50,7 @@ use std::collections::BTreeMap;
 use holdup_recording::Labels;
 
 use crate::case::Case;
+use crate::strength::Strength;
 use holdup_signals::evidence::{Evidence, Fix};
 pub(crate) use holdup_signals::timing;
 pub(crate) use holdup_signals::words::{bytes, capital, ms, percent, thousands};
@@ -224,9 +225,8 @@ pub struct Found {
     pub explains_ms: f64,
     /// What says so.
     pub evidence: Vec<Evidence>,
-    /// For each of the first pieces of evidence, in their order, the chance (0-1) that it alone would be right. Those of one source and
-    /// mechanism count once.
-    pub weights: Vec<f64>,
+    /// What each of the first pieces of evidence is worth, in their order. Those of one source and mechanism count once.
+    pub weights: Vec<Strength>,
     /// What to do, safest first.
     pub fixes: Vec<Fix>,
     /// How to see that it helped.

@@ -9,6 +9,7 @@ use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
 use crate::resources::{share, statements};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};
 
@@ -86,7 +87,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.8, if repeated.table == "spans" { 0.4 } else { 0.2 }],
+        weights: vec![CERTAIN, WEAK],
         fixes: vec![
             fix(
                 "Fetch all of them with one statement: WHERE id IN (…), a join, or the object mapper's eager loading.",

@@ -8,6 +8,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::client::mean_over;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plateau::inner;
@@ -159,9 +160,9 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let at_limit = fullest.limit.is_some();
     let weights = vec![
-        if at_limit { 0.8 } else { 0.5 },
-        if is_queued { 0.7 } else { 0.0 },
-        if transfer_ms.is_some_and(|ms| share(case, ms) >= MATTERS) { 0.6 } else { 0.0 },
+        if at_limit { STRONG } else { FAIR },
+        if is_queued { STRONG } else { NONE },
+        if transfer_ms.is_some_and(|ms| share(case, ms) >= MATTERS) { FAIR } else { NONE },
     ];
     Ok(Outcome::Found(Found {
         explains_ms,

@@ -6,6 +6,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::client::service_ms;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Counter, Missing, View};
@@ -91,10 +92,10 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     if share(case, explains_ms) < MATTERS {
         return Ok(Outcome::Cleared(evidence));
     }
-    let mut weights = vec![0.6];
+    let mut weights = vec![FAIR];
     match &heaps {
         Some(heaps) if heaps.is_one() => return Ok(Outcome::Cleared(evidence)),
-        Some(_) => weights.push(0.75),
+        Some(_) => weights.push(STRONG),
         None => {}
     }
     evidence.extend(dropped(&view));

@@ -9,6 +9,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{Wait, wait_of};
 use holdup_signals::evidence::Evidence;
@@ -216,7 +217,7 @@ fn evidence(
     per_request: f64,
     busy: Option<&Busy>,
     mount: Option<&Mount>,
-) -> (Vec<Evidence>, Vec<f64>) {
+) -> (Vec<Evidence>, Vec<Strength>) {
     let tmpdirs = view.server_directories("tmpdir");
     let share = (inside.mean / asleep.mean.max(1e-9)).min(1.0);
     let how = match inside.by {
@@ -255,11 +256,11 @@ fn evidence(
     evidence.extend(states.map(|(_, evidence)| evidence));
     evidence.extend(advice::in_vain(view));
     let place = match inside.by {
-        By::File => 0.85,
-        By::Function => 0.6,
-        By::Nothing => 0.3,
+        By::File => CERTAIN,
+        By::Function => FAIR,
+        By::Nothing => WEAK,
     };
-    (evidence, vec![place, 0.6 * (per_request / PER_REQUEST).min(1.0), 0.5 * says_so])
+    (evidence, vec![place, FAIR * (per_request / PER_REQUEST), FAIR * says_so])
 }
 
 /// `of mariadbd`, or of this machine where no process of the service is watched.

@@ -8,6 +8,7 @@ use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes;
 use holdup_signals::{Counter, Missing, View, Window};
@@ -132,7 +133,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let found = Found {
         explains_ms,
         evidence,
-        weights: vec![0.8, if ended.is_empty() { 0.3 } else { 0.7 }, 0.6 * failed],
+        weights: vec![STRONG, if ended.is_empty() { WEAK } else { STRONG }, FAIR * failed],
         fixes: fixes(limited.as_ref()),
         prove: "Run the same scenario again: system_out_of_memory_kills_total does not grow, and no process ends."
             .to_owned(),

@@ -7,6 +7,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{Parting, Shape, misestimate, parting, shapes};
 use holdup_signals::{Executed, Missing, View};
@@ -165,7 +166,7 @@ fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&Vi
         ),
         took(of, slow),
     ];
-    let mut weights = vec![0.8, 0.6];
+    let mut weights = vec![STRONG, FAIR];
     if let Some((node, factor)) = misestimate(&is.tree).filter(|(_, factor)| *factor >= 10.0) {
         let (expected, came) = (node.rows_estimated.unwrap_or(0.0), node.rows_actual.unwrap_or(0.0));
         let text = format!(
@@ -181,7 +182,7 @@ fn found(of: &Slower<'_>, (calm, was): (&View<'_>, &Shape<'_>), (slow, is): (&Vi
             format!("{} rows", thousands(expected)),
             text,
         ));
-        weights.push(0.5);
+        weights.push(FAIR);
     }
     Found {
         explains_ms: of.extra_ms,

@@ -9,6 +9,7 @@ use crate::resources::disk::{
 };
 use crate::resources::{share, volume};
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::disks::HOST;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -112,22 +113,22 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     }
     let mut evidence = vec![amplified, queue, per_fault];
     evidence.extend(who(&view, disk).evidence);
-    let mut weights = vec![0.8];
+    let mut weights = vec![STRONG];
     if let Some(kb) = window_kb(&view, disk) {
         let name = window_setting(&disk.device);
         let text = format!("the readahead window of {} is {kb} KB", disk.device);
         let labels = Labels::of([("name", name)]);
         let near = format!("near {}", bytes(useful.useful_each()));
         evidence.push(Evidence::new("settings", "value", labels, view.window, kb, near, text));
-        weights.push(0.6);
+        weights.push(FAIR);
     }
     if let Some(jumps) = jumps(&view, disk) {
         evidence.push(jumps);
-        weights.push(0.6);
+        weights.push(FAIR);
     }
     evidence.push(match waits.place(&[Wait::Fault]) {
         Some(place) => {
-            weights.push(0.7);
+            weights.push(STRONG);
             let share = percent(waits.mean_of(&[Wait::Fault]) / waits.asleep.mean.max(1e-9));
             let text = format!(
                 "{share} of the threads in uninterruptible sleep wait for a page of a mapped file ({})",
@@ -136,7 +137,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
             waits.asleep.at(place, share, "0 %", text)
         }
         None => {
-            weights.push(0.4);
+            weights.push(WEAK);
             asleep
         }
     });

@@ -4,6 +4,7 @@ use super::parts::clearing;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Fix;
 use holdup_signals::latency::Origin;
 use holdup_signals::mix::{Mix, Statement};
@@ -104,7 +105,7 @@ fn compare(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence: vec![told, whole],
-        weights: vec![0.7, if is_new { 0.6 } else { 0.4 }],
+        weights: vec![STRONG, if is_new { FAIR } else { WEAK }],
         fixes: vec![Fix {
             text: format!(
                 "Find who sends it and what began {} s into the recording (a job, a release): {}",

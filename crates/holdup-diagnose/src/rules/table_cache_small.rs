@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_recording::metrics::Metric;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -97,7 +98,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence: [states, missed, filled].into_iter().chain(overflow(&view)).collect(),
-        weights: vec![0.7, 0.6 * per_statement.min(1.0), 0.5 * share.min(1.0)],
+        weights: vec![STRONG, FAIR * per_statement.min(1.0), FAIR * share.min(1.0)],
         fixes: vec![fix(&view, cache, wanted)],
         prove: format!(
             "Run the same scenario again: Opened_tables stands still, and {} of sessions are no longer in \"Opening tables\" or \"closing tables\".",

@@ -13,6 +13,7 @@ use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{share, statements};
 use crate::rules::Role;
+use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;
 use holdup_signals::{Gauge, Missing, View};
@@ -104,18 +105,18 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let mut weights = seen.weights();
     if let Some(gap) = wire {
         evidence.extend(gap.evidence);
-        weights.push(if seen.handling { 0.8 } else { 0.6 });
+        weights.push(if seen.handling { STRONG } else { FAIR });
     }
     if let Some(gap) = app {
         evidence.extend(gap.evidence);
-        weights.push(if seen.is_queue_seen() { 0.7 } else { 0.5 });
+        weights.push(if seen.is_queue_seen() { STRONG } else { FAIR });
     }
     if let Some(p99) = client_p99(case) {
         evidence.push(p99);
     }
     if let Ok(Some(asleep)) = asleep(&view) {
         evidence.push(asleep);
-        weights.push(0.6);
+        weights.push(FAIR);
     }
     if let Ok(longest) = view.gauge(metrics::mysql::THREAD_POOL_QUEUEING_TIME_MAX.name, &[], ENABLE) {
         evidence.push(longest.evidence(
@@ -171,9 +172,9 @@ impl Seen<'_> {
         queue.into_iter().chain(unread).collect()
     }
 
-    fn weights(&self) -> Vec<f64> {
-        let queue = self.queue.map(|q| 0.85 * q.positive_ratio);
-        queue.into_iter().chain(self.unread.map(|u| 0.5 * u.positive_ratio)).collect()
+    fn weights(&self) -> Vec<Strength> {
+        let queue = self.queue.map(|q| CERTAIN * q.positive_ratio);
+        queue.into_iter().chain(self.unread.map(|u| FAIR * u.positive_ratio)).collect()
     }
 }
 

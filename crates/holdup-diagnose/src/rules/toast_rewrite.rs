@@ -6,6 +6,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thous
 use crate::case::Case;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
 use crate::rules::Role;
+use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{CHUNK_BYTES, Toast};
@@ -81,7 +82,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.8, if statements.is_empty() { 0.4 } else { 0.7 }],
+        weights: vec![STRONG, if statements.is_empty() { WEAK } else { STRONG }],
         fixes,
         prove: format!(
             "The same load again: updates of {} write no rows of {}. Wait until vacuum has removed what is dead by then.",

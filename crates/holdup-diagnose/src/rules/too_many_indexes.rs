@@ -7,6 +7,7 @@ use super::parts::identifier;
 use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::strength::{FAIR, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{POSTGRESQL, TableWrites};
 use holdup_signals::written::{Change, changed};
@@ -121,7 +122,7 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence: [Some(seen), Some(read), statement].into_iter().flatten().collect(),
-        weights: vec![0.5, 0.4],
+        weights: vec![FAIR, WEAK],
         fixes: unread
             .iter()
             .take(3)

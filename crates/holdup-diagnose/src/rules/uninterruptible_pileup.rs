@@ -5,6 +5,7 @@ use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
+use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Asleep, Missing, Place, View};
@@ -64,12 +65,12 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     evidence.extend(asleep.groups.iter().take(PLACES_TOLD).map(|place| place_of(&asleep, place)));
     evidence.extend(load(&view, &asleep));
     let idle = idle(&view);
-    let weight = idle.as_ref().map_or(0.5, |(ratio, _)| *ratio);
+    let idle_ratio = idle.as_ref().map_or(0.5, |(ratio, _)| *ratio);
     evidence.extend(idle.map(|(_, evidence)| evidence));
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,
-        weights: vec![0.8, weight.clamp(0.0, 0.9)],
+        weights: vec![STRONG, CERTAIN * idle_ratio],
         fixes: vec![Fix {
             text: "It goes with what it follows from. Where that is not known, see where they sleep:".to_owned(),
             command: Some(

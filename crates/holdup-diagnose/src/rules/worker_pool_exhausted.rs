@@ -10,6 +10,7 @@ use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Held, Pool, stretch};
 use crate::rules::Role;
+use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;
 
@@ -103,11 +104,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     // A server that says nothing of its workers, held by what nobody tells: something inside may be what all of them wait for.
     let is_told = pool.workers.is_some() || held.as_ref().is_some_and(|held| held.known_ms() >= 0.5 * held.ms);
     let weights = [
-        0.8 * pool.full_ratio.unwrap_or(0.5),
-        if pool.accept_ms.is_some() { 0.7 * pool.standing_ratio() } else { 0.0 },
-        if before_app.is_some_and(|(ms, _)| share(case, ms) >= MATTERS) { 0.6 } else { 0.0 },
+        STRONG * pool.full_ratio.unwrap_or(0.5),
+        if pool.accept_ms.is_some() { STRONG * pool.standing_ratio() } else { NONE },
+        if before_app.is_some_and(|(ms, _)| share(case, ms) >= MATTERS) { FAIR } else { NONE },
     ]
-    .map(|weight| if is_told { weight } else { UNTOLD * weight })
+    .map(|weight| if is_told { weight } else { weight * UNTOLD })
     .to_vec();
     let found = Found {
         explains_ms,

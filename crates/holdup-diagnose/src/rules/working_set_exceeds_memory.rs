@@ -7,6 +7,7 @@ use crate::case::Case;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::volume;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -92,7 +93,7 @@ struct Full {
     /// Share (0-1) of the waits for reads that are its doing.
     share: f64,
     evidence: Vec<Evidence>,
-    weights: Vec<f64>,
+    weights: Vec<Strength>,
     fixes: Vec<Fix>,
 }
 
@@ -154,7 +155,7 @@ fn own_cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Option<Full
             .min(reads.delta * page / disk.read.bytes.max(1.0))
             .min(1.0),
         evidence,
-        weights: vec![0.8, 0.6],
+        weights: vec![STRONG, FAIR],
         fixes: vec![fix, less_data()],
     }))
 }
@@ -231,7 +232,7 @@ fn page_cache(
     Ok(Ok(Full {
         share,
         evidence: vec![faults, refaults, in_use, size],
-        weights: vec![0.7, 0.8 * ratio.max(0.5), 0.5],
+        weights: vec![STRONG, STRONG * ratio.max(0.5), FAIR],
         fixes,
     }))
 }

@@ -6,6 +6,7 @@ use super::{Doc, Found, Judge, Others, Outcome, Rule, percent, timing};
 use crate::case::Case;
 use crate::resources::cpu;
 use crate::rules::Role;
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::TRANSACTIONS;
 use holdup_signals::{Counter, Missing, View};
@@ -137,7 +138,7 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
     // At the old rate all was well: where nothing else changed all of it goes with the rate. Else more load is a reason for every queue,
     // and which one is for the other rules to say: it takes the share by which demand grew.
     let explains_ms = if work.is_some() { excess } else { excess * (1.0 - 1.0 / factor) };
-    let weights = if work.is_some() { vec![0.7, 0.7] } else { vec![0.6] };
+    let weights = if work.is_some() { vec![STRONG, STRONG] } else { vec![FAIR] };
     evidence.extend(work);
     Found {
         explains_ms,

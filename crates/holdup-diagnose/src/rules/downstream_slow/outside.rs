@@ -6,6 +6,7 @@ use super::Waited;
 use crate::case::Case;
 use crate::resources::workers::{answered_per_second, stretch};
 use crate::rules::ms;
+use crate::strength::STRONG;
 use holdup_signals::View;
 use holdup_signals::app_server::{Neighbour, waited_ms};
 
@@ -25,7 +26,7 @@ pub(super) fn waited(case: &Case<'_>) -> Option<Waited> {
     let calm = case.calm().and_then(|view| seen(case, &view));
     let waited = of(&neighbours, per_second);
     let evidence = neighbours.first()?.evidence(ms(waited), "", "");
-    Some(Waited { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: 0.8 })
+    Some(Waited { ms: waited, calm_ms: calm.map(|(all, rate)| of(&all, rate)), evidence, weight: STRONG })
 }
 
 /// By neighbour: milliseconds of a mean request beyond the calm stretch's.

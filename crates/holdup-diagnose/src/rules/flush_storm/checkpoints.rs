@@ -4,6 +4,7 @@
 use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::strength::{FAIR, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::memory_setting::bytes_of;
@@ -72,16 +73,16 @@ pub(super) fn judge(case: &Case<'_>, [written, requested, timed]: [&'static str;
         return Ok(Outcome::Cleared(vec![counted].into_iter().chain(sessions).collect()));
     }
     let mut evidence: Vec<Evidence> = vec![counted].into_iter().chain(sessions).collect();
-    let mut weights = vec![0.5];
+    let mut weights = vec![FAIR];
     if let Some((is_slower, told)) = log_meanwhile(&view, &storms) {
         evidence.push(told);
         if !is_slower {
             evidence.reverse();
             return Ok(Outcome::Cleared(evidence));
         }
-        weights.push(0.6);
+        weights.push(FAIR);
     }
-    weights.push(if requested.delta > 0.0 { 0.5 } else { 0.2 });
+    weights.push(if requested.delta > 0.0 { FAIR } else { WEAK });
     Ok(Outcome::Found(Found {
         explains_ms,
         evidence,

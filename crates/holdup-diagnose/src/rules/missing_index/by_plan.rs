@@ -10,6 +10,7 @@ use crate::resources::statements;
 use crate::rules::Role;
 use crate::rules::parts::identifier;
 use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{PLANS, Shape, shapes};
 use holdup_signals::{Executed, Missing, View};
@@ -172,13 +173,13 @@ fn told(case: &Case<'_>, view: &View<'_>, of: &Executed, shape: &Shape<'_>, scan
     if case.share_inside(explains_ms) < MATTERS {
         return Outcome::Cleared(evidence);
     }
-    let mut weights = vec![0.7, 0.6];
+    let mut weights = vec![STRONG, FAIR];
     if let Some((rose, told)) = against_calm(case, of, scan, completed) {
         evidence.push(told);
         if rose < ROSE {
             return Outcome::Cleared(evidence);
         }
-        weights.push(0.7);
+        weights.push(STRONG);
     }
     Outcome::Found(Found {
         explains_ms,

@@ -10,6 +10,7 @@ use crate::case::Case;
 use crate::resources::share;
 use crate::rules::Role;
 use crate::rules::percent;
+use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 
 /// Smaller responses are on their way in one go, whatever the bandwidth: TCP's first window is ten segments of some 1.4 kB (RFC 6928).
@@ -96,7 +97,7 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
                 ),
             ),
         ],
-        weights: vec![0.75, 0.5],
+        weights: vec![STRONG, FAIR],
         fixes: vec![
             Fix {
                 text: format!(

@@ -6,6 +6,7 @@ use crate::resources::share;
 use crate::resources::volume::level::{AtCeiling, CLOUD, at_ceiling, backlog, rate, waited_ms};
 use crate::rules::Role;
 use crate::rules::{Found, MATTERS, Outcome, ms, percent, thousands};
+use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::flows::{Counted, Flow};
@@ -167,13 +168,12 @@ fn cloud_outcome(case: &Case<'_>, unit: Unit, flows: &[Flow], at: Vec<AtCeiling>
     }))
 }
 
-pub(crate) fn weights(ceiling: &Ceiling) -> Vec<f64> {
+pub(crate) fn weights(ceiling: &Ceiling) -> Vec<Strength> {
     let demand = match ceiling.demand {
-        Demand::Longer => 0.8,
-        Demand::Insensitive => 0.7,
-        Demand::Standing => 0.55,
+        Demand::Longer | Demand::Insensitive => STRONG,
+        Demand::Standing => FAIR,
     };
-    vec![0.85 * ceiling.at_level_ratio, demand]
+    vec![CERTAIN * ceiling.at_level_ratio, demand]
 }
 
 pub(crate) fn word(unit: Unit) -> &'static str {

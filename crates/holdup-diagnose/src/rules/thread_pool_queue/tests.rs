@@ -12,7 +12,7 @@ const NO_WIRE: Told = Told { wire: (false, false), ..ALL };
 
 fn doubt(made: &Made) -> Option<f64> {
     match made.judge(&RULE) {
-        Ok(Outcome::Found(found)) => Some(found.weights.iter().map(|w| 1.0 - w).product()),
+        Ok(Outcome::Found(found)) => Some(found.weights.iter().map(|w| 1.0 - w.chance()).product()),
         _ => None,
     }
 }

@@ -2,6 +2,7 @@
 //! block that is in neither is read from the disk; vacuum's reads are not those of requests.
 
 use super::{Full, READS_A_REQUEST, bytes, less_data, percent};
+use crate::strength::FAIR;
 use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;
 use holdup_signals::memory_setting::bytes_of;
@@ -65,7 +66,7 @@ pub(super) fn cache(view: &View<'_>, disk: &Disk, completed: f64) -> Result<Opti
     Ok(Some(Full {
         share,
         evidence,
-        weights: vec![0.6, 0.5],
+        weights: vec![FAIR, FAIR],
         fixes: vec![
             Fix {
                 text: format!(

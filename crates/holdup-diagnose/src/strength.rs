@@ -1,0 +1,55 @@
+//! How much a piece of evidence is worth: one of four strengths, in whole or in part. A rule says which; it never makes up a number.
+
+use std::ops::Mul;
+
+/// The chance (0-1) that a piece of evidence, taken alone, would be right about its cause. The four grades are judgements and not
+/// measured frequencies; [`crate::confidence`] combines them.
+#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+pub struct Strength(f64);
+
+/// A counter or an event that only this mechanism moves: the server's own queue, a kernel's count of drops, a kill in the log.
+pub const CERTAIN: Strength = Strength(0.9);
+/// What this mechanism predicts and few others do: a level held while waits grow, threads asleep in that kernel function.
+pub const STRONG: Strength = Strength(0.75);
+/// What fits this mechanism and some others: more time in a state, a share of the failed requests.
+pub const FAIR: Strength = Strength(0.55);
+/// What fits many mechanisms, or stands where the better source is missing.
+pub const WEAK: Strength = Strength(0.3);
+/// Nothing: the piece is shown for the reader and proves nothing.
+pub const NONE: Strength = Strength(0.0);
+
+impl Strength {
+    /// The chance, 0-1.
+    #[must_use]
+    pub fn chance(self) -> f64 {
+        self.0
+    }
+
+    /// At most `limit`.
+    #[must_use]
+    pub fn at_most(self, limit: Self) -> Self {
+        if self < limit { self } else { limit }
+    }
+}
+
+/// A part (0-1) of a strength: a queue that stood half of the time proves half as much. A factor that is not a number proves nothing.
+impl Mul<f64> for Strength {
+    type Output = Self;
+
+    fn mul(self, part: f64) -> Self {
+        Self(if part.is_nan() { 0.0 } else { self.0 * part.clamp(0.0, 1.0) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_strength_is_never_more_than_it() {
+        assert_eq!(STRONG * 1.7, STRONG);
+        assert_eq!((STRONG * -1.0, STRONG * f64::NAN), (NONE, NONE));
+        assert!(WEAK < FAIR * 0.9 && FAIR < STRONG && STRONG < CERTAIN);
+        assert_eq!(CERTAIN.at_most(FAIR), FAIR);
+    }
+}
