@@ -3,11 +3,15 @@
 //! encodings; then over HTTP/1.1 on loopback, where the sender is a thread of its own and only the receiver's CPU time counts.
 //! Memory is the resident set of the process at a tenth of the way and at the end, where equal figures are constant memory.
 
+#[path = "support/bodies.rs"]
+mod bodies;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
 use holdup_otlp::{Bounds, Encoding, Intake, Receiver, Signal};
+use prost::Message as _;
 
 /// Spans unless the command line says how many.
 const SPANS: usize = 1_000_000;
@@ -21,7 +25,7 @@ fn main() -> Result<(), Error> {
     let spans = std::env::args().nth(1).map_or(Ok(SPANS), |count| count.parse())?;
     for (name, bodies, encoding) in [
         ("protobuf", (0..BODIES).map(protobuf).collect::<Vec<_>>(), Encoding::Protobuf),
-        ("JSON", (0..BODIES).map(json).collect(), Encoding::Json),
+        ("JSON", (0..BODIES).map(json).collect::<Result<_, _>>()?, Encoding::Json),
     ] {
         direct(name, &bodies, encoding, spans)?;
     }
@@ -119,99 +123,10 @@ fn resident() -> Result<u64, Error> {
     Ok(text.split(' ').nth(1).unwrap_or_default().parse::<u64>()? * 4096)
 }
 
-/// Of every four spans: a server's, a checkout, a statement with values in it, a call.
-const NAMES: [&str; 4] = ["GET /vacancy", "connection_pool.checkout", "SELECT shop", "GET"];
-
-fn attributes(n: usize) -> Vec<(&'static str, String)> {
-    let pairs: Vec<(&str, String)> = match n % 4 {
-        0 => vec![
-            ("http.request.method", "GET".into()),
-            ("http.route", "/vacancy".into()),
-            ("url.path", "/vacancy".into()),
-            ("server.address", "127.0.0.1".into()),
-            ("user_agent.original", "holdup/0.1".into()),
-        ],
-        1 => vec![("db.client.connection.pool.name", "main".into())],
-        2 => vec![
-            ("db.system.name", "mariadb".into()),
-            ("db.namespace", "shop".into()),
-            ("db.operation.name", "SELECT".into()),
-            ("db.query.text", format!("SELECT id, title, city, salary FROM vacancy WHERE id = {n} AND city = 'c{n}'")),
-            ("server.address", "127.0.0.1".into()),
-            ("server.port", "3306".into()),
-        ],
-        _ => vec![
-            ("http.request.method", "GET".into()),
-            ("server.address", "prices".into()),
-            ("server.port", "80".into()),
-        ],
-    };
-    pairs
-}
-
-fn json(number: usize) -> Vec<u8> {
-    let span = |n: usize| {
-        let n = number * BATCH + n;
-        let attributes: Vec<String> = attributes(n)
-            .iter()
-            .map(|(key, value)| format!(r#"{{"key":"{key}","value":{{"stringValue":"{value}"}}}}"#))
-            .collect();
-        format!(
-            r#"{{"traceId":"{:032x}","spanId":"{:016x}","parentSpanId":"{:016x}","name":"{}","kind":{},"startTimeUnixNano":"1700000000000000000","endTimeUnixNano":"1700000000020000000","attributes":[{}],"status":{{}}}}"#,
-            n / 4 + 1,
-            n + 1,
-            n / 4 * 4 + 1,
-            NAMES[n % 4],
-            [2, 1, 3, 3][n % 4],
-            attributes.join(",")
-        )
-    };
-    let spans: Vec<String> = (0..BATCH).map(span).collect();
-    format!(r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"service.name","value":{{"stringValue":"shop"}}}}]}},"scopeSpans":[{{"spans":[{}]}}]}}]}}"#, spans.join(",")).into_bytes()
-}
-
 fn protobuf(number: usize) -> Vec<u8> {
-    let mut scope = Vec::new();
-    for n in 0..BATCH {
-        let n = number * BATCH + n;
-        let mut span = Vec::new();
-        field(&mut span, 1, &(n as u128 / 4 + 1).to_be_bytes());
-        field(&mut span, 2, &(n as u64 + 1).to_be_bytes());
-        field(&mut span, 4, &(n as u64 / 4 * 4 + 1).to_be_bytes());
-        field(&mut span, 5, NAMES[n % 4].as_bytes());
-        span.extend([6 << 3, [2, 1, 3, 3][n % 4]]);
-        for (number, time) in [(7_u8, 1_700_000_000_000_000_000_u64), (8, 1_700_000_000_020_000_000)] {
-            span.push(number << 3 | 1);
-            span.extend(time.to_le_bytes());
-        }
-        for (key, value) in attributes(n) {
-            field(&mut span, 9, &pair(key, &value));
-        }
-        field(&mut scope, 2, &span);
-    }
-    let (mut resource, mut of_resource, mut body) = (Vec::new(), Vec::new(), Vec::new());
-    field(&mut resource, 1, &pair("service.name", "shop"));
-    field(&mut of_resource, 1, &resource);
-    field(&mut of_resource, 2, &scope);
-    field(&mut body, 1, &of_resource);
-    body
+    bodies::traces(number * BATCH, BATCH).encode_to_vec()
 }
 
-fn pair(key: &str, value: &str) -> Vec<u8> {
-    let (mut any, mut pair) = (Vec::new(), Vec::new());
-    field(&mut any, 1, value.as_bytes());
-    field(&mut pair, 1, key.as_bytes());
-    field(&mut pair, 2, &any);
-    pair
-}
-
-fn field(out: &mut Vec<u8>, number: u8, bytes: &[u8]) {
-    out.push(number << 3 | 2);
-    let mut length = bytes.len();
-    while length >= 0x80 {
-        out.push(length as u8 | 0x80);
-        length >>= 7;
-    }
-    out.push(length as u8);
-    out.extend(bytes);
+fn json(number: usize) -> Result<Vec<u8>, Error> {
+    Ok(serde_json::to_vec(&bodies::traces(number * BATCH, BATCH))?)
 }

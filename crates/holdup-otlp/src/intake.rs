@@ -11,10 +11,11 @@ use std::time::Instant;
 use holdup_recording::metrics::{Metric, otlp};
 use holdup_recording::rows::{Sample, Span};
 use holdup_recording::{Batch, Labels, clock};
+use prost::Message as _;
 
 use crate::bounds::Bounds;
+use crate::messages::{ExportResponse, PartialSuccess};
 use crate::metrics::{self, Known, Totals};
-use crate::protobuf::{put_bytes, put_number};
 use crate::refusal::Refusal;
 use crate::sampling::Sampling;
 use crate::spans;
@@ -95,16 +96,13 @@ pub struct Taken {
 impl Taken {
     /// `ExportTraceServiceResponse` or `ExportMetricsServiceResponse`.
     pub fn body(&self, signal: Signal, encoding: Encoding) -> Vec<u8> {
-        let mut partial = Vec::new();
         match encoding {
             Encoding::Protobuf if self.rejected > 0 => {
-                let mut inner = Vec::new();
-                put_number(&mut inner, 1, self.rejected);
-                put_bytes(&mut inner, 2, self.why.as_bytes());
-                put_bytes(&mut partial, 1, &inner);
-                partial
+                let rejected = i64::try_from(self.rejected).unwrap_or(i64::MAX);
+                let partial_success = PartialSuccess { rejected, error_message: self.why.to_owned() };
+                ExportResponse { partial_success: Some(partial_success) }.encode_to_vec()
             }
-            Encoding::Protobuf => partial,
+            Encoding::Protobuf => Vec::new(),
             Encoding::Json if self.rejected > 0 => {
                 let what = if signal == Signal::Traces { "rejectedSpans" } else { "rejectedDataPoints" };
                 let Self { rejected, why, .. } = self;

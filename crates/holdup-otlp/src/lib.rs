@@ -15,6 +15,7 @@ mod grpc;
 mod http;
 mod intake;
 mod json;
+mod messages;
 mod metrics;
 mod protobuf;
 #[cfg(feature = "receiver")]

@@ -4,12 +4,16 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
+use prost::Message as _;
 
-use crate::protobuf::{put_bytes, put_number};
+use crate::messages::{Any, Duration, RetryInfo, Status};
 use crate::{Encoding, Malformed};
 
 /// Seconds after which a client may try again.
-pub const RETRY_AFTER_SECONDS: u64 = 1;
+pub const RETRY_AFTER_SECONDS: i64 = 1;
+
+/// The type of the message that tells a client when to try again.
+const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +74,7 @@ impl Refusal {
     }
 
     /// The status of gRPC (<https://grpc.io/docs/guides/status-codes/>).
-    pub fn grpc_status(self) -> u64 {
+    pub fn grpc_status(self) -> i32 {
         match self {
             Self::Malformed(_) | Self::BrokeOff | Self::NotGzip | Self::ContentType => 3,
             Self::TooSlow => 4,
@@ -93,7 +97,7 @@ impl Refusal {
     /// `google.rpc.Status`, as the body of an answer.
     pub fn body(self, encoding: Encoding) -> Vec<u8> {
         match encoding {
-            Encoding::Protobuf => self.status(),
+            Encoding::Protobuf => self.status().encode_to_vec(),
             // No text of ours holds what JSON would escape.
             Encoding::Json => format!("{{\"code\":{},\"message\":\"{self}\"}}", self.grpc_status()).into_bytes(),
         }
@@ -104,21 +108,14 @@ impl Refusal {
         if !self.may_be_sent_again() {
             return None;
         }
-        let (mut delay, mut retry, mut any) = (Vec::new(), Vec::new(), Vec::new());
-        put_number(&mut delay, 1, RETRY_AFTER_SECONDS);
-        put_bytes(&mut retry, 1, &delay);
-        put_bytes(&mut any, 1, b"type.googleapis.com/google.rpc.RetryInfo");
-        put_bytes(&mut any, 2, &retry);
-        let mut status = self.status();
-        put_bytes(&mut status, 3, &any);
-        Some(STANDARD_NO_PAD.encode(status))
+        let retry_delay = Some(Duration { seconds: RETRY_AFTER_SECONDS });
+        let retry = Any { type_url: RETRY_INFO.to_owned(), value: RetryInfo { retry_delay }.encode_to_vec() };
+        let status = Status { details: vec![retry], ..self.status() };
+        Some(STANDARD_NO_PAD.encode(status.encode_to_vec()))
     }
 
-    fn status(self) -> Vec<u8> {
-        let mut status = Vec::new();
-        put_number(&mut status, 1, self.grpc_status());
-        put_bytes(&mut status, 2, self.to_string().as_bytes());
-        status
+    fn status(self) -> Status {
+        Status { code: self.grpc_status(), message: self.to_string(), details: Vec::new() }
     }
 }
 
@@ -137,7 +134,13 @@ mod tests {
 
     #[test]
     fn only_want_of_room_passes() {
-        assert!(Refusal::NoRoom.details().is_some() && !Refusal::TooLarge.may_be_sent_again());
+        let details = Refusal::NoRoom.details().map(|details| STANDARD_NO_PAD.decode(details).unwrap()).unwrap();
+        let status = Status::decode(details.as_slice()).unwrap();
+        let [any] = status.details.as_slice() else { panic!("{status:?}") };
+        assert_eq!((status.code, any.type_url.as_str()), (8, RETRY_INFO));
+        let retry = RetryInfo::decode(any.value.as_slice()).unwrap();
+        assert_eq!(retry.retry_delay, Some(Duration { seconds: RETRY_AFTER_SECONDS }));
+        assert!(!Refusal::TooLarge.may_be_sent_again());
         let all = [Refusal::NoRoom, Refusal::TooLarge, Refusal::Coding, Refusal::NoSuchPath, Refusal::OtherSignal];
         assert!(all.iter().all(|refusal| {
             refusal.to_string().bytes().all(|b| matches!(b, b' '..=b'~') && !matches!(b, b'"' | b'\\' | b'%'))

@@ -1,50 +1,79 @@
 //! One body in both encodings, and what is malformed.
 
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, KeyValue};
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status, span};
+use prost::Message as _;
+
 use super::*;
 use crate::attributes::Asked;
-use crate::protobuf::{put_bytes, put_number};
 
-fn text_attribute(key: &str, value: &str) -> Vec<u8> {
-    let (mut any, mut pair) = (Vec::new(), Vec::new());
-    put_bytes(&mut any, 1, value.as_bytes());
-    put_bytes(&mut pair, 1, key.as_bytes());
-    put_bytes(&mut pair, 2, &any);
-    pair
+/// A field of a later version of the protocol.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Later {
+    #[prost(uint64, tag = "99")]
+    field: u64,
+}
+
+/// A message that is the first field of another.
+#[derive(Clone, PartialEq, prost::Message)]
+struct Field {
+    #[prost(bytes = "vec", tag = "1")]
+    bytes: Vec<u8>,
+}
+
+fn attribute(key: &str, value: Any) -> KeyValue {
+    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
+}
+
+fn text_attribute(key: &str, value: &str) -> KeyValue {
+    attribute(key, Any::StringValue(value.to_owned()))
+}
+
+/// The same as [`JSON`], as OpenTelemetry's own messages have it.
+fn request() -> ExportTraceServiceRequest {
+    let tags = ArrayValue { values: vec![AnyValue { value: Some(Any::StringValue("a".to_owned())) }] };
+    let span = Span {
+        trace_id: vec![0xab; 16],
+        span_id: vec![1; 8],
+        trace_state: "ot=th:8".to_owned(),
+        parent_span_id: vec![2; 8],
+        flags: 257,
+        name: "SELECT shop".to_owned(),
+        kind: 3,
+        start_time_unix_nano: 1_700_000_000_000_000_001,
+        end_time_unix_nano: 1_700_000_000_000_000_009,
+        attributes: vec![
+            text_attribute("db.system", "mysql"),
+            attribute("server.port", Any::IntValue(3306)),
+            attribute("tags", Any::ArrayValue(tags)),
+        ],
+        events: vec![span::Event { name: "e".to_owned(), ..span::Event::default() }],
+        status: Some(Status { message: "why".to_owned(), code: 2 }),
+        ..Span::default()
+    };
+    let resource_spans = ResourceSpans {
+        resource: Some(Resource { attributes: vec![text_attribute("service.name", "shop")], ..Resource::default() }),
+        scope_spans: vec![ScopeSpans { spans: vec![span], ..ScopeSpans::default() }],
+        ..ResourceSpans::default()
+    };
+    ExportTraceServiceRequest { resource_spans: vec![resource_spans] }
 }
 
 fn protobuf() -> Vec<u8> {
-    let mut span = Vec::new();
-    put_bytes(&mut span, 1, &[0xab; 16]);
-    put_bytes(&mut span, 2, &[1; 8]);
-    put_bytes(&mut span, 3, b"ot=th:8");
-    put_bytes(&mut span, 4, &[2; 8]);
-    put_bytes(&mut span, 5, b"SELECT shop");
-    put_number(&mut span, 6, 3);
-    for (number, time) in [(7_u8, 1_700_000_000_000_000_001_u64), (8, 1_700_000_000_000_000_009)] {
-        span.push(number << 3 | 1);
-        span.extend(time.to_le_bytes());
-    }
-    put_bytes(&mut span, 9, &text_attribute("db.system", "mysql"));
-    let (mut port, mut pair) = (Vec::new(), Vec::new());
-    put_number(&mut port, 3, 3306);
-    put_bytes(&mut pair, 1, b"server.port");
-    put_bytes(&mut pair, 2, &port);
-    put_bytes(&mut span, 9, &pair);
-    let mut status = Vec::new();
-    put_bytes(&mut status, 2, b"why");
-    put_number(&mut status, 3, 2);
-    put_bytes(&mut span, 15, &status);
-    span.extend([0x85, 1]);
-    span.extend(257_u32.to_le_bytes());
-    put_number(&mut span, 99, 7);
-    let (mut scope, mut of_resource, mut resource, mut body) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-    put_bytes(&mut scope, 2, &span);
-    // Behind the spans, which is allowed.
-    put_bytes(&mut of_resource, 2, &scope);
-    put_bytes(&mut resource, 1, &text_attribute("service.name", "shop"));
-    put_bytes(&mut of_resource, 1, &resource);
-    put_bytes(&mut body, 1, &of_resource);
-    body
+    request().encode_to_vec()
+}
+
+/// The same with an unknown field, and with the resource behind the spans, which is allowed: encoded messages that are
+/// joined are one message.
+fn in_another_order() -> Vec<u8> {
+    let whole = &request().resource_spans[0];
+    let resource = ResourceSpans { scope_spans: Vec::new(), ..whole.clone() };
+    let spans = ResourceSpans { resource: None, ..whole.clone() };
+    let of_resource = [spans.encode_to_vec(), Later { field: 7 }.encode_to_vec(), resource.encode_to_vec()].concat();
+    Field { bytes: of_resource }.encode_to_vec()
 }
 
 const JSON: &str = r#"{"resourceSpans":[{"scopeSpans":[{"scope":{"name":"x"},"spans":[{
@@ -58,7 +87,12 @@ const JSON: &str = r#"{"resourceSpans":[{"scopeSpans":[{"scope":{"name":"x"},"sp
 
 #[test]
 fn both_encodings_tell_the_same() {
-    for (encoding, body) in [(Encoding::Protobuf, protobuf()), (Encoding::Json, JSON.as_bytes().to_vec())] {
+    for (encoding, body) in [
+        (Encoding::Protobuf, protobuf()),
+        (Encoding::Protobuf, in_another_order()),
+        (Encoding::Json, JSON.as_bytes().to_vec()),
+        (Encoding::Json, serde_json::to_vec(&request()).unwrap()),
+    ] {
         let mut count = 0;
         each_span(encoding, &body, &mut |service, told| {
             count += 1;

@@ -1,7 +1,14 @@
 //! Points in JSON and in protobuf, and the samples they become.
 
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::{
+    AggregationTemporality, Gauge, Histogram, HistogramDataPoint, Metric as Sent, NumberDataPoint, ResourceMetrics,
+    ScopeMetrics, number_data_point,
+};
+use prost::Message as _;
+
 use super::*;
-use crate::protobuf::{put_bytes, put_number};
 
 fn all(encoding: Encoding, body: &[u8]) -> (Vec<Sample>, Vec<&'static str>, bool) {
     let (mut found, mut rejected, mut is_delta) = (Vec::new(), Vec::new(), false);
@@ -100,53 +107,76 @@ fn gauges_sums_and_summaries() {
     assert!(is_delta);
 }
 
-#[test]
-fn protobuf_tells_the_same() {
-    let fixed = |out: &mut Vec<u8>, number: u8, bits: u64| {
-        out.push(number << 3 | 1);
-        out.extend(bits.to_le_bytes());
+/// A histogram of increments, and a gauge.
+fn request() -> ExportMetricsServiceRequest {
+    let point = HistogramDataPoint {
+        time_unix_nano: 5,
+        count: 6,
+        sum: Some(1.5),
+        bucket_counts: vec![1, 2, 3],
+        explicit_bounds: vec![0.005, 1.0],
+        ..HistogramDataPoint::default()
     };
-    let mut point = Vec::new();
-    fixed(&mut point, 3, 5);
-    fixed(&mut point, 4, 6);
-    fixed(&mut point, 5, 1.5_f64.to_bits());
-    let packed: Vec<u8> = [1_u64, 2, 3].iter().flat_map(|n| n.to_le_bytes()).collect();
-    put_bytes(&mut point, 6, &packed);
-    // Not packed, which is allowed too.
-    fixed(&mut point, 7, 0.005_f64.to_bits());
-    fixed(&mut point, 7, 1_f64.to_bits());
-    let mut data = Vec::new();
-    put_bytes(&mut data, 1, &point);
-    put_number(&mut data, 2, 1);
-    let mut metric = Vec::new();
-    put_bytes(&mut metric, 9, &data);
-    put_bytes(&mut metric, 1, b"d");
-    put_bytes(&mut metric, 3, b"s");
-    let mut gauge = Vec::new();
-    let mut point = Vec::new();
-    fixed(&mut point, 3, 5);
-    fixed(&mut point, 6, (-3_i64) as u64);
-    put_bytes(&mut gauge, 1, &point);
-    let mut second = Vec::new();
-    put_bytes(&mut second, 1, b"g");
-    put_bytes(&mut second, 5, &gauge);
-    let (mut scope, mut of_resource, mut body) = (Vec::new(), Vec::new(), Vec::new());
-    put_bytes(&mut scope, 2, &metric);
-    put_bytes(&mut scope, 2, &second);
-    put_bytes(&mut of_resource, 2, &scope);
-    put_bytes(&mut body, 1, &of_resource);
-    let (samples, rejected, is_delta) = all(Encoding::Protobuf, &body);
-    assert!(rejected.is_empty() && is_delta);
+    let aggregation_temporality = AggregationTemporality::Delta as i32;
+    let histogram = Histogram { data_points: vec![point], aggregation_temporality };
+    let value = Some(number_data_point::Value::AsInt(-3));
+    let gauge = Gauge { data_points: vec![NumberDataPoint { time_unix_nano: 5, value, ..NumberDataPoint::default() }] };
+    let metric = |name: &str, unit: &str, data| Sent {
+        name: name.to_owned(),
+        unit: unit.to_owned(),
+        data: Some(data),
+        ..Sent::default()
+    };
+    let metrics = vec![metric("d", "s", Data::Histogram(histogram)), metric("g", "", Data::Gauge(gauge))];
+    let scope_metrics = vec![ScopeMetrics { metrics, ..ScopeMetrics::default() }];
+    ExportMetricsServiceRequest {
+        resource_metrics: vec![ResourceMetrics { scope_metrics, ..ResourceMetrics::default() }],
+    }
+}
+
+#[test]
+fn bodies_of_generated_messages_are_read() {
+    let bodies =
+        [(Encoding::Protobuf, request().encode_to_vec()), (Encoding::Json, serde_json::to_vec(&request()).unwrap())];
+    for (encoding, body) in bodies {
+        let (samples, rejected, is_delta) = all(encoding, &body);
+        assert!(rejected.is_empty() && is_delta, "{encoding:?}");
+        assert_eq!(
+            shown(&samples),
+            [
+                "d_seconds_bucket{\"le\":\"0.005\"} 1",
+                "d_seconds_bucket{\"le\":\"1\"} 3",
+                "d_seconds_bucket{\"le\":\"+Inf\"} 6",
+                "d_seconds_sum{} 1.5",
+                "d_seconds_count{} 6",
+                "g{} -3"
+            ],
+            "{encoding:?}"
+        );
+    }
+}
+
+/// Repeated numbers may come alone as well as packed, and a metric's data before its name.
+#[test]
+fn numbers_that_are_not_packed_are_read() {
+    #[derive(Clone, PartialEq, prost::Message)]
+    struct Numbers {
+        #[prost(fixed64, repeated, packed = "false", tag = "6")]
+        counts: Vec<u64>,
+        #[prost(double, repeated, packed = "false", tag = "7")]
+        bounds: Vec<f64>,
+    }
+    let point = HistogramDataPoint { time_unix_nano: 5, count: 6, ..HistogramDataPoint::default() };
+    let numbers = Numbers { counts: vec![1, 2, 3], bounds: vec![0.005, 1.0] };
+    let wrapped = |field: u8, inner: Vec<u8>| [vec![field << 3 | 2, inner.len() as u8], inner].concat();
+    let data = wrapped(9, wrapped(1, [point.encode_to_vec(), numbers.encode_to_vec()].concat()));
+    let name = Sent { name: "h".to_owned(), ..Sent::default() }.encode_to_vec();
+    let body = wrapped(1, wrapped(2, wrapped(2, [data, name].concat())));
+    let (samples, rejected, _) = all(Encoding::Protobuf, &body);
+    assert!(rejected.is_empty());
     assert_eq!(
         shown(&samples),
-        [
-            "d_seconds_bucket{\"le\":\"0.005\"} 1",
-            "d_seconds_bucket{\"le\":\"1\"} 3",
-            "d_seconds_bucket{\"le\":\"+Inf\"} 6",
-            "d_seconds_sum{} 1.5",
-            "d_seconds_count{} 6",
-            "g{} -3"
-        ]
+        ["h_bucket{\"le\":\"0.005\"} 1", "h_bucket{\"le\":\"1\"} 3", "h_bucket{\"le\":\"+Inf\"} 6", "h_count{} 6"]
     );
 }
 

@@ -8,6 +8,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use holdup_otlp::{Bounds, Receiver};
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+use prost::Message as _;
 
 /// A receiver with these bounds, on a free port.
 fn receiver(bounds: Bounds) -> (Receiver, SocketAddr) {
@@ -25,19 +28,23 @@ fn small() -> Bounds {
 const JSON: &str = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"5bd66ef5095369c7b0d1f8f4bd33716a",
     "spanId":"c532cb4098ac3dd2","kind":2,"startTimeUnixNano":"5","endTimeUnixNano":"9"}]}]}]}"#;
 
-/// The same as protobuf.
+/// A span like it as protobuf.
 fn protobuf() -> Vec<u8> {
-    let mut span = vec![0x0a, 16];
-    span.extend([0x5b; 16]);
-    span.extend([0x12, 8]);
-    span.extend([0xc5; 8]);
-    span.extend([6 << 3, 2]);
-    for (field, time) in [(7_u8, 5_u64), (8, 9)] {
-        span.push(field << 3 | 1);
-        span.extend(time.to_le_bytes());
-    }
-    let wrap = |number: u8, inner: Vec<u8>| [vec![number << 3 | 2, inner.len() as u8], inner].concat();
-    wrap(1, wrap(2, wrap(2, span)))
+    let span = Span {
+        trace_id: vec![0x5b; 16],
+        span_id: vec![0xc5; 8],
+        kind: 2,
+        start_time_unix_nano: 5,
+        end_time_unix_nano: 9,
+        ..Span::default()
+    };
+    request(span).encode_to_vec()
+}
+
+/// A request with one span.
+fn request(span: Span) -> ExportTraceServiceRequest {
+    let scope_spans = vec![ScopeSpans { spans: vec![span], ..ScopeSpans::default() }];
+    ExportTraceServiceRequest { resource_spans: vec![ResourceSpans { scope_spans, ..ResourceSpans::default() }] }
 }
 
 fn counter(receiver: &Receiver, name: &str) -> f64 {
