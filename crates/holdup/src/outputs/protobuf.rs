@@ -1,6 +1,7 @@
-//! The bytes of a remote write request (Prometheus remote write 1.0): a `WriteRequest` of `TimeSeries` of `Label` and
-//! `Sample`, as protocol buffers encode them, compressed as one snappy block. Four small messages that never change
-//! need no generator.
+//! The bytes of a remote write request (Prometheus remote write 1.0): a `WriteRequest`, encoded by prost and compressed as one
+//! snappy block.
+
+use prost::Message as _;
 
 use super::series::Labels;
 
@@ -21,72 +22,71 @@ pub struct Sample {
     pub value: f64,
 }
 
-/// Field numbers of `WriteRequest`, `TimeSeries`, `Label` and `Sample`.
-mod field {
-    pub const REQUEST_SERIES: u8 = 1;
-    pub const SERIES_LABEL: u8 = 1;
-    pub const SERIES_SAMPLE: u8 = 2;
-    pub const LABEL_NAME: u8 = 1;
-    pub const LABEL_VALUE: u8 = 2;
-    pub const SAMPLE_VALUE: u8 = 1;
-    pub const SAMPLE_TIMESTAMP: u8 = 2;
+/// `prometheus.WriteRequest`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct WriteRequest {
+    /// Its series.
+    #[prost(message, repeated, tag = "1")]
+    pub timeseries: Vec<TimeSeries>,
 }
 
-/// Wire types of protocol buffers.
-const VARINT: u8 = 0;
-const FIXED_64: u8 = 1;
-const LENGTH_DELIMITED: u8 = 2;
+/// `prometheus.TimeSeries`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct TimeSeries {
+    /// Its labels, sorted by name.
+    #[prost(message, repeated, tag = "1")]
+    pub labels: Vec<Label>,
+    /// Its values.
+    #[prost(message, repeated, tag = "2")]
+    pub samples: Vec<Point>,
+}
+
+/// `prometheus.Label`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, prost::Message)]
+pub struct Label {
+    /// Its name.
+    #[prost(string, tag = "1")]
+    pub name: String,
+    /// Its value.
+    #[prost(string, tag = "2")]
+    pub value: String,
+}
+
+/// `prometheus.Sample`.
+#[derive(Clone, PartialEq, prost::Message)]
+pub struct Point {
+    /// The value.
+    #[prost(double, tag = "1")]
+    pub value: f64,
+    /// Milliseconds since the Unix epoch.
+    #[prost(int64, tag = "2")]
+    pub timestamp: i64,
+}
 
 /// The body of a request with `samples` of the moment `at_ms`, milliseconds since the Unix epoch.
 ///
 /// # Errors
 /// If it does not fit into a snappy block (4 GiB).
 pub fn body(samples: &[Sample], at_ms: i64) -> Result<Vec<u8>, snap::Error> {
-    snap::raw::Encoder::new().compress_vec(&write_request(samples, at_ms))
+    snap::raw::Encoder::new().compress_vec(&write_request(samples, at_ms).encode_to_vec())
 }
 
-fn write_request(samples: &[Sample], at_ms: i64) -> Vec<u8> {
-    let mut request = Vec::new();
-    for sample in samples {
-        let mut labels: Vec<(&str, &str)> = sample.labels.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        labels.push((NAME, &sample.name));
-        // Receivers want them sorted, and none without a value.
-        labels.sort_unstable();
-        let mut series = Vec::new();
-        for (name, value) in labels.into_iter().filter(|(_, value)| !value.is_empty()) {
-            let mut label = Vec::new();
-            bytes(&mut label, field::LABEL_NAME, name.as_bytes());
-            bytes(&mut label, field::LABEL_VALUE, value.as_bytes());
-            bytes(&mut series, field::SERIES_LABEL, &label);
-        }
-        let mut point = Vec::new();
-        key(&mut point, field::SAMPLE_VALUE, FIXED_64);
-        point.extend(sample.value.to_bits().to_le_bytes());
-        key(&mut point, field::SAMPLE_TIMESTAMP, VARINT);
-        varint(&mut point, at_ms as u64);
-        bytes(&mut series, field::SERIES_SAMPLE, &point);
-        bytes(&mut request, field::REQUEST_SERIES, &series);
-    }
-    request
+fn write_request(samples: &[Sample], at_ms: i64) -> WriteRequest {
+    WriteRequest { timeseries: samples.iter().map(|sample| series(sample, at_ms)).collect() }
 }
 
-fn bytes(out: &mut Vec<u8>, field: u8, content: &[u8]) {
-    key(out, field, LENGTH_DELIMITED);
-    varint(out, content.len() as u64);
-    out.extend(content);
-}
-
-fn key(out: &mut Vec<u8>, field: u8, wire_type: u8) {
-    out.push(field << 3 | wire_type);
-}
-
-/// Seven bits a byte, the lowest first; the eighth says that more follow.
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value > 0x7f {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
+fn series(sample: &Sample, at_ms: i64) -> TimeSeries {
+    let label = |name: &str, value: &str| Label { name: name.to_owned(), value: value.to_owned() };
+    // Receivers want them sorted, and none without a value.
+    let mut labels: Vec<Label> = sample
+        .labels
+        .iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| label(name, value))
+        .chain([label(NAME, &sample.name)])
+        .collect();
+    labels.sort_unstable();
+    TimeSeries { labels, samples: vec![Point { value: sample.value, timestamp: at_ms }] }
 }
 
 #[cfg(test)]
@@ -109,7 +109,7 @@ mod tests {
             &[0x0a, 6, 0x0a, 1, b'b', 0x12, 1, b'2'],
             &[0x12, 11, 0x09, 0, 0, 0, 0, 0, 0, 0xf8, 0x3f, 0x10, 0xac],
         ];
-        let written = write_request(std::slice::from_ref(&sample), 300);
+        let written = write_request(std::slice::from_ref(&sample), 300).encode_to_vec();
         let mut expected = expected.concat();
         // 300 is 0xac 0x02.
         expected.push(2);
@@ -122,12 +122,9 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_any_size() {
-        for (value, expected) in [(0, &[0][..]), (127, &[0x7f]), (128, &[0x80, 1]), (300, &[0xac, 2])] {
-            let mut out = Vec::new();
-            varint(&mut out, value);
-            assert_eq!(out, expected);
-        }
-        assert!(STALE.is_nan());
+    fn the_staleness_marker_keeps_its_bits() {
+        let sample = Sample { name: "m".to_owned(), labels: Vec::new(), value: STALE };
+        let written = write_request(&[sample], 300).encode_to_vec();
+        assert!(written.windows(8).any(|eight| eight == STALE.to_bits().to_le_bytes()), "{written:?}");
     }
 }

@@ -1,10 +1,12 @@
 //! A receiver of Prometheus remote writes that takes them apart by itself: HTTP, snappy's block format by the crate that
-//! does nothing else, protocol buffers by hand.
+//! does nothing else, protocol buffers by prost with messages declared here, apart from those that are sent.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
+
+use prost::Message as _;
 
 /// The value that says that a series has ended.
 pub const STALE: u64 = 0x7ff0_0000_0000_0002;
@@ -24,6 +26,45 @@ pub struct Series {
     pub labels: Labels,
     /// Value and milliseconds.
     pub samples: Vec<(f64, i64)>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct WriteRequest {
+    #[prost(message, repeated, tag = "1")]
+    timeseries: Vec<TimeSeries>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct TimeSeries {
+    #[prost(message, repeated, tag = "1")]
+    labels: Vec<Label>,
+    #[prost(message, repeated, tag = "2")]
+    samples: Vec<Sample>,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Label {
+    #[prost(string, tag = "1")]
+    name: String,
+    #[prost(string, tag = "2")]
+    value: String,
+}
+
+#[derive(Clone, PartialEq, prost::Message)]
+struct Sample {
+    #[prost(double, tag = "1")]
+    value: f64,
+    #[prost(int64, tag = "2")]
+    timestamp: i64,
+}
+
+impl From<TimeSeries> for Series {
+    fn from(series: TimeSeries) -> Self {
+        Self {
+            labels: series.labels.into_iter().map(|label| (label.name, label.value)).collect(),
+            samples: series.samples.into_iter().map(|sample| (sample.value, sample.timestamp)).collect(),
+        }
+    }
 }
 
 pub struct Receiver {
@@ -75,13 +116,10 @@ fn serve(mut stream: TcpStream, writes: &Mutex<Vec<Write>>, status: &AtomicU16) 
         );
         assert_eq!(field("x-prometheus-remote-write-version"), "0.1.0");
         let unpacked = snap::raw::Decoder::new().decompress_vec(&body).unwrap();
-        let series: Vec<Series> = fields(&unpacked)
-            .into_iter()
-            .map(|(number, value)| match (number, value) {
-                (1, Field::Bytes(series)) => self::series(series),
-                other => panic!("not in a WriteRequest: {other:?}"),
-            })
-            .collect();
+        let request = WriteRequest::decode(unpacked.as_slice()).unwrap();
+        // A field that is declared nowhere here would be lost.
+        assert_eq!(request.encoded_len(), unpacked.len(), "more than a WriteRequest has");
+        let series: Vec<Series> = request.timeseries.into_iter().map(Series::from).collect();
         let mut answer = 204;
         if !series.is_empty() {
             answer = status.load(Ordering::Relaxed);
@@ -114,69 +152,4 @@ fn request(stream: &mut TcpStream, rest: &mut Vec<u8>) -> Option<(String, Vec<u8
             _ => return None,
         }
     }
-}
-
-fn series(bytes: &[u8]) -> Series {
-    let mut series = Series::default();
-    for (number, value) in fields(bytes) {
-        match (number, value) {
-            (1, Field::Bytes(label)) => {
-                let parts = fields(label);
-                let [(1, Field::Bytes(name)), (2, Field::Bytes(value))] = parts[..] else { panic!("{parts:?}") };
-                let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
-                series.labels.push((text(name), text(value)));
-            }
-            (2, Field::Bytes(sample)) => {
-                let parts = fields(sample);
-                let [(1, Field::Fixed(value)), (2, Field::Number(at_ms))] = parts[..] else { panic!("{parts:?}") };
-                series.samples.push((f64::from_bits(value), at_ms as i64));
-            }
-            other => panic!("not in a TimeSeries: {other:?}"),
-        }
-    }
-    series
-}
-
-#[derive(Debug)]
-enum Field<'a> {
-    Number(u64),
-    Fixed(u64),
-    Bytes(&'a [u8]),
-}
-
-/// Numbers and values of a message's fields.
-fn fields(mut bytes: &[u8]) -> Vec<(u64, Field<'_>)> {
-    fn number(bytes: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
-            let byte = bytes[0];
-            *bytes = &bytes[1..];
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte < 0x80 {
-                return value;
-            }
-        }
-        panic!("a number without an end");
-    }
-    let mut found = Vec::new();
-    while !bytes.is_empty() {
-        let key = number(&mut bytes);
-        let value = match key & 7 {
-            0 => Field::Number(number(&mut bytes)),
-            1 => {
-                let (value, rest) = bytes.split_at(8);
-                bytes = rest;
-                Field::Fixed(u64::from_le_bytes(value.try_into().unwrap()))
-            }
-            2 => {
-                let length = number(&mut bytes) as usize;
-                let (value, rest) = bytes.split_at(length);
-                bytes = rest;
-                Field::Bytes(value)
-            }
-            other => panic!("wire type {other}"),
-        };
-        found.push((key >> 3, value));
-    }
-    found
 }
