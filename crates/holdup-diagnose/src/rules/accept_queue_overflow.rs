@@ -2,12 +2,11 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Fix, Found, Judge, MATTERS, Others, Outcome, Rule, ms, of_failures, thousands};
+use super::{Doc, Fix, Found, Judge, MATTERS, Others, Outcome, Role, Rule, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Pool};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, WEAK};
 use holdup_signals::app_server::Outside;
 use holdup_signals::evidence::Evidence;

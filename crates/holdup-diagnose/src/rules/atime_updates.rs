@@ -1,10 +1,9 @@
 //! Every read of a file also writes when it was read.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::{share, volume};
-use crate::rules::Role;
 use crate::strength::FAIR;
 use holdup_recording::metrics;
 use holdup_signals::disks::HOST;

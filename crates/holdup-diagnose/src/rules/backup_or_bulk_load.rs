@@ -1,11 +1,10 @@
 //! A backup, or a load or export of much data, is at work on the same server or disk while requests are slow.
 
 use super::parts::clearing::or_by_disk;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::volume::demand::{demand, share_text};
-use crate::rules::Role;
 use crate::strength::{STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::Missing;

@@ -1,10 +1,9 @@
 //! A burst has ended: what was fast for a while is back at its baseline.
 
 use super::parts::ceiling::{self, level_evidence};
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, percent};
 use crate::case::Case;
 use crate::resources::volume::level::{self, AtCeiling, at_ceiling, rate};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};

@@ -1,9 +1,8 @@
 //! Statements wait at their commit until the log is on the disk.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
-use crate::rules::Role;
 use crate::strength::STRONG;
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;

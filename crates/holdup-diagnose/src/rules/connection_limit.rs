@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures, thousands, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures, thousands, timing};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, STRONG, WEAK};
 use holdup_signals::database::DATABASE;
 use holdup_signals::evidence::{Evidence, Fix};

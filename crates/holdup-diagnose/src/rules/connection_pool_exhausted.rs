@@ -2,11 +2,10 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;

@@ -5,11 +5,10 @@ mod one_core;
 use holdup_recording::manifest::Model;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, share};
-use crate::rules::Role;
 use crate::strength::STRONG;
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::{Evidence, Fix};

@@ -1,9 +1,8 @@
 //! A CPU limit of the service's cgroup stops it for the rest of each period.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
 use crate::case::Case;
 use crate::resources::{share, workers};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};

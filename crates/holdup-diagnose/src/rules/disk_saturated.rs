@@ -1,11 +1,10 @@
 //! Requests wait for a disk that can't keep up.
 
 use super::parts::cgroup_limit;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
-use crate::rules::Role;
 use crate::strength::{CERTAIN, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{DiskWaits, Wait};

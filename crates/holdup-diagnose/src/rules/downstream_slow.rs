@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
 use crate::accounts::{Accounts, Owner, Resource, trace_of};
 use crate::case::Case;
 use crate::resources::{share, workers};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, STRONG, Strength, WEAK};
 use holdup_recording::objective::Unit;
 use holdup_signals::evidence::{Evidence, Fix};

@@ -1,10 +1,9 @@
 //! A process has as many files open as it may, so that connections can't be accepted or files not be opened.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::Fix;

@@ -3,9 +3,8 @@
 mod checkpoints;
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::database::DATABASE;

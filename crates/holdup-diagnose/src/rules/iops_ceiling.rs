@@ -2,12 +2,11 @@
 
 use super::parts::ceiling::{self, level_evidence, weights};
 use super::parts::cgroup_limit;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
 use crate::resources::volume::level::{AtCeiling, at_ceiling};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};

@@ -3,12 +3,11 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Request;
 
-use super::{Doc, Fix, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Fix, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::probe::{self, Probe};
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::client::{is_latency, mean_over};
 use holdup_signals::evidence::Evidence;

@@ -3,10 +3,9 @@
 use holdup_recording::rows::Request;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, SERVICE_SLOWED, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, SERVICE_SLOWED, ms, percent};
 use crate::case::{Case, SPOILED};
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::CERTAIN;
 use holdup_signals::client::{client_queue_ms, mean_over, send_lag_ms, service_ms, unloaded_ms};
 use holdup_signals::evidence::{Evidence, Fix};

@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use holdup_recording::rows::Session;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, timing};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, timing};
 use crate::case::Case;
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Blockers, Holder, Missing, View};

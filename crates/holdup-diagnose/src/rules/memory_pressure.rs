@@ -1,10 +1,9 @@
 //! Requests wait for memory: for pages to be freed before they get theirs, or for what was swapped out to come back.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
 use crate::resources::volume;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::Wait;

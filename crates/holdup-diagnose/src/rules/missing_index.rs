@@ -1,10 +1,9 @@
 //! A statement of the requests goes through many rows for each one that it needs, without an index.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};

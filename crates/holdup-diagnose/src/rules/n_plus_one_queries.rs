@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use holdup_recording::Labels;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms};
 use crate::accounts::{Accounts, Resource, SPEAKS, trace_of};
 use crate::case::Case;
 use crate::resources::{share, statements};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::{Distribution, Missing};

@@ -4,10 +4,9 @@ mod path;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::client::mean_over;
 use holdup_signals::evidence::{Evidence, Fix};

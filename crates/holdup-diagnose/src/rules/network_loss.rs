@@ -2,10 +2,9 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::client::service_ms;
 use holdup_signals::evidence::{Evidence, Fix};

@@ -5,10 +5,9 @@
 //! for does, with less weight.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, Strength, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::{Wait, wait_of};

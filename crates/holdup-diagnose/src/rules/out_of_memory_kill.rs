@@ -3,11 +3,10 @@
 use holdup_recording::rows::Event;
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, of_failures, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, of_failures, thousands};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes;

@@ -3,10 +3,9 @@
 use holdup_recording::plan::Node;
 
 use super::parts::{clearing, identifier};
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::statements;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::plans::{Parting, Shape, misestimate, parting, shapes};

@@ -2,13 +2,12 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::disk::{
     AMPLIFIED, LARGE_READ_BYTES, WINDOWS_PER_FAULT, is_oversized, read_device, what_it_does, who,
 };
 use crate::resources::{share, volume};
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::disk_waits::Wait;
 use holdup_signals::disks::HOST;

@@ -1,9 +1,8 @@
 //! Other statements than before: one that is new, or many times as frequent, and whose time is what requests wait for.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::case::Case;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::Fix;
 use holdup_signals::latency::Origin;

@@ -1,10 +1,9 @@
 //! Statements open and close tables instead of finding them open: the server's cache of open tables is too small.
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_recording::metrics;
 use holdup_recording::metrics::Metric;

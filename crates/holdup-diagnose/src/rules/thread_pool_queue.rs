@@ -8,11 +8,10 @@ mod tests;
 use holdup_recording::Labels;
 
 use super::parts::clearing;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{share, statements};
-use crate::rules::Role;
 use crate::strength::{CERTAIN, FAIR, STRONG, Strength};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::Origin;

@@ -4,9 +4,8 @@ use holdup_recording::{Labels, metrics};
 
 use super::parts::clearing::or_by_disk;
 use super::parts::identifier;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
 use crate::case::Case;
-use crate::rules::Role;
 use crate::strength::{FAIR, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::tables::{POSTGRESQL, TableWrites};

@@ -1,10 +1,9 @@
 //! Threads pile up in uninterruptible sleep: the load average is high and CPUs are idle. By itself it names no culprit: what
 //! they sleep for does.
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
-use crate::rules::Role;
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};

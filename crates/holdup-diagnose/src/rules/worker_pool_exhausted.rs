@@ -4,12 +4,11 @@ mod advice;
 #[cfg(test)]
 mod tests;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, ms, of_failures};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
 use crate::resources::workers::{self, Held, Pool, stretch};
-use crate::rules::Role;
 use crate::strength::{FAIR, NONE, STRONG};
 use holdup_signals::Missing;
 use holdup_signals::evidence::Evidence;

@@ -2,11 +2,10 @@
 
 mod postgresql;
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{is_oversized, read_device, what_it_does};
 use crate::resources::volume;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG, Strength};
 use holdup_recording::metrics;
 use holdup_signals::disk_waits::DiskWaits;

@@ -2,10 +2,9 @@
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, Others, Outcome, Rule, percent, timing};
+use super::{Doc, Found, Judge, Others, Outcome, Role, Rule, percent, timing};
 use crate::case::Case;
 use crate::resources::cpu;
-use crate::rules::Role;
 use crate::strength::{FAIR, STRONG};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::latency::TRANSACTIONS;

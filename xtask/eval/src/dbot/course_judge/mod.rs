@@ -23,8 +23,6 @@ use holdup_diagnose::counters::judge::{Account, Ranking, Suspect};
 pub struct Cause {
     /// The name, as in holdup's list of causes where it is one of them.
     pub slug: &'static str,
-    /// What it is, in a line.
-    pub title: &'static str,
     /// Takes the account of an episode.
     pub account: fn(&Evidence) -> Account,
 }

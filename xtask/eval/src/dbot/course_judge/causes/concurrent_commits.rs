@@ -7,8 +7,7 @@ use crate::dbot::course_judge::{Cause, Evidence};
 use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 
-pub const CAUSE: Cause =
-    Cause { slug: "concurrent_commits", title: "many sessions commit small transactions at once", account };
+pub const CAUSE: Cause = Cause { slug: "concurrent_commits", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

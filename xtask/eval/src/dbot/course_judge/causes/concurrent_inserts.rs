@@ -9,7 +9,7 @@ use crate::dbot::course_judge::{Alarm, Cause, Evidence};
 use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 
-pub const CAUSE: Cause = Cause { slug: "concurrent_inserts", title: "many sessions insert at once", account };
+pub const CAUSE: Cause = Cause { slug: "concurrent_inserts", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

@@ -11,8 +11,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
-pub const CAUSE: Cause =
-    Cause { slug: "concurrent_updates", title: "many sessions update the same few rows at once", account };
+pub const CAUSE: Cause = Cause { slug: "concurrent_updates", account };
 
 fn account(seen: &Evidence) -> Account {
     const MIB: f64 = 1024.0 * 1024.0;

@@ -8,8 +8,7 @@ use crate::dbot::course_judge::{Cause, Evidence};
 use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 
-pub const CAUSE: Cause =
-    Cause { slug: "correlated_subquery", title: "a subquery is run again for each row of another query", account };
+pub const CAUSE: Cause = Cause { slug: "correlated_subquery", account };
 
 fn account(seen: &Evidence) -> Account {
     let running = seen.alone(Signal::RunQueue);

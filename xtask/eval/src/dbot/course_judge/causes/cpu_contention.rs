@@ -8,8 +8,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
-pub const CAUSE: Cause =
-    Cause { slug: "cpu_contention", title: "more threads want a CPU than the database has sessions", account };
+pub const CAUSE: Cause = Cause { slug: "cpu_contention", account };
 
 /// Threads of one session with the workers it gets by default.
 const SESSION_THREADS: f64 = 3.0;

@@ -8,7 +8,7 @@ use crate::dbot::course_judge::{Cause, Evidence};
 use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 
-pub const CAUSE: Cause = Cause { slug: "fetch_large_data", title: "a query fetches most of its tables", account };
+pub const CAUSE: Cause = Cause { slug: "fetch_large_data", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

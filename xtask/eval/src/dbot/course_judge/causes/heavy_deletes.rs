@@ -11,8 +11,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
-pub const CAUSE: Cause =
-    Cause { slug: "heavy_deletes", title: "many rows are deleted, and dead rows wait for vacuum", account };
+pub const CAUSE: Cause = Cause { slug: "heavy_deletes", account };
 
 /// Dead rows are in the way of who reads the table; where nobody is seen to, the delete is half the matter.
 fn bulk(told: &Workload) -> f64 {

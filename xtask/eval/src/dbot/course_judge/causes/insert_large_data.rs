@@ -9,7 +9,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::{Reading, any};
 
-pub const CAUSE: Cause = Cause { slug: "insert_large_data", title: "one statement inserts very many rows", account };
+pub const CAUSE: Cause = Cause { slug: "insert_large_data", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

@@ -8,7 +8,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
-pub const CAUSE: Cause = Cause { slug: "io_contention", title: "threads queue for disks", account };
+pub const CAUSE: Cause = Cause { slug: "io_contention", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

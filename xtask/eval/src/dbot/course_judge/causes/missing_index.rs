@@ -8,8 +8,7 @@ use crate::dbot::course_judge::{Cause, Evidence};
 use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 
-pub const CAUSE: Cause =
-    Cause { slug: "missing_index", title: "rows are looked up by a column without an index", account };
+pub const CAUSE: Cause = Cause { slug: "missing_index", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

@@ -10,7 +10,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::any;
 
-pub const CAUSE: Cause = Cause { slug: "poor_join", title: "tables are joined badly", account };
+pub const CAUSE: Cause = Cause { slug: "poor_join", account };
 
 fn account(seen: &Evidence) -> Account {
     Account::new()

@@ -9,8 +9,7 @@ use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 use holdup_diagnose::counters::view::Reading;
 
-pub const CAUSE: Cause =
-    Cause { slug: "row_lock_contention", title: "sessions wait for locks that others hold", account };
+pub const CAUSE: Cause = Cause { slug: "row_lock_contention", account };
 
 fn account(seen: &Evidence) -> Account {
     let asleep = every([

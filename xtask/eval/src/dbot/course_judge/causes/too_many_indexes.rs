@@ -9,11 +9,7 @@ use crate::dbot::course_judge::{Cause, Evidence};
 use holdup_diagnose::counters::judge::Account;
 use holdup_diagnose::counters::signal::Signal;
 
-pub const CAUSE: Cause = Cause {
-    slug: "too_many_indexes",
-    title: "rows are written together with more index entries than reads need",
-    account,
-};
+pub const CAUSE: Cause = Cause { slug: "too_many_indexes", account };
 
 fn account(seen: &Evidence) -> Account {
     let indexes = |name| seen.told(name, |told| told.indexes_of_written_table(), 0.5, 2.0);
