@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use holdup_recording::Recording;
 use holdup_recording::objective::{Judgement, State, Unit};
+use holdup_recording::{Recording, clock};
 
 use crate::case::{Case, Incomparable, SPOILED};
 use crate::counters::Counted;
@@ -229,6 +229,7 @@ impl Judged {
             verdict,
             culprit,
             headline,
+            started_at: clock::rfc3339(start),
             complaint: complaint.map(|c| c.text.clone() + &left_out(case)),
             episode: complaint.map(|c| c.slow).or_else(|| counted.as_ref()?.alone(case)).map(|w| span(w, start)),
             against: links::against(case),

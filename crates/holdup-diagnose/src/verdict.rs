@@ -32,6 +32,9 @@ pub struct Diagnosis {
     pub culprit: Option<String>,
     /// One sentence.
     pub headline: String,
+    /// When the recording began, RFC 3339: all seconds count from then.
+    #[serde(default)]
+    pub started_at: String,
     /// What the requests suffered, in words; none if nothing.
     pub complaint: Option<String>,
     /// The degraded stretch.
@@ -90,7 +93,16 @@ pub struct Diagnosis {
     pub coverage: Vec<CoverageEntry>,
 }
 
+/// The confidence (0-1) from which on a culprit is named as found. Below it the answer is open, and the culprit only the likeliest.
+pub const NAMED: f64 = 0.5;
+
 impl Diagnosis {
+    /// Whether a culprit is named: one was found, and it is surer than not.
+    pub fn is_named(&self) -> bool {
+        let culprit = self.findings.iter().find(|f| Some(&f.cause) == self.culprit.as_ref());
+        self.verdict == Answer::Found && culprit.is_none_or(|f| f.confidence >= NAMED)
+    }
+
     /// What kept this run from measuring the service: a machine that was not there, or a generator that could not keep
     /// up. None if nothing did.
     pub fn spoiled(&self) -> Option<String> {

@@ -1,4 +1,4 @@
-//! The verdict as a colleague's note: one screen, most important first.
+//! The verdict as text: on one screen in [`brief`], and all of it.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
@@ -9,6 +9,7 @@ use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
 mod accounts;
+mod brief;
 pub mod capacity;
 mod comparison;
 mod counters;
@@ -88,17 +89,14 @@ macro_rules! errln {
 }
 
 pub use accounts::request;
+pub use brief::brief;
 pub use comparison::comparison;
 pub use statements::statements;
 pub use timeline::timeline;
 
-/// The verdict as text with colours (which the caller strips where there is no terminal).
-pub fn verdict(d: &Diagnosis) -> String {
-    verdict_with(d, false)
-}
-
-/// The same, with what counters alone say of it if that is asked for.
-pub fn verdict_with(d: &Diagnosis, with_counters: bool) -> String {
+/// All of the verdict as text with colours (which the caller strips where there is no terminal), with what counters alone say of it
+/// if that is asked for.
+pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     let mut out = String::new();
     let (word, color) = match d.verdict {
         Answer::Found => ("FOUND", AnsiColor::Red),

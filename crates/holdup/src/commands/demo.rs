@@ -93,7 +93,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
             },
         )?;
         if !args.output.json && name == "faulty" {
-            outln!("{}", terminal::verdict(&diagnosis));
+            outln!("{}", terminal::brief(&diagnosis, Some(&recording.dir)));
         }
         runs.push((name, recording, diagnosis));
     }

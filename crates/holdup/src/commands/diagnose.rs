@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
-use holdup_diagnose::verdict::Answer;
 use holdup_diagnose::{Case, diagnose, diagnose_against};
 use holdup_recording::{Batch, Recording};
 use holdup_signals::Window;
@@ -19,6 +18,7 @@ use crate::terminal;
 #[command(after_help = "\
 Examples:
   holdup diagnose recordings/first
+  holdup diagnose recordings/first --verbose
   holdup diagnose recordings/first --from 30s --to 90s --json
   holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
@@ -52,7 +52,11 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["json", "request"])]
     chart: bool,
 
-    /// Print what the host's and the database's counters alone say as well, vote by vote
+    /// Print all evidence, fixes, cleared and unchecked causes
+    #[arg(long, short, conflicts_with_all = ["json", "request"])]
+    verbose: bool,
+
+    /// Print all, and how counters alone vote on each cause
     #[arg(long, conflicts_with_all = ["json", "request"])]
     counters: bool,
 
@@ -99,12 +103,14 @@ pub fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         print_json(&diagnosis)?;
     } else {
-        terminal::print(&terminal::verdict_with(&diagnosis, args.counters));
         if is_drawn {
             terminal::print(&terminal::timeline(&recording));
         }
+        let is_whole = args.verbose || args.counters;
+        let whole = || terminal::verbose(&diagnosis, args.counters);
+        terminal::print(&if is_whole { whole() } else { terminal::brief(&diagnosis, Some(&args.recording)) });
     }
-    if args.fail_on_finding && diagnosis.verdict == Answer::Found {
+    if args.fail_on_finding && diagnosis.is_named() {
         return Err(Failure::No(diagnosis.headline));
     }
     Ok(())

@@ -118,7 +118,7 @@ pub fn run(args: Args) -> Result<(), Failure> {
         let unexpected = expected::unexpected(&variant.expect, &diagnosis).into_iter().chain(strayed);
         wrong.extend(unexpected.map(|what| format!("{}: {what}", variant.name)));
         if !args.output.json {
-            outln!("{}", terminal::verdict(&diagnosis));
+            outln!("{}", terminal::brief(&diagnosis, Some(&recording.dir)));
         }
         runs.push((variant.name.clone(), recording, diagnosis));
     }

@@ -190,11 +190,11 @@ fn conclude(recorded: &Recorded, json: bool) -> Result<Diagnosis, Failure> {
     if json {
         print_json(&diagnosis)?;
     } else {
-        terminal::print(&terminal::verdict(&diagnosis));
         if terminal::is_seen() {
             terminal::print(&terminal::timeline(recording));
         }
         where_it_is(&recording.dir, reported.is_ok().then_some(&path));
+        terminal::print(&terminal::brief(&diagnosis, Some(&recording.dir)));
     }
     recorded.whole()?;
     reported.map(|()| diagnosis)

@@ -4,7 +4,6 @@ mod repeated;
 
 use holdup_collect::watch;
 use holdup_diagnose::Diagnosis;
-use holdup_diagnose::verdict::Answer;
 use holdup_load::model::Load;
 use holdup_load::scenario::Scenario;
 
@@ -136,7 +135,7 @@ fn outcome(args: &Args, recorded: &Recorded, diagnosis: &Diagnosis) -> Result<()
         let early = diagnosis.load.aborted.as_ref().map_or_else(String::new, |text| format!("{text}; "));
         return Err(Failure::No(format!("{early}objective missed: {}", missed.join("; "))));
     }
-    if args.fail_on_finding && diagnosis.verdict == Answer::Found {
+    if args.fail_on_finding && diagnosis.is_named() {
         return Err(Failure::No(diagnosis.headline.clone()));
     }
     Ok(())

@@ -16,24 +16,34 @@ const NOTES: usize = 5;
 
 /// The longest chain of causes, `A -> B -> C`, with what adds to its first in front; nothing if there is none of two.
 pub(super) fn chain(out: &mut String, d: &Diagnosis) {
+    let Some((parts, adding)) = parts(d) else { return };
+    wrap(out, "", &parts.join(" -> "));
+    for link in d.chain.iter().filter(|link| adding.contains(&link.cause.as_str())) {
+        dim(out, &format!("without {}: {}", link.cause, link.without));
+    }
+}
+
+/// The links of that chain; none if there is no chain.
+pub(super) fn chain_of(d: &Diagnosis) -> Option<Vec<String>> {
+    parts(d).map(|(parts, _)| parts)
+}
+
+/// The links in words, and those among them that contribute.
+fn parts(d: &Diagnosis) -> Option<(Vec<String>, Vec<&str>)> {
     let longest = d.findings.iter().map(|f| upwards(f, &d.findings)).max_by_key(Vec::len);
-    let Some(chain) = longest else { return };
+    let chain = longest?;
     let is_on = |f: &&Finding| f.adds_to.as_deref().is_some_and(|to| chain.contains(&to));
     // What adds to something that adds to the root stands in front of it.
     let adding = d.findings.iter().filter(|f| is_on(f)).map(|f| beneath(f, &d.findings)).max_by_key(Vec::len);
     let adding = adding.unwrap_or_default();
     if adding.is_empty() && chain.len() < 2 {
-        return;
+        return None;
     }
     let contributors = adding.iter().map(|cause| format!("{cause} (contributor)"));
     let root =
         chain.first().map(|cause| if adding.is_empty() { (*cause).to_owned() } else { format!("{cause} (root)") });
     let rest = chain.iter().skip(1).map(|cause| (*cause).to_owned());
-    let parts: Vec<String> = contributors.chain(root).chain(rest).collect();
-    wrap(out, "", &parts.join(" -> "));
-    for link in d.chain.iter().filter(|link| adding.contains(&link.cause.as_str())) {
-        dim(out, &format!("without {}: {}", link.cause, link.without));
-    }
+    Some((contributors.chain(root).chain(rest).collect(), adding))
 }
 
 /// Every degraded stretch, where there are several.

@@ -24,7 +24,7 @@ pub fn objectives(out: &mut String, d: &Diagnosis) {
 }
 
 /// `812 ms from 12 s to 42 s; first from 10 s to 40 s; in 5 of 21 windows; it ended the run`.
-fn what(o: &ObjectiveReport) -> String {
+pub(super) fn what(o: &ObjectiveReport) -> String {
     let Some(value) = o.value else { return o.why.clone().unwrap_or_default() };
     let mut text = match o.unit {
         Unit::Ms => format!("{value:.1} ms"),

@@ -1,0 +1,371 @@
+//! The verdict on one screen: at most [`LINES`] lines, with culprit, time, fix and command in the first half. `--verbose` has the rest.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use holdup_diagnose::Diagnosis;
+use holdup_diagnose::verdict::{Answer, Cleared, Finding, ObjectiveReport, Role, Span, State};
+use holdup_recording::clock;
+use holdup_signals::words::{capital, ms};
+
+use super::objectives::what;
+use super::search::search;
+use super::style::AnsiColor;
+use super::visible::one_line;
+use super::{BOLD, DIM, WIDTH, kernel, wrap};
+
+/// Lines of a verdict at most: a terminal of 48 lines keeps the command above it and the prompt below it.
+pub const LINES: usize = 40;
+
+/// Pieces of evidence, and fixes, that are shown at most.
+const SHOWN: usize = 3;
+
+/// Lines of one piece of text before it is cut.
+const LINES_EACH: usize = 2;
+
+/// From this confidence (0-1) on a cause is called very likely, and from the second on certain.
+const VERY_LIKELY: f64 = 0.7;
+const CERTAIN: f64 = 0.9;
+
+/// A culprit that is less sure (0-1) than this is told what would make it surer.
+const SURE: f64 = 0.75;
+
+/// The verdict of the recording in `dir`, if it is on disk.
+pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
+    let mut out = String::new();
+    let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
+    let likeliest = root.or_else(|| d.findings.iter().find(|f| f.role == Role::Root));
+    title(&mut out, d, root, likeliest);
+    sentence(&mut out, d, root.filter(|_| d.is_named()));
+    warnings(&mut out, d);
+    search(&mut out, d);
+    if let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) {
+        // The whole recording and one table of it may say the same.
+        let mut told: Vec<&str> = finding.evidence.iter().map(|evidence| evidence.text.as_str()).collect();
+        told.dedup();
+        for text in told.into_iter().take(SHOWN) {
+            cut(&mut out, "  - ", text);
+        }
+        chain(&mut out, d);
+        fixes(&mut out, d, finding);
+    }
+    objectives(&mut out, d);
+    load(&mut out, d);
+    time(&mut out, d);
+    if let Some(next) = &d.next {
+        let line = format!("{} ({}), {} of an average request", next.title, next.cause, ms(next.explains_ms));
+        cut(&mut out, "Will bind next: ", &line);
+    }
+    split(&mut out, d, root);
+    cleared(&mut out, d);
+    not_checked(&mut out, d);
+    more(&mut out, d, dir);
+    out
+}
+
+/// The word, the cause and how sure it is.
+fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Option<&Finding>) {
+    let (word, color) = match d.verdict {
+        Answer::Found if d.is_named() => ("FOUND", AnsiColor::Red),
+        Answer::Healthy => ("HEALTHY", AnsiColor::Green),
+        Answer::Found | Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
+    };
+    let style = color.on_default().bold();
+    let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) else {
+        let _ = writeln!(out, "{style}{word}{style:#}");
+        return;
+    };
+    let (lead, grade) = match (d.is_named(), finding.confidence) {
+        (false, confidence) => ("likeliest: ", format!("({confidence:.2})")),
+        (true, confidence) if confidence >= CERTAIN => ("", format!("certain ({confidence:.2})")),
+        (true, confidence) if confidence >= VERY_LIKELY => ("", format!("very likely ({confidence:.2})")),
+        (true, confidence) => ("", format!("likely ({confidence:.2})")),
+    };
+    // What ties with another is in its sentence; a number beside one of both would decide it.
+    let grade = if d.verdict == Answer::Undecided && root.is_none() { String::new() } else { grade };
+    let (name, cause) = (one_line(&finding.title), one_line(&finding.cause));
+    let width = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
+    // Blanks and the colon between them.
+    let gap = if width + 6 <= WIDTH { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
+    let _ = writeln!(out, "{style}{word}{style:#}  {lead}{BOLD}{name}{BOLD:#}:{gap}{cause}  {DIM}{grade}{DIM:#}");
+}
+
+/// What it costs and since when; or the headline, where that is not milliseconds of requests.
+fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
+    let when = d.episode.map(|episode| format!("From {}", clock_span(d, episode)));
+    let cost = root.filter(|f| f.explains_ms > 0.0 && f.explains_ratio > 0.0 && d.search.is_none()).map(|f| {
+        let lost = f.explains_ms / f.explains_ratio;
+        format!("It accounts for {} of the {} that the average request lost.", ms(f.explains_ms), ms(lost))
+    });
+    let complaint = d.complaint.as_deref();
+    let suffered = match (when, complaint) {
+        (Some(when), Some(complaint)) => Some(format!("{when}: {complaint}.")),
+        (Some(when), None) => Some(format!("{when}.")),
+        (None, Some(complaint)) => Some(format!("{}.", capital(complaint))),
+        (None, None) => None,
+    };
+    let all: Vec<String> = std::iter::once(cost.unwrap_or_else(|| d.headline.clone())).chain(suffered).collect();
+    for text in all {
+        lines(out, "", &text, LINES_EACH + 1);
+    }
+}
+
+/// `10:31:14 to 10:31:24 UTC (14 s to 24 s)`.
+fn clock_span(d: &Diagnosis, span: Span) -> String {
+    let seconds = format!("{:.0} s to {:.0} s", span.from_s, span.to_s);
+    let Some(start) = clock::parse_rfc3339(&d.started_at) else { return seconds };
+    let at = |s: f64| {
+        let text = clock::rfc3339(start + (s * 1e9) as i64);
+        text.get(11..19).unwrap_or_default().to_owned()
+    };
+    format!("{} to {} UTC ({seconds})", at(span.from_s), at(span.to_s))
+}
+
+/// What limits the answer: another recording it was compared with, several episodes, a disturbed machine, work that is left.
+fn warnings(out: &mut String, d: &Diagnosis) {
+    if let Some(against) = &d.against {
+        cut(out, "", &format!("It was {}.", against.text));
+    }
+    if d.episodes.len() > 1 {
+        cut(out, "", &format!("This is one of {} episodes; --verbose lists them.", d.episodes.len()));
+    }
+    if let (Some(disturbed), true) = (&d.load.disturbed, d.verdict != Answer::Undecided) {
+        cut(out, "", &format!("But {disturbed}; what was measured then is not the service's."));
+    }
+    if let Some(aborted) = &d.load.aborted {
+        cut(out, "", &format!("The load was {aborted}."));
+    }
+    if let Some(debt) = &d.debt {
+        let about = debt.seconds.map_or_else(String::new, |s| format!(", about {s:.0} s of it"));
+        cut(out, "", &format!("The database still has work left{about}: measure a fix after that (holdup settle)."));
+    }
+}
+
+/// Contributors, the root and what follows from it, in one line.
+fn chain(out: &mut String, d: &Diagnosis) {
+    if let Some(parts) = kernel::chain_of(d) {
+        cut(out, "chain: ", &parts.join(" -> "));
+    }
+}
+
+/// The fixes of the culprit and then the first one of each contributor, each with its command and its risk.
+fn fixes(out: &mut String, d: &Diagnosis, root: &Finding) {
+    let adds = |f: &&Finding| f.adds_to.is_some() && f.cause != root.cause;
+    let contributed = d.findings.iter().filter(adds).filter_map(|f| Some((f.cause.as_str(), f.fixes.first()?)));
+    let own = root.fixes.iter().map(|fix| ("", fix));
+    let all: Vec<_> = own.chain(contributed).take(SHOWN).collect();
+    if all.is_empty() {
+        return;
+    }
+    let safest = if all.len() > 1 { format!(" {DIM}(safest first){DIM:#}") } else { String::new() };
+    let _ = writeln!(out, "{BOLD}What to do{BOLD:#}{safest}");
+    for (i, (cause, fix)) in all.iter().enumerate() {
+        let of = if cause.is_empty() { String::new() } else { format!("{cause}: ") };
+        cut(out, &format!("  {}. ", i + 1), &format!("{of}{}", fix.text));
+        if let Some(command) = &fix.command {
+            let style = AnsiColor::Cyan.on_default();
+            let _ = writeln!(out, "     {style}{}{style:#}", one_line(command));
+        }
+        if let Some(risk) = &fix.risk {
+            cut(out, "     risk: ", risk);
+        }
+    }
+}
+
+/// Objectives that were missed; that none was given, where all is called well.
+fn objectives(out: &mut String, d: &Diagnosis) {
+    let is_missed = |o: &&ObjectiveReport| o.state == State::Missed;
+    let told = |o: &ObjectiveReport| format!("{}: {}", o.text, what(o));
+    let missed: Vec<String> = d.objectives.iter().filter(is_missed).map(told).collect();
+    if !missed.is_empty() {
+        cut(out, "Objectives missed: ", &missed.join(", "));
+    } else if d.verdict == Answer::Healthy {
+        let met: Vec<&str> = d.objectives.iter().map(|o| o.text.as_str()).collect();
+        match met.is_empty() {
+            true => {
+                cut(out, "", "No objective was given: healthy means that no stretch of it was slower than the rest.")
+            }
+            false => cut(out, "Objectives met: ", &met.join(", ")),
+        }
+    }
+}
+
+/// Rates and failures of the load in all, and whether the generator kept up.
+fn load(out: &mut String, d: &Diagnosis) {
+    let of = &d.load;
+    if of.operations.is_empty() {
+        return;
+    }
+    let offered: f64 = of.operations.iter().map(|o| o.offered).sum();
+    let achieved: f64 = of.operations.iter().map(|o| o.achieved).sum();
+    let failed: u64 = of.operations.iter().map(|o| o.errors).sum();
+    let validity = of.validity.text.as_ref().map_or_else(String::new, |text| format!("; {text}"));
+    let rates = format!("{offered:.0}/s offered, {achieved:.0}/s achieved, {failed} failed{validity}");
+    cut(out, "Load: ", &rates);
+}
+
+/// Where the time of the most frequent operation went, in one sentence.
+fn time(out: &mut String, d: &Diagnosis) {
+    let Some(row) = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests) else { return };
+    let mut parts: Vec<(&str, f64)> = row.parts.iter().map(|p| (p.part.as_str(), p.ms)).collect();
+    parts.push(("unexplained", row.residual_ms));
+    let shown: Vec<String> = parts
+        .iter()
+        .map(|(name, part)| (name, part, part / row.response_ms.max(1e-9)))
+        .filter(|(.., share)| share.abs() >= 0.005)
+        .map(|(name, part, share)| format!("{name} {} ({:.0} %)", ms(*part), share * 100.0))
+        .collect();
+    cut(out, "Time: ", &format!("{} of {}: {}", ms(row.response_ms), row.operation, shown.join(", ")));
+}
+
+/// The one measurement that would make the answer surer.
+fn split(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
+    if root.is_some_and(|f| d.is_named() && f.confidence >= SURE) {
+        return;
+    }
+    let Some(split) = &d.split else { return };
+    cut(out, "To be surer: ", &format!("measure {}", split.measure));
+    if let Some(command) = &split.command {
+        let style = AnsiColor::Cyan.on_default();
+        let _ = writeln!(out, "     {style}{}{style:#}", one_line(command));
+    }
+}
+
+/// Causes that are ruled out; with their figure where that is nothing at all, which needs no sentence around it.
+fn cleared(out: &mut String, d: &Diagnosis) {
+    // A service that is well has nothing that it could be cleared of.
+    if d.cleared.is_empty() || d.verdict == Answer::Healthy {
+        return;
+    }
+    let one = |cause: &Cleared| {
+        let figure = cause.evidence.last().map(|e| e.observed.as_str()).filter(|f| f.starts_with("0 "));
+        figure.map_or_else(|| cause.cause.clone(), |figure| format!("{} ({figure})", cause.cause))
+    };
+    let all: Vec<String> = d.cleared.iter().map(one).collect();
+    let told = |shown: usize| {
+        let rest = all.len() - shown;
+        let rest = if rest > 0 { format!(" and {rest} more") } else { String::new() };
+        let mut text = String::new();
+        wrap(&mut text, "Cleared: ", &format!("{}{rest}", all[..shown].join(", ")));
+        text
+    };
+    let shown = (1..=all.len()).rev().map(told).find(|text| text.lines().count() <= SHOWN);
+    out.push_str(&shown.unwrap_or_else(|| told(1)));
+}
+
+/// How many causes could not be judged, and the sources that would change that for most of them.
+fn not_checked(out: &mut String, d: &Diagnosis) {
+    if d.not_judged.is_empty() {
+        return;
+    }
+    let mut sources: Vec<(&str, usize)> = Vec::new();
+    for one in &d.not_judged {
+        match sources.iter_mut().find(|(enable, _)| *enable == one.enable) {
+            Some((_, count)) => *count += 1,
+            None => sources.push((&one.enable, 1)),
+        }
+    }
+    sources.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    // The grants that go with a source are what `holdup doctor` prints.
+    let short = |enable: &str| enable.split([',', ';']).next().unwrap_or_default().to_owned();
+    let told: Vec<String> = sources.iter().take(SHOWN).map(|(enable, n)| format!("{} ({n})", short(enable))).collect();
+    let (n, s) = (d.not_judged.len(), if d.not_judged.len() == 1 { "" } else { "s" });
+    cut(out, "Not checked: ", &format!("{n} cause{s}, which would need {}", told.join(", or ")));
+}
+
+/// Where the rest is.
+fn more(out: &mut String, d: &Diagnosis, dir: Option<&Path>) {
+    let notes = d.notes.len();
+    if notes > 0 {
+        let s = if notes == 1 { "" } else { "s" };
+        let _ =
+            writeln!(out, "Settings: {notes} differ{} from the vendors' advice", if s.is_empty() { "s" } else { "" });
+    }
+    if let Some(dir) = dir {
+        let shown = one_line(&dir.display().to_string()).into_owned();
+        let _ = writeln!(out, "{DIM}More: holdup diagnose {shown} --verbose{DIM:#}");
+    }
+}
+
+/// `text` behind `lead`, cut after [`LINES_EACH`] lines.
+fn cut(out: &mut String, lead: &str, text: &str) {
+    lines(out, lead, text, LINES_EACH);
+}
+
+/// `text` behind `lead`, in at most `most` lines; what is left out shows as `…`.
+fn lines(out: &mut String, lead: &str, text: &str, most: usize) {
+    let mut all = String::new();
+    wrap(&mut all, lead, text);
+    let wrapped: Vec<&str> = all.lines().collect();
+    let Some(rest) = wrapped.len().checked_sub(most).filter(|rest| *rest > 0) else {
+        out.push_str(&all);
+        return;
+    };
+    let shown = wrapped.len() - rest;
+    for line in &wrapped[..shown - 1] {
+        let _ = writeln!(out, "{line}");
+    }
+    let last = wrapped[shown - 1];
+    // Room for the mark, at the end of a word.
+    let fits =
+        if last.chars().count() + 2 <= WIDTH { last } else { last.rsplit_once(' ').map_or(last, |(most, _)| most) };
+    let _ = writeln!(out, "{} …", fits.trim_end_matches([',', ';', ':', '.']));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use holdup_recording::Recording;
+
+    use super::*;
+    use crate::terminal::visible::sent;
+
+    fn root() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    }
+
+    /// Each recording's verdict as it was read and found right. `HOLDUP_ACCEPT=1` writes them anew, for a person to read.
+    #[test]
+    fn every_recording_has_its_verdict_on_one_screen() {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/verdicts");
+        let accept = std::env::var_os("HOLDUP_ACCEPT").is_some();
+        let mut wrong = Vec::new();
+        for entry in fs::read_dir(root().join("fixtures")).unwrap() {
+            let dir = entry.unwrap().path();
+            if !dir.is_dir() {
+                continue;
+            }
+            let name = dir.file_name().unwrap().to_string_lossy().into_owned();
+            let recording = Recording::open_condensed(&dir).unwrap();
+            let diagnosis = holdup_diagnose::diagnose(&recording, None);
+            let text = brief(&diagnosis, Some(&Path::new("fixtures").join(&name)));
+            let text = anstream::adapter::strip_str(&sent(&text)).to_string();
+            fits(&name, &text, &diagnosis);
+            let file = golden.join(format!("{name}.txt"));
+            if accept {
+                fs::create_dir_all(&golden).unwrap();
+                fs::write(&file, &text).unwrap();
+            } else if fs::read_to_string(&file).unwrap_or_default() != text {
+                wrong.push(format!("{name}:\n{text}"));
+            }
+        }
+        assert!(wrong.is_empty(), "not as in {}; HOLDUP_ACCEPT=1 accepts:\n{}", golden.display(), wrong.join("\n"));
+    }
+
+    /// One screen, and all that matters in its first half.
+    fn fits(name: &str, text: &str, d: &Diagnosis) {
+        let all: Vec<&str> = text.lines().collect();
+        assert!(all.len() <= LINES, "{name}: {} lines\n{text}", all.len());
+        let commands: Vec<&str> =
+            d.findings.iter().flat_map(|f| &f.fixes).filter_map(|f| f.command.as_deref()).collect();
+        let is_command = |line: &&str| commands.iter().any(|command| line.trim() == one_line(command));
+        assert!(all.iter().all(|line| line.chars().count() <= WIDTH || is_command(line)), "{name}: too wide\n{text}");
+        let Some(culprit) = d.culprit.as_deref().filter(|_| d.is_named()) else { return };
+        let half = all[..all.len().min(LINES / 2)].join("\n");
+        assert!(half.starts_with("FOUND") && half.contains(culprit) && half.contains("What to do"), "{name}\n{text}");
+        let first = d.findings.iter().find(|f| f.cause == culprit).and_then(|f| f.fixes.first()?.command.as_deref());
+        assert!(first.is_none_or(|command| half.contains(&*one_line(command))), "{name}\n{text}");
+    }
+}
