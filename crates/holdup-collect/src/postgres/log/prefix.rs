@@ -3,7 +3,8 @@
 
 use std::cell::Cell;
 
-use holdup_recording::clock::days;
+use jiff::fmt::strtime::BrokenDownTime;
+use jiff::tz::Offset;
 
 /// Levels a message may have.
 const SEVERITIES: &[&str] = &[
@@ -198,20 +199,7 @@ fn end<'a>(text: &'a str, head: Head<'a>) -> Option<Head<'a>> {
 
 /// The time that `text` begins with, e.g. `2026-11-22 11:10:19.123 CET`, in nanoseconds since the epoch, and its length.
 pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
-    let bytes = text.as_bytes();
-    let number = |from: usize, length: usize| -> Option<i64> {
-        let digits = text.get(from..from + length)?;
-        digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
-    };
-    let mark = |at: usize, byte: u8| (bytes.get(at) == Some(&byte)).then_some(());
-    let (year, month, day) = (number(0, 4)?, number(5, 2)?, number(8, 2)?);
-    let (hour, minute, second) = (number(11, 2)?, number(14, 2)?, number(17, 2)?);
-    mark(4, b'-').and(mark(7, b'-')).and(mark(10, b' ')).and(mark(13, b':')).and(mark(16, b':'))?;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
-        return None;
-    }
-    let millisecond = mark(19, b'.').and_then(|()| number(20, 3));
-    let from = if millisecond.is_some() { 23 } else { 19 };
+    let (found, from) = BrokenDownTime::parse_prefix("%Y-%m-%d %H:%M:%S%.f", text).ok()?;
     let zone = text.get(from..)?.strip_prefix(' ')?;
     let length = zone.bytes().take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-')).count();
     let above = match zone.get(..length)? {
@@ -227,9 +215,9 @@ pub(super) fn time(text: &str, zone_seconds: i64) -> Option<(i64, usize)> {
             None => zone_seconds,
         },
     };
-    let seconds = days(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - above;
+    let above = Offset::from_seconds(i32::try_from(above).ok()?).ok()?;
     // Beyond the year 2262 nanoseconds are too many: whoever writes that does not tell the time.
-    let at = seconds.checked_mul(1_000_000_000)?.checked_add(millisecond.unwrap_or(0) * 1_000_000)?;
+    let at = i64::try_from(above.to_timestamp(found.to_datetime().ok()?).ok()?.as_nanosecond()).ok()?;
     Some((at, from + 1 + length))
 }
 

@@ -1,5 +1,8 @@
 //! The present moment as text. No clock is read here.
 
+use holdup_recording::clock;
+use jiff::{SignedDuration, Timestamp};
+
 const NS: i64 = 1_000_000_000;
 
 /// Form of a moment.
@@ -31,90 +34,13 @@ impl Moment {
     pub(super) fn write(self, unix_ns: i64, out: &mut Vec<u8>) {
         match self {
             Self::Since(unit) => out.extend_from_slice(itoa::Buffer::new().format(unix_ns.div_euclid(unit)).as_bytes()),
-            Self::Rfc3339 => {
-                let date = Date::of(unix_ns);
-                date.year_month_day(out);
-                out.push(b'T');
-                date.time_of_day(out);
-                out.push(b'.');
-                digits(out, unix_ns.rem_euclid(NS) / 1_000_000, 3);
-                out.push(b'Z');
+            Self::Rfc3339 => out.extend_from_slice(clock::rfc3339(unix_ns).as_bytes()),
+            Self::Http => {
+                let moment = Timestamp::UNIX_EPOCH + SignedDuration::from_nanos(unix_ns);
+                // The years 1677 to 2262, which have four digits, so that it cannot fail.
+                out.extend_from_slice(moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string().as_bytes());
             }
-            Self::Http => Date::of(unix_ns).http(out),
         }
-    }
-}
-
-/// A second in the proleptic Gregorian calendar, UTC.
-struct Date {
-    year: i64,
-    /// From 1.
-    month: i64,
-    /// From 1.
-    day: i64,
-    /// From 0, which is Sunday.
-    weekday: usize,
-    second_of_day: i64,
-}
-
-impl Date {
-    /// Howard Hinnant, "chrono-compatible low-level date algorithms": years that begin in March have their leap day last.
-    fn of(unix_ns: i64) -> Self {
-        let seconds = unix_ns.div_euclid(NS);
-        let days = seconds.div_euclid(86_400);
-        // From 1 March of the year 0, in cycles of 400 years, which are alike.
-        let since_march = days + 719_468;
-        let (cycle, day) = (since_march.div_euclid(146_097), since_march.rem_euclid(146_097));
-        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-        let day_of_year = day - (365 * year + year / 4 - year / 100);
-        let month_from_march = (5 * day_of_year + 2) / 153;
-        let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-        Self {
-            year: 400 * cycle + year + i64::from(month <= 2),
-            month,
-            day: day_of_year - (153 * month_from_march + 2) / 5 + 1,
-            // 1 January 1970 was a Thursday.
-            weekday: (days + 4).rem_euclid(7) as usize,
-            second_of_day: seconds.rem_euclid(86_400),
-        }
-    }
-
-    fn year_month_day(&self, out: &mut Vec<u8>) {
-        digits(out, self.year, 4);
-        out.push(b'-');
-        digits(out, self.month, 2);
-        out.push(b'-');
-        digits(out, self.day, 2);
-    }
-
-    fn time_of_day(&self, out: &mut Vec<u8>) {
-        digits(out, self.second_of_day / 3_600, 2);
-        out.push(b':');
-        digits(out, self.second_of_day / 60 % 60, 2);
-        out.push(b':');
-        digits(out, self.second_of_day % 60, 2);
-    }
-
-    fn http(&self, out: &mut Vec<u8>) {
-        const DAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
-        const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        out.extend_from_slice(DAYS[self.weekday].as_bytes());
-        out.extend_from_slice(b", ");
-        digits(out, self.day, 2);
-        out.push(b' ');
-        out.extend_from_slice(MONTHS[self.month as usize - 1].as_bytes());
-        out.push(b' ');
-        digits(out, self.year, 4);
-        out.push(b' ');
-        self.time_of_day(out);
-        out.extend_from_slice(b" GMT");
-    }
-}
-
-/// The last `count` digits of `number`, which is not negative: years of 64 bits of nanoseconds are 1677 to 2262.
-fn digits(out: &mut Vec<u8>, number: i64, count: u32) {
-    for place in (0..count).rev() {
-        out.push(b'0' + (number / 10_i64.pow(place) % 10) as u8);
     }
 }
 
