@@ -3,8 +3,8 @@
 use crate::accounts::{Accounts, Owner, SPEAKS, mean};
 use crate::case::Case;
 use crate::resources::statements;
+use holdup_recording::words::ms;
 use holdup_signals::timing;
-use holdup_signals::words::ms;
 
 /// From this share (0-1) of the excess on it is worth a sentence.
 const MUCH: f64 = 0.5;

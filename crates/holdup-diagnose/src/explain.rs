@@ -5,7 +5,7 @@ use crate::counters::judge::Part;
 use crate::counters::patterns::{self, Doc, Pattern};
 
 use crate::rules::{self, Rule};
-use holdup_signals::words::capital;
+use holdup_recording::words::capital;
 
 /// All that is to know of a cause.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use crate::case::Case;
 use crate::verdict::{HostLoad, HostLoadPart, round};
 use holdup_recording::metrics;
+use holdup_recording::words::percent;
 use holdup_signals::stretches::within;
-use holdup_signals::words::percent;
 use holdup_signals::{View, Window};
 
 /// Seconds between two updates of the kernel's figure (`LOAD_FREQ` in `include/linux/sched/loadavg.h`: 5 s and one tick).

@@ -159,7 +159,7 @@ impl Readings {
             if let Ok(operations) = operations.as_ref().copied()
                 && operations > 0.0
             {
-                self.put("busiest disk, size of a request", "KB", bytes / operations / 1024.0, None);
+                self.put("busiest disk, size of a request", "KiB", bytes / operations / 1024.0, None);
             }
         }
         if let (Ok(operations), Ok(time)) = (operations, rate(metrics::host::DISK_OPERATION_TIME.name)) {

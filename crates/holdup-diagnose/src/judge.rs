@@ -350,7 +350,7 @@ fn answer(
             format!(
                 "{}: it explains {} of the failed requests.",
                 f.title,
-                holdup_signals::words::percent(f.explains_ratio)
+                holdup_recording::words::percent(f.explains_ratio)
             ),
         ),
         (Some(c), Some(f)) => (

@@ -24,11 +24,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::case::Case;
 use by_request::Joined;
+use holdup_recording::words::round;
 use holdup_signals::client::{
     client_queue_ms, connect_ms, is_latency, mean_over, response_ms, send_lag_ms, service_ms,
 };
 use holdup_signals::distribution::mean_of;
-use holdup_signals::words::round;
 
 /// One operation and band.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -7,9 +7,9 @@ use crate::resources::volume::demand;
 use crate::verdict::{
     AgainstReport, ChainLink, DebtReport, EpisodeReport, Finding, Role, Span, TableDebtReport, round,
 };
+use holdup_recording::words::{ms, thousands};
 use holdup_signals::client::Second;
 use holdup_signals::debt::TableDebt;
-use holdup_signals::words::{ms, thousands};
 use holdup_signals::{Complaint, Distribution, Window};
 
 /// Every degraded stretch as data, where there are several.

@@ -53,7 +53,7 @@ pub(crate) fn of<'f>(root: &Finding, findings: &'f [Finding], claims: &[&str]) -
 
 /// That two causes are as likely, in a sentence.
 pub(crate) fn tied(root: &Finding, rival: &Finding) -> String {
-    let of = |f: &Finding| format!("{} ({} of the delay)", f.cause, holdup_signals::words::percent(f.explains_ratio));
+    let of = |f: &Finding| format!("{} ({} of the delay)", f.cause, holdup_recording::words::percent(f.explains_ratio));
     format!("Either {} or {}: both can't be right, and nothing that was recorded tells which.", of(root), of(rival))
 }
 

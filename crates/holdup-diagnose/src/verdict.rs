@@ -19,9 +19,9 @@ pub use crate::load::{
 };
 pub use crate::rules::Role;
 use crate::search::SearchReport;
+pub(crate) use holdup_recording::words::round;
 pub use holdup_signals::evidence::{Evidence, Fix, Span};
 use holdup_signals::objectives::{self, Objective};
-pub(crate) use holdup_signals::words::round;
 
 /// Holdup's answer about one recording.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

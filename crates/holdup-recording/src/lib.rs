@@ -11,6 +11,7 @@
 //! - [`metrics`]: every metric that samples are named by.
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`files`], [`secret`]: how files are opened and made, and what of a text is kept in none.
+//! - [`words`]: numbers with their units as text.
 //! - [`objective`]: what was asked of the service, read, and held against seconds of load.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` but for the last seconds.
 //! - [`Recording`]: opens a finished, a running or a broken one.
@@ -33,6 +34,7 @@ mod segment;
 mod table;
 mod text;
 mod threshold;
+pub mod words;
 pub mod writer;
 
 pub use labels::Labels;

@@ -10,7 +10,7 @@ use super::distribution::Distribution;
 use super::episodes::{self, Episode};
 use super::objectives::Objective;
 use super::operations::Operation;
-use crate::words::{ms, thousands};
+use holdup_recording::words::{ms, thousands};
 
 /// Response time that counts as slow if the scenario has no objective: about a second is the limit for a
 /// user's flow of thought to stay uninterrupted (R. B. Miller 1968; J. Nielsen, "Usability Engineering", 1993, ch. 5).

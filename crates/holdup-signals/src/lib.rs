@@ -45,7 +45,6 @@ pub mod vacuum;
 pub mod validity;
 pub mod view;
 pub mod warm_up;
-pub mod words;
 pub mod written;
 pub mod yardstick;
 

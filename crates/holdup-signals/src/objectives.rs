@@ -15,7 +15,7 @@ use super::complaint::failures;
 use super::distribution::Distribution;
 use super::operations::Operation;
 use crate::demand::Demand;
-use crate::words::ms;
+use holdup_recording::words::ms;
 
 /// An objective and what became of it.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use holdup_recording::{Labels, metrics};
 
-use crate::words::ms;
 use crate::{Distribution, Evidence, Mean, Missing, View};
+use holdup_recording::words::ms;
 
 /// Histogram of the app's database calls, as OpenTelemetry names it.
 pub const OPERATION: &str = metrics::app::DB_CLIENT_OPERATION_DURATION.name;

@@ -15,7 +15,7 @@ use holdup_recording::rows::Request;
 use super::Window;
 use super::client::{failed, is_latency, response_ms};
 use super::distribution::Distribution;
-use crate::words::ms;
+use holdup_recording::words::ms;
 
 /// A warm-up's median is at least this many times that of the rest. Less is what seconds of a healthy service
 /// on a shared machine differ by.

@@ -19,7 +19,7 @@ pub use plan::{Demand, Load, Plan, PlanRow};
 pub use run::{Connections, CpuUse, Run, run};
 
 use holdup_diagnose::search::Interval;
-use holdup_signals::words::round;
+use holdup_recording::words::round;
 
 /// What searches at several values say together.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Setting, estimate};
 use holdup_diagnose::search::Interval;
-use holdup_signals::words::round;
+use holdup_recording::words::round;
 
 /// What is to be planned for.
 #[derive(Clone, Debug, PartialEq)]

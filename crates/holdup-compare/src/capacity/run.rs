@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use holdup_diagnose::case::Case;
 use holdup_diagnose::search::{BreakingPoint, Interval, Purpose, SearchReport};
 use holdup_diagnose::verdict::Diagnosis;
-use holdup_signals::words::round;
+use holdup_recording::words::round;
 use holdup_signals::{View, Window};
 
 /// Steps that offered this share of the knee, or more, are where something bound or was about to.

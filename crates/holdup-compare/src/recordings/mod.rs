@@ -30,7 +30,7 @@ pub(crate) use self::student::{quantile as student_quantile, two_sided as studen
 use crate::recordings::estimate::{Sample, middle};
 use crate::recordings::measure::Measure;
 use holdup_diagnose::verdict::Diagnosis;
-use holdup_signals::words::round;
+use holdup_recording::words::round;
 
 /// Recordings of one thing.
 #[derive(Clone, Debug)]

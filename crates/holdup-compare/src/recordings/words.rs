@@ -1,5 +1,7 @@
 //! A comparison in words: figures with their units, changes with their intervals, the headline.
 
+use holdup_recording::words::grouped;
+
 use super::Kept;
 use super::outcome::{Against, Change, Row, Section};
 
@@ -16,17 +18,8 @@ pub fn number(value: f64) -> String {
         m if m >= 0.9995 => 2,
         m => (2 - m.log10().floor() as i32).clamp(2, 6) as usize,
     };
-    let text = format!("{magnitude:.digits$}");
-    let (whole, rest) = text.split_once('.').unwrap_or((&text, ""));
-    let mut grouped = String::new();
-    for (i, digit) in whole.chars().enumerate() {
-        if i > 0 && (whole.len() - i) % 3 == 0 {
-            grouped.push(',');
-        }
-        grouped.push(digit);
-    }
-    let point = if rest.is_empty() { "" } else { "." };
-    format!("{}{grouped}{point}{rest}", if value < 0.0 { "-" } else { "" })
+    // A zero has no sign.
+    grouped(&format!("{:.digits$}", value + 0.0))
 }
 
 /// A value with its unit; shares as percent.

@@ -35,7 +35,7 @@ impl Kept {
         };
         let (ratio, slow_ratio, others_ratio) = (share(&by_time), share(slow), share(others));
         let told = recording.tables.events.rows.iter().any(|e| e.kind == "sampled");
-        let percent = holdup_signals::words::percent;
+        let percent = holdup_recording::words::percent;
         let text = match () {
             () if ratio == 0.0 || accounts.len() < LEAST => None,
             () if slow_ratio >= TAIL * others_ratio => Some(format!(

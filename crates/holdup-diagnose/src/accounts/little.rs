@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Accounts, Owner, mean};
 use holdup_recording::metrics;
+use holdup_recording::words::round;
 use holdup_signals::View;
-use holdup_signals::words::round;
 
 /// Both ways to count may differ by so much: samples are few, and of one second in which most waited there may be none.
 const AGREES: f64 = 2.0;
@@ -81,7 +81,7 @@ pub(crate) fn checks(accounts: &Accounts<'_>, view: &View<'_>) -> Vec<Check> {
         let agrees = more <= AGREES * less || more - less < FEW;
         let both = format!(
             "{} a request at {rate:.0}/s make {expected:.1} {name} at any moment, and {sampled:.1} were counted",
-            holdup_signals::words::ms(ms)
+            holdup_recording::words::ms(ms)
         );
         let text = match () {
             () if agrees => both,

@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
         check: "readahead",
         product: Product::MongoDb,
         against: readahead,
-        advised: "8 to 32 sectors (4 to 16 KB), unless a test shows that more is better",
+        advised: "8 to 32 sectors (4 to 16 KiB), unless a test shows that more is better",
         why: "documents are read at random, and what is read beside them takes the disk's time and the page cache's room",
         reference: MONGODB_CHECKLIST,
         matters: &["readahead_too_large"],
@@ -90,9 +90,9 @@ fn readahead(facts: &Facts<'_>, server: &Server<'_>) -> Vec<Set> {
         let kilobytes = facts.host(&format!("block.{device}.read_ahead_kb"))?.parse::<u64>().ok()?;
         (kilobytes > READAHEAD_KB).then(|| Set {
             subject: device.to_owned(),
-            observed: format!("{kilobytes} KB ({} sectors)", kilobytes * 2),
+            observed: format!("{kilobytes} KiB ({} sectors)", kilobytes * 2),
             fix: Some(Fix {
-                text: format!("Let {device} read no more than {READAHEAD_KB} KB ahead."),
+                text: format!("Let {device} read no more than {READAHEAD_KB} KiB ahead."),
                 command: Some(format!("blockdev --setra {} /dev/{device}", READAHEAD_KB * 2)),
                 keep: Some(format!(
                     "ACTION==\"add|change\", KERNEL==\"{device}\", ATTR{{queue/read_ahead_kb}}=\"{READAHEAD_KB}\" in a file of /etc/udev/rules.d/"

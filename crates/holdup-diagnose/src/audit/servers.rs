@@ -6,9 +6,9 @@ use super::{Check, Set};
 use crate::case::Case;
 use crate::verdict::Note;
 use holdup_recording::metrics;
+use holdup_recording::words::{bytes, bytes_per_second, thousands};
 use holdup_signals::View;
 use holdup_signals::evidence::Fix;
-use holdup_signals::words::{bytes, thousands};
 
 const MYSQL_FILES: &str = "MySQL Reference Manual: Server System Variables, open_files_limit (https://dev.mysql.com/doc/refman/8.4/en/server-system-variables.html)";
 const MARIADB_FILES: &str = "MariaDB documentation: Server System Variables, open_files_limit (https://mariadb.com/docs/server/server-management/variables-and-modes/server-system-variables)";
@@ -130,7 +130,7 @@ pub(super) fn log_size(case: &Case<'_>, finding: Option<&str>) -> Option<Note> {
         check: "log_size".to_owned(),
         vendor: Product::MySql.vendor().to_owned(),
         subject: "innodb_redo_log_capacity, innodb_log_file_size".to_owned(),
-        observed: format!("{}, {:.0} s of writes at {}/s", bytes(capacity), seconds, bytes(rate)),
+        observed: format!("{}, {:.0} s of writes at {}", bytes(capacity), seconds, bytes_per_second(rate)),
         advised: "as much as is written in an hour".to_owned(),
         text: format!("a log that fills sooner makes pages be written before their time; {whether}."),
         finding: finding.map(str::to_owned),

@@ -13,10 +13,10 @@ use crate::case::Case;
 use crate::finding::Finding;
 use crate::rules;
 use crate::rules::Role;
+use holdup_recording::words::round;
+use holdup_recording::words::{capital, percent};
 use holdup_signals::Window;
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::words::round;
-use holdup_signals::words::{capital, percent};
 
 /// What counters alone say. Where response time was measured it stands beside the verdict, and never overrules it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -298,7 +298,7 @@ fn digits(value: f64) -> f64 {
 fn brief(value: f64) -> String {
     match value.abs() {
         v if !v.is_finite() => "not known".to_owned(),
-        v if v >= 1_000.0 => holdup_signals::words::thousands(value),
+        v if v >= 1_000.0 => holdup_recording::words::thousands(value),
         v if v >= 10.0 => format!("{value:.0}"),
         _ => format!("{}", digits(value)),
     }

@@ -10,8 +10,8 @@ use super::Part;
 use crate::accounts::little::{self, Check};
 use crate::accounts::{Account, Accounts, Around, Owner, Resource, Wait, account, trace_number, trace_of};
 use crate::case::Case;
+use holdup_recording::words::round;
 use holdup_signals::client::{service_ms, unloaded_ms};
-use holdup_signals::words::round;
 use holdup_signals::yardstick::SERVICE_SLOWED;
 
 /// Single requests that are shown.
@@ -126,8 +126,8 @@ pub(crate) fn report(case: &Case<'_>) -> Option<AccountsReport> {
 }
 
 fn text(accounts: &Accounts<'_>, requests: u64, joined: u64, assigned_ratio: f64) -> String {
-    let thousands = |n: u64| holdup_signals::words::thousands(n as f64);
-    let percent = holdup_signals::words::percent;
+    let thousands = |n: u64| holdup_recording::words::thousands(n as f64);
+    let percent = holdup_recording::words::percent;
     if requests == 0 {
         return "no request was slow".to_owned();
     }

@@ -6,8 +6,8 @@ use holdup_recording::rows::Request;
 
 use super::{LedgerRow, Part};
 use crate::accounts::{Account, Accounts, Amounts, Owner, SPEAKS};
+use holdup_recording::words::round;
 use holdup_signals::client::{mean_over, response_ms, service_ms};
-use holdup_signals::words::round;
 
 /// Joined accounts by the request they are of.
 pub(crate) struct Joined<'x, 'a>(HashMap<*const Request, &'x Account<'a>>);

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use holdup_recording::metrics;
+use holdup_recording::words::{bytes, bytes_per_second, ms, percent, thousands};
 use holdup_signals::disk_waits::DiskWaits;
 use holdup_signals::disks::HOST;
 use holdup_signals::throttle::Throttle;
 use holdup_signals::useful_reads::UsefulReads;
-use holdup_signals::words::{bytes, ms, percent, thousands};
 use holdup_signals::{Disk, Disks, View};
 
 use holdup_signals::evidence::Evidence;
@@ -46,11 +46,11 @@ pub fn read_device<'d>(view: &View<'_>, disks: &'d Disks, waits: &DiskWaits) -> 
 pub fn what_it_does(disk: &Disk) -> String {
     let per_second = |n: f64| thousands(n / disk.seconds.max(1e-9));
     format!(
-        "{}: {} reads and {} writes a second, {}/s in requests of {}; a read takes {}, a write {}; {:.1} in the queue, busy for {}",
+        "{}: {} reads and {} writes a second, {} in requests of {}; a read takes {}, a write {}; {:.1} in the queue, busy for {}",
         disk.name(),
         per_second(disk.read.operations),
         per_second(disk.write.operations),
-        bytes(disk.bytes_per_second()),
+        bytes_per_second(disk.bytes_per_second()),
         bytes(disk.bytes_each()),
         ms(disk.read.await_ms()),
         ms(disk.write.await_ms()),
@@ -87,8 +87,8 @@ pub fn who(view: &View<'_>, disk: &Disk) -> Who {
     if let (Some((name, done)), Ok(counter)) = (processes.first(), view.counter(METRIC, &[], HOST)) {
         let share = (done / all.max(1.0)).min(1.0);
         let text = format!(
-            "{name} read and wrote {}/s, {} of what {} did",
-            bytes(done / view.window.seconds()),
+            "{name} read and wrote {}, {} of what {} did",
+            bytes_per_second(done / view.window.seconds()),
             percent(share),
             disk.device
         );

@@ -8,8 +8,8 @@ use holdup_recording::{Labels, metrics};
 
 use super::workers;
 use crate::case::Case;
+use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
-use holdup_signals::words::ms;
 use holdup_signals::{Missing, View, Window};
 
 /// What would tell of probes.

@@ -5,11 +5,11 @@ use holdup_recording::{Labels, metrics};
 use super::whose;
 use crate::accounts::{self, Account, SPEAKS};
 use crate::case::Case;
+use holdup_recording::words::ms;
 use holdup_signals::evidence::Evidence;
 use holdup_signals::latency::{Origin, TRANSACTIONS};
 use holdup_signals::plans::PLANS;
 use holdup_signals::timing::{APP_METRICS, POOL_USE, app_operations};
-use holdup_signals::words::ms;
 use holdup_signals::{Executed, View};
 
 /// The app's account of its database calls, by its metrics or else its spans: milliseconds of a mean request, calls, and where

@@ -4,9 +4,9 @@ mod held;
 mod pool;
 mod queue;
 
+use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::app_server;
-use holdup_signals::words::ms;
 use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;

@@ -2,7 +2,7 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::volume::demand::{Demand, demand, share_text, vacuum_bytes};
 use crate::strength::{FAIR, STRONG, WEAK};
@@ -102,7 +102,11 @@ fn share(view: &View<'_>, vacuum: &Vacuum, demand: &Demand) -> Result<(f64, Stri
         let share = demand.share(bytes_per_second);
         return Ok((
             share,
-            format!("it read and wrote {}/s {by}: {}", bytes(bytes_per_second), share_text(demand, share)),
+            format!(
+                "it read and wrote {} {by}: {}",
+                super::bytes_per_second(bytes_per_second),
+                share_text(demand, share)
+            ),
         ));
     }
     let sessions = view.server_waits()?.map_or(0.0, |waits| waits.disk);

@@ -1,7 +1,7 @@
 //! A backup, or a load or export of much data, is at work on the same server or disk while requests are slow.
 
 use super::parts::clearing::or_by_disk;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::copies::{Copying, THREADS, copying};
 use crate::resources::volume::demand::{demand, share_text};
@@ -66,7 +66,7 @@ fn from_records(case: &Case<'_>) -> Result<Outcome, Missing> {
         Some(_) if most.is_program && most.waits_share.is_some() => {
             format!("and the watched processes did not read {}", share_text(&demand, share(most)))
         }
-        Some(b) => format!("{}/s: {}", bytes(b), share_text(&demand, share(most))),
+        Some(b) => format!("{}: {}", bytes_per_second(b), share_text(&demand, share(most))),
         None => format!("{} {}", percent(share(most)), most.waits_share.map_or("of the disk", |(_, whose)| whose)),
     };
     let text = format!(

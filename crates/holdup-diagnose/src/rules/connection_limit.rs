@@ -312,7 +312,7 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
             command: Some(format!("ALTER SYSTEM SET max_connections = {enough:.0};")),
             keep: None,
             risk: Some(
-                "Takes effect with a restart. Each backend takes some 5 to 10 MB, and work_mem for each sort on top."
+                "Takes effect with a restart. Each backend takes some 5 to 10 MiB, and work_mem for each sort on top."
                     .to_owned(),
             ),
         });
@@ -328,7 +328,7 @@ fn fixes(view: &View<'_>, limit: &Limit) -> Vec<Fix> {
         text: text + &lack,
         command: Some(format!("SET GLOBAL {} = {enough:.0};", limit.setting)),
         keep: Some(format!("{}={enough:.0} below [mysqld] in the option file.", limit.setting)),
-        risk: Some("Takes effect at once. Each connection has a thread with its stack (256 KB to 1 MB) and the buffers of its statements; more of them at work at once may make all slower.".to_owned()),
+        risk: Some("Takes effect at once. Each connection has a thread with its stack (256 KiB to 1 MiB) and the buffers of its statements; more of them at work at once may make all slower.".to_owned()),
     });
     fixes
 }

@@ -1,7 +1,7 @@
 //! Requests wait for a disk that can't keep up.
 
 use super::parts::cgroup_limit;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::disk::{what_it_does, who};
 use crate::resources::volume;
@@ -78,11 +78,11 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
     let who = who(&view, disk);
     evidence.extend(who.evidence);
     let text = format!(
-        "Less of it first: {} {} of what is done. Then a faster disk, or a higher limit, than {:.0} operations and {}/s.",
+        "Less of it first: {} {} of what is done. Then a faster disk, or a higher limit, than {:.0} operations/s and {}.",
         who.name.as_deref().unwrap_or("find who reads or writes (pidstat -d 1), who does"),
         who.share.map_or_else(|| "most".to_owned(), percent),
         disk.operations_per_second(),
-        bytes(disk.bytes_per_second()),
+        bytes_per_second(disk.bytes_per_second()),
     );
     Ok(Outcome::Found(Found {
         explains_ms,
@@ -158,11 +158,11 @@ fn throttled(
 
 fn limit_text(throttle: &Throttle) -> String {
     let (done, limit) = match throttle.unit {
-        Unit::Bytes => (bytes(throttle.rate), bytes(throttle.limit)),
-        Unit::Operations => (format!("{:.0} operations", throttle.rate), format!("{:.0}", throttle.limit)),
+        Unit::Bytes => (bytes_per_second(throttle.rate), bytes_per_second(throttle.limit)),
+        Unit::Operations => (format!("{:.0} operations/s", throttle.rate), format!("{:.0}/s", throttle.limit)),
     };
     format!(
-        "the cgroup of {} did {done} of {}s a second on {}, its limit is {limit}: it was at it for {} of the time",
+        "the cgroup of {} did {done} of {}s on {}, its limit is {limit}: it was at it for {} of the time",
         throttle.source,
         throttle.direction,
         throttle.device,
@@ -216,7 +216,7 @@ mod tests {
         for part in [
             "loop0 (on vda): 400 reads",
             "20.0 in the queue",
-            "mariadbd (pid 7) read and wrote 6.2 MB/s, 100 % of what loop0 did",
+            "mariadbd (pid 7) read and wrote 6.5 MB/s, 100 % of what loop0 did",
             "store's in io_schedule, at /data/t.ibd",
         ] {
             assert!(evidence.contains(part), "{part}: {evidence}");
@@ -233,7 +233,7 @@ mod tests {
             .setting("pid:7", "cgroup.disk_limit[vda].read_bytes_per_second", "20000000")
             .counter("pid:7", "cgroup_disk_io_bytes_total", &labels, 19_900_000.0);
         let (evidence, fix) = text(&made);
-        assert!(evidence.contains("its limit is 19 MB") && evidence.contains("looks idle"), "{evidence}");
+        assert!(evidence.contains("its limit is 20 MB/s") && evidence.contains("looks idle"), "{evidence}");
         assert!(fix.contains("/blkio/db/blkio.throttle.read_bps_device"), "{fix}");
         assert_eq!(made.without("cgroup_disk_io_bytes_total").explains(&RULE), None);
     }

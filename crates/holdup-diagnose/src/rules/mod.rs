@@ -51,9 +51,9 @@ use holdup_recording::Labels;
 
 use crate::case::Case;
 use crate::strength::Strength;
+pub(crate) use holdup_recording::words::{bytes, bytes_per_second, capital, ms, percent, thousands};
 use holdup_signals::evidence::{Evidence, Fix};
 pub(crate) use holdup_signals::timing;
-pub(crate) use holdup_signals::words::{bytes, capital, ms, percent, thousands};
 pub use holdup_signals::yardstick::{MATTERS, SERVICE_SLOWED};
 use holdup_signals::{Missing, Window};
 use serde::{Deserialize, Serialize};

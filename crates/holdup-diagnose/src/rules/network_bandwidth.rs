@@ -4,7 +4,7 @@ mod path;
 
 use holdup_recording::{Labels, metrics};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, bytes_per_second, ms, percent};
 use crate::case::Case;
 use crate::resources::share;
 use crate::strength::{FAIR, NONE, STRONG};
@@ -71,18 +71,18 @@ impl Way {
         let labels = [("device", self.device.as_str()), ("direction", self.direction)];
         let counter = view.counter(metrics::host::NETWORK_IO_BYTES.name, &labels, HOST)?;
         let limit = match self.limit {
-            Some((limit, what)) => format!("; {what} is {}/s", bytes(limit)),
+            Some((limit, what)) => format!("; {what} is {}", bytes_per_second(limit)),
             None => "; its limit is not known".to_owned(),
         };
         let text = format!(
-            "{} {}s {}/s, within 8 % in {} of {} intervals{limit}",
+            "{} {}s {}, within 8 % in {} of {} intervals{limit}",
             self.device,
             self.direction,
-            bytes(self.level.level),
+            bytes_per_second(self.level.level),
             percent(self.level.at_level_ratio),
             self.level.intervals
         );
-        Ok(counter.evidence(format!("{}/s", bytes(self.level.level)), "as much as is to be sent", text))
+        Ok(counter.evidence(bytes_per_second(self.level.level), "as much as is to be sent", text))
     }
 
     fn queue_evidence(&self, view: &View<'_>) -> Option<Evidence> {
@@ -277,7 +277,7 @@ fn fixes(way: &Way, each: f64) -> Vec<Fix> {
         ),
         command: None,
         keep: None,
-        risk: Some("Compressing takes CPU: about 20 to 50 ms for each MB.".to_owned()),
+        risk: Some("Compressing takes CPU: about 20 to 50 ms for each MiB.".to_owned()),
     }];
     if way.limit.is_some_and(|(_, what)| what.contains("shaper")) {
         fixes.push(Fix {
@@ -295,8 +295,8 @@ fn fixes(way: &Way, each: f64) -> Vec<Fix> {
     } else {
         fixes.push(Fix {
             text: format!(
-                "More bandwidth than the {}/s of {device}: a larger instance or link, or several hosts.",
-                bytes(way.level.level)
+                "More bandwidth than the {} of {device}: a larger instance or link, or several hosts.",
+                bytes_per_second(way.level.level)
             ),
             command: None,
             keep: None,

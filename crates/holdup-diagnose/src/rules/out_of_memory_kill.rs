@@ -1,9 +1,9 @@
 //! The kernel killed a process of the service because there was no memory left.
 
 use holdup_recording::rows::Event;
-use holdup_recording::{Labels, metrics};
+use holdup_recording::{Labels, metrics, words};
 
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, of_failures, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, of_failures};
 use crate::case::Case;
 use crate::failures;
 use crate::resources::share;
@@ -31,6 +31,7 @@ pub const RULE: Rule = Rule {
 };
 
 const HOST: &str = "--watch host";
+const MIB: f64 = 1_048_576.0;
 const SERVICE: &str =
     "--watch pid:N for the app and the database, server:PORT, or cgroup:PATH; in Kubernetes kubernetes:";
 
@@ -195,8 +196,8 @@ fn limit(view: &View<'_>, ended: &[&Event]) -> Option<Limit> {
     let most = |metric| view.gauge_where(|s| s == source, metric, &[], HOST).map(|g| g.max);
     let peak =
         most(metrics::cgroup::MEMORY_USAGE_BYTES.name).or_else(|_| most(metrics::process::MEMORY_USAGE_BYTES.name));
-    let had = peak.map_or_else(|_| String::new(), |b| format!("; it had up to {} MB in a sample", thousands(b / 1e6)));
-    let text = format!("{name} was in a cgroup that may have {} MB of memory{had}", thousands(bytes / 1e6));
+    let had = peak.map_or_else(|_| String::new(), |b| format!("; it had up to {} in a sample", words::bytes(b)));
+    let text = format!("{name} was in a cgroup that may have {} of memory{had}", words::bytes(bytes));
     let evidence = view.setting_evidence(source, LIMIT, "more than it needs", text);
     let path = view.cgroup_of(source, metrics::cgroup::MEMORY_USAGE_BYTES.name);
     let file = match view.setting_of(source, "cgroup.version") {
@@ -226,19 +227,19 @@ fn fixes(limit: Option<&Limit>) -> Vec<Fix> {
             },
         ];
     };
-    let megabytes = (limit.bytes * ROOM / 1e6).ceil();
-    let bytes = megabytes * 1e6;
+    let mebibytes = (limit.bytes * ROOM / MIB).ceil();
+    let bytes = mebibytes * MIB;
     vec![
         Fix {
             text: format!(
-                "Raise the memory limit of {} from {} to {} MB, watch what it settles at, and set the limit half as high again.",
+                "Raise the memory limit of {} from {} to {}, watch what it settles at, and set the limit half as high again.",
                 limit.name,
-                thousands(limit.bytes / 1e6),
-                thousands(megabytes)
+                words::bytes(limit.bytes),
+                words::bytes(bytes)
             ),
             command: Some(format!("echo {bytes:.0} > {}", limit.file)),
             keep: Some(format!(
-                "systemctl set-property UNIT MemoryMax={megabytes:.0}M, docker update --memory {megabytes:.0}m CONTAINER, or resources.limits.memory in Kubernetes"
+                "systemctl set-property UNIT MemoryMax={mebibytes:.0}M, docker update --memory {mebibytes:.0}m CONTAINER, or resources.limits.memory in Kubernetes"
             )),
             risk: Some(
                 "What leaks is only killed later; what it uses more, others on the host have less of.".to_owned(),

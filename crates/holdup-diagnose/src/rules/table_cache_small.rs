@@ -180,7 +180,7 @@ fn fix(view: &View<'_>, cache: f64, wanted: Wanted) -> Fix {
         text: format!("Raise table_open_cache from {} to {}: {why}.{limit}", thousands(cache), thousands(entries)),
         command: Some(format!("SET GLOBAL table_open_cache = {entries:.0};")),
         keep: Some(format!("table_open_cache={entries:.0} below [mysqld] in the option file.")),
-        risk: Some("Takes effect at once. Each open table takes some 10 to 100 KB of memory and up to two files; hold it against open_files_limit.".to_owned()),
+        risk: Some("Takes effect at once. Each open table takes some 10 to 100 KiB of memory and up to two files; hold it against open_files_limit.".to_owned()),
     }
 }
 

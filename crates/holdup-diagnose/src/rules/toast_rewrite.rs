@@ -2,7 +2,7 @@
 
 use super::parts::clearing::or_by_disk;
 use super::parts::vacuum_advice;
-use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, ms, percent, thousands};
+use super::{Doc, Found, Judge, MATTERS, Outcome, Role, Rule, bytes, bytes_per_second, ms, percent, thousands};
 use crate::case::Case;
 use crate::resources::volume::demand::{demand, is_negligible, is_rewritten, rewritten_bytes, share_text};
 use crate::strength::{STRONG, WEAK};
@@ -17,8 +17,8 @@ pub const RULE: Rule = Rule {
     cause: "toast_rewrite",
     doc: Doc {
         title: "Updates write large values anew each time",
-        what: "PostgreSQL stores values above some 2 kB out of line, in the table's TOAST table, 1,996 bytes a row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",
-        hurts: "An update of a row with a 10 kB value leaves 1 + 6 dead rows rather than 1, and writes them to the log, to the table and once more when vacuum has been there. Reads and writes of that fill a disk that the updates themselves would not.",
+        what: "PostgreSQL stores values above some 2 KiB out of line, in the table's TOAST table, 1,996 bytes a row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",
+        hurts: "An update of a row with a 10 KiB value leaves 1 + 6 dead rows rather than 1, and writes them to the log, to the table and once more when vacuum has been there. Reads and writes of that fill a disk that the updates themselves would not.",
         needs: "Counters by table with the TOAST tables (--watch postgresql://…), what passes through the disk (--watch host, or a cloud's figures), and who waits for it; statements by digest name the one that does it.",
         predicts: "Rows inserted into and deleted from the TOAST table are a fixed number for every update of its table, as many as the value has chunks, and their bytes are a good part of what the disk moves while it is what requests wait for.",
         clears: "Updates write no rows of TOAST; or what they write is a small part of what the disk moves; or requests do not wait for the disk.",
@@ -49,11 +49,11 @@ fn from_server(case: &Case<'_>) -> Result<Outcome, Missing> {
     let written = view.table_evidence(
         &most.toast,
         metrics::postgresql::STAT_TABLES_N_TUP_INS,
-        format!("{}/s", bytes(most.bytes_per_second())),
+        bytes_per_second(most.bytes_per_second()),
         "next to nothing, if only what changed were written",
         format!(
-            "that is at least {}/s, to the log and to the table: {}",
-            bytes(most.bytes_per_second()),
+            "that is at least {}, to the log and to the table: {}",
+            bytes_per_second(most.bytes_per_second()),
             share_text(&demand, share)
         ),
     );

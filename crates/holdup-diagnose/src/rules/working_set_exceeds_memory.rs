@@ -257,11 +257,11 @@ fn more_memory(view: &View<'_>, disk: &Disk, memory: &Memory, read_again: f64) -
     let again = format!("{} were read again in these {seconds:.0} s", bytes(read_again));
     let text = match &on_disk {
         Some((path, all)) => format!(
-            "Give it {to:.0} MB: there are {}, {again}, and {} lie on {path}. With as much all of it stays in memory; how much less would do, another run tells.",
+            "Give it {to:.0} MiB: there are {}, {again}, and {} lie on {path}. With as much all of it stays in memory; how much less would do, another run tells.",
             bytes(now),
             bytes(*all)
         ),
-        None => format!("Give it {to:.0} MB to begin with: there are {}, and {again}.", bytes(now)),
+        None => format!("Give it {to:.0} MiB to begin with: there are {}, and {again}.", bytes(now)),
     };
     if !memory.is_cgroup() {
         let text = format!("{text} It is the machine itself that needs more.");
@@ -331,7 +331,7 @@ mod tests {
             .setting("host", "mount[/data].size_bytes", "2000000000")
             .setting("host", "mount[/data].free_bytes", "1000000000");
         let Ok(Outcome::Found(found)) = known.judge(&RULE) else { panic!("not found") };
-        assert!(found.fixes[0].text.starts_with("Give it 1088 MB"), "{}", found.fixes[0].text);
+        assert!(found.fixes[0].text.starts_with("Give it 1088 MiB"), "{}", found.fixes[0].text);
         assert_eq!(made.explains(&super::super::readahead_too_large::RULE), Some(0.0));
     }
 

@@ -4,7 +4,7 @@
 use holdup_knee::{Curve, Finding, Held, Usl};
 
 use super::{LinePoint, ScalabilityLaw, interval, rate};
-use holdup_signals::words::round;
+use holdup_recording::words::round;
 
 /// Points of a line.
 const POINTS: usize = 80;

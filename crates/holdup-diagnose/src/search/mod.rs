@@ -13,8 +13,8 @@ pub use holdup_knee::{How, Purpose};
 use holdup_recording::{Recording, hlog};
 use serde::{Deserialize, Serialize};
 
+use holdup_recording::words::round;
 use holdup_signals::Window;
-use holdup_signals::words::round;
 pub(crate) use words::headline;
 
 /// More failed requests than this degrade a second without objectives, too.

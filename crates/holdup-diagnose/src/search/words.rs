@@ -3,7 +3,7 @@
 use holdup_knee::{Config, How};
 
 use super::{Interval, ScalabilityLaw, SearchReport};
-use holdup_signals::words::{ms, thousands};
+use holdup_recording::words::{ms, thousands};
 
 /// A knee that is less than this share of the capacity is explained by what varies.
 const FULL: f64 = 0.9;

@@ -3,8 +3,10 @@
 
 use std::fmt::Write as _;
 
+use holdup_recording::words::count;
+
 use crate::digest::report::{Query, Report};
-use crate::digest::text::{UNKNOWN, known, number, time};
+use crate::digest::text::{UNKNOWN, known, time};
 
 /// Columns of the table.
 const COLUMNS: [&str; 9] = ["rank", "id", "share", "total", "calls", "avg", "p95", "p99", "max"];
@@ -18,7 +20,7 @@ fn row(query: &Query) -> ([String; 9], String) {
         query.id.clone(),
         format!("{:.1} %", query.share_ratio * 100.0),
         time(query.total_us),
-        number(query.calls.into()),
+        count(query.calls),
         time(average),
         known(query.p95_us),
         known(query.p99_us),
@@ -33,23 +35,18 @@ fn row(query: &Query) -> ([String; 9], String) {
 fn summary(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{} executions of {} statements, {} in total",
-        number(report.calls.into()),
-        number(report.distinct as u128),
+        count(report.calls),
+        count(report.distinct as u128),
         time(report.total_us)
     )];
     if let (Some(first), Some(last)) = (&report.first_seen, &report.last_seen) {
         lines.push(format!("{first} to {last}"));
     }
     for file in &report.files {
-        lines.push(format!("{} ({}, {} bytes)", file.path, file.format, number(file.bytes.into())));
+        lines.push(format!("{} ({}, {} bytes)", file.path, file.format, count(file.bytes)));
     }
     for problem in &report.problems {
-        lines.push(format!(
-            "{} {}, first at {}",
-            number(problem.count.into()),
-            problem.what,
-            problem.places.join("; ")
-        ));
+        lines.push(format!("{} {}, first at {}", count(problem.count), problem.what, problem.places.join("; ")));
     }
     lines
 }
@@ -158,7 +155,7 @@ fn figures(query: &Query) -> String {
     let mut out =
         String::from("<table><tr><th>attribute</th><th>sum</th><th>min</th><th>p95</th><th>p99</th><th>max</th></tr>");
     for (name, figures) in query.attributes.iter().filter(|(_, figures)| figures.sum > 0) {
-        let show = |value: u128| if figures.unit == "us" { time(value) } else { number(value) };
+        let show = |value: u128| if figures.unit == "us" { time(value) } else { count(value) };
         let rest = [figures.min, figures.p95, figures.p99, figures.max];
         let rest = rest.map(|value| value.map_or(UNKNOWN.to_owned(), |value| show(value.into())));
         let cells: Vec<String> = std::iter::once(show(figures.sum)).chain(rest).collect();

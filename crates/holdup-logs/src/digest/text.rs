@@ -3,6 +3,8 @@
 
 use std::fmt::Write as _;
 
+use holdup_recording::words::{bytes, count};
+
 use crate::digest::report::{Figures, Query, Report, Who};
 
 /// Widest line of a statement in the table.
@@ -45,30 +47,6 @@ fn digits(value: f64, unit: &str) -> String {
     }
 }
 
-/// A number with commas between thousands.
-pub fn number(value: u128) -> String {
-    let digits = value.to_string();
-    let mut text = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn bytes(value: u64) -> String {
-    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-    let size = value as f64;
-    match value {
-        1_000_000_000.. => digits(size / 1e9, "GB"),
-        1_000_000.. => digits(size / 1e6, "MB"),
-        1_000.. => digits(size / 1e3, "kB"),
-        _ => format!("{value} bytes"),
-    }
-}
-
 fn rounded(value: f64) -> u128 {
     #[expect(
         clippy::cast_possible_truncation,
@@ -80,7 +58,7 @@ fn rounded(value: f64) -> u128 {
 }
 
 fn figure(unit: &str, value: u128) -> String {
-    if unit == "us" { time(value) } else { number(value) }
+    if unit == "us" { time(value) } else { count(value) }
 }
 
 /// A text without what a terminal would obey.
@@ -126,15 +104,16 @@ impl Report {
     }
 
     fn head(&self, out: &mut String) {
-        let size = bytes(self.files.iter().map(|file| file.bytes).sum());
+        #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+        let size = bytes(self.files.iter().map(|file| file.bytes).sum::<u64>() as f64);
         let files =
             if let [file] = self.files.as_slice() { clean(&file.path) } else { format!("{} files", self.files.len()) };
         let mut kinds: Vec<&str> = self.files.iter().map(|file| file.format).collect();
         kinds.dedup();
         let _ = writeln!(out, "{files}: {size} of {}", kinds.join(", "));
-        let _ = write!(out, "{} executions of {} statements", number(self.calls.into()), number(self.distinct as u128));
+        let _ = write!(out, "{} executions of {} statements", count(self.calls), count(self.distinct as u128));
         if self.events > self.calls {
-            let _ = write!(out, " (of {} in the log)", number(self.events.into()));
+            let _ = write!(out, " (of {} in the log)", count(self.events));
         }
         let _ = write!(out, ", {} in total", time(self.total_us));
         if let (Some(first), Some(last)) = (&self.first_seen, &self.last_seen) {
@@ -168,7 +147,7 @@ impl Report {
                 clean(&query.id),
                 format!("{:.1} %", query.share_ratio * 100.0),
                 time(query.total_us),
-                number(query.calls.into()),
+                count(query.calls),
                 time(rounded(query.avg_us)),
                 known(query.p95_us),
                 known(query.p99_us),
@@ -205,8 +184,8 @@ impl Report {
     fn server_text(&self, out: &mut String) {
         let Some(server) = &self.server else { return };
         out.push_str("\nthe server\n");
-        for (name, count) in &server.counts {
-            let _ = writeln!(out, "  {:<28} {:>11}", name.replace('_', " "), number((*count).into()));
+        for (name, times) in &server.counts {
+            let _ = writeln!(out, "  {:<28} {:>11}", name.replace('_', " "), count(*times));
         }
         for (name, figures) in &server.figures {
             let unit = figures.unit;
@@ -214,7 +193,7 @@ impl Report {
                 out,
                 "  {:<28} {:>11}  sum {}, avg {}, p95 {}, max {}",
                 name.trim_end_matches("_us").replace('_', " "),
-                number(figures.count.into()),
+                count(figures.count),
                 figure(unit, figures.sum),
                 figure(unit, rounded(figures.avg)),
                 figure(unit, figures.p95.unwrap_or(0).into()),
@@ -227,32 +206,21 @@ impl Report {
                 .take(5)
                 .map(|one| {
                     let took = one.total_us.map_or(String::new(), |total| format!(" ({})", time(total)));
-                    format!("{} {}{took}", line(&one.name, 50), number(one.count.into()))
+                    format!("{} {}{took}", line(&one.name, 50), count(one.count))
                 })
                 .collect();
             let _ = writeln!(out, "  {:<28} {}", kind.replace('_', " "), list.join(", "));
         }
         for message in server.messages.iter().take(20) {
-            let _ = writeln!(
-                out,
-                "  {:>11} x {} {}",
-                number(message.count.into()),
-                message.severity,
-                line(&message.message, 90)
-            );
+            let _ =
+                writeln!(out, "  {:>11} x {} {}", count(message.count), message.severity, line(&message.message, 90));
         }
     }
 
     fn problems_text(&self, out: &mut String) {
         for trouble in &self.problems {
             let places: Vec<String> = trouble.places.iter().map(|place| clean(place)).collect();
-            let _ = writeln!(
-                out,
-                "\nnote: {} {}, first at {}",
-                number(trouble.count.into()),
-                trouble.what,
-                places.join("; ")
-            );
+            let _ = writeln!(out, "\nnote: {} {}, first at {}", count(trouble.count), trouble.what, places.join("; "));
         }
     }
 }
@@ -291,7 +259,7 @@ fn section(out: &mut String, query: &Query) {
     {
         row(out, name, figures);
     }
-    let _ = write!(out, "   calls {}", number(query.calls.into()));
+    let _ = write!(out, "   calls {}", count(query.calls));
     if let Some(ratio) = query.variance_to_mean {
         let _ = write!(out, ", variance to mean {ratio:.3} s");
     }
@@ -329,12 +297,7 @@ fn section(out: &mut String, query: &Query) {
         Some(before) => {
             let avg = before.avg_us.map_or(UNKNOWN.to_owned(), |avg| time(rounded(avg)));
             let change = before.change_ratio.map_or(String::new(), |ratio| format!(", now {ratio:.2} times that"));
-            let _ = write!(
-                out,
-                "   before: {} calls in {} runs, avg {avg}{change}",
-                number(before.calls.into()),
-                before.runs
-            );
+            let _ = write!(out, "   before: {} calls in {} runs, avg {avg}{change}", count(before.calls), before.runs);
             if let (Some(first), Some(last)) = (&before.first_seen, &before.last_seen) {
                 let _ = write!(out, ", seen {first} to {last}");
             }
@@ -346,7 +309,7 @@ fn section(out: &mut String, query: &Query) {
         let _ = writeln!(
             out,
             "   plan of {} calls, {} in total, at most {}:",
-            number(plan.calls.into()),
+            count(plan.calls),
             time(plan.total_us),
             time(plan.max_us.into())
         );
@@ -420,7 +383,6 @@ mod tests {
         ] {
             assert_eq!(time(micros), text);
         }
-        assert_eq!([number(7), number(1_234), number(1_000_000)], ["7", "1,234", "1,000,000"]);
         assert_eq!(bars(&[0, 1, 50, 100]), " ▁▄█");
         assert_eq!(line("a\n  b \u{1b}[2J", 80), "a b  [2J");
         assert_eq!(line("abcdef", 4), "abc…");

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::files;
 use crate::segment::SEGMENTS;
+use crate::words::bytes;
 
 /// File that holds room for the manifest until the recording ends.
 const RESERVE: &str = ".reserve";
@@ -64,7 +65,11 @@ impl Room {
         if free >= floor {
             return Ok(());
         }
-        let why = format!("{} free on the file system, and {} must stay free (--min-free)", mib(free), mib(floor));
+        let why = format!(
+            "{} free on the file system, and {} must stay free (--min-free)",
+            bytes(free as f64),
+            bytes(floor as f64)
+        );
         Err(io::Error::new(io::ErrorKind::StorageFull, why))
     }
 
@@ -82,7 +87,7 @@ impl Room {
             table = if table.0 == of { (table.0, table.1 + bytes) } else { (of.to_owned(), bytes) };
             largest = largest.max(table.1);
         }
-        (all + largest >= most).then(|| format!("the recording has reached {} (--max-size)", mib(most)))
+        (all + largest >= most).then(|| format!("the recording has reached {} (--max-size)", bytes(most as f64)))
     }
 }
 
@@ -112,10 +117,6 @@ fn space(dir: &Path) -> Option<(u64, u64)> {
         found.assume_init()
     };
     Some((found.f_bavail.saturating_mul(found.f_frsize), found.f_blocks.saturating_mul(found.f_frsize)))
-}
-
-fn mib(bytes: u64) -> String {
-    format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20))
 }
 
 /// Room that is held on the file system until it is dropped.

@@ -2,8 +2,8 @@
 
 use super::{BUSY, LAG_MS, Label, Limit, RUN_QUEUE, Reason, THROTTLED, Validity};
 use crate::evidence::Fix;
-use crate::words::{ms, percent, thousands};
 use crate::yardstick::MATTERS;
+use holdup_recording::words::{ms, percent, thousands};
 
 /// Seconds without more digits than they have: `3`, `2.5`.
 pub fn seconds(value: f64) -> String {

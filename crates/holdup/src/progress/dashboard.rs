@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use holdup_load::stats::Snapshot;
+use holdup_recording::words::{count, thousands};
 use unicode_width::UnicodeWidthChar as _;
 
 use super::moment::Moment;
@@ -87,8 +88,8 @@ pub fn render(view: &View<'_>, look: Look) -> String {
         now.in_flight,
         now.lanes,
         now.waiting,
-        grouped(now.completed),
-        grouped(now.errors)
+        count(now.completed),
+        count(now.errors)
     );
     lines.push(row(look, "requests", &requests, &[], PLAIN));
     if let Some(last) = last.filter(|m| m.operations.len() > 1) {
@@ -170,7 +171,7 @@ fn failing(now: &Snapshot, last: Option<&Moment>) -> String {
 
 fn kinds(failures: &[(&'static str, u64)]) -> String {
     let mut named: Vec<String> =
-        failures.iter().take(KINDS).map(|(kind, count)| format!("{kind} {}", grouped(*count))).collect();
+        failures.iter().take(KINDS).map(|(kind, times)| format!("{kind} {}", count(*times))).collect();
     if failures.len() > KINDS {
         named.push("…".to_owned());
     }
@@ -234,25 +235,11 @@ fn spark(values: &[Option<f64>], has_unicode: bool) -> String {
 /// Three digits or more, e.g. `0.12`, `3.4`, `56`, `7,890`.
 fn number(value: f64) -> String {
     match value {
-        v if v >= 99.95 => grouped(v.round() as u64),
+        v if v >= 99.95 => thousands(v),
         v if v >= 9.995 => format!("{v:.1}"),
         v if v > 0.0 => format!("{v:.2}"),
         _ => "0".to_owned(),
     }
-}
-
-/// `12,345`.
-fn grouped(value: u64) -> String {
-    let digits = value.to_string();
-    let first = digits.len() % 3;
-    let mut out = digits[..first].to_owned();
-    for group in digits.as_bytes()[first..].chunks(3) {
-        if !out.is_empty() {
-            out.push(',');
-        }
-        out.extend(group.iter().map(|b| char::from(*b)));
-    }
-    out
 }
 
 /// `12 s`, `3 min 05 s`, `2 h 07 min`.
@@ -440,7 +427,6 @@ mod tests {
             [0.0, 0.123, 9.99, 12.34, 99.96, 7_890.4].map(number),
             ["0", "0.12", "9.99", "12.3", "100", "7,890"]
         );
-        assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!(
             [59, 60, 3_599, 7_620].map(|s| time(Duration::from_secs(s))),
             ["59 s", "1 min 00 s", "59 min 59 s", "2 h 07 min"]

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::style::{AnsiColor, Style};
 use holdup_recording::Recording;
+use holdup_recording::words::{bytes, bytes_per_second};
 
 use super::{BOLD, DIM, WIDTH};
 use crate::charts::{self, Chart, Lane, Mark};
@@ -115,15 +116,8 @@ fn figure(value: f64, unit: &str) -> String {
     match unit {
         // What is read a moment late looks like more than all.
         "ratio" => format!("{:.0} %", value.min(1.0) * 100.0),
-        "bytes" | "bytes/s" => {
-            let suffix = if unit == "bytes" { "" } else { "/s" };
-            let (scaled, prefix) = match value {
-                v if v >= 1e9 => (v / 1e9, "GB"),
-                v if v >= 1e6 => (v / 1e6, "MB"),
-                v => (v / 1e3, "kB"),
-            };
-            format!("{} {prefix}{suffix}", number(scaled))
-        }
+        "bytes" => bytes(value),
+        "bytes/s" => bytes_per_second(value),
         "requests/s" | "connections/s" => format!("{}/s", number(value)),
         "ms" if value >= 9_999.5 => format!("{} s", number(value / 1e3)),
         "ms" => format!("{} ms", number(value)),
@@ -196,8 +190,9 @@ mod tests {
             figure(1.94, "CPUs"),
             figure(64.0, ""),
             figure(1.5e8, "bytes"),
+            figure(1.5e8, "bytes/s"),
             figure(30_000.0, "ms"),
         ];
-        assert_eq!(said, ["12k/s", "91 %", "1.94", "64", "150 MB", "30 s"]);
+        assert_eq!(said, ["12k/s", "91 %", "1.94", "64", "143 MiB", "150 MB/s", "30 s"]);
     }
 }

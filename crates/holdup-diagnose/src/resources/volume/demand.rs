@@ -4,12 +4,12 @@
 
 use super::level::{self, rate};
 use crate::case::Case;
+use holdup_recording::words::percent;
 use holdup_signals::Missing;
 use holdup_signals::flows::{Counted, Flow};
 use holdup_signals::tables::Toast;
 use holdup_signals::throttle::Unit;
 use holdup_signals::vacuum::{Run, Vacuum};
-use holdup_signals::words::percent;
 use holdup_signals::yardstick::MATTERS;
 
 /// An update that writes fewer rows of TOAST than this writes no value out of line most times.
@@ -199,7 +199,7 @@ mod tests {
             assert!((demand.level.unwrap() - 6e6).abs() < 0.2e6, "{:?}", demand.level);
             assert!(demand.without(0.5).ends_with("that alone is enough"), "{}", demand.without(0.5));
             let more = Demand { offered: 20e6, ..demand };
-            assert!(more.without(0.5).contains("still above the level of 6.0 MB/s"), "{}", more.without(0.5));
+            assert!(more.without(0.5).contains("still above the level of 6 MB/s"), "{}", more.without(0.5));
         });
     }
 }

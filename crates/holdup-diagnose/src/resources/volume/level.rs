@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
+use holdup_recording::words::{bytes_per_second, thousands};
 use holdup_signals::flows::{Binding, Counted, Flow};
 use holdup_signals::latency::Origin;
 use holdup_signals::plateau::{Ceiling, Fall, Freer, falls};
 use holdup_signals::throttle::Unit;
-use holdup_signals::words::thousands;
 use holdup_signals::{Missing, Window};
 
 use crate::case::Case;
@@ -17,12 +17,11 @@ pub const CLOUD: &str = "figures of CloudWatch (read and write throughput, IOPS,
 /// Fewer samples of the degraded stretch than this show no level.
 const LEAST_SAMPLES: usize = 8;
 
-/// `213 MB/s` (10⁶ bytes, as vendors count), `12,000 operations/s`.
+/// `213 MB/s` , `12,000 operations/s`.
 pub fn rate(unit: Unit, value: f64) -> String {
     match unit {
         Unit::Operations => format!("{} operations/s", thousands(value)),
-        Unit::Bytes if value < 10e6 => format!("{:.1} MB/s", value / 1e6),
-        Unit::Bytes => format!("{} MB/s", thousands(value / 1e6)),
+        Unit::Bytes => bytes_per_second(value),
     }
 }
 

@@ -7,9 +7,9 @@ use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, statements};
 use holdup_recording::metrics;
+use holdup_recording::words::{ms, percent, thousands};
 use holdup_signals::app_server::{Neighbour, waited_ms};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::words::{ms, percent, thousands};
 use holdup_signals::{Counter, View, timing};
 
 /// Workers are held for longer than in the calm stretch from this share (0-1) more on: less is what any two stretches differ by.

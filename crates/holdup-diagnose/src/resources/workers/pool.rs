@@ -9,10 +9,10 @@ use super::Held;
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
+use holdup_recording::words::{ms, percent};
 use holdup_signals::app_server::{Outside, Workers, waited_ms};
 use holdup_signals::client::{mean_over, service_ms};
 use holdup_signals::evidence::Evidence;
-use holdup_signals::words::{ms, percent};
 use holdup_signals::yardstick::MATTERS;
 use holdup_signals::{Missing, View, Window, timing};
 

@@ -4,6 +4,7 @@
 use super::{ALWAYS, Found, MATTERS, Outcome, SLOWER, bytes, pile_up, thousands};
 use crate::case::Case;
 use crate::rules::Role;
+use crate::rules::bytes_per_second;
 use crate::strength::{FAIR, WEAK};
 use holdup_recording::metrics;
 use holdup_signals::evidence::{Evidence, Fix};
@@ -105,9 +106,12 @@ fn log_meanwhile(view: &View<'_>, storms: &[Window]) -> Option<(bool, Evidence)>
     };
     let (then, else_) = (rate(true)?, rate(false)?);
     let log = view.counter(LOG, &[], POSTGRESQL).ok()?;
-    let text =
-        format!("while checkpoints wrote the log grew by {}/s, at other times by {}/s", bytes(then), bytes(else_));
-    Some((then <= SLOWER * else_, log.evidence(format!("{}/s", bytes(then)), format!("{}/s", bytes(else_)), text)))
+    let text = format!(
+        "while checkpoints wrote the log grew by {}, at other times by {}",
+        bytes_per_second(then),
+        bytes_per_second(else_)
+    );
+    Some((then <= SLOWER * else_, log.evidence(bytes_per_second(then), bytes_per_second(else_), text)))
 }
 
 fn fixes(view: &View<'_>, requested: &Counter) -> Vec<Fix> {

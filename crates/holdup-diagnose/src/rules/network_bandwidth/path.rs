@@ -4,7 +4,7 @@
 use holdup_recording::Labels;
 use holdup_recording::rows::Exchange;
 
-use super::{Found, MATTERS, Outcome, bytes, ms};
+use super::{Found, MATTERS, Outcome, bytes, bytes_per_second, ms};
 use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::share;
@@ -76,14 +76,14 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
         explains_ms: grown_ms,
         evidence: vec![
             evidence(
-                format!("{}/s", bytes(rate)),
+                bytes_per_second(rate),
                 "as fast as the server sends",
                 format!(
-                    "responses of {} came from the database at {}/s, eight of ten of them between {}/s and {}/s",
+                    "responses of {} came from the database at {}, eight of ten of them between {} and {}",
                     bytes(each),
-                    bytes(rate),
-                    bytes(slowest),
-                    bytes(quickest)
+                    bytes_per_second(rate),
+                    bytes_per_second(slowest),
+                    bytes_per_second(quickest)
                 ),
             ),
             evidence(
@@ -106,12 +106,12 @@ pub(super) fn judge(case: &Case<'_>) -> Option<Outcome> {
                 ),
                 command: None,
                 keep: None,
-                risk: Some("Compressing takes CPU on both ends, about 20 to 50 ms for each MB.".to_owned()),
+                risk: Some("Compressing takes CPU on both ends, about 20 to 50 ms for each MiB.".to_owned()),
             },
             Fix {
                 text: format!(
-                    "More bandwidth between app and database than {}/s: the limit of an instance, a shaper, a VPN or a smaller link on the way.",
-                    bytes(rate)
+                    "More bandwidth between app and database than {}: the limit of an instance, a shaper, a VPN or a smaller link on the way.",
+                    bytes_per_second(rate)
                 ),
                 command: None,
                 keep: None,

@@ -11,7 +11,7 @@ use holdup_signals::{Counter, Mount, View};
 /// Where the tmpfs goes; nothing else is there.
 const DIRECTORY: &str = "/var/lib/mysql-tmpdir";
 
-/// The least size of the tmpfs: 64 MB. Statements that sort or alter a table put files there, too.
+/// The least size of the tmpfs: 64 MiB. Statements that sort or alter a table put files there, too.
 const LEAST_BYTES: f64 = 64.0 * 1024.0 * 1024.0;
 
 /// Temporary tables differ in size: room for so many times the mean.
@@ -91,7 +91,7 @@ pub(super) fn fixes(
 ) -> Vec<Fix> {
     let each = table_bytes(view, mount, created);
     let size = (at_once.ceil() * each.unwrap_or(0.0) * ROOM).max(LEAST_BYTES);
-    let megabytes = ((size / 1024.0 / 1024.0).ceil() as u64).next_power_of_two();
+    let mebibytes = ((size / 1024.0 / 1024.0).ceil() as u64).next_power_of_two();
     let why = match each {
         Some(each) => format!(
             "{} tables at once x {} at most each, {ROOM:.0} times over, and at least {}",
@@ -103,15 +103,15 @@ pub(super) fn fixes(
             .to_owned(),
     };
     let mut fixes = vec![Fix {
-        text: format!("Put tmpdir on a tmpfs of {megabytes} MB: {why}. The server reads tmpdir when it starts."),
+        text: format!("Put tmpdir on a tmpfs of {mebibytes} MiB: {why}. The server reads tmpdir when it starts."),
         command: Some(format!(
-            "mkdir -p {DIRECTORY} && mount -t tmpfs -o size={megabytes}m,mode=1777,nosuid,nodev,noexec tmpfs {DIRECTORY}   # then tmpdir={DIRECTORY} below [mysqld] in the option file, and restart the server"
+            "mkdir -p {DIRECTORY} && mount -t tmpfs -o size={mebibytes}m,mode=1777,nosuid,nodev,noexec tmpfs {DIRECTORY}   # then tmpdir={DIRECTORY} below [mysqld] in the option file, and restart the server"
         )),
         keep: Some(format!(
-            "/etc/fstab: tmpfs {DIRECTORY} tmpfs size={megabytes}m,mode=1777,nosuid,nodev,noexec 0 0   and in the option file, below [mysqld]: tmpdir={DIRECTORY}"
+            "/etc/fstab: tmpfs {DIRECTORY} tmpfs size={mebibytes}m,mode=1777,nosuid,nodev,noexec 0 0   and in the option file, below [mysqld]: tmpdir={DIRECTORY}"
         )),
         risk: Some(format!(
-            "Needs a restart. Up to {megabytes} MB of memory; a statement that needs more fails with error 28 (no space left). Large sorts and ALTER TABLE put files there, too; a replica's replica_load_tmpdir must survive a restart and stays on disk."
+            "Needs a restart. Up to {mebibytes} MiB of memory; a statement that needs more fails with error 28 (no space left). Large sorts and ALTER TABLE put files there, too; a replica's replica_load_tmpdir must survive a restart and stays on disk."
         )),
     }];
     if let Some(mount) = mount.filter(|m| m.has_option("dirsync") || m.has_option("sync")) {

@@ -1,8 +1,8 @@
 //! What clears several causes at once: a time in which they all lie and that is small.
 
+use holdup_recording::words::ms;
 use holdup_signals::Missing;
 use holdup_signals::throttle::Unit;
-use holdup_signals::words::ms;
 use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;

@@ -3,9 +3,11 @@
 use serde::Serialize;
 
 use super::Order;
+use holdup_recording::words::count;
+
 use crate::digest::shape::Shape;
 use crate::digest::tally::Tally;
-use crate::digest::text::{number, time};
+use crate::digest::text::time;
 
 /// Statements that had no room in memory. Their calls and time are in the sums of the report, their other attributes are not.
 #[derive(Clone, Debug, Serialize)]
@@ -35,7 +37,7 @@ impl RestReport {
             let exact = self.exact_ranks;
             format!("one of them may belong behind rank {exact}; raise --max-memory")
         };
-        let (statements, calls) = (number(self.statements as u128), number(self.calls.into()));
+        let (statements, calls) = (count(self.statements as u128), count(self.calls));
         format!("{at_least}{statements} further statements, together {} in {calls} calls; {proof}", time(self.total_us))
     }
 }
