@@ -11,7 +11,7 @@
 //! - [`metrics`]: every metric that samples are named by.
 //! - [`plan`]: the tree in the table `plans`.
 //! - [`files`], [`secret`]: how files are opened and made, and what of a text is kept in none.
-//! - [`words`]: numbers with their units as text.
+//! - [`words`], [`quota`]: numbers with their units as text, and the CPU quota of a cgroup.
 //! - [`objective`]: what was asked of the service, read, and held against seconds of load.
 //! - [`Recorder`]: writes a recording while it happens; survives `kill -9` but for the last seconds.
 //! - [`Recording`]: opens a finished, a running or a broken one.
@@ -27,6 +27,7 @@ pub mod metrics;
 pub mod objective;
 pub mod plan;
 pub mod priority;
+pub mod quota;
 pub mod reader;
 pub mod rows;
 pub mod secret;

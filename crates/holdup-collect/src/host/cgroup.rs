@@ -10,6 +10,7 @@ mod limits;
 use std::collections::HashMap;
 
 use holdup_recording::metrics::Metric;
+use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::{Labels, metrics};
 
 use crate::ReadError;
@@ -169,8 +170,8 @@ impl Cgroup {
             disk.as_ref().map(|place| limits::disk(place, proc, devices)).unwrap_or_default();
         let or_max = |value: Option<String>| value.unwrap_or_else(|| "max".to_owned());
         if cpu.is_some() {
-            let value = or_max(quota.as_ref().map(|limit| limit.value.clone()));
-            settings.push(("cgroup.cpu_quota_us_per_period_us".to_owned(), value));
+            let value = or_max(quota.as_ref().map(|limit| limit.value.to_string()));
+            settings.push((quota::SETTING.to_owned(), value));
         }
         if memory.is_some() {
             let value = or_max(bytes.as_ref().map(|limit| limit.value.to_string()));
@@ -218,7 +219,7 @@ fn at(place: &Place, limited: Option<usize>, files: &[&str]) -> Option<At> {
 
 /// Version 1's level for the CPU time used: the one of the quota's name, else the process's own. Whoever has a CPU group of his own but
 /// none for the account is with everybody else in the root of the latter: that is not his time.
-fn usage_level(time: &Place, cpu: Option<&Place>, quota: Option<&limits::Tightest<String>>) -> Option<Level> {
+fn usage_level(time: &Place, cpu: Option<&Place>, quota: Option<&limits::Tightest<CpuQuota>>) -> Option<Level> {
     let own = &time.levels[0];
     let Some(cpu) = cpu else { return Some(own.clone()) };
     let of_quota = quota.and_then(|quota| cpu.levels.get(quota.level));

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use holdup_diagnose::case::Case;
 use holdup_diagnose::search::{BreakingPoint, Interval, Purpose, SearchReport};
 use holdup_diagnose::verdict::Diagnosis;
+use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::round;
 use holdup_signals::{View, Window};
 
@@ -131,9 +132,7 @@ fn cpu(view: &View<'_>) -> Option<CpuUse> {
 }
 
 fn quota_use(view: &View<'_>, source: &str) -> Option<CpuUse> {
-    let quota = view.setting_of(source, "cgroup.cpu_quota_us_per_period_us")?;
-    let (micros, period) = quota.split_once(' ')?;
-    let of_cpus = micros.parse::<f64>().ok()? / period.trim().parse::<f64>().ok().filter(|period| *period > 0.0)?;
+    let of_cpus = CpuQuota::parse(view.setting_of(source, quota::SETTING)?)?.cpus();
     let counter = |metric: &str| view.counter_where(|s| s == source, metric, &[], "").ok();
     let throttled =
         counter(metrics::cgroup::CPU_THROTTLED_PERIODS.name).zip(counter(metrics::cgroup::CPU_PERIODS.name));

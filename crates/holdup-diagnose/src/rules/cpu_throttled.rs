@@ -5,6 +5,7 @@ use crate::case::Case;
 use crate::resources::{share, workers};
 use crate::strength::{CERTAIN, STRONG};
 use holdup_recording::metrics;
+use holdup_recording::quota::{self, CpuQuota};
 use holdup_signals::evidence::{Evidence, Fix};
 use holdup_signals::processes::Process;
 use holdup_signals::{Counter, Missing, View};
@@ -48,7 +49,7 @@ const BY_USE: f64 = 0.8;
 /// What a quota did to one source.
 struct Throttled<'a> {
     process: Process<'a>,
-    quota: Quota,
+    quota: CpuQuota,
     /// Whether the quota was read, and not concluded from what the group could use.
     is_told: bool,
     periods: Counter,
@@ -60,32 +61,12 @@ struct Throttled<'a> {
     waited: Option<f64>,
 }
 
-/// CPU time that may be used in a period.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Quota {
-    micros: f64,
-    period_micros: f64,
-}
-
-impl Quota {
-    /// Of `50000 100000`; none of `max`.
-    fn parse(text: &str) -> Option<Self> {
-        let (micros, period_micros) = text.split_once(' ')?;
-        let (micros, period_micros) = (micros.parse().ok()?, period_micros.trim().parse().ok()?);
-        (micros > 0.0 && period_micros > 0.0).then_some(Self { micros, period_micros })
-    }
-
-    /// Of a group whose quota nobody read, by its being stopped in most of its `periods`: in those it used all that it may, so that is no
-    /// more than what it used altogether over their share. None of a group that is seldom stopped.
-    fn by_use(used: f64, periods: &Counter, stopped: &Counter) -> Option<Self> {
-        let share = stopped.delta / periods.delta.max(1.0);
-        let cpus = used / periods.seconds.max(1e-9) / share;
-        (share >= MOSTLY && cpus > 0.0).then_some(Self { micros: cpus * PERIOD_MICROS, period_micros: PERIOD_MICROS })
-    }
-
-    fn cpus(self) -> f64 {
-        self.micros / self.period_micros
-    }
+/// Quota of a group that nobody read, by its being stopped in most of its `periods`: in those it used all that it may, so that is no
+/// more than what it used altogether over their share. None of a group that is seldom stopped.
+fn quota_by_use(used: f64, periods: &Counter, stopped: &Counter) -> Option<CpuQuota> {
+    let share = stopped.delta / periods.delta.max(1.0);
+    let cpus = used / periods.seconds.max(1e-9) / share;
+    (share >= MOSTLY && cpus > 0.0).then_some(CpuQuota { us: cpus * PERIOD_MICROS, period_us: PERIOD_MICROS })
 }
 
 fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
@@ -145,7 +126,7 @@ fn judge(case: &Case<'_>) -> Result<Outcome, Missing> {
 /// What is throttled, and evidence for what has no limit. Our own cgroup counts only where no process is watched: in a
 /// container it is the service's as well.
 fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), Missing> {
-    const QUOTA: &str = "cgroup.cpu_quota_us_per_period_us";
+    const QUOTA: &str = quota::SETTING;
     const PERIODS: &str = metrics::cgroup::CPU_PERIODS.name;
     let mut processes = view.processes_with(metrics::process::CPU_TIME.name);
     processes.extend(view.services_with(PERIODS));
@@ -159,7 +140,7 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
     let (mut throttled, mut unlimited) = (Vec::new(), Vec::new());
     for process in &processes {
         let told = view.setting_of(process.source, QUOTA);
-        let read = told.and_then(Quota::parse);
+        let read = told.and_then(CpuQuota::parse);
         if told.is_some() && read.is_none() {
             let text = format!("{} has no CPU limit", process.name);
             unlimited.push(view.setting_evidence(process.source, QUOTA, "a quota", text));
@@ -187,7 +168,7 @@ fn limited<'a>(view: &View<'a>) -> Result<(Vec<Throttled<'a>>, Vec<Evidence>), M
             Err(missing) if read.is_some() => return Err(missing),
             Err(_) => continue,
         };
-        let by_use = || Quota::by_use(used?, &periods, &stopped);
+        let by_use = || quota_by_use(used?, &periods, &stopped);
         let Some(quota) = read.or_else(by_use) else { continue };
         throttled.push(Throttled {
             process: process.clone(),
@@ -271,7 +252,7 @@ impl Throttled<'_> {
         let expected = "max, or more than it needs";
         let quota = if self.is_told {
             let text = format!("{name} may use {:.2} CPUs", self.quota.cpus());
-            view.setting_evidence(self.process.source, "cgroup.cpu_quota_us_per_period_us", expected, text)
+            view.setting_evidence(self.process.source, quota::SETTING, expected, text)
         } else {
             let text = format!(
                 "{name} may use about {:.2} CPUs, by what it used in the periods in which it was stopped: its limit was not recorded",
@@ -317,10 +298,10 @@ fn fixes(case: &Case<'_>, view: &View<'_>, one: &Throttled<'_>, completed: f64) 
     let needed = used / served * case.peak_offered_per_second();
     // In steps of 5 % of a CPU, and more than there is now.
     let cpus = ((needed / WELL_USED).max(1.25 * one.quota.cpus()) * 20.0).ceil() / 20.0;
-    let micros = (cpus * one.quota.period_micros).round();
+    let micros = (cpus * one.quota.period_us).round();
     let path = view.cgroup_of(one.process.source, metrics::cgroup::CPU_PERIODS.name);
     let is_v2 = view.setting_of(one.process.source, "cgroup.version") == Some("2");
-    let period = one.quota.period_micros;
+    let period = one.quota.period_us;
     let what = if needed > one.quota.cpus() { "needs" } else { "uses" };
     vec![
         Fix {
@@ -401,13 +382,6 @@ mod tests {
         // Seldom stopped, it may use more than it did: how much is not known.
         assert_eq!(made(3.0).explains(&RULE), None);
         assert_eq!(made(9.9).without("cgroup_cpu_usage_seconds_total").explains(&RULE), None);
-    }
-
-    #[test]
-    fn a_quota_is_cpu_time_in_a_period() {
-        let quota = Quota::parse("20000 100000").unwrap();
-        assert_eq!(quota.cpus(), 0.2);
-        assert_eq!((Quota::parse("max"), Quota::parse("-1 100000")), (None, None));
     }
 
     #[test]

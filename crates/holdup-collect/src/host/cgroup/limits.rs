@@ -3,6 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use holdup_recording::quota::CpuQuota;
+
 use crate::proc::cgroups::{Level, Place};
 use crate::proc::devices::Devices;
 use crate::proc::{Proc, keyed};
@@ -25,25 +27,18 @@ pub(super) struct Tightest<T> {
     pub level: usize,
 }
 
-/// CPU quota as `QUOTA PERIOD` in microseconds.
-pub(super) fn cpu(place: &Place) -> Option<Tightest<String>> {
-    let mut found: Option<(f64, Tightest<String>)> = None;
-    for (level, at) in place.levels.iter().zip(0..) {
-        let both = if place.is_v2 {
-            let both = level.word("cpu.max");
-            both.and_then(|both| both.split_once(' ').map(|(of, per)| (of.to_owned(), per.to_owned())))
+/// The CPU quota.
+pub(super) fn cpu(place: &Place) -> Option<Tightest<CpuQuota>> {
+    let levels = place.levels.iter().zip(0..);
+    let quotas = levels.filter_map(|(level, at)| {
+        let value = if place.is_v2 {
+            CpuQuota::parse(&level.word("cpu.max")?)
         } else {
-            level.word("cpu.cfs_quota_us").zip(level.word("cpu.cfs_period_us"))
+            CpuQuota::of(&level.word("cpu.cfs_quota_us")?, &level.word("cpu.cfs_period_us")?)
         };
-        let Some((of, per)) = both else { continue };
-        // `max`, and version 1's -1, are no limit.
-        let (Ok(of_us), Ok(per_us)) = (of.parse::<u32>(), per.parse::<u32>()) else { continue };
-        let ratio = f64::from(of_us) / f64::from(per_us);
-        if of_us > 0 && per_us > 0 && found.as_ref().is_none_or(|(least, _)| ratio < *least) {
-            found = Some((ratio, Tightest { value: format!("{of} {per}"), level: at }));
-        }
-    }
-    found.map(|(_, tightest)| tightest)
+        Some(Tightest { value: value?, level: at })
+    });
+    quotas.min_by(|a, b| a.value.cpus().total_cmp(&b.value.cpus()))
 }
 
 /// Memory limit, bytes.

@@ -7,6 +7,7 @@ use crate::accounts::Owner;
 use crate::case::Case;
 use crate::resources::{cpu, statements};
 use holdup_recording::metrics;
+use holdup_recording::quota::{self, CpuQuota};
 use holdup_recording::words::{ms, percent, thousands};
 use holdup_signals::app_server::{Neighbour, waited_ms};
 use holdup_signals::evidence::Evidence;
@@ -180,10 +181,7 @@ fn usable_cpus(view: &View<'_>, pool: &Pool) -> f64 {
     let host = view.gauge(metrics::host::CPU_LOGICAL_COUNT.name, &[], "").map_or(1.0, |cpus| cpus.max);
     let name = view.setting_of(source, "server.name").unwrap_or_default();
     let each = cpu::is_interpreter(name).then(|| pool::processes(view, pool));
-    let quota = view.setting_of(source, "cgroup.cpu_quota_us_per_period_us").and_then(|text| {
-        let (micros, period) = text.split_once(' ')?;
-        Some(micros.parse::<f64>().ok()? / period.trim().parse::<f64>().ok()?)
-    });
+    let quota = view.setting_of(source, quota::SETTING).and_then(CpuQuota::parse).map(CpuQuota::cpus);
     [each, quota].into_iter().flatten().filter(|cpus| *cpus > 0.0).fold(host, f64::min)
 }
 
