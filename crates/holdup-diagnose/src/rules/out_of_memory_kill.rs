@@ -9,8 +9,7 @@ use crate::failures;
 use crate::resources::share;
 use crate::strength::{FAIR, STRONG, WEAK};
 use holdup_signals::evidence::{Evidence, Fix};
-use holdup_signals::processes;
-use holdup_signals::{Counter, Missing, View, Window};
+use holdup_signals::{Counter, Missing, View, Window, processes};
 
 /// The rule.
 pub const RULE: Rule = Rule {

@@ -6,7 +6,7 @@ use std::path::Path;
 use holdup_diagnose::Diagnosis;
 use holdup_diagnose::verdict::{Answer, Cleared, Finding, ObjectiveReport, Role, Span, State};
 use holdup_recording::clock;
-use holdup_signals::words::{capital, ms};
+use holdup_recording::words::{capital, ms};
 
 use super::objectives::what;
 use super::search::search;
