@@ -28,8 +28,11 @@ function trim(digits: string): string {
 }
 
 const BYTES = /^(bytes?|By|B)(\/s)?$/;
+/** Sizes are binary, rates decimal, as on the terminal. */
+const SIZES = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"]] as const;
+const RATES = [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as const;
 
-/** The unit as a chart shows it: shares read as percent, bytes as MB. */
+/** The unit as a chart shows it: shares read as percent, bytes with a prefix. */
 export function unitName(unit: string): string {
   if (unit === "ratio" || unit === "1") return "%";
   return unit;
@@ -40,7 +43,7 @@ export function inUnit(value: number | null | undefined, unit: string): string {
   if (typeof value !== "number") return NONE;
   if (unit === "ratio" || unit === "1") return num(value * 100);
   if (BYTES.test(unit)) {
-    for (const [scale, name] of [[1e12, "TB"], [1e9, "GB"], [1e6, "MB"], [1e3, "kB"]] as const) {
+    for (const [scale, name] of unit.endsWith("/s") ? RATES : SIZES) {
       if (Math.abs(value) >= scale) return `${trim((value / scale).toPrecision(3))}${THIN}${name}`;
     }
   }

@@ -19,6 +19,7 @@ test("numbers keep three digits and never read as NaN", () => {
 test("units: shares read as percent, bytes get their prefix", () => {
   assert.equal(withUnit(0.46, "ratio"), "46 %");
   assert.equal(withUnit(1_104_000, "bytes/s"), "1.1\u2009MB/s");
+  assert.equal(withUnit(1_572_864, "bytes"), "1.5\u2009MiB");
   assert.equal(withUnit(12, "bytes"), "12 bytes");
   assert.equal(withUnit(158, "requests/s"), "158 requests/s");
   assert.equal(inUnit(null, "ms"), "–");
