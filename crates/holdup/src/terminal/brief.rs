@@ -1,4 +1,4 @@
-//! The verdict on one screen: at most [`LINES`] lines, with culprit, time, fix and command in the first half. `--verbose` has the rest.
+//! The verdict on one screen: at most 40 lines, with culprit, time, fix and command in the first half. `--verbose` has the rest.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,9 +13,6 @@ use super::search::search;
 use super::style::AnsiColor;
 use super::visible::one_line;
 use super::{BOLD, DIM, WIDTH, kernel, wrap};
-
-/// Lines of a verdict at most: a terminal of 48 lines keeps the command above it and the prompt below it.
-pub const LINES: usize = 40;
 
 /// Pieces of evidence, and fixes, that are shown at most.
 const SHOWN: usize = 3;
@@ -322,6 +319,9 @@ mod tests {
     use super::*;
     use crate::terminal::visible::sent;
 
+    /// Lines of a verdict at most: a terminal of 48 lines keeps the command above it and the prompt below it.
+    const LINES: usize = 40;
+
     fn root() -> PathBuf {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
     }
@@ -351,6 +351,9 @@ mod tests {
                 wrong.push(format!("{name}:\n{text}"));
             }
         }
+        let shown = fs::read_to_string(golden.join("demo-faulty.txt")).unwrap();
+        let readme = fs::read_to_string(root().join("README.md")).unwrap();
+        assert!(readme.contains(&shown), "README.md shows another verdict of fixtures/demo-faulty than\n{shown}");
         assert!(wrong.is_empty(), "not as in {}; HOLDUP_ACCEPT=1 accepts:\n{}", golden.display(), wrong.join("\n"));
     }
 
