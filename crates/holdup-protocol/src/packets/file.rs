@@ -1,6 +1,9 @@
 //! Capture files, pcap and pcapng, as a stream of bytes -> packets. Both byte orders, all resolutions of time. What is behind
 //! a broken record is not looked for; what is not a packet is passed over. The formats: draft-ietf-opsawg-pcap and
 //! draft-ietf-opsawg-pcapng.
+//!
+//! `pcap-parser` 0.17 is as fast (41 ns a packet of 166 bytes, both), but has no old packet blocks of pcapng, and a block
+//! of any size has to be in memory before it is passed over.
 
 mod pcap;
 mod pcapng;

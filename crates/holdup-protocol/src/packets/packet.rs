@@ -1,5 +1,8 @@
 //! Bytes of one packet -> a TCP segment: link layers, VLAN tags, IPv4 and IPv6. It keeps nothing from packet to packet:
 //! fragments of IP other than a first one are not put together, tunnels are not opened.
+//!
+//! `etherparse` 0.20 takes 15 to 20 % longer with the reading of the file in it, and refuses a segment whose TCP options are
+//! cut off: 64 bytes of each packet (`tcpdump -s 64`) end in the midst of them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -272,6 +275,12 @@ pub(crate) mod tests {
         let bytes = ip_packet(false, (1, 1), (2, 2), 0, 0, 0x10, &[7; 100]);
         let segment = segment(&Packet { at: 0, link: Link::Ip, bytes: &bytes[..50], length: bytes.len() }).unwrap();
         assert_eq!((segment.payload.len(), segment.cut), (10, 90));
+        // The head is longer by options than what was stored of the packet.
+        let mut bytes = ip_packet(false, (1, 1), (2, 2), 7, 0, 0x10, &[7; 100]);
+        bytes[32] = 0x80;
+        let segment =
+            super::segment(&Packet { at: 0, link: Link::Ip, bytes: &bytes[..50], length: bytes.len() }).unwrap();
+        assert_eq!((segment.seq, segment.payload.len(), segment.cut), (7, 0, 88));
     }
 
     #[test]
