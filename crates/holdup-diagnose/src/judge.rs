@@ -16,7 +16,7 @@ use crate::search::{self, SearchReport};
 use crate::verdict::{
     Answer, Cleared, CoverageEntry, Diagnosis, Evidence, Finding, NotJudged, ObjectiveReport, Role, Span, round,
 };
-use crate::{audit, between, chain, confidence, figures, host_load, indicators, links, rivals};
+use crate::{applicable, audit, between, chain, confidence, figures, host_load, indicators, links, rivals};
 use holdup_signals::disturbance::{DISTURBED, Disturbance};
 use holdup_signals::validity::{self, Label};
 use holdup_signals::{Missing, Window};
@@ -109,6 +109,7 @@ impl Judged {
         } else {
             rules::judge_all(case).into_iter().for_each(|(rule, outcome)| judged.take(rule, outcome));
         }
+        applicable::keep(&mut judged.not_judged, case.recording);
         judged
     }
 
@@ -296,7 +297,7 @@ fn by_counters(case: &Case<'_>, counted: Option<&Counted>, culprit: Option<&Find
     match (counted, culprit) {
         (Some(counted), Some(f)) => {
             let headline = format!(
-                "{}: {}. Nobody measured response time, so what it costs is not known.",
+                "{}: {}. No source measures response time, so its cost is not known.",
                 f.title,
                 counted.text(case)
             );
@@ -304,7 +305,7 @@ fn by_counters(case: &Case<'_>, counted: Option<&Counted>, culprit: Option<&Find
         }
         (Some(counted), None) if !counted.episodes.is_empty() => {
             let text = capital(&counted.text(case));
-            (Answer::Undecided, format!("{text}. Nothing here measured response time, which would tell what matters."))
+            (Answer::Undecided, format!("{text}. No source measures response time, which would show what matters."))
         }
         (Some(counted), None) => {
             (Answer::Undecided, format!("{} {}.", figures::headline(case), capital(&counted.text(case))))

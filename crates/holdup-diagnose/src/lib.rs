@@ -12,6 +12,7 @@
 //! - [`strength`]: the four grades of evidence.
 //! - [`ledger`]: where the milliseconds of the requests went, and which have no owner.
 //! - [`rules`]: one cause a file. Each says `Found`, `Cleared` or `NotJudged`, with evidence. `finding`: one that was found, as data.
+//! - `applicable`: which causes the servers that were watched can have.
 //! - `chain`: which cause brings about which, as a table. `confidence`, `between`, `rivals`: how sure a finding is, and what would
 //!   tell it from others.
 //! - [`verdict`], `links`, `judge`: the answer as data, and the findings ranked and linked into it.
@@ -26,6 +27,7 @@
 #![forbid(unsafe_code)]
 
 pub mod accounts;
+mod applicable;
 pub mod audit;
 mod between;
 pub mod case;
