@@ -16,6 +16,7 @@ use holdup_load::stats::Snapshot;
 use self::dashboard::{Length, Look, View, columns};
 pub use self::moment::Moment;
 use crate::terminal;
+use crate::terminal::size::columns_and_rows;
 
 /// How often the view is drawn at most.
 const REDRAW: Duration = Duration::from_millis(100);
@@ -129,7 +130,7 @@ impl Progress {
     }
 
     fn look(&self) -> Look {
-        let (width, height) = terminal_size();
+        let (width, height) = columns_and_rows(libc::STDERR_FILENO);
         Look { width, height, has_colors: self.has_colors, has_unicode: self.has_unicode }
     }
 
@@ -137,7 +138,7 @@ impl Progress {
     fn draw(&mut self, frame: String) {
         self.drawn = Some(Instant::now());
         if frame != self.frame {
-            let text = replacement(&self.frame, &frame, terminal_size().0);
+            let text = replacement(&self.frame, &frame, columns_and_rows(libc::STDERR_FILENO).0);
             let _ = std::io::stderr().write_all(text.as_bytes());
             self.frame = frame;
         }
@@ -145,7 +146,7 @@ impl Progress {
 
     fn clear(&mut self) {
         if !self.frame.is_empty() {
-            let text = replacement(&self.frame, "", terminal_size().0);
+            let text = replacement(&self.frame, "", columns_and_rows(libc::STDERR_FILENO).0);
             let _ = std::io::stderr().write_all(text.as_bytes());
             self.frame.clear();
         }
@@ -173,15 +174,6 @@ fn replacement(old: &str, new: &str, width: usize) -> String {
 fn has_unicode(variable: impl Fn(&str) -> Option<String>) -> bool {
     let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(|name| variable(name).filter(|v| !v.is_empty()));
     locale.is_some_and(|locale| locale.to_ascii_lowercase().replace('-', "").contains("utf8"))
-}
-
-/// Columns and rows of the terminal on stderr; 80 and 24 if it does not say.
-fn terminal_size() -> (usize, usize) {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: TIOCGWINSZ fills a winsize, which lives through the call.
-    let result = unsafe { libc::ioctl(libc::STDERR_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    let or = |value: u16, default| if result == 0 && value > 0 { usize::from(value) } else { default };
-    (or(size.ws_col, 80), or(size.ws_row, 24))
 }
 
 #[cfg(test)]

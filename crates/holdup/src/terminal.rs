@@ -18,6 +18,7 @@ mod objectives;
 pub mod processes;
 mod rivals;
 mod search;
+pub mod size;
 mod statements;
 pub mod style;
 mod timeline;
@@ -29,8 +30,9 @@ use self::visible::{one_line, sent};
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Widest line.
+/// Widest line, and the widest of a narrow terminal: below that a table breaks.
 const WIDTH: usize = 100;
+const NARROWEST: usize = 60;
 
 /// Cells of the longest bar in the ledger.
 const BAR: usize = 30;
@@ -286,13 +288,21 @@ fn item(out: &mut String, name: &str, text: &str) {
     wrap(out, &format!("  {name:<26} "), text);
 }
 
-/// Writes `text` after `lead`, broken at [`WIDTH`] and indented below it.
+/// Columns of a line: the terminal's, within bounds; [`WIDTH`] where stdout is no terminal.
+fn width() -> usize {
+    if cfg!(test) || !std::io::stdout().is_terminal() {
+        return WIDTH;
+    }
+    size::columns_and_rows(libc::STDOUT_FILENO).0.clamp(NARROWEST, WIDTH)
+}
+
+/// Writes `text` after `lead`, broken at [`width`] and indented below it.
 fn wrap(out: &mut String, lead: &str, text: &str) {
-    let indent = lead.chars().count();
+    let (indent, width) = (lead.chars().count(), width());
     let mut line = lead.to_owned();
     let mut empty = true;
     for word in text.split_whitespace().map(one_line) {
-        if !empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+        if !empty && line.chars().count() + 1 + word.chars().count() > width {
             let _ = writeln!(out, "{}", line.trim_end());
             line = " ".repeat(indent);
             empty = true;

@@ -6,9 +6,10 @@ use std::time::Duration;
 use holdup_collect::hardware;
 use holdup_collect::watch::Options;
 use holdup_diagnose::{Case, diagnose, diagnose_against};
-use holdup_recording::{Batch, Recording};
+use holdup_recording::{Batch, Recording, clock};
 use holdup_signals::Window;
 
+use super::moment::{Moment, moment};
 use super::{duration, print_json};
 use crate::failure::Failure;
 use crate::terminal;
@@ -20,6 +21,8 @@ Examples:
   holdup diagnose recordings/first
   holdup diagnose recordings/first --verbose
   holdup diagnose recordings/first --from 30s --to 90s --json
+  holdup diagnose recordings/today --from 14:05 --to 14:20
+  holdup diagnose recordings/today --last 15m
   holdup diagnose recordings/today --against recordings/last-week
   holdup diagnose recordings/first --on instance:db.r5.2xlarge --on volume:gp3:500G
   holdup diagnose recordings/first --request 4bf92f3577b34da6a3ce929d0e0e4736")]
@@ -28,15 +31,19 @@ pub struct Args {
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
 
-    /// Only from this long after its start
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    from: Option<Duration>,
+    /// Judge only from this time on: 90s after the start, 14:05:30 (UTC), or RFC 3339
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    from: Option<Moment>,
 
-    /// Only until this long after its start
-    #[arg(long, value_name = "DURATION", value_parser = duration)]
-    to: Option<Duration>,
+    /// Judge only until this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    to: Option<Moment>,
 
-    /// Hold it against this recording of a time in which all was well, instead of its own calm stretch
+    /// Judge only the last part, e.g. 15m
+    #[arg(long, value_name = "DURATION", value_parser = duration, conflicts_with_all = ["from", "to"])]
+    last: Option<Duration>,
+
+    /// Compare with this healthy recording instead of the own baseline window
     #[arg(long, value_name = "RECORDING")]
     against: Option<PathBuf>,
 
@@ -44,11 +51,11 @@ pub struct Args {
     #[arg(long, value_name = "TRACE_ID", conflicts_with_all = ["fail_on_finding", "against"])]
     request: Option<String>,
 
-    /// What the machine or the disk is, if that was not said while it was recorded: instance:CLASS, volume:TYPE:SIZE; repeatable
+    /// Machine or disk: instance:CLASS, volume:TYPE:SIZE; repeatable
     #[arg(long, value_name = "HARDWARE")]
     on: Vec<String>,
 
-    /// Draw the run in time as well where this is no terminal: rates, errors, response time, workers, queues, CPU on one axis
+    /// Draw the run in time even without a terminal
     #[arg(long, conflicts_with_all = ["json", "request"])]
     chart: bool,
 
@@ -83,12 +90,19 @@ pub fn run(args: Args) -> Result<(), Failure> {
         recording.tables.settings.present = true;
     }
     let start = recording.manifest.started_at;
-    let window = (args.from.is_some() || args.to.is_some()).then(|| Window {
-        from: args.from.map_or(start, |d| start + d.as_nanos() as i64),
-        to: args.to.map_or(i64::MAX, |d| start + d.as_nanos() as i64),
+    let end = recording.manifest.ended_at.unwrap_or(i64::MAX);
+    let last = args.last.map(|d| end.saturating_sub(i64::try_from(d.as_nanos()).unwrap_or(i64::MAX)).max(start));
+    let window = (args.from.is_some() || args.to.is_some() || last.is_some()).then(|| Window {
+        from: last.or(args.from.map(|from| from.within(start))).unwrap_or(start),
+        to: args.to.map_or(i64::MAX, |to| to.within(start)),
     });
     if window.is_some_and(|w| w.to <= w.from) {
         return Err(Failure::Unusable("--to must be later than --from".to_owned()));
+    }
+    if let Some(window) = window.filter(|w| w.to <= start || w.from >= end) {
+        let (from, to) = (clock::rfc3339(start), clock::rfc3339(end));
+        let asked = clock::rfc3339(if window.from >= end { window.from } else { window.to });
+        return Err(Failure::Unusable(format!("{asked} is outside of the recording, which is from {from} to {to}")));
     }
     if let Some(trace_id) = &args.request {
         return one_request(&recording, window, trace_id, args.json);

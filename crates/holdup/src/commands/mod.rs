@@ -22,6 +22,7 @@ pub mod init;
 pub mod lab;
 mod load_args;
 mod log_args;
+mod moment;
 mod output_args;
 pub mod replay;
 pub mod report;
@@ -54,7 +55,7 @@ const REPORT: &str = "report.html";
 /// What every command that records takes.
 #[derive(clap::Args)]
 struct Output {
-    /// Directory for what is recorded [default: recordings/NAME-TIME]
+    /// Directory of the recording [default: recordings/NAME-TIME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -62,7 +63,7 @@ struct Output {
     #[arg(long)]
     json: bool,
 
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(short, long)]
     quiet: bool,
 }
@@ -94,19 +95,19 @@ struct Sampling {
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     interval: Duration,
 
-    /// Go on with sources that can be read only in part for want of a grant
+    /// Accept sources that lack a grant and can be read only in part
     #[arg(long)]
     partial: bool,
 
-    /// Of a request that took longer the database's own account is read at once: its trace id in the statements; or `off`
+    /// Look up the statements of requests slower than this at once; or `off`
     #[arg(long, value_name = "DURATION", default_value = "500ms", value_parser = slow)]
     slow: Slow,
 
-    /// Finish the recording when it takes this much room, e.g. 2GiB
+    /// Finish the recording at this size, e.g. 2GiB
     #[arg(long, value_name = "SIZE", value_parser = size)]
     max_size: Option<u64>,
 
-    /// Write nothing while less is free on the recording's disk [default: 1 % of it, at most 1GiB]
+    /// Pause writing while less disk is free [default: 1 % of it, at most 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = floor)]
     min_free: Option<u64>,
 }

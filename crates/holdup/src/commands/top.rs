@@ -12,12 +12,13 @@ use super::duration;
 use super::given::value;
 use crate::failure::Failure;
 use crate::terminal::processes::{Size, View};
+use crate::terminal::size::columns_and_rows;
 use crate::terminal::visible::sent;
 
 /// How often it looks whether it is to end.
 const WAKE: Duration = Duration::from_millis(50);
 
-/// Show what the sessions of a database really do: who waits in the thread pool's queue, for whose lock, and what runs
+/// Show what a database's sessions really do: queued, waiting for a lock, running
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,19 +34,19 @@ pub struct Args {
     #[arg(value_name = "ADDRESS", value_parser = value)]
     address: String,
 
-    /// Time between looks
+    /// Time between samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     interval: Duration,
 
-    /// Look once and end
+    /// Print one sample and exit
     #[arg(long)]
     once: bool,
 
-    /// Show statements as they were sent, with their values
+    /// Show statements with their values
     #[arg(long)]
     literals: bool,
 
-    /// Print each look as a line of JSON
+    /// Print each sample as a line of JSON
     #[arg(long)]
     json: bool,
 }
@@ -171,13 +172,9 @@ fn without_styles(text: &str) -> String {
     out
 }
 
-/// Columns and rows of the terminal on stdout; 80 and 24 if it does not say.
+/// Of the terminal on stdout.
 fn size() -> Size {
-    let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
-    // SAFETY: TIOCGWINSZ fills a winsize, which lives through the call.
-    let result = unsafe { libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &raw mut size) };
-    let or = |value: u16, default| if result == 0 && value > 0 { usize::from(value) } else { default };
-    Some((or(size.ws_col, 80), or(size.ws_row, 24)))
+    Some(columns_and_rows(libc::STDOUT_FILENO))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use super::objectives::what;
 use super::search::search;
 use super::style::AnsiColor;
 use super::visible::one_line;
-use super::{BOLD, DIM, WIDTH, kernel, wrap};
+use super::{BOLD, DIM, kernel, wrap};
 
 /// Pieces of evidence, and fixes, that are shown at most.
 const SHOWN: usize = 3;
@@ -81,9 +81,9 @@ fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Opt
     // What ties with another is in its sentence; a number beside one of both would decide it.
     let grade = if d.verdict == Answer::Undecided && root.is_none() { String::new() } else { grade };
     let (name, cause) = (one_line(&finding.title), one_line(&finding.cause));
-    let width = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
+    let taken = [word, lead, &name, &cause, &grade].iter().map(|text| text.chars().count()).sum::<usize>();
     // Blanks and the colon between them.
-    let gap = if width + 6 <= WIDTH { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
+    let gap = if taken + 6 <= super::width() { " ".to_owned() } else { format!("\n{}", " ".repeat(word.len() + 2)) };
     let _ = writeln!(out, "{style}{word}{style:#}  {lead}{BOLD}{name}{BOLD:#}:{gap}{cause}  {DIM}{grade}{DIM:#}");
 }
 
@@ -304,8 +304,11 @@ fn lines(out: &mut String, lead: &str, text: &str, most: usize) {
     }
     let last = wrapped[shown - 1];
     // Room for the mark, at the end of a word.
-    let fits =
-        if last.chars().count() + 2 <= WIDTH { last } else { last.rsplit_once(' ').map_or(last, |(most, _)| most) };
+    let fits = if last.chars().count() + 2 <= super::width() {
+        last
+    } else {
+        last.rsplit_once(' ').map_or(last, |(most, _)| most)
+    };
     let _ = writeln!(out, "{} …", fits.trim_end_matches([',', ';', ':', '.']));
 }
 
@@ -317,6 +320,7 @@ mod tests {
     use holdup_recording::Recording;
 
     use super::*;
+    use crate::terminal::WIDTH;
     use crate::terminal::visible::sent;
 
     /// Lines of a verdict at most: a terminal of 48 lines keeps the command above it and the prompt below it.
