@@ -42,7 +42,7 @@ impl Catalog {
         }
         // It may hold a password: nothing of it is repeated.
         let known = "mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE";
-        Err(ProbeError::BadAddress(format!("the address is of no database; it reads {known}")))
+        Err(ProbeError::BadAddress(format!("not a database address; supported: {known}")))
     }
 
     /// A table by the name that a statement has for it, with or without its schema. None if there is none of that name, or

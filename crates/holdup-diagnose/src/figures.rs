@@ -22,7 +22,7 @@ pub(crate) fn headline(case: &Case<'_>) -> String {
     instances.sort_unstable();
     instances.dedup();
     let Some(first) = instances.first() else {
-        return "Nothing here measured response time, so there is nothing to explain.".to_owned();
+        return "No source measures response time, so causes cannot be weighed in milliseconds.".to_owned();
     };
     let of =
         if instances.len() > 1 { format!("{first}, the first of {}", instances.len()) } else { (*first).to_owned() };
@@ -40,8 +40,9 @@ pub(crate) fn headline(case: &Case<'_>) -> String {
             Some(format!("{what} {}{unit} in the median and {}{unit} at most", brief(*median), brief(*most)))
         })
         .collect();
-    let facts = if facts.is_empty() { String::new() } else { format!(" Of {of} Amazon says: {}.", facts.join(", ")) };
-    format!("Nothing here measured response time, so what of it the database's waits explain is not known.{facts}")
+    let facts =
+        if facts.is_empty() { String::new() } else { format!(" Amazon's figures of {of}: {}.", facts.join(", ")) };
+    format!("No source measures response time, so the share of the database's waits in it is not known.{facts}")
 }
 
 /// Few digits, as many as tell something.
@@ -64,7 +65,7 @@ mod tests {
         manifest.ended_at = Some(10_000_000_000);
         let (dir, tables) = (Default::default(), Tables::default());
         let mut recording = Recording { dir, manifest, tables, latencies: Vec::new(), search: None };
-        assert!(headline(&Case::new(&recording, None)).ends_with("there is nothing to explain."));
+        assert!(headline(&Case::new(&recording, None)).ends_with("weighed in milliseconds."));
         for (at, value, stat) in [(1, 0.015, None), (2, 0.1, None), (3, 0.02, None), (4, 9.0, Some("Maximum"))] {
             let labels = Labels::of([("db_instance", "orders-db")]);
             recording.tables.samples.rows.push(Sample {
@@ -77,7 +78,7 @@ mod tests {
         }
         let text = headline(&Case::new(&recording, None));
         assert!(
-            text.contains("Of orders-db Amazon says: writes took 20 ms in the median and 100 ms at most."),
+            text.contains("Amazon's figures of orders-db: writes took 20 ms in the median and 100 ms at most."),
             "{text}"
         );
         // Latencies may stand for what clients waited; how busy a CPU is does not.

@@ -130,7 +130,7 @@ pub fn charts(recording: &Recording) -> Vec<Chart> {
         },
         Chart {
             id: "accept_queue",
-            title: "Connections that nobody has accepted yet",
+            title: "Connections that are not accepted yet",
             unit: "connections",
             log: false,
             series: plot.accept_queue(),

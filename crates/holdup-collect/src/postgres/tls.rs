@@ -31,7 +31,7 @@ pub(super) fn connection(address: &Address) -> Result<ClientConnection, String> 
         .with_custom_certificate_verifier(Arc::new(verifier))
         .with_no_client_auth();
     let name = ServerName::try_from(address.host.clone())
-        .map_err(|_| format!("{} is no name that a certificate could be for", address.host))?;
+        .map_err(|_| format!("{} is not a valid TLS server name", address.host))?;
     ClientConnection::new(Arc::new(config), name).map_err(|error| error.to_string())
 }
 

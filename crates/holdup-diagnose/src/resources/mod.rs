@@ -17,7 +17,7 @@ use holdup_signals::yardstick::MATTERS;
 
 use crate::case::Case;
 
-/// What makes up this share (0-1) of the time for which workers are held is why they are.
+/// A component that takes this share (0-1) of the time for which workers are held counts as the reason why they are busy.
 const HOLDS_WORKERS: f64 = 0.5;
 
 /// `ms` of a mean slow request as a share (0-1) of what there is to explain. Where requests wait for a worker of the app server, what

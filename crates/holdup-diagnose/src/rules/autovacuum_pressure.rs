@@ -16,7 +16,7 @@ use holdup_signals::{Missing, View};
 pub const RULE: Rule = Rule {
     cause: "autovacuum_pressure",
     doc: Doc {
-        title: "Vacuum takes a good part of the disk",
+        title: "Vacuum uses much of the disk",
         what: "Updates and deletes leave dead rows, and autovacuum goes through tables and indexes to remove them: it reads pages that nobody else needs, changes them, and each change goes to the log as well.",
         hurts: "On a disk that is at its limit requests wait behind it, for hours on a large table. Whoever ends it has quiet at once, and more dead rows, larger tables and a longer run later.",
         needs: "PostgreSQL's progress of vacuum, tables and sessions (--watch postgresql://…); how much it reads and writes by pg_stat_io (16 and later), by the log (log_autovacuum_min_duration) or by its progress; what passes through the disk (--watch host, or a cloud's figures).",

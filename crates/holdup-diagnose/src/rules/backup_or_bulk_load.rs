@@ -14,7 +14,7 @@ use holdup_signals::evidence::{Evidence, Fix};
 pub const RULE: Rule = Rule {
     cause: "backup_or_bulk_load",
     doc: Doc {
-        title: "A backup or a bulk load takes a good part of the disk",
+        title: "A backup or bulk load uses much of the disk",
         what: "Somebody reads all of the data once (pg_basebackup, pg_dump, mysqldump, xtrabackup, tar, rsync) or writes much of it (COPY, LOAD DATA, a restore) while requests are served from the same disk.",
         hurts: "It reads or writes as fast as it may. Requests wait behind it, and what they need is pushed out of memory by data that is read once.",
         needs: "PostgreSQL's progress of base backups and COPY and its sessions, or MySQL's sessions; of programs that copy their disk I/O (--watch pid:N), or the threads of the host (--watch host) and the disk I/O of the service's own processes (--watch pid:N); what passes through the disk.",

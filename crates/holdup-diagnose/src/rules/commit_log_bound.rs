@@ -13,7 +13,7 @@ use holdup_signals::{Disk, Missing, SessionGroup, View};
 pub const RULE: Rule = Rule {
     cause: "commit_log_bound",
     doc: Doc {
-        title: "Commits wait for the log to be written",
+        title: "Commits wait for the log",
         what: "A transaction is committed once its log is on the disk: a flush of the log file, and of the binary log beside it. Many that commit at once share a flush (group commit); each waits for the one under way and for its own.",
         hurts: "The disk's time for a flush is a floor below every transaction, and locks are held through it, whatever the disk's throughput is. The queue of the disk may be empty all along.",
         needs: "Sampled sessions of the database (--watch mysql://… or postgresql://…) and its settings of durability; for the amount per flush the host's disk counters (--watch host).",

@@ -18,7 +18,7 @@ use holdup_signals::{Gauge, Missing, View, Window};
 pub const RULE: Rule = Rule {
     cause: "connection_limit",
     doc: Doc {
-        title: "The database has as many connections as it may have",
+        title: "The database is at its connection limit",
         what: "The server accepts max_connections of them (PostgreSQL: less those reserved for superusers), or a user has reached a limit of its own. Each further one is refused at once, with an error: MySQL 1040 or 1203, PostgreSQL SQLSTATE 53300.",
         hurts: "Requests that need a new connection fail, or wait for one of those that the app has, while the server has little to do.",
         needs: "The server's connections, its limit, and how many it refused (--watch mysql://… or postgresql://…); of requests which failed and when, and for waits the app's pool metrics.",

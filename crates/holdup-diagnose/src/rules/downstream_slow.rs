@@ -19,7 +19,7 @@ use holdup_signals::{Missing, View};
 pub const RULE: Rule = Rule {
     cause: "downstream_slow",
     doc: Doc {
-        title: "A neighbour that the app calls is slow",
+        title: "A downstream service is slow",
         what: "The app calls another service over HTTP or RPC for each request and waits for its answer. That service takes longer than it did, or is called more often.",
         hurts: "The request takes as long as its slowest neighbour, and whatever it holds meanwhile (a worker, a pooled connection, a lock) is held for as long: others queue for it who never call the neighbour.",
         needs: "The app's client spans of such calls (--watch otlp), or its metric http.client.request.duration over Prometheus; or a Server-Timing header or log that tells them. Without a word of the app's, its connections on which an answer is awaited (--watch server:PORT of the app): by Little's law they are the wait of a request.",

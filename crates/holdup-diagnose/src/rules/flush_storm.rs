@@ -1,4 +1,4 @@
-//! The database stops to write out changed pages, because its log or its buffer pool is full of them.
+//! The database stalls to write out changed pages, because its log or its buffer pool is full of them.
 
 mod checkpoints;
 
@@ -15,7 +15,7 @@ use holdup_signals::{Gauge, Growth, Missing, View, Window};
 pub const RULE: Rule = Rule {
     cause: "flush_storm",
     doc: Doc {
-        title: "The database stops to write out changed pages",
+        title: "The database stalls to write out changed pages",
         what: "Each change stands in the redo log until its page has been written. Near the log's capacity InnoDB lets no change begin until pages are written, as many as it can at once; without a free page in the buffer pool it does the same. PostgreSQL begins a checkpoint before its time where the log has grown to max_wal_size, and writes its pages in a hurry.",
         hurts: "Completions fall to nothing for seconds while the disk is busiest, again and again, in the rhythm in which the log fills.",
         needs: "The age of the checkpoint, the log's capacity, pages flushed and waits for a free page (--watch mysql://…), or checkpoints with their pages and the log's position (--watch postgresql://…), and sampled sessions.",

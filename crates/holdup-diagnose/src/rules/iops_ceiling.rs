@@ -18,7 +18,7 @@ use holdup_signals::{Disk, Missing};
 pub const RULE: Rule = Rule {
     cause: "iops_ceiling",
     doc: Doc {
-        title: "The disk is at its limit of operations a second",
+        title: "The disk is at its IOPS limit",
         what: "Disks of a cloud, and cgroups, have a limit on reads and writes a second, counted together. Small requests reach it long before the limit on bytes.",
         hurts: "Every operation beyond it waits in the queue, and the threads that asked for it sleep uninterruptibly, while throughput in MB/s looks harmless.",
         needs: "The host's disk statistics (--watch host), and for the amount the thread states and cgroup of the service's processes (--watch pid:N); or a cloud database's figures (IOPS, throughput, queue depth).",

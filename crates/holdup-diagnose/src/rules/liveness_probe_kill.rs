@@ -17,7 +17,7 @@ use holdup_signals::{Missing, Window};
 pub const RULE: Rule = Rule {
     cause: "liveness_probe_kill",
     doc: Doc {
-        title: "A liveness probe had the server killed",
+        title: "A failed liveness probe got the server killed",
         what: "A supervisor (Kubernetes, as a rule) asks the server at intervals whether it lives, over a new connection. After some failures in a row, three by default, it ends the server and starts it again. A probe that comes through the same door as everybody waits in the same queue, and fails when that is long, not when the server is dead.",
         hurts: "What the server had under way is lost, nobody answers until it has started, and what comes meanwhile arrives all at once at a server that is cold: under the same load it drowns again. Its own figures have a hole at the very moment that matters.",
         needs: "Probes and restarts: holdup's own probe (--watch probe:http://HOST:PORT/health, or probe: in the scenario) with --watch server:PORT for when the server stopped and started; or --watch kubernetes: (or holdup import of kubectl's output).",

@@ -15,7 +15,7 @@ mod by_plan;
 pub const RULE: Rule = Rule {
     cause: "missing_index",
     doc: Doc {
-        title: "A statement reads whole tables for want of an index",
+        title: "A statement reads whole tables because an index is missing",
         what: "No index fits what the statement asks for, so the server goes through every row of a table, each time.",
         hurts: "Each execution takes CPU and buffer pool in proportion to the table, which grows. At some size the CPUs are full with it, and everything else waits.",
         needs: "The server's counters by statement with rows examined and sent and executions without an index (--watch mysql://…, performance_schema on); of PostgreSQL its counters by statement and plans (--watch postgresql://…?plans=explain, or auto_explain in its log), with the size of tables; how many requests there were.",

@@ -17,7 +17,7 @@ use holdup_signals::{Missing, Plateau, View};
 pub const RULE: Rule = Rule {
     cause: "network_bandwidth",
     doc: Doc {
-        title: "The network's bandwidth is used up",
+        title: "The network's bandwidth is exhausted",
         what: "An interface, a shaper in front of it, or the path behind it, carries only so many bytes a second, in each direction. What is to be sent beyond that waits in a queue: of the interface (qdisc), or in the sockets of who sends.",
         hurts: "Responses trickle: their first byte comes soon and their last one late, large ones most of all. Server and client are idle meanwhile.",
         needs: "The host's interfaces, in bytes a second, with speed and queue where the kernel tells (--watch host); the client's times of first and last byte, or its sockets' unacknowledged data. Between app and database also the packets on both ends (--watch wire:PORT).",

@@ -14,7 +14,7 @@ use holdup_signals::{Counter, Missing, View};
 pub const RULE: Rule = Rule {
     cause: "network_loss",
     doc: Doc {
-        title: "Packets are lost, and their senders wait to send them again",
+        title: "Packets are lost and sent again",
         what: "A segment, or what acknowledges it, got lost. Where nothing that follows tells so, TCP sends it again when a timer ends: 200 ms at the least, a second for a connection's first segment, twice as long each further time.",
         hurts: "A request that takes a millisecond takes 201 or 1,001, while both sides are idle and neither counts an error.",
         needs: "The host's TCP counters (--watch host): segments sent again, and timers that ended (TCPTimeouts). With requests of the client the rule sees whether delays lie at multiples of the timer.",

@@ -20,7 +20,7 @@ mod advice;
 pub const RULE: Rule = Rule {
     cause: "on_disk_temporary_tables",
     doc: Doc {
-        title: "Temporary tables are made on a disk",
+        title: "Temporary tables are written to disk",
         what: "A statement whose GROUP BY, DISTINCT, ORDER BY or UNION needs an internal temporary table gets one on disk if it has BLOB or TEXT columns or is too large for memory. Each is two files in tmpdir, created and deleted within the statement.",
         hurts: "Creating and deleting takes the directory's lock, and one thread at a time holds it while the file system writes its journal. With hundreds of sessions all others stand behind it in uninterruptible sleep: the load average is in the hundreds while CPUs are idle and the disk moves next to nothing.",
         needs: "The server's counters and tmpdir (--watch mysql://…), the threads of its process (--watch pid:N), with their system calls and kernel stacks where holdup may read them (root, or CAP_SYS_PTRACE and CAP_SYS_ADMIN).",

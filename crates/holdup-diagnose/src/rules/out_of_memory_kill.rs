@@ -15,7 +15,7 @@ use holdup_signals::{Counter, Missing, View, Window, processes};
 pub const RULE: Rule = Rule {
     cause: "out_of_memory_kill",
     doc: Doc {
-        title: "The kernel killed a process for want of memory",
+        title: "The kernel killed a process because memory ran out",
         what: "A cgroup was at its memory limit, or the host had none left, and nothing could be taken back: the kernel ended the process that held most.",
         hurts: "Everything it had under way is lost, and until it has started again and is warm each request fails or waits. Nothing is in its own log: it gets no chance to write one.",
         needs: "The kernel's count of such kills (--watch host, or the cgroup's own by --watch pid:N, server:PORT or cgroup:PATH), and whether a process of the service ended or restarted. Kubernetes says it outright (--watch kubernetes:).",

@@ -15,7 +15,7 @@ use holdup_signals::{Executed, Missing, View};
 pub const RULE: Rule = Rule {
     cause: "plan_changed",
     doc: Doc {
-        title: "A statement has got another plan",
+        title: "A statement's plan changed",
         what: "The planner chose another way to the same rows: a table is read whole where an index was used, tables are joined in another order or another way. An index is gone, statistics are old or new, a table has grown, a setting was changed, a generic plan took the place of those made for each value.",
         hurts: "The same statement with the same values takes many times longer, from one moment on, and what it reads fills CPUs and disks for everybody.",
         needs: "Plans of the statement from a calm and from the slow stretch (--watch postgresql://…?plans=explain or mysql://…?plans=explain; or auto_explain in PostgreSQL's log, with ?log=PATH), and the server's counters by statement.",

@@ -13,7 +13,7 @@ use holdup_signals::{Missing, Window};
 pub const RULE: Rule = Rule {
     cause: "statement_mix_changed",
     doc: Doc {
-        title: "Other statements run than when all was well",
+        title: "The mix of statements changed",
         what: "A statement that hardly ran before, or ran far more rarely, has joined the others: a batch job, a report, a deployment with a new query, retries of one call.",
         hurts: "It takes CPUs, disks and locks from those who were there before; each of them is as it was and takes longer.",
         needs: "Calls by statement in and out of the degraded stretches: the server's counters by digest (performance_schema, pg_stat_statements), or single executions, or what was seen on the wire.",

@@ -15,7 +15,7 @@ use holdup_signals::throttle::Unit;
 pub const RULE: Rule = Rule {
     cause: "throughput_ceiling",
     doc: Doc {
-        title: "The disk is at its limit of bytes a second",
+        title: "The disk is at its throughput limit",
         what: "Disks of a cloud, and the instances they are attached to, may move so many bytes a second, reads and writes counted together; a smaller instance has less of it than its volumes do. Many may burst above their baseline for a while.",
         hurts: "What is beyond it waits in the queue: the same statements with the same plans take ten or a hundred times as long, while CPU, memory, connections and operations a second are well below their limits.",
         needs: "The host's disk statistics (--watch host) and the thread states of the service's processes (--watch pid:N); or a cloud database's figures (read and write throughput, IOPS, queue depth). Limits are learnt from the level; class and volume type name them.",

@@ -16,7 +16,7 @@ use holdup_signals::{Executed, Missing, View};
 pub const RULE: Rule = Rule {
     cause: "toast_rewrite",
     doc: Doc {
-        title: "Updates write large values anew each time",
+        title: "Updates rewrite large values every time",
         what: "PostgreSQL stores values above some 2 KiB out of line, in the table's TOAST table, 1,996 bytes a row. An update that leaves such a column out keeps them. An update that sets it writes all of its rows anew and leaves the old ones dead, even if the value is the same: the server does not compare.",
         hurts: "An update of a row with a 10 KiB value leaves 1 + 6 dead rows rather than 1, and writes them to the log, to the table and once more when vacuum has been there. Reads and writes of that fill a disk that the updates themselves would not.",
         needs: "Counters by table with the TOAST tables (--watch postgresql://…), what passes through the disk (--watch host, or a cloud's figures), and who waits for it; statements by digest name the one that does it.",

@@ -16,7 +16,7 @@ use holdup_signals::{Missing, View};
 pub const RULE: Rule = Rule {
     cause: "too_many_indexes",
     doc: Doc {
-        title: "Each change has many indexes to keep",
+        title: "Every change maintains many indexes",
         what: "A row that is inserted gets an entry in every index of its table; one that is changed gets a new one in each, unless nothing that is indexed changed and its page has room (HOT). Indexes that no statement reads cost as much as others.",
         hurts: "Pages of indexes are read, changed and logged for every change, at random places: of a table with ten indexes most of the I/O of writes is theirs. Vacuum goes through each of them, too.",
         needs: "PostgreSQL's tables and indexes with blocks read (--watch postgresql://…), and statements by digest for the time of those that write.",

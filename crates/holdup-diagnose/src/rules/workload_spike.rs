@@ -14,7 +14,7 @@ use holdup_signals::{Counter, Missing, View};
 pub const RULE: Rule = Rule {
     cause: "workload_spike",
     doc: Doc {
-        title: "There is more load than before",
+        title: "The load increased",
         what: "More requests arrive than in the calm stretch and each asks for the same work as ever. No part is broken; a resource that is named beside this has run out.",
         hurts: "Looked at alone, every resource near its limit seems to be the culprit.",
         needs: "A calm stretch, of the same recording or of one it is held against, and the rate of requests in both: the app's HTTP server metrics or the database's statement counter. Of a load by holdup its schedule, and what requests use of the resource that has run out.",
@@ -144,7 +144,10 @@ fn found(case: &Case<'_>, factor: f64, mut evidence: Vec<Evidence>, work: Option
         evidence,
         weights,
         fixes: vec![Fix {
-            text: format!("Shed or spread {} of the load, or add what has run out.", percent(1.0 - 1.0 / factor)),
+            text: format!(
+                "Reduce or spread the load by {}, or add the resource that ran out.",
+                percent(1.0 - 1.0 / factor)
+            ),
             command: None,
             keep: None,
             risk: None,

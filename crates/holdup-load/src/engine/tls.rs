@@ -27,7 +27,7 @@ pub enum TlsError {
     #[error("this machine has no trusted certificates ({0}); install ca-certificates, or give --tls-ca FILE")]
     NoRoots(String),
     /// A host name that can't be in a certificate.
-    #[error("\"{0}\" is neither a host name nor an address that a certificate could be for")]
+    #[error("\"{0}\" is not a valid TLS server name: neither a host name nor an address")]
     Name(String),
     /// rustls refused.
     #[error("failed to set up TLS: {0}")]
@@ -180,7 +180,7 @@ fn has_signed_itself(error: &rustls::Error) -> bool {
 pub fn in_words(error: &rustls::Error) -> String {
     let rustls::Error::InvalidCertificate(why) = error else { return error.to_string() };
     match why {
-        CertificateError::UnknownIssuer => "nobody that is trusted here has signed it".to_owned(),
+        CertificateError::UnknownIssuer => "no trusted CA signed it".to_owned(),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "it has expired".to_owned(),
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "it is not valid yet".to_owned(),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {

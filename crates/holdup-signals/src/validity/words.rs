@@ -34,7 +34,7 @@ impl Validity {
         }
         let limited = self.slices.iter().any(|s| s.label == Label::GeneratorLimited);
         if limited && self.spoiled().next().is_none() {
-            parts.push(format!("which is under {} of response time then and changes nothing", percent(MATTERS)));
+            parts.push(format!("by under {} of response time then: the results stand", percent(MATTERS)));
         }
         Some(parts.join(", "))
     }

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::terminal;
 use crate::terminal::visible::one_line;
 
-/// Say what would take the time of the heaviest statements of a log away: an index, or a replica
+/// Advise an index or a replica for the heaviest statements of a log
 ///
 /// Statements are read without their values. With --on the server is asked which tables and indexes it has, and, where it has the
 /// extension hypopg, how it would plan a statement with an index that is not there. No statement is executed.
@@ -36,22 +36,22 @@ pub struct Args {
     #[arg(value_name = "FILE", required = true)]
     files: Vec<PathBuf>,
 
-    /// The server the log is of: mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE
+    /// Server that wrote the log: mysql://USER@HOST:PORT or postgresql://USER@HOST:PORT/DATABASE
     #[arg(long, value_name = "ADDRESS", value_parser = value)]
     on: Option<String>,
 
     #[command(flatten)]
     log: LogArgs,
 
-    /// How many statements are advised on
+    /// Advise on this many statements
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
 
-    /// Table of which a replica's age is too much; repeatable
+    /// Table that must be fresh, so never read from a replica; repeatable
     #[arg(long, value_name = "TABLE")]
     fresh: Vec<String>,
 
-    /// Print it as JSON
+    /// Print the advice as JSON
     #[arg(long)]
     json: bool,
 }
@@ -162,7 +162,7 @@ fn text(report: &Report) -> String {
     }
     lines.push("What a replica could take".to_owned());
     let parts = [
-        (report.replica_never_stale_ratio, "reads what nobody writes in this log: it may be read anywhere"),
+        (report.replica_never_stale_ratio, "reads tables without writes in this log: a replica may serve it"),
         (report.replica_stale_ratio, "only reads, of tables that are written: as old as the replica is behind"),
         (report.stays_ratio, "has to stay where it is"),
     ];
@@ -204,12 +204,12 @@ fn about(advice: &Advice) -> Vec<String> {
     said.push(match &advice.replica {
         Replica::No { why } => format!("stays where it is: {why}"),
         Replica::Could { writes_per_second } if writes_per_second.is_empty() => {
-            "may be read from a replica: nobody writes its tables in this log".to_owned()
+            "may be read from a replica: this log has no write to its tables".to_owned()
         }
         Replica::Could { writes_per_second } => {
             let rates = writes_per_second.iter().map(|(table, rate)| format!("{} {rate:.3}/s", plain(table)));
             format!(
-                "may be read from a replica if its age is no matter; written meanwhile: {}",
+                "may be read from a replica if stale rows do no harm; written meanwhile: {}",
                 rates.collect::<Vec<_>>().join(", ")
             )
         }

@@ -16,7 +16,7 @@ use crate::repeat::quota;
 use crate::repeat::switch::SwitchArgs;
 use crate::terminal;
 
-/// Find how much a service carries, what gives first, how that grows with CPUs or workers, and how many instances a load takes
+/// Find what a service carries, what binds first, and how many instances a load takes
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -43,15 +43,15 @@ pub struct Args {
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
 
-    /// What is varied, and its values
+    /// Variable and its values
     #[arg(long, value_name = "NAME=VALUE,…", value_parser = asked::vary, help_heading = "What is varied")]
     vary: Option<Vary>,
 
-    /// Command (of sh) that sets a value; {NAME} stands for it
+    /// Shell command that sets a value; {NAME} stands for it
     #[arg(long, value_name = "COMMAND", requires = "vary", help_heading = "What is varied")]
     with: Option<String>,
 
-    /// Set the values as CPU quota of this cgroup (its folder, or its name), and set it back at the end
+    /// Set the values as CPU quota of this cgroup (folder or name), restored at the end
     #[arg(long, value_name = "CGROUP", requires = "vary", conflicts_with = "with", help_heading = "What is varied")]
     cgroup: Option<PathBuf>,
 
@@ -59,15 +59,15 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100), help_heading = "What is varied")]
     repeat: u32,
 
-    /// In which order values are measured is drawn; the same number draws it again
+    /// Seed of the order in which values are measured
     #[arg(long, value_name = "N", help_heading = "What is varied")]
     order_seed: Option<u64>,
 
-    /// Judge recordings of before again, without a load: folders that this command has made, or recordings of searches
+    /// Judge earlier recordings again, without load
     #[arg(long, value_name = "RECORDING", num_args = 1.., conflicts_with_all = ["file", "url", "vary", "output"], help_heading = "What is varied")]
     from: Vec<PathBuf>,
 
-    /// Set back CPU quotas that a killed holdup has left changed, and stop
+    /// Restore CPU quotas that a killed holdup left changed, and stop
     #[arg(long, exclusive = true, help_heading = "What is varied")]
     restore: bool,
 

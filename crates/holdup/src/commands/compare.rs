@@ -16,7 +16,7 @@ use crate::html::Report;
 use crate::replay::REPLAY;
 use crate::{markdown, terminal};
 
-/// Set recordings side by side: what is better, worse, or can't be told
+/// Compare recordings: what is better, worse, or undecided
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -34,11 +34,11 @@ other no single run can show. Five interleaved repeats of each find a change of 
 
 Exit codes: 0 compared, 1 something is worse and --fail-on worse was given, 2 unusable input.")]
 pub struct Args {
-    /// A recording, repeats of one thing, or a folder of either; the first is the baseline
+    /// Recording, or folder of repeats; the first is the baseline
     #[arg(value_name = "[NAME=]PATH[,PATH…]", required = true)]
     recordings: Vec<String>,
 
-    /// Compare statement by statement what two servers did with one log, as holdup replay recorded it: repeats are rounds
+    /// Compare by statement the two servers of a holdup replay; repeats are rounds
     #[arg(long, conflicts_with_all = ["markdown", "html"])]
     statements: bool,
 
@@ -46,7 +46,7 @@ pub struct Args {
     #[arg(long, value_name = "N", requires = "statements", value_parser = carries)]
     carries: Option<f64>,
 
-    /// All rows, also those in which nothing differs
+    /// Print all rows, also those without a difference
     #[arg(long)]
     all: bool,
 
@@ -54,23 +54,23 @@ pub struct Args {
     #[arg(long, conflicts_with = "markdown")]
     json: bool,
 
-    /// Print it as Markdown, e.g. for a pull request
+    /// Print Markdown, e.g. for a pull request
     #[arg(long)]
     markdown: bool,
 
-    /// Write a report with the first recording of each and the comparison: one HTML file
+    /// Write the comparison as one HTML file
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Exit with 1 if anything that counts is worse than the baseline
+    /// Exit with 1 if a headline figure is worse than the baseline
     #[arg(long, value_name = "WHAT")]
     fail_on: Option<FailOn>,
 
-    /// Compare though they were measured from machines with other CPUs
+    /// Compare although the measuring machines have different CPUs
     #[arg(long)]
     across_machines: bool,
 
-    /// Print nothing but errors
+    /// Print only errors
     #[arg(short, long, conflicts_with_all = ["json", "markdown"])]
     quiet: bool,
 }

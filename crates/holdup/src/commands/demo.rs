@@ -22,7 +22,7 @@ use crate::progress::Progress;
 use crate::session::{self, Session};
 use crate::terminal;
 
-/// See the whole thing on a bundled service: load, verdict, fix, proof; in under a minute
+/// Watch holdup diagnose a bundled service: load, verdict, fix, proof in under a minute
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  holdup demo\n  holdup demo --json -o recordings/demo")]
 pub struct Args {

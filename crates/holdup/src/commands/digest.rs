@@ -51,59 +51,59 @@ pub struct Args {
     #[command(flatten)]
     log: LogArgs,
 
-    /// How many statements are listed; 0 lists all
+    /// List this many statements; 0 lists all
     #[arg(long, value_name = "N", default_value_t = 10)]
     limit: usize,
 
-    /// By what they are ranked: total, calls, avg, p95, max, or the sum of an attribute such as Rows_examined
+    /// Rank by total, calls, avg, p95, max, or an attribute such as Rows_examined
     #[arg(long, value_name = "ORDER", default_value = "total")]
     order: Order,
 
-    /// What groups executions: fingerprint, user, host, database, application; several with commas
+    /// Group by fingerprint, user, host, database or application; several with commas
     #[arg(long, value_name = "FIELDS", value_delimiter = ',', default_value = "fingerprint", value_parser = Field::named)]
     group_by: Vec<Field>,
 
-    /// Count only executions of which this holds, e.g. user=app or Query_time>0.5 (seconds); repeatable
+    /// Count only executions that match, e.g. user=app or Query_time>0.5 (seconds); repeatable
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<Filter>,
 
-    /// Count only what began at or after this time of the log
+    /// Count only executions that began at or after this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
 
-    /// Count only what began before this time of the log
+    /// Count only executions that began before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
 
-    /// By what statements are told apart: holdup's digest, pt-query-digest's checksum, or (pg) as PostgreSQL's parser would
+    /// Distinguish statements by holdup's digest, pt-query-digest's checksum, or PostgreSQL's parser (pg)
     #[arg(long, value_name = "holdup|pt|pg", default_value = "holdup", value_parser = identity)]
     id: Identity,
 
-    /// Go on reading as the logs grow, through rotation; the report comes at Ctrl-C
+    /// Follow the logs as they grow and rotate; report at Ctrl-C
     #[arg(short = 'f', long)]
     follow: bool,
 
-    /// With --follow: also report every so often what came in that time, e.g. 10s or 5m
+    /// With --follow: also report at this interval, e.g. 10s or 5m
     #[arg(long, value_name = "DURATION", requires = "follow", value_parser = duration::parse)]
     every: Option<Duration>,
 
-    /// Go on where the run before stopped that was given the same file, and say there where this one does
+    /// Resume from the position saved in STATE, and save the new one there
     #[arg(long, value_name = "STATE")]
     resume: Option<PathBuf>,
 
-    /// Keep this run's figures in this folder, and say what is new and what got slower beside the runs there (or beside one recording)
+    /// Keep figures in this folder; report statements that are new or slower than before
     #[arg(long, value_name = "DIR")]
     history: Option<PathBuf>,
 
-    /// Of packets: what is spoken on a port other than 3306, 3307, 5432 and 5433 where connections were open already: mysql or postgresql
+    /// Packets: protocol on a port other than 3306, 3307, 5432 and 5433: mysql or postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = super::import::port)]
     ports: Vec<(u16, holdup_protocol::packets::Protocol)>,
 
-    /// Threads that read [default: as many as there are cores]
+    /// Threads that read [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
 
-    /// Memory for statements; the rest is one row
+    /// Limit the memory for statements; the rest becomes one row
     ///
     /// Each listed statement keeps exact figures. Files are read twice then, so that the statements that took longest have room.
     #[arg(long, value_name = "SIZE", default_value = "1GiB", value_parser = holdup_load::scenario::parse_bytes)]

@@ -20,7 +20,7 @@ use super::{duration, print_json};
 use crate::failure::Failure;
 use holdup_recording::secret::redact_value;
 
-/// Say what can be seen from here, and the exact command or grant that would show the rest
+/// Show what can be seen from here, and how to see the rest
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -28,15 +28,15 @@ Examples:
   holdup doctor --watch mysql://holdup@127.0.0.1:3306 --json
   holdup doctor --for-verdict recordings/first --watch mysql://holdup@127.0.0.1:3306")]
 pub struct Args {
-    /// Source to look at besides this machine and the servers found on it; repeatable
+    /// Check this source, besides this machine and its servers; repeatable
     #[arg(long, value_name = "SOURCE", value_parser = values)]
     watch: Vec<Values>,
 
-    /// Say what would tell apart the causes that the verdict on this recording does not, and measure it where that only reads
+    /// Take the measurement that would make this recording's verdict surer, if it only reads
     #[arg(long, value_name = "RECORDING")]
     for_verdict: Option<PathBuf>,
 
-    /// How long to measure for that
+    /// Measure for this long
     #[arg(long = "for", value_name = "DURATION", default_value = "15s", value_parser = duration, requires = "for_verdict")]
     length: Duration,
 

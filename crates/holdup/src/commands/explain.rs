@@ -6,13 +6,13 @@ use holdup_load::yaml::nearest;
 use super::print_json;
 use crate::failure::Failure;
 
-/// Say what a cause is, how it is recognised, what else looks like it, and how it is fixed
+/// Explain a cause: how to recognise it, its look-alikes, its fix
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  holdup explain\n  holdup explain thread_pool_queue\n  holdup explain network_delay --json"
 )]
 pub struct Args {
-    /// Cause; without one, all are listed
+    /// Cause; lists all without one
     #[arg(value_name = "CAUSE")]
     cause: Option<String>,
 

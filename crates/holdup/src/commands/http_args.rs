@@ -20,7 +20,7 @@ pub struct HttpArgs {
     #[arg(long, value_name = "METHOD", requires = "url", conflicts_with = "replay", value_parser = method)]
     method: Option<String>,
 
-    /// Body of the quick form's request; @FILE is what that file holds
+    /// Body of the quick form's request; @FILE reads it from a file
     #[arg(long, value_name = "TEXT", requires = "url", conflicts_with = "replay", value_parser = value)]
     body: Option<String>,
 
@@ -32,7 +32,7 @@ pub struct HttpArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_STREAMS)))]
     streams: Option<u32>,
 
-    /// Follow at most so many redirects within the target; 0 takes them as responses [default: the scenario's, or 10]
+    /// Follow at most this many redirects within the target; 0 counts them as responses [default: the scenario's, or 10]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=100))]
     redirects: Option<u32>,
 
@@ -40,11 +40,11 @@ pub struct HttpArgs {
     #[arg(long)]
     cookies: bool,
 
-    /// Ask for compressed responses; they are counted as they come, not unpacked
+    /// Ask for compressed responses; they are counted, not unpacked
     #[arg(long)]
     compression: bool,
 
-    /// Give a response up that is larger, e.g. 10MB [default: the scenario's, or 1GiB]
+    /// Abandon responses larger than this, e.g. 10MB [default: the scenario's, or 1GiB]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     max_response: Option<u64>,
 
@@ -52,11 +52,11 @@ pub struct HttpArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     tls_ca: Option<PathBuf>,
 
-    /// Take any certificate
+    /// Accept any certificate
     #[arg(long)]
     insecure: bool,
 
-    /// Send no trace ids: else each request carries a `traceparent` of its own, each statement one in a comment
+    /// Send no trace ids: no `traceparent` header, no comment in statements
     #[arg(long)]
     no_trace: bool,
 
@@ -76,11 +76,11 @@ struct GeneratorArgs {
     #[arg(long)]
     open_all: bool,
 
-    /// Threads that make the load [default: as many as the rate needs]
+    /// Threads that generate load [default: as many as the rate needs]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_024))]
     loops: Option<u32>,
 
-    /// Pin them to these CPUs, one each, e.g. 2,3
+    /// Pin these threads to CPUs, one each, e.g. 2,3
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with = "loops")]
     cpus: Vec<usize>,
 
@@ -89,7 +89,7 @@ struct GeneratorArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     rows: Option<u64>,
 
-    /// Start even if the target can't be reached; its failures are counted
+    /// Start even if the target cannot be reached; failures are counted
     #[arg(long)]
     keep_going: bool,
 }

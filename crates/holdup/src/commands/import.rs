@@ -18,7 +18,7 @@ use holdup_recording::files;
 use super::print_json;
 use crate::failure::Failure;
 
-/// Turn other tools' files into holdup's own
+/// Import packets, cloud figures, and other tools' scenarios
 ///
 /// A capture of packets (pcap, pcapng) becomes a recording: what databases were asked on each connection, and when they
 /// answered. So does what aws prints of RDS as JSON: CloudWatch, enhanced monitoring, Performance Insights, and what describes
@@ -45,15 +45,15 @@ pub struct Args {
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// Where the recording goes [default: recordings/NAME-TIME]
+    /// Directory of the recording [default: recordings/NAME-TIME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
-    /// What is spoken on a port other than 3306, 3307, 5432 and 5433 where connections were open already: mysql or postgresql
+    /// Protocol on a port other than 3306, 3307, 5432 and 5433: mysql or postgresql
     #[arg(long = "port", value_name = "PORT=PROTOCOL", value_parser = port)]
     ports: Vec<(u16, Protocol)>,
 
-    /// Which instance the figures are of, if the files of aws do not say it
+    /// Instance of the figures, if the files of aws do not name it
     #[arg(long, value_name = "NAME")]
     db_instance: Option<String>,
 
@@ -91,27 +91,27 @@ struct ScenarioArgs {
     #[arg(short, long, value_name = "SCENARIO")]
     output: Option<PathBuf>,
 
-    /// Replace the scenario if it is there
+    /// Replace an existing scenario
     #[arg(long, requires = "output")]
     force: bool,
 
-    /// What the file is, if that can't be seen: jmx, har or openapi
+    /// Kind of file, if it does not show: jmx, har or openapi
     #[arg(long, value_name = "KIND", value_parser = kind)]
     from: Option<Source>,
 
-    /// Where requests go instead of where the file says
+    /// Target, in place of the file's
     #[arg(long, value_name = "URL")]
     base_url: Option<String>,
 
-    /// Of a HAR file: the host whose requests are taken [default: the one with most]
+    /// HAR file: take the requests of this host [default: the one with most]
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
 
-    /// Of a HAR file: take images, styles, scripts and fonts as well
+    /// HAR file: include images, styles, scripts and fonts
     #[arg(long = "static")]
     static_files: bool,
 
-    /// Of a JMeter plan: take this thread group only
+    /// JMeter plan: take only this thread group
     #[arg(long, value_name = "NAME")]
     thread_group: Option<String>,
 
@@ -119,7 +119,7 @@ struct ScenarioArgs {
     #[arg(long)]
     strict: bool,
 
-    /// Print what was left out, changed or hidden as JSON, with the scenario unless it is written to a file
+    /// Print omissions, changes and hidden values as JSON
     #[arg(long)]
     json: bool,
 }

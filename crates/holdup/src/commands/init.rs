@@ -22,15 +22,15 @@ pub struct Args {
     #[arg(value_name = "FILE", default_value = "scenario.yaml")]
     file: PathBuf,
 
-    /// What is to be put under load
+    /// Target of the load
     #[arg(long, value_name = "URL")]
     url: Option<String>,
 
-    /// What to start with: single requests, visits with a login, or statements of a database
+    /// Kind of scenario: single requests, visits with a login, or database statements
     #[arg(long, value_name = "KIND", value_enum, default_value_t = Kind::Http)]
     kind: Kind,
 
-    /// Replace the file if it is there
+    /// Replace an existing file
     #[arg(long)]
     force: bool,
 }

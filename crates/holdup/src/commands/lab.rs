@@ -28,7 +28,7 @@ A lab installs the servers it needs with apt where it may, and says what to inst
 listen on loopback, on free ports, with data in a folder of their own, and are stopped at the end. Labs with
 a slow disk or a document store need a holdup built with the feature `labs`: in the clone, cargo lab NAME.")]
 pub struct Args {
-    /// Lab; without one, all are listed
+    /// Lab; lists all without one
     #[arg(value_name = "NAME")]
     name: Option<String>,
 

@@ -32,75 +32,75 @@ pub struct LoadArgs {
     #[arg(long, value_name = "FROM:TO:STEP", requires = "url", group = "how_much", value_parser = steps)]
     steps: Option<[f64; 3]>,
 
-    /// A rate that changes evenly over --duration, requests per second, e.g. 0:500
+    /// Ramp from one rate to another over --duration, requests per second, e.g. 0:500
     #[arg(long, value_name = "FROM:TO", requires = "url", group = "how_much", value_parser = ramp)]
     ramp: Option<[f64; 2]>,
 
-    /// A rate, and for a while a higher one: requests per second, then when and how long, e.g. 50:500:10s:5s
+    /// Base rate and a spike: base, peak (requests per second), start, length, e.g. 50:500:10s:5s
     #[arg(long, value_name = "BASE:PEAK:AT:FOR", requires = "url", group = "how_much", value_parser = spike)]
     spike: Option<Spike>,
 
-    /// A rate that swings around its mean, requests per second, once a period, e.g. 100:80:1m
+    /// Sine-shaped rate: mean, amplitude (requests per second), period, e.g. 100:80:1m
     #[arg(long, value_name = "MEAN:AMPLITUDE:PERIOD", requires = "url", group = "how_much", value_parser = sine)]
     sine: Option<Sine>,
 
-    /// The requests of an access log (common, combined or JSON lines) when they came; GET and HEAD are sent
+    /// Replay an access log (common, combined or JSON lines) with its timing; sends GET and HEAD
     #[arg(long, value_name = "FILE", requires = "url", group = "how_much", conflicts_with = "poisson")]
     replay: Option<PathBuf>,
 
-    /// Closed model: as many users as --connections, each waits for the response before the next request
+    /// Closed model: each of --connections users waits for its response before the next request
     #[arg(long, requires = "url", group = "how_much", conflicts_with = "poisson")]
     closed: bool,
 
-    /// Find the knee and the breaking point: rates are chosen by what is seen, from the first up to the second, requests per second [default: 10:20000]
+    /// Search for the knee and the breaking point between two rates, requests per second [default: 10:20000]
     #[arg(long, value_name = "FROM:MOST", requires = "url", group = "how_much", num_args = 0..=1, default_missing_value = "10:20000", value_parser = ramp)]
     search: Option<[f64; 2]>,
 
-    /// How long a search may take [default: 3m]
+    /// Limit the search to this time [default: 3m]
     #[arg(long, value_name = "DURATION", requires = "search", value_parser = positive)]
     within: Option<Duration>,
 
-    /// An objective that the service has to meet at the rates that a search is content with, e.g. 'p99 < 500ms'
+    /// Objective that the searched rate must meet, e.g. 'p99 < 500ms'
     #[arg(long, value_name = "OBJECTIVE", requires = "search", value_parser = search_objective)]
     search_objective: Option<holdup_load::scenario::search::Objective>,
 
-    /// How long, e.g. 30s or 1h; of each step with --steps [default: 10s; with --replay: the whole log]
+    /// Duration, e.g. 30s or 1h; of each step with --steps [default: 10s; with --replay: the whole log]
     #[arg(long, value_name = "DURATION", requires = "url", value_parser = positive)]
     duration: Option<Duration>,
 
-    /// Random arrivals, independent as those of many users are, instead of evenly spaced ones
+    /// Poisson arrivals, as from many independent users, instead of even spacing
     #[arg(long, requires = "url")]
     poisson: bool,
 
-    /// Other random arrivals than the default ones: a whole number
+    /// Seed of the random arrivals, a whole number
     #[arg(long, value_name = "N", requires = "poisson", conflicts_with_all = ["replay", "closed"])]
     seed: Option<u64>,
 
-    /// Replay so many times as fast, e.g. 2 or 0.5 [default: 1]
+    /// Replay speed, e.g. 2 or 0.5 [default: 1]
     #[arg(long, value_name = "X", requires = "url", value_parser = speed)]
     speed: Option<f64>,
 
-    /// Methods to replay; others' bodies are in no log, so they are sent without [default: GET,HEAD]
+    /// Methods to replay, without bodies, which no log has [default: GET,HEAD]
     #[arg(long, value_name = "METHOD", requires = "url", value_delimiter = ',', value_parser = profile::method)]
     replay_methods: Vec<&'static str>,
 
-    /// How the log is written: auto, common, combined or json [default: auto]
+    /// Format of the log: auto, common, combined or json [default: auto]
     #[arg(long, value_name = "FORMAT", requires = "url", value_parser = Format::parse)]
     replay_format: Option<Format>,
 
-    /// What a user of the closed model waits after a response, e.g. 200ms [default: 0s]
+    /// Think time of a closed-model user after a response, e.g. 200ms [default: 0s]
     #[arg(long, value_name = "DURATION", requires = "url", value_parser = duration)]
     think: Option<Duration>,
 
-    /// What of the beginning is left out of the figures: auto, none, or e.g. 30s [default: the scenario's, or auto]
+    /// Warm-up to leave out of the figures: auto, none, or e.g. 30s [default: the scenario's, or auto]
     #[arg(long, value_name = "auto|none|DURATION", value_parser = profile::warm_up)]
     warm_up: Option<WarmUp>,
 
-    /// Do only this part of the load, e.g. 2/5 for the second of five processes; together they do all of it
+    /// Play only this share of the load, e.g. 2/5 for the second of five processes
     #[arg(long, value_name = "K/N", value_parser = shard)]
     shard: Option<Share>,
 
-    /// Start at this moment (RFC 3339, or seconds since 1970), so that shards on several machines start together
+    /// Start at this time (RFC 3339 or Unix seconds), the same for all shards
     #[arg(long, value_name = "TIME", value_parser = moment)]
     start_at: Option<i64>,
 }

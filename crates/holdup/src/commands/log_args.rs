@@ -5,15 +5,15 @@ use holdup_logs::digest::format::Format;
 
 #[derive(clap::Args)]
 pub struct LogArgs {
-    /// What kind of log it is, if that can't be told from its first lines
+    /// Kind of log, if its first lines do not show it
     #[arg(long = "type", value_name = "TYPE", value_parser = Format::named)]
     pub format: Option<Format>,
 
-    /// PostgreSQL's log_line_prefix, if it can't be made out
+    /// PostgreSQL's log_line_prefix, if the log does not show it
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
 
-    /// How MySQL's statements are written: ansi_quotes, no_backslash_escapes, or both with a comma
+    /// MySQL's sql_mode: ansi_quotes, no_backslash_escapes, or both with a comma
     #[arg(long, value_name = "MODES", value_parser = sql_mode)]
     pub sql_mode: Option<Dialect>,
 }

@@ -33,7 +33,7 @@ use crate::session::{self, Recorded, Session};
 /// Fastest and slowest, as times of the log's speed.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.001..=1_000.0;
 
-/// Execute what database logs say was executed on another server: when it was, by as many sessions, in their order
+/// Replay the statements of database logs on another server, with their timing and sessions
 ///
 /// Slow query logs and general logs of MySQL and MariaDB, logs of PostgreSQL, captured packets, plain or packed, whatever their size. Only what
 /// reads is sent unless --writes is given, and the server is told so, too. With two servers, an old one and a new one, both play it in turns, and are
@@ -55,75 +55,75 @@ log_min_duration_statement=0 (PostgreSQL). The log and what is recorded of it ma
 A password for mysql:// is best given in HOLDUP_MYSQL_PASSWORD, one for postgres:// in HOLDUP_POSTGRES_PASSWORD; of two servers with
 different ones in HOLDUP_MYSQL_PASSWORD_OLD and HOLDUP_MYSQL_PASSWORD_NEW (or as they are called).")]
 pub struct Args {
-    /// Log, plain or packed; of a rotated set all, in any order
+    /// Log, plain or packed; of a rotated set all files, in any order
     #[arg(value_name = "LOG", required = true)]
     logs: Vec<PathBuf>,
 
-    /// Where to: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…; given twice, the old server and the new one, which play it in turns and are compared
+    /// Target: mysql://USER@HOST[:PORT][/DATABASE] or postgres://…; give two to compare old and new
     // Taken as text, and read later: clap would repeat an address with its password in an error.
     #[arg(long, value_name = "[NAME=]DSN", required = true, value_parser = values)]
     to: Vec<Values>,
 
-    /// How often each of two servers plays it [default: 3]
+    /// Rounds that each of two servers plays [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=rounds::MOST))]
     rounds: Option<u32>,
 
-    /// Statements at once that the new one of two servers carries, e.g. at the knee of a search: whether the mix passes it is then told
+    /// Concurrent statements that the new server carries, e.g. from a search for the knee
     #[arg(long, value_name = "N", value_parser = carries)]
     carries: Option<f64>,
 
-    /// Which of two servers is first is drawn; the same number draws it again
+    /// Seed of the order in which the two servers play
     #[arg(long, value_name = "N")]
     order_seed: Option<u64>,
 
-    /// So many times as fast as it was
+    /// Speed: 2 plays twice as fast as the log
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = speed)]
     speed: f64,
 
-    /// Also send what changes data, locks rows, or is not known to only read
+    /// Also send statements that change data, lock rows, or may do so
     #[arg(long)]
     writes: bool,
 
-    /// Hash each execution's rows, so that two servers' answers can be compared; any: whatever their order
+    /// Hash result rows to compare the servers' answers; any ignores their order
     #[arg(long, value_name = "ordered|any", num_args = 0..=1, require_equals = true, default_missing_value = "ordered", value_parser = rows)]
     hash: Option<Rows>,
 
-    /// The database of all sessions, whatever the log says
+    /// Use this database for all sessions
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
 
-    /// Send so many statements at most
+    /// Send at most this many statements
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
 
-    /// End after so long
+    /// End after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
 
-    /// Connect so many sessions at once at most; further ones wait
+    /// Connect at most this many sessions at once; others wait
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(scenario::MAX_CONNECTIONS)))]
     sessions: Option<u32>,
 
-    /// Longest wait for an answer; the connection is closed then
+    /// Close a connection that waits longer than this for an answer
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     timeout: Duration,
 
-    /// Only what began at or after this time of the log
+    /// Send only executions that began at or after this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     since: Option<i64>,
 
-    /// Only what began before this time of the log
+    /// Send only executions that began before this time
     #[arg(long, value_name = "TIME", value_parser = time)]
     until: Option<i64>,
 
-    /// Only executions of which this holds, e.g. user=app or Query_time>0.5 (seconds); repeatable
+    /// Send only executions that match, e.g. user=app or Query_time>0.5 (seconds); repeatable
     #[arg(long, value_name = "CONDITION")]
     filter: Vec<Filter>,
 
     #[command(flatten)]
     log: LogArgs,
 
-    /// Say what would be sent, and stop
+    /// Print what would be sent, and stop
     #[arg(long)]
     check: bool,
 
@@ -180,7 +180,7 @@ impl Args {
         if let Some(server) = servers.iter().find(is_other) {
             let of = if dialect == Dialect::PostgreSql { "PostgreSQL" } else { "MySQL or MariaDB" };
             return Err(Failure::Unusable(format!(
-                "--to: the log is of {of}, and {} is none: what it says would be wrong there",
+                "--to: the log comes from {of}, and {} is another kind of server: its statements may not mean the same there",
                 server.target.url()
             )));
         }

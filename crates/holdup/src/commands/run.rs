@@ -16,7 +16,7 @@ use crate::progress::Progress;
 use crate::repeat::quota;
 use crate::session::{self, Recorded};
 
-/// Put load on a service, record what every layer says meanwhile, and name what holds it up
+/// Put load on a service, record every layer, and name what holds it up
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -49,7 +49,7 @@ pub struct Args {
     #[arg(long)]
     fail_on_finding: bool,
 
-    /// Read the scenario, say whether it is right, and stop
+    /// Check the scenario, and stop
     #[arg(long)]
     check: bool,
 
@@ -102,7 +102,7 @@ fn check(args: &Args, scenario: &Scenario) -> Result<(), Failure> {
     }
     // As sources are called: their addresses may hold what is secret.
     for probe in probes {
-        outln!("asked meanwhile, and no load: {}", probe.source());
+        outln!("health probe, not part of the load: {}", probe.source());
     }
     Ok(())
 }

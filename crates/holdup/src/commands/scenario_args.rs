@@ -30,7 +30,7 @@ pub struct ScenarioArgs {
     #[arg(long = "var", value_name = "NAME=VALUE", requires = "file", value_parser = values)]
     vars: Vec<Values>,
 
-    /// Where to, in place of the scenario's target
+    /// Target, in place of the scenario's
     #[arg(long, value_name = "URL", requires = "file", value_parser = value)]
     target: Option<String>,
 
@@ -54,7 +54,7 @@ pub struct ScenarioArgs {
     #[arg(long, value_name = "OBJECTIVE")]
     abort_on: Vec<String>,
 
-    /// Nothing that begins earlier than this ends the run [default: 0s]
+    /// Ignore violations of --abort-on before this time [default: 0s]
     #[arg(long, value_name = "DURATION", value_parser = duration, requires = "abort_on")]
     abort_after: Option<Duration>,
 

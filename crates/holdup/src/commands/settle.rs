@@ -34,7 +34,7 @@ const CALM: Duration = Duration::from_secs(4);
 /// How often it looks whether it is to end.
 const WAKE: Duration = Duration::from_millis(50);
 
-/// Wait until a database has worked off what an old load left: dead rows, vacuums under way, a checkpoint
+/// Wait until a database finished old work: dead rows, vacuums, a checkpoint
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -47,19 +47,19 @@ pub struct Args {
     #[arg(value_name = "ADDRESS", value_parser = value)]
     address: String,
 
-    /// Longest to wait
+    /// Wait at most this long
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
     within: Duration,
 
-    /// Time between looks
+    /// Time between samples
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = duration)]
     interval: Duration,
 
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(short, long)]
     quiet: bool,
 
-    /// Print what it came to as JSON
+    /// Print the result as JSON
     #[arg(long)]
     json: bool,
 }

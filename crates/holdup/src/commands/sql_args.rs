@@ -10,7 +10,7 @@ use crate::failure::Failure;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Which statement")]
 pub struct SqlArgs {
-    /// Statement of the quick form, with ? for each --param; it may hold templates
+    /// Statement of the quick form, with ? for each --param; may contain templates
     #[arg(long, value_name = "SQL", requires = "url", value_parser = value)]
     query: Option<String>,
 

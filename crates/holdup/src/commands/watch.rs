@@ -21,7 +21,7 @@ pub struct Args {
     #[command(flatten)]
     sampling: Sampling,
 
-    /// How long [default: until Ctrl-C]
+    /// Record for this long [default: until Ctrl-C]
     #[arg(long = "for", value_name = "DURATION", value_parser = duration)]
     length: Option<Duration>,
 

@@ -216,7 +216,8 @@ fn identifier(node: &Node) -> Result<String, YamlError> {
     if is_name(text) {
         Ok(text.to_owned())
     } else {
-        Err(node.error(format!("\"{text}\" is no name: letters, digits, - and _, beginning with a letter or digit")))
+        Err(node
+            .error(format!("\"{text}\" is not a name: use letters, digits, - and _, beginning with a letter or digit")))
     }
 }
 

@@ -59,7 +59,7 @@ pub fn parse(text: &str) -> Result<SocketAddr, String> {
     }
     text.replace("localhost:", "127.0.0.1:")
         .parse()
-        .map_err(|_| format!("\"{text}\" is no address to listen on; e.g. 127.0.0.1:9464, or 0.0.0.0:9464 for all who can reach this machine"))
+        .map_err(|_| format!("\"{text}\" is not an address to listen on; e.g. 127.0.0.1:9464, or 0.0.0.0:9464 for all who can reach this machine"))
 }
 
 impl Scrape {

@@ -70,7 +70,7 @@ impl Interleave {
 pub fn checked_name(name: &str) -> Result<&str, String> {
     let is_fine = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_fine) {
-        return Err("a name is of letters, digits, `-`, `_` and `.`".to_owned());
+        return Err("a name consists of letters, digits, `-`, `_` and `.`".to_owned());
     }
     Ok(name)
 }

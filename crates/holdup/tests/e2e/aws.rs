@@ -51,7 +51,7 @@ fn several_files_are_one_recording_of_the_figures_and_their_time() {
     // Of response time nothing is known: that is said, and what of it there is.
     let done = finish(holdup(["diagnose", "aws"]).current_dir(dir.path()), 60);
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
-    assert!(done.stdout.contains("Nothing here measured response time"), "{}", done.stdout);
+    assert!(done.stdout.contains("No source measures response time"), "{}", done.stdout);
 }
 
 #[test]

@@ -139,7 +139,7 @@ fn a_probe_is_watched_and_is_no_load() {
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     assert_eq!(manifest(&dir.path().join("bare"))["coverage"].as_array().map(Vec::len), Some(0));
     let done = finish(holdup(["run", "--check"]).arg(&scenario), 60);
-    assert!(done.stdout.contains(&format!("asked meanwhile, and no load: probe:{target}/")), "{}", done.stdout);
+    assert!(done.stdout.contains(&format!("health probe, not part of the load: probe:{target}/")), "{}", done.stdout);
     // A mistake is found before anything is sent, with its line.
     std::fs::write(&scenario, text.replace("every: 100ms", "evry: 100ms")).unwrap();
     let done = finish(holdup(["run", "--check"]).arg(&scenario), 60);

@@ -78,7 +78,7 @@ pub(crate) fn other_unit(case: &Case<'_>, flow: &Flow, unit: Unit) -> Option<Evi
         .or(limit)
         .map_or_else(String::new, |d| format!("; the limit ({}) is {}", d.of, rate(unit, d.limit)));
     let text = format!(
-        "{} did {} on average and {} at most, at no level of its own{beside}",
+        "{} did {} on average and {} at most, without a plateau{beside}",
         flow.name,
         rate(unit, mean),
         rate(unit, most)

@@ -19,7 +19,7 @@ pub fn vary(text: &str) -> Result<Vary, String> {
     let (axis, list) = text.split_once('=').ok_or("say NAME=VALUE,VALUE, e.g. cpu=1,2,4")?;
     let is_fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     if axis.is_empty() || !axis.chars().all(is_fine) {
-        return Err("its name is of letters, digits, `-` and `_`, e.g. workers=2,4".to_owned());
+        return Err("its name consists of letters, digits, `-` and `_`, e.g. workers=2,4".to_owned());
     }
     let mut values: Vec<(String, f64)> = Vec::new();
     for text in list.split(',').map(str::trim) {
@@ -28,7 +28,7 @@ pub fn vary(text: &str) -> Result<Vary, String> {
                 values.push((text.to_owned(), value));
             }
             Ok(value) if value > 0.0 && value.is_finite() => return Err(format!("{text} is there twice")),
-            _ => return Err(format!("{text:?} is no number above 0; values are numbers, e.g. {axis}=1,2,4")),
+            _ => return Err(format!("{text:?} is not a number above 0; values are numbers, e.g. {axis}=1,2,4")),
         }
     }
     Ok(Vary { axis: axis.to_owned(), values })

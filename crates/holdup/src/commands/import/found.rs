@@ -95,7 +95,7 @@ impl Found {
             gaps,
             format!("{gaps} holes of {lost_bytes} bytes that were never captured, in {lost_exchanges} exchanges"),
         );
-        say(self.dropped, format!("{} packets dropped by whoever captured", self.dropped));
+        say(self.dropped, format!("{} packets dropped by the capturing program", self.dropped));
         say(cut_bytes, format!("{cut_bytes} bytes of payload were not stored"));
         say(short, format!("{short} packets stored without their heads"));
         say(fragments, format!("{fragments} fragments of IP packets"));

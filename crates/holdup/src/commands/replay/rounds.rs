@@ -35,7 +35,7 @@ pub fn refuse(args: &Args) -> Result<(), Failure> {
     ];
     match asked.iter().find(|(_, is_asked)| *is_asked) {
         Some((flag, _)) => {
-            Err(Failure::Unusable(format!("{flag} is of two servers: give --to twice, the old one and the new one")))
+            Err(Failure::Unusable(format!("{flag} needs two servers: give --to twice, the old one and the new one")))
         }
         None => Ok(()),
     }
