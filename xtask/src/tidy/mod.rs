@@ -4,6 +4,7 @@
 mod checks;
 mod house;
 mod metrics;
+mod prose;
 mod ratchet;
 mod rooms;
 

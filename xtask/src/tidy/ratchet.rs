@@ -6,7 +6,7 @@ use std::fmt;
 
 use anyhow::{Context as _, Result};
 
-use super::{Source, checks, rooms};
+use super::{Source, checks, prose, rooms};
 
 /// Lines of a file that is not Rust of the product, such as a test: from here on it most likely has a second idea in it.
 const LINES: usize = 500;
@@ -17,7 +17,8 @@ const HEAD: &str = "\
 # ignored PATH N: tests that an ordinary pass leaves out. witnesses PATH N: tests that a stalled machine excuses.
 # retries PATH N: tests that are run again if they fail. room PATH N: lines, without tests, of a rule (200), a resource (300) or
 # another file (450) that is too large. functions PATH N: functions over 70 lines. circles CRATE N: modules that import one
-# another in a circle. wrong PATH N: verdicts that are known to be wrong. seconds tests N: what all tests of a pass may take; lowered by hand.
+# another in a circle. wrong PATH N: verdicts that are known to be wrong. prose AREA N: phrases and long
+# sentences that readers stumble over. seconds tests N: what all tests of a pass may take; lowered by hand.
 ";
 
 /// So many times the seconds of the ratchet a pass may take: machines differ, and another program may run beside it.
@@ -26,8 +27,19 @@ pub const HEADROOM: f64 = 2.0;
 /// The key of the seconds that all tests take.
 const SECONDS: (&str, &str) = ("seconds", "tests");
 
-const KINDS: [&str; 10] =
-    ["lines", "room", "functions", "circles", "wrong", "unwraps", "ignored", "witnesses", "retries", SECONDS.0];
+const KINDS: [&str; 11] = [
+    "lines",
+    "room",
+    "functions",
+    "circles",
+    "wrong",
+    "prose",
+    "unwraps",
+    "ignored",
+    "witnesses",
+    "retries",
+    SECONDS.0,
+];
 
 /// Counts by kind and path.
 #[derive(Debug, Default, PartialEq)]
@@ -56,6 +68,7 @@ impl Ratchet {
     pub fn count(sources: &[Source]) -> Self {
         let circles = rooms::circles(sources).into_iter();
         let mut counts: BTreeMap<_, _> = circles.map(|(name, n)| (("circles".to_owned(), name), n)).collect();
+        counts.extend(prose::places(sources).into_iter().map(|(area, n)| (("prose".to_owned(), area), n)));
         for source in sources {
             let written = [".rs", ".ts", ".tsx", ".mjs", ".py", ".sh"].iter().any(|kind| source.path.ends_with(kind));
             let lines = source.text.lines().count();

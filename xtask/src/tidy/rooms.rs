@@ -17,7 +17,7 @@ const FILE: usize = 450;
 const FUNCTION: usize = 70;
 
 /// What a file's tests begin with, where they stand in the file itself.
-const TESTS: &str = "#[cfg(test)]\nmod tests {";
+pub const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
 /// Rust of the product: neither tests nor what only they use.
 fn is_product(path: &str) -> bool {
