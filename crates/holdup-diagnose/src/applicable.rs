@@ -1,5 +1,5 @@
 //! Which causes can be there at all: one that only MySQL can have is no suspect on a host whose database is PostgreSQL. It is neither
-//! cleared nor open, and takes nothing from the confidence in another.
+//! cleared nor listed as open. The confidence in another still counts it as unseen: that waits for the calibration.
 
 use holdup_recording::Recording;
 use holdup_recording::manifest::CoverageState;
@@ -12,10 +12,10 @@ const OF_MYSQL: &[&str] = &["thread_pool_queue", "table_cache_small", "on_disk_t
 /// Causes that only PostgreSQL can have.
 const OF_POSTGRESQL: &[&str] = &["toast_rewrite", "autovacuum_pressure"];
 
-/// Keeps of the causes that are open those that the databases of `recording` can have.
-pub(crate) fn keep(open: &mut Vec<NotJudged>, recording: &Recording) {
+/// Among causes that are open those that the databases of `recording` can have.
+pub(crate) fn among(open: Vec<NotJudged>, recording: &Recording) -> Vec<NotJudged> {
     let watched = Watched::of(recording);
-    open.retain(|one| watched.can_have(&one.cause));
+    open.into_iter().filter(|one| watched.can_have(&one.cause)).collect()
 }
 
 /// Kinds of database servers that were watched.

@@ -109,7 +109,6 @@ impl Judged {
         } else {
             rules::judge_all(case).into_iter().for_each(|(rule, outcome)| judged.take(rule, outcome));
         }
-        applicable::keep(&mut judged.not_judged, case.recording);
         judged
     }
 
@@ -239,7 +238,7 @@ impl Judged {
             chain: links::of(case, &findings),
             findings,
             cleared: self.cleared,
-            not_judged: self.not_judged,
+            not_judged: applicable::among(self.not_judged, case.recording),
             split,
             next: None,
             notes,
