@@ -164,7 +164,7 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(root.join("target/fuzz").join(host).join("release"))
 }
 
-/// Runs one target, for so many inputs at most if it is told; how many it was executed with.
+/// Runs one target, with at most so many inputs if a number is given; returns how many it executed.
 fn fuzz(root: &Path, binary: &Path, target: &str, seconds: u32, inputs: Option<u64>) -> Result<u64> {
     // Whole paths: a target may go to another folder, away from files that its inputs could name.
     let place = |folder: &str| format!("{}/{folder}/{target}", root.display());

@@ -24,12 +24,6 @@ impl Strength {
     pub fn chance(self) -> f64 {
         self.0
     }
-
-    /// At most `limit`.
-    #[must_use]
-    pub fn at_most(self, limit: Self) -> Self {
-        if self < limit { self } else { limit }
-    }
 }
 
 /// A part (0-1) of a strength: a queue that stood half of the time proves half as much. A factor that is not a number proves nothing.
@@ -50,6 +44,5 @@ mod tests {
         assert_eq!(STRONG * 1.7, STRONG);
         assert_eq!((STRONG * -1.0, STRONG * f64::NAN), (NONE, NONE));
         assert!(WEAK < FAIR * 0.9 && FAIR < STRONG && STRONG < CERTAIN);
-        assert_eq!(CERTAIN.at_most(FAIR), FAIR);
     }
 }

@@ -190,7 +190,7 @@ pub fn record_to(
     recorder.notices().iter().for_each(|notice| progress.warn(notice));
     let trouble = recorder.finish(manifest, state).err().map(|error| error.to_string());
     let Ending { interrupted, failed, played } = outcome?;
-    // Without rows of samples and statements: whoever watches for a day on a busy host must not need memory for a day of rows.
+    // Without rows of samples and statements: a day on a busy host must not need memory for a day of rows.
     let recording = Recording::open_condensed(session.dir).map_err(Failure::unusable)?;
     // Ended by one of its own objectives, it did what it was asked to.
     let is_aborted = recording.manifest.load.as_ref().is_some_and(|load| load.aborted.is_some());

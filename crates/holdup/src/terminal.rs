@@ -5,6 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use holdup_diagnose::Diagnosis;
+use holdup_diagnose::ledger::LedgerRow;
 use holdup_diagnose::verdict::{Answer, Finding, Role};
 use holdup_recording::manifest::Model;
 
@@ -30,8 +31,10 @@ use self::visible::{one_line, sent};
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 
-/// Widest line, and the widest of a narrow terminal: below that a table breaks.
+/// Columns of a line at most.
 const WIDTH: usize = 100;
+
+/// Columns of a line at least: tables need them, however narrow the terminal is.
 const NARROWEST: usize = 60;
 
 /// Cells of the longest bar in the ledger.
@@ -100,12 +103,7 @@ pub use timeline::timeline;
 /// if that is asked for.
 pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     let mut out = String::new();
-    let (word, color) = match d.verdict {
-        Answer::Found => ("FOUND", AnsiColor::Red),
-        Answer::Healthy => ("HEALTHY", AnsiColor::Green),
-        Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
-    };
-    let style = color.on_default().bold();
+    let (word, style) = answer(d);
     let root = d.findings.iter().find(|f| Some(&f.cause) == d.culprit.as_ref());
     let confidence = root.map_or_else(String::new, |f| format!("  {DIM}confidence {:.2}{DIM:#}", f.confidence));
     let culprit = d.culprit.as_ref().map_or_else(String::new, |c| format!("  {BOLD}{c}{BOLD:#}"));
@@ -159,6 +157,16 @@ pub fn verbose(d: &Diagnosis, with_counters: bool) -> String {
     }
     kernel::notes(&mut out, &d.notes);
     out
+}
+
+/// The word of the answer and its style: FOUND only where the culprit is surer than not.
+fn answer(d: &Diagnosis) -> (&'static str, Style) {
+    let (word, color) = match d.verdict {
+        Answer::Found if d.is_named() => ("FOUND", AnsiColor::Red),
+        Answer::Healthy => ("HEALTHY", AnsiColor::Green),
+        Answer::Found | Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
+    };
+    (word, color.on_default().bold())
 }
 
 fn load(out: &mut String, d: &Diagnosis) {
@@ -261,22 +269,31 @@ fn size(of: &Finding) -> String {
 }
 
 fn ledger(out: &mut String, d: &Diagnosis) {
-    let Some(row) = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests) else { return };
+    let Some((row, parts)) = parts_of_time(d) else { return };
     let _ = writeln!(
         out,
         "\n{BOLD}Where the time went{BOLD:#} {DIM}({}, mean of {} requests: {:.1} ms){DIM:#}",
         row.operation, row.requests, row.response_ms
     );
-    let mut parts: Vec<(&str, f64)> = row.parts.iter().map(|p| (p.part.as_str(), p.ms)).collect();
-    parts.push(("unexplained", row.residual_ms));
-    for (name, ms) in parts {
-        let share = ms / row.response_ms.max(1e-9);
-        // What is less than half a percent would be an empty bar.
-        if share.abs() >= 0.005 {
-            let line = format!("  {name:<26}{ms:>10.1} ms  {:>3.0} %  {}", share * 100.0, bar(share, BAR));
-            let _ = writeln!(out, "{}", line.trim_end());
-        }
+    for (name, ms, share) in parts {
+        let line = format!("  {name:<26}{ms:>10.1} ms  {:>3.0} %  {}", share * 100.0, bar(share, BAR));
+        let _ = writeln!(out, "{}", line.trim_end());
     }
+}
+
+/// Smallest share (0-1) of the time that is shown: less would be an empty bar and 0 %.
+const LEAST_SHARE: f64 = 0.005;
+
+/// A part of the time: its name, milliseconds and share (0-1).
+type TimePart<'d> = (&'d str, f64, f64);
+
+/// The ledger of the most frequent operation and its parts, the unexplained one last.
+fn parts_of_time(d: &Diagnosis) -> Option<(&LedgerRow, Vec<TimePart<'_>>)> {
+    let row = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests)?;
+    let owned = row.parts.iter().map(|p| (p.part.as_str(), p.ms));
+    let parts = owned.chain([("unexplained", row.residual_ms)]);
+    let parts = parts.map(|(name, ms)| (name, ms, ms / row.response_ms.max(1e-9)));
+    Some((row, parts.filter(|(.., share)| share.abs() >= LEAST_SHARE).collect()))
 }
 
 /// A bar of `share` (0-1) of `cells`.

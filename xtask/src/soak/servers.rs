@@ -14,8 +14,8 @@ use crate::steps::{ask, command, run as run_command};
 /// Longest that a server may take to start.
 const START_WITHIN: Duration = Duration::from_secs(120);
 
-/// Runs what follows the signal's name, and sends it that signal when standard input ends: so it does not outlive whoever holds
-/// the other end.
+/// Runs what follows the signal's name, and sends it that signal when standard input ends: so it does not outlive the
+/// process that holds the other end.
 const GUARD: &str = r#"signal=$1; shift; "$@" </dev/null & pid=$!; read -r _; kill -s "$signal" $pid; wait $pid"#;
 
 /// A folder of servers is called so, with the process id of its soak behind it.

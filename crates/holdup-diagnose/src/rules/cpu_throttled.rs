@@ -61,8 +61,8 @@ struct Throttled<'a> {
     waited: Option<f64>,
 }
 
-/// Quota of a group that nobody read, by its being stopped in most of its `periods`: in those it used all that it may, so that is no
-/// more than what it used altogether over their share. None of a group that is seldom stopped.
+/// Estimates a quota that no source read, for a group that was stopped in most of its `periods`: there it used all of its quota, which
+/// is at most its whole use divided by their share. None for a group that is seldom stopped.
 fn quota_by_use(used: f64, periods: &Counter, stopped: &Counter) -> Option<CpuQuota> {
     let share = stopped.delta / periods.delta.max(1.0);
     let cpus = used / periods.seconds.max(1e-9) / share;

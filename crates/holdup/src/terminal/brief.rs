@@ -12,7 +12,7 @@ use super::objectives::what;
 use super::search::search;
 use super::style::AnsiColor;
 use super::visible::one_line;
-use super::{BOLD, DIM, kernel, wrap};
+use super::{BOLD, DIM, answer, kernel, parts_of_time, wrap};
 
 /// Pieces of evidence, and fixes, that are shown at most.
 const SHOWN: usize = 3;
@@ -24,7 +24,7 @@ const LINES_EACH: usize = 2;
 const VERY_LIKELY: f64 = 0.7;
 const CERTAIN: f64 = 0.9;
 
-/// A culprit that is less sure (0-1) than this is told what would make it surer.
+/// Below this confidence (0-1) the verdict says which measurement would make it surer.
 const SURE: f64 = 0.75;
 
 /// The verdict of the recording in `dir`, if it is on disk.
@@ -62,12 +62,7 @@ pub fn brief(d: &Diagnosis, dir: Option<&Path>) -> String {
 
 /// The word, the cause and how sure it is.
 fn title(out: &mut String, d: &Diagnosis, root: Option<&Finding>, likeliest: Option<&Finding>) {
-    let (word, color) = match d.verdict {
-        Answer::Found if d.is_named() => ("FOUND", AnsiColor::Red),
-        Answer::Healthy => ("HEALTHY", AnsiColor::Green),
-        Answer::Found | Answer::Undecided => ("UNDECIDED", AnsiColor::Yellow),
-    };
-    let style = color.on_default().bold();
+    let (word, style) = answer(d);
     let Some(finding) = likeliest.filter(|_| d.verdict != Answer::Healthy) else {
         let _ = writeln!(out, "{style}{word}{style:#}");
         return;
@@ -107,13 +102,17 @@ fn sentence(out: &mut String, d: &Diagnosis, root: Option<&Finding>) {
     }
 }
 
-/// `10:31:14 to 10:31:24 UTC (14 s to 24 s)`.
+/// Seconds of a day: from there on a time of the day is not unique.
+const DAY_S: f64 = 86_400.0;
+
+/// `10:31:14 to 10:31:24 UTC (14 s to 24 s)`; with the date if the recording had begun a day or more before.
 fn clock_span(d: &Diagnosis, span: Span) -> String {
     let seconds = format!("{:.0} s to {:.0} s", span.from_s, span.to_s);
     let Some(start) = clock::parse_rfc3339(&d.started_at) else { return seconds };
     let at = |s: f64| {
-        let text = clock::rfc3339(start + (s * 1e9) as i64);
-        text.get(11..19).unwrap_or_default().to_owned()
+        let text = clock::rfc3339(start + (s * 1e9) as i64).replace('T', " ");
+        let from = if span.to_s >= DAY_S { 0 } else { "2026-11-25 ".len() };
+        text.get(from.."2026-11-25 10:31:14".len()).unwrap_or_default().to_owned()
     };
     format!("{} to {} UTC ({seconds})", at(span.from_s), at(span.to_s))
 }
@@ -169,21 +168,26 @@ fn fixes(out: &mut String, d: &Diagnosis, root: &Finding) {
     }
 }
 
-/// Objectives that were missed; that none was given, where all is called well.
+/// Objectives by what became of them; that none was given, where all is called well.
 fn objectives(out: &mut String, d: &Diagnosis) {
-    let is_missed = |o: &&ObjectiveReport| o.state == State::Missed;
-    let told = |o: &ObjectiveReport| format!("{}: {}", o.text, what(o));
-    let missed: Vec<String> = d.objectives.iter().filter(is_missed).map(told).collect();
-    if !missed.is_empty() {
-        cut(out, "Objectives missed: ", &missed.join(", "));
-    } else if d.verdict == Answer::Healthy {
-        let met: Vec<&str> = d.objectives.iter().map(|o| o.text.as_str()).collect();
-        match met.is_empty() {
-            true => {
-                cut(out, "", "No objective was given: healthy means that no stretch of it was slower than the rest.")
-            }
-            false => cut(out, "Objectives met: ", &met.join(", ")),
+    let all = |state: State, tell: fn(&ObjectiveReport) -> String| {
+        let told: Vec<String> = d.objectives.iter().filter(|o| o.state == state).map(tell).collect();
+        told.join(", ")
+    };
+    let with_value = |o: &ObjectiveReport| format!("{}: {}", o.text, what(o));
+    let is_healthy = d.verdict == Answer::Healthy;
+    let met = if is_healthy { all(State::Met, |o| o.text.clone()) } else { String::new() };
+    for (lead, objectives) in [
+        ("Objectives missed: ", all(State::Missed, with_value)),
+        ("Objectives met: ", met),
+        ("Objectives not judged: ", all(State::NotJudged, with_value)),
+    ] {
+        if !objectives.is_empty() {
+            cut(out, lead, &objectives);
         }
+    }
+    if is_healthy && d.objectives.is_empty() && d.search.is_none() {
+        cut(out, "", "No objective was given: healthy means that no part of the recording was slower than the rest.");
     }
 }
 
@@ -203,15 +207,9 @@ fn load(out: &mut String, d: &Diagnosis) {
 
 /// Where the time of the most frequent operation went, in one sentence.
 fn time(out: &mut String, d: &Diagnosis) {
-    let Some(row) = d.ledger.iter().filter(|r| r.band == "all").max_by_key(|r| r.requests) else { return };
-    let mut parts: Vec<(&str, f64)> = row.parts.iter().map(|p| (p.part.as_str(), p.ms)).collect();
-    parts.push(("unexplained", row.residual_ms));
-    let shown: Vec<String> = parts
-        .iter()
-        .map(|(name, part)| (name, part, part / row.response_ms.max(1e-9)))
-        .filter(|(.., share)| share.abs() >= 0.005)
-        .map(|(name, part, share)| format!("{name} {} ({:.0} %)", ms(*part), share * 100.0))
-        .collect();
+    let Some((row, parts)) = parts_of_time(d) else { return };
+    let shown = parts.iter().map(|(name, part, share)| format!("{name} {} ({:.0} %)", ms(*part), share * 100.0));
+    let shown: Vec<String> = shown.collect();
     cut(out, "Time: ", &format!("{} of {}: {}", ms(row.response_ms), row.operation, shown.join(", ")));
 }
 
@@ -359,6 +357,37 @@ mod tests {
         let readme = fs::read_to_string(root().join("README.md")).unwrap();
         assert!(readme.contains(&shown), "README.md shows another verdict of fixtures/demo-faulty than\n{shown}");
         assert!(wrong.is_empty(), "not as in {}; HOLDUP_ACCEPT=1 accepts:\n{}", golden.display(), wrong.join("\n"));
+    }
+
+    #[test]
+    fn an_objective_that_was_not_judged_is_not_met() {
+        let recording = Recording::open_condensed(&root().join("fixtures/accounts-calm")).unwrap();
+        let mut diagnosis = holdup_diagnose::diagnose(&recording, None);
+        assert!(brief(&diagnosis, None).contains("Objectives met: p75 < 15ms"));
+        diagnosis.objectives[0].state = State::NotJudged;
+        let open = brief(&diagnosis, None);
+        assert!(open.contains("Objectives not judged: p75 < 15ms") && !open.contains("met:"), "{open}");
+        diagnosis.objectives.clear();
+        assert!(brief(&diagnosis, None).contains("No objective was given"));
+    }
+
+    #[test]
+    fn a_day_after_the_start_the_date_is_said() {
+        let recording = Recording::open_condensed(&root().join("fixtures/demo-faulty")).unwrap();
+        let mut diagnosis = holdup_diagnose::diagnose(&recording, None);
+        assert!(brief(&diagnosis, None).contains("From 23:13:28 to 23:13:33 UTC"));
+        diagnosis.episode = Some(Span { from_s: DAY_S, to_s: DAY_S + 5.0 });
+        assert!(brief(&diagnosis, None).contains("From 2026-11-22 23:13:18 to 2026-11-22 23:13:23 UTC"));
+    }
+
+    #[test]
+    fn a_likeliest_cause_is_not_found_in_either_view() {
+        let recording = Recording::open_condensed(&root().join("fixtures/overload-workers")).unwrap();
+        let diagnosis = holdup_diagnose::diagnose(&recording, None);
+        for text in [brief(&diagnosis, None), crate::terminal::verbose(&diagnosis, false)] {
+            let text = anstream::adapter::strip_str(&sent(&text)).to_string();
+            assert!(text.starts_with("UNDECIDED"), "{text}");
+        }
     }
 
     /// One screen, and all that matters in its first half.
