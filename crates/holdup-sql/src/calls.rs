@@ -1,7 +1,8 @@
-//! What may stand before a parenthesis in a statement that does nothing but read: for whoever has a server plan or execute what
-//! others wrote. A list of names is no proof: see what its users say of that.
+//! Which words may stand before a parenthesis in a statement that only reads. Code that has a
+//! server plan or execute foreign statements asks here. A list of names does not prove that a
+//! statement only reads: each user of this list says how it handles that.
 
-/// Words that may stand before a parenthesis and are no function.
+/// Words that may stand before a parenthesis and are not functions.
 pub const KEYWORDS: &[&str] = &[
     "all",
     "and",
@@ -86,7 +87,7 @@ pub const KEYWORDS: &[&str] = &[
     "varbinary",
 ];
 
-/// Functions that compute and do nothing else, of PostgreSQL, MySQL and MariaDB.
+/// Functions of PostgreSQL, MySQL and MariaDB that compute and do nothing else.
 pub const FUNCTIONS: &[&str] = &[
     "abs",
     "age",

@@ -1,4 +1,5 @@
-//! Tables and indexes as statements name them: what a server's catalogs say, for whoever reads those and for whoever advises on statements.
+//! Tables and indexes as a server's catalogs list them, under the names that statements use. Shared
+//! by the code that reads catalogs and the code that advises on statements.
 
 /// An index that a table has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,25 +8,26 @@ pub struct Index {
     pub name: String,
     /// Its columns in order; an expression is the empty name.
     pub columns: Vec<String>,
-    /// Whether the values of all its columns together stand in one row only.
+    /// Whether no two rows share the values of all its columns.
     pub is_unique: bool,
 }
 
 /// A table as its server has it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// As statements name it: with its schema if they do.
+    /// Its name as statements write it: with the schema if they do.
     pub name: String,
     /// Its columns.
     pub columns: Vec<String>,
     /// Its indexes.
     pub indexes: Vec<Index>,
-    /// Rows, as far as the server knows.
+    /// Number of rows, as far as the server knows.
     pub rows: Option<f64>,
 }
 
 impl Index {
-    /// The indexes of a table, from their columns in order: the index's name, whether it is unique, the column.
+    /// Builds a table's indexes from its indexed columns in order: the index's name, whether it is
+    /// unique, the column.
     pub fn gather(columns: impl IntoIterator<Item = (String, bool, String)>) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for (name, is_unique, column) in columns {

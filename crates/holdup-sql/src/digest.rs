@@ -1,16 +1,23 @@
-//! Statement -> digest text -> digest. One pass over the tokens; what is collapsed is taken back from the end of
-//! what was written, so the work is linear and a bulk insert of a million rows needs the memory of two.
+//! Statement -> digest text -> digest. One pass over the tokens. Collapsing removes pieces from the
+//! end of the output, so the work is linear, and a bulk insert of a million rows needs the memory
+//! of two.
 //!
-//! The digest text is the same for a statement, for that text itself, and for the text MariaDB or MySQL make of it
-//! (`DIGEST_TEXT`), so that a session's statement and the server's counters of it meet under one digest:
-//! - a literal, `NULL`, `TRUE`, `FALSE` or placeholder is `?`, its sign included; several with commas between are `?+`
-//! - the list behind `IN` and each row of `VALUES` is `(?+)`, also with one value; of many rows the first is kept
-//! - comments go (code in `/*! … */` stays), so do quotes around plain names and semicolons at the end
-//! - names of the session's variables are `@?`; `<>` is `!=`; of words that a server takes for one (`SUBSTR`, `MID`) one stands
+//! The digest text is the same for a statement, for that digest text itself, and for the text that
+//! MariaDB or MySQL make of the statement (`DIGEST_TEXT`). So a session's statement and the
+//! server's counters of it share one digest:
+//! - a literal, `NULL`, `TRUE`, `FALSE` or placeholder, with its sign, is `?`; several with commas
+//!   between them are `?+`
+//! - the list behind `IN` and each row of `VALUES` is `(?+)`, also with one value; of several rows
+//!   only the first stays
+//! - comments are dropped (code in `/*! … */` stays), and so are quotes around plain names and
+//!   semicolons at the end
+//! - names of session variables are `@?`; `<>` is `!=`; words that a server takes for one
+//!   (`SUBSTR`, `MID`) are replaced by one of them
 //! - white space follows from the tokens: `a=1` is `a = ?`
 //!
-//! The same holds for PostgreSQL and the text that `pg_stat_statements` keeps; there the type of a value that is cast
-//! (`$1::uuid`) goes too, an `ARRAY` of values only is one value, and quotes stay around names with capital letters.
+//! The same holds for PostgreSQL and the text that `pg_stat_statements` keeps. There the type of a
+//! cast value (`$1::uuid`) is dropped too, an `ARRAY` of only values is one value, and names with
+//! capital letters keep their quotes.
 
 use crate::words::{Meaning, synonym};
 use crate::{Dialect, Lexer, TokenKind};
@@ -19,8 +26,8 @@ mod cast;
 
 use cast::Cast;
 
-/// The statement with every value replaced by `?`. Never a byte of a literal or a comment; names and
-/// keywords as they are written. Bytes that are no UTF-8 in a name are replaced.
+/// The statement with every value replaced by `?`. It never contains a byte of a literal or a
+/// comment; names and keywords stay as written. Bytes in a name that are not UTF-8 are replaced.
 pub fn digest_text(sql: impl AsRef<[u8]>, dialect: Dialect) -> String {
     let mut writer = Writer { dialect, ..Writer::default() };
     for token in Lexer::new(sql.as_ref(), dialect) {
@@ -29,14 +36,15 @@ pub fn digest_text(sql: impl AsRef<[u8]>, dialect: Dialect) -> String {
     writer.finish()
 }
 
-/// Identity of the statement: 16 hex digits that depend on its digest text only, letter case left out.
+/// Identity of the statement: 16 hex digits that depend only on its digest text, ignoring letter
+/// case.
 pub fn digest(sql: impl AsRef<[u8]>, dialect: Dialect) -> String {
     digest_of_text(&digest_text(sql, dialect))
 }
 
-/// Identity of a digest text that is at hand. The hash is FNV-1a with 64 bits (offset basis and prime of
-/// draft-eastlake-fnv) over the ASCII-lower-cased bytes, closed with the 64-bit finaliser of MurmurHash3; it is part of the
-/// recording format and will stay.
+/// Identity of an existing digest text. The hash is FNV-1a with 64 bits (offset basis and prime of
+/// draft-eastlake-fnv) over the ASCII-lower-cased bytes, closed with the 64-bit finaliser of
+/// MurmurHash3. It is part of the recording format and will not change.
 pub fn digest_of_text(digest_text: &str) -> String {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in digest_text.bytes() {
@@ -67,7 +75,7 @@ enum Piece {
 }
 
 impl Piece {
-    /// Whether an operator may follow it, i.e. whether a sign behind it is a subtraction.
+    /// Whether an operator may follow the piece, so that a sign behind it is a subtraction.
     fn ends_operand(self) -> bool {
         matches!(self, Self::Word(Meaning::Name) | Self::Value | Self::Close | Self::CloseIndex)
     }
@@ -76,14 +84,14 @@ impl Piece {
 #[derive(Default)]
 struct Writer {
     dialect: Dialect,
-    /// The type behind a value, which is being left out.
+    /// The type behind a value, while it is being left out.
     cast: Option<Cast>,
     text: String,
-    /// What was written, each with the length of the text before it.
+    /// The pieces written, each with the length of the text before it.
     pieces: Vec<(Piece, usize)>,
-    /// Indexes in `pieces` of the parentheses that are open.
+    /// Indexes in `pieces` of the open parentheses.
     open: Vec<usize>,
-    /// Number of pieces up to the end of a row to which more rows may be added.
+    /// Number of pieces up to the end of a row that further rows may follow.
     row_end: Option<usize>,
 }
 
@@ -140,13 +148,13 @@ impl Writer {
                 self.value(false);
             }
             b"]" => self.push(Piece::CloseIndex, "]"),
-            // So that a driver does not take it for a placeholder; the server is sent one.
+            // Doubled so that a driver does not take it for a placeholder; the server receives one.
             [b'?', b'?', ..] => self.push(Piece::Operator, &lossy(text.get(1..).unwrap_or_default())),
             _ => self.push(Piece::Operator, &lossy(text)),
         }
     }
 
-    /// Whether what was written ends in `ARRAY[?` or `ARRAY[?+`.
+    /// Whether the output ends in `ARRAY[?` or `ARRAY[?+`.
     fn is_array_of_values(&self) -> bool {
         let at = self.pieces.len().wrapping_sub(3);
         self.is(0, Piece::Value)
@@ -159,7 +167,7 @@ impl Writer {
                 .is_some_and(|word| word.trim().eq_ignore_ascii_case("array"))
     }
 
-    /// The piece that is `back` before the last.
+    /// The piece that is `back` places before the last.
     fn piece(&self, back: usize) -> Option<Piece> {
         self.pieces.len().checked_sub(back + 1).and_then(|index| self.pieces.get(index)).map(|(piece, _)| *piece)
     }
@@ -172,7 +180,7 @@ impl Writer {
         let start = self.text.len();
         if let Some(before) = self.piece(0)
             && space_between(before, piece)
-            // A server parts the signs of its variables from their names.
+            // A server separates the sign of a variable from its name.
             && !self.text.ends_with("@@")
         {
             self.text.push(' ');
@@ -181,7 +189,7 @@ impl Writer {
         self.pieces.push((piece, start));
     }
 
-    /// Takes back all but the first `keep` pieces.
+    /// Removes all but the first `keep` pieces.
     fn cut(&mut self, keep: usize) {
         if let Some((_, length)) = self.pieces.get(keep) {
             self.text.truncate(*length);
@@ -197,13 +205,13 @@ impl Writer {
         while self.is(0, Piece::Sign) && !self.piece(1).is_some_and(Piece::ends_operand) {
             self.drop_last(1);
         }
-        // Strings side by side are one string.
+        // Adjacent strings are one string.
         if self.is(0, Piece::Value) {
             many |= self.text.ends_with('+');
             self.drop_last(1);
         } else if self.is(0, Piece::Comma)
             && self.is(1, Piece::Value)
-            // In `a - 1, 2` the first value is no element of the list.
+            // In `a - 1, 2` the first value is not an element of the list.
             && !matches!(self.piece(2), Some(Piece::Sign | Piece::Operator))
         {
             many = true;
@@ -235,7 +243,8 @@ impl Writer {
         index.checked_sub(1).and_then(|index| self.pieces.get(index)).map(|(piece, _)| *piece)
     }
 
-    /// Whether the parenthesis at `open` begins a row of values: the first behind `VALUES` or in `IN (`, or one more.
+    /// Whether the parenthesis at `open` begins a row of values: the first behind `VALUES` or in
+    /// `IN (`, or a further one.
     fn opens_row(&self, open: usize) -> bool {
         match self.before(open) {
             Some(Piece::Word(Meaning::Values)) => true,
@@ -246,7 +255,7 @@ impl Writer {
     }
 
     fn finish(mut self) -> String {
-        // A statement that the server cut in the middle of a further row is still the same statement.
+        // A statement that the server cut in the middle of a further row keeps its digest.
         if let Some(end) = self.row_end
             && self.open.contains(&(end + 1))
         {
@@ -272,7 +281,7 @@ fn lossy(bytes: &[u8]) -> std::borrow::Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// A quoted name without its quotes, if it would be read as the same name without them.
+/// A quoted name without its quotes, if it reads as the same name without them.
 fn bare(quoted: &[u8], after_dot: bool, dialect: Dialect) -> &[u8] {
     let inner = quoted.get(1..quoted.len().saturating_sub(1)).unwrap_or_default();
     let plain = inner.first().is_some_and(|byte| byte.is_ascii_alphabetic() || *byte == b'_' || *byte >= 0x80)

@@ -1,5 +1,6 @@
-//! Bytes -> tokens, in one pass and without copying. It knows where literals, names and comments end, and
-//! nothing of grammar. Whatever is not closed goes on to the end: better too much hidden than a byte too few.
+//! Bytes -> tokens, in one pass and without copying. It knows where literals, names and comments
+//! end, and no grammar. Anything unclosed extends to the end: it is better to hide too much than to
+//! show one byte of a value.
 
 use crate::Dialect;
 
@@ -8,22 +9,24 @@ mod postgresql;
 
 pub use key::{Key, key};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A bare name or keyword; also a system variable such as `@@global`.
     Word,
-    /// A variable of the session, such as `@a`; also the host part of an account.
+    /// A session variable such as `@a`; also the host part of an account.
     Variable,
-    /// A name in quotes, with them.
+    /// A quoted name, with its quotes.
     QuotedName,
     /// A string, a number, a hex or bit literal, `\N`.
     Literal,
-    /// A placeholder: `?`, `$1`; of drivers that fill in themselves `%s`, `%(name)s`, `:name`.
+    /// A placeholder: `?`, `$1`; also `%s`, `%(name)s` and `:name` of drivers that fill in values
+    /// themselves.
     Parameter,
-    /// A list of values that was collapsed before: `?+` of holdup's, `...` of a server's digest text.
+    /// A list of values that was already collapsed: holdup's `?+`, or `...` in a server's digest
+    /// text.
     ParameterList,
-    /// A comment, with its marks.
+    /// A comment, with its delimiters.
     Comment,
     /// `(`
     Open,
@@ -39,7 +42,7 @@ pub enum TokenKind {
     Operator,
 }
 
-/// A token and where it stands.
+/// A token and its place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Token<'a> {
     /// What it is.
@@ -55,7 +58,7 @@ pub struct Lexer<'a> {
     at: usize,
     dialect: Dialect,
     last: Option<TokenKind>,
-    /// Whether what was read last may stand before an operator.
+    /// Whether an operator may follow the token read last.
     after_operand: bool,
     in_executable_comment: bool,
 }
@@ -65,18 +68,18 @@ const OPERATORS: &[&[u8]] =
     &[b"<=>", b"->>", b"<=", b">=", b"<>", b"!=", b":=", b"||", b"&&", b"<<", b">>", b"->", b"::"];
 
 impl<'a> Lexer<'a> {
-    /// A lexer at the start of `sql`.
+    /// Creates a lexer at the start of `sql`.
     pub fn new(sql: &'a [u8], dialect: Dialect) -> Self {
         Self { sql, at: 0, dialect, last: None, after_operand: false, in_executable_comment: false }
     }
 
-    /// Bytes before what is read next.
+    /// Number of bytes before the next one to be read.
     pub(crate) fn position(&self) -> usize {
         self.at
     }
 
     fn byte(&self, ahead: usize) -> u8 {
-        // 0 stands for the end: no token begins with it and none goes on through it.
+        // The byte at the place; 0 at the end, because 0 neither begins nor continues a token.
         self.sql.get(self.at + ahead).copied().unwrap_or(0)
     }
 
@@ -84,7 +87,7 @@ impl<'a> Lexer<'a> {
         self.sql.get(self.at..).unwrap_or_default()
     }
 
-    /// Skips white space and the marks around code in executable comments.
+    /// Skips white space and the delimiters around code in executable comments.
     fn skip_blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -103,7 +106,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Length of the quoted thing that begins at `start`, whose first byte is the quote.
+    /// Length of the quoted text that begins at `start`, whose first byte is the quote.
     fn quoted(&self, start: usize, escapes: bool) -> usize {
         let bytes = self.rest();
         let quote = bytes.get(start).copied().unwrap_or(0);
@@ -165,7 +168,8 @@ impl<'a> Lexer<'a> {
                 length += 1 + sign + exponent;
             }
         }
-        // `2023_orders` is a name, `1e5` is not; `12abc` in a language without such names is hidden whole.
+        // `2023_orders` is a name, `1e5` is not. `12abc` is hidden whole in a language without such
+        // names.
         let tail = self.word_length(length);
         let is_name = tail > 0 && length < word && self.dialect.name_may_begin_with_digit();
         if is_name { (TokenKind::Word, word) } else { (TokenKind::Literal, length + tail) }
@@ -179,7 +183,7 @@ impl<'a> Lexer<'a> {
         if matches!(next, b'`' | b'\'' | b'"') {
             return (TokenKind::Variable, self.quoted(1, next != b'`' && self.dialect.backslash_escapes()));
         }
-        // A server's digest text has it as `@ ?`.
+        // A server's digest text writes it as `@ ?`.
         let blank = usize::from(next == b' ');
         if self.byte(1 + blank) == b'?' {
             return (TokenKind::Variable, 2 + blank);
@@ -187,7 +191,8 @@ impl<'a> Lexer<'a> {
         (TokenKind::Variable, 1 + self.word_length(1))
     }
 
-    /// Whether the digits behind a dot belong to a name, as in `db.1st`, and not to a number, as in `SELECT.1`.
+    /// Whether the digits behind a dot belong to a name, as in `db.1st`, rather than to a number,
+    /// as in `SELECT.1`.
     fn name_after_dot(&self) -> bool {
         let behind = Self { at: self.at + 1, ..self.clone() };
         self.after_name() && behind.number().0 == TokenKind::Word
@@ -244,8 +249,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Length of the placeholder of a driver that `text` begins with: `%s`, `%(name)s`, `:name`. Servers see none of
-    /// them, applications' own accounts do.
+    /// Length of the driver's placeholder at the start of `text`: `%s`, `%(name)s`, `:name`.
+    /// Servers never see one, but the app's own account of a statement does.
     fn driver_placeholder(&self, text: &[u8]) -> Option<usize> {
         let word = |from: usize| text.iter().skip(from).take_while(|byte| is_word_byte(**byte)).count();
         match text.get(..2)? {
@@ -289,7 +294,7 @@ impl<'a> Iterator for Lexer<'a> {
     }
 }
 
-/// Length of the comment that `text` begins with, in which there may be others.
+/// Length of the comment at the start of `text`, in which others may nest.
 fn nested_comment(text: &[u8]) -> usize {
     let (mut at, mut depth) = (2, 1_usize);
     while let Some(pair) = text.get(at..at + 2) {
@@ -309,7 +314,7 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Whether `word` is `0`, then `letter`, then at least one digit of that base and nothing else.
+/// Whether `word` consists of `0`, then `letter`, then one or more digits of that base.
 fn is_based(word: &[u8], letter: u8, digit: impl Fn(&u8) -> bool) -> bool {
     matches!(word, [b'0', base, digits @ ..] if base.eq_ignore_ascii_case(&letter) && !digits.is_empty() && digits.iter().all(digit))
 }

@@ -1,9 +1,10 @@
-//! What a statement is, apart from its values: a single-pass lexer over bytes, the digest text and digest
-//! that group executions of one statement, and the trace id that an application left in a comment.
+//! The shape of a statement without its values: a single-pass lexer over bytes, the digest text and
+//! digest that group executions of one statement, and the trace id that an application left in a
+//! comment.
 //!
-//! No I/O, no regular expressions, no parser: nothing here can fail, whatever the bytes. The promise is
-//! that no byte of a literal or of a comment comes out again, not even of one that is cut off. What it doesn't do:
-//! judge whether a statement is valid, or tell what it touches.
+//! No I/O, no regular expressions, no parser: nothing here can fail, whatever the bytes. No byte of
+//! a literal or of a comment ever comes out again, not even of one that is cut off. It does not
+//! judge whether a statement is valid.
 
 #![forbid(unsafe_code)]
 

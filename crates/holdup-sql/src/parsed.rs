@@ -1,10 +1,12 @@
-//! Statements of PostgreSQL grouped as a parser groups them (libpg_query's fingerprints, by which others keep figures): the order of
-//! columns, tables, arguments and conditions makes no difference, nor do names that are given with `AS`, nor whether one value is
-//! compared or one of a list. It works on the digest text, clause by clause; it is no parser, and what it doesn't know stays.
+//! Groups PostgreSQL's statements as a parser groups them (libpg_query's fingerprints, by which
+//! other tools store figures). The order of columns, tables, arguments and conditions makes no
+//! difference, nor do names given with `AS`, nor whether one value is compared or one of a list. It
+//! works on the digest text, clause by clause. It is not a parser, and leaves unknown text as it
+//! is.
 
 use crate::{Dialect, Lexer, TokenKind, digest_text};
 
-/// Words that begin a clause, and end the one before.
+/// Words that begin a clause and end the previous one.
 const CLAUSES: [&str; 18] = [
     "select",
     "from",
@@ -25,7 +27,7 @@ const CLAUSES: [&str; 18] = [
     "fetch",
     "into",
 ];
-/// Words that may follow a table and are no other name of it.
+/// Words that may follow a table and are not its alias.
 const BEHIND_TABLE: [&str; 14] = [
     "on",
     "join",
@@ -44,12 +46,12 @@ const BEHIND_TABLE: [&str; 14] = [
 ];
 /// Types that stand before a literal.
 const TYPES: [&str; 5] = ["interval", "date", "time", "timestamp", "timestamptz"];
-/// Statements that are one, whatever they name.
+/// Statements that count as one, whatever they name.
 const BARE: [&str; 2] = ["deallocate", "unlisten"];
-/// Deepest parentheses that are looked into.
+/// Deepest parentheses that are read.
 const MOST_DEPTH: usize = 64;
 
-/// The text that stands for all statements a parser takes for one.
+/// The text shared by all statements that a parser takes for one.
 pub fn parsed_text(sql: impl AsRef<[u8]>) -> String {
     let text = digest_text(sql, Dialect::PostgreSql);
     let mut tokens = Lexer::new(text.as_bytes(), Dialect::PostgreSql).map(|token| {
@@ -60,7 +62,7 @@ pub fn parsed_text(sql: impl AsRef<[u8]>) -> String {
     canonical(items, None)
 }
 
-/// A word or sign, or what stands in parentheses.
+/// A word, a sign, or a group in parentheses.
 #[derive(Clone, Debug, PartialEq)]
 enum Item {
     Word(String),
@@ -92,7 +94,7 @@ fn level(tokens: &mut impl Iterator<Item = (TokenKind, String)>, depth: usize) -
     items
 }
 
-/// What stands for the items of one level; `before` is what stands before its parenthesis.
+/// Rewrites the items of one level; `before` is the item before its parenthesis.
 fn canonical(items: Vec<Item>, before: Option<&Item>) -> String {
     if let Some(Item::Word(word)) = items.first()
         && BARE.contains(&word.as_str())
@@ -100,7 +102,7 @@ fn canonical(items: Vec<Item>, before: Option<&Item>) -> String {
         return word.clone();
     }
     let items = comparisons(items);
-    // A type follows this `AS`, no name.
+    // A type, not a name, follows this `AS`.
     let items = if before.is_some_and(|before| before.is("cast")) { items } else { names_left_out(items) };
     let is_call = matches!(before, Some(Item::Word(word)) if !CLAUSES.contains(&word.as_str()) && word != "in");
     let has_clauses = items.first().is_some_and(|first| CLAUSES.iter().any(|clause| first.is(clause)) || !is_call);
@@ -127,7 +129,7 @@ fn canonical(items: Vec<Item>, before: Option<&Item>) -> String {
     out.join(" ")
 }
 
-/// `= ANY (?)` and `IN (?+)` as `= ?`; a type before a literal goes.
+/// Writes `= ANY (?)` and `IN (?+)` as `= ?`, and drops a type before a literal.
 fn comparisons(items: Vec<Item>) -> Vec<Item> {
     let mut out: Vec<Item> = Vec::new();
     for item in items {
@@ -158,7 +160,7 @@ fn comparisons(items: Vec<Item>) -> Vec<Item> {
     out
 }
 
-/// Without names that columns and tables are given for this statement only.
+/// Drops names that columns and tables have for this statement only.
 fn names_left_out(items: Vec<Item>) -> Vec<Item> {
     let mut out: Vec<Item> = Vec::new();
     let (mut is_from, mut items) = (false, items.into_iter().peekable());
@@ -189,7 +191,7 @@ fn names_left_out(items: Vec<Item>) -> Vec<Item> {
 
 /// The parts between a sign or word, as text.
 fn parts<'a>(items: &'a [Item], mark: &str) -> Vec<&'a [Item]> {
-    // An `AND` behind `BETWEEN` parts nothing.
+    // The `AND` of `BETWEEN` separates no parts.
     let mut between = false;
     items
         .split(|item| {

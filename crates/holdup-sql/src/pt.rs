@@ -1,8 +1,9 @@
-//! The fingerprint that pt-query-digest gives a statement, byte for byte, for those who keep reviews by its checksum. It
-//! is made of passes over the text, which know nothing of SQL: `foo_2_3` becomes `foo_?_?`, `LIMIT a, b` `limit ?`.
+//! The fingerprint that pt-query-digest gives a statement, byte for byte, for users whose reviews
+//! are stored by its checksum. It results from passes over the text that know no SQL: `foo_2_3`
+//! becomes `foo_?_?`, `LIMIT a, b` `limit ?`.
 //!
-//! In one thing it is not the same: where that tool would leave bytes of a literal in the fingerprint (one kind of quote
-//! within the other, hex digits in capitals) these are `?` here.
+//! There is one difference: where that tool would leave bytes of a literal in the fingerprint (one
+//! kind of quote within the other, hex digits in capitals), they are `?` here.
 
 use crate::{Dialect, Lexer, TokenKind};
 
@@ -13,16 +14,16 @@ use passes::{
     strip_comments, strip_line_comments, word,
 };
 
-/// What may be asked of fingerprints.
+/// Options of fingerprints.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PtOptions {
-    /// Checksums in names are one thing: `temp_fbc5e6…` is `temp_?`.
+    /// Checksums in names are replaced: `temp_fbc5e6…` is `temp_?`.
     pub match_md5_checksums: bool,
     /// Digits within names stay.
     pub match_embedded_numbers: bool,
 }
 
-/// Stands for bytes of a string while passes run over it: no letter of any statement.
+/// Stands for bytes of a string while passes run over it. No statement has this byte in a word.
 const MASK: u8 = 1;
 
 /// The fingerprint of a statement of MySQL.
@@ -35,8 +36,8 @@ pub fn pt_fingerprint(sql: &[u8], options: PtOptions) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The statement with letters and digits of its strings, and hex digits in capitals, masked. What quotes, comments and
-/// parentheses there are in strings stays, since it makes a difference to the passes.
+/// The statement with letters and digits of its strings, and hex digits in capitals, masked.
+/// Quotes, comments and parentheses in strings stay, because the passes depend on them.
 fn masked(sql: &[u8]) -> Vec<u8> {
     let mut text = sql.to_vec();
     let mut lexer = Lexer::new(sql, Dialect::MySql);

@@ -1,12 +1,13 @@
-//! A statement as it was written, but for its values: for people who look for it in their sources. Line breaks stay,
-//! comments go, of long lists the first values stand.
+//! A statement as written, but without its values, so that people can find it in their sources.
+//! Line breaks stay, comments are dropped, and long lists show their first values.
 
 use crate::{Dialect, Lexer, TokenKind};
 
-/// Values of a list that are shown as such.
+/// Number of values shown of a list.
 const SHOWN: usize = 3;
 
-/// The statement with `?` for each value, at most about `most` bytes of it. Never a byte of a literal or a comment.
+/// The statement with `?` for each value, about `most` bytes of it at most. It never contains a
+/// byte of a literal or a comment.
 pub fn redact(sql: &[u8], dialect: Dialect, most: usize) -> String {
     let mut text = String::new();
     let mut lexer = Lexer::new(sql, dialect);

@@ -1,9 +1,10 @@
-//! What a statement of MySQL touches and does, and other ways to write it, as the tools of DBAs tell it: the verbs and
-//! tables (`SELECT UNION a b`), aliases, a long list shortened, a write as the read that finds its rows, a statement apart
-//! from its subqueries. It looks at words and parentheses and knows no more of grammar.
+//! What a statement of MySQL touches and does, and other ways to write it, as DBAs' tools show it:
+//! the verbs and tables (`SELECT UNION a b`), aliases, a shortened list, a write as the read that
+//! finds its rows, a statement apart from its subqueries. It looks at words and parentheses and
+//! knows no further grammar.
 //!
-//! Other than a digest these keep values: what comes out is for a server, not for a report. [`distill`] and [`tables`]
-//! have none: names only.
+//! Unlike a digest, these texts keep values: they are for a server, not for a report. [`distill`]
+//! and [`tables`] return names only.
 
 use crate::{Dialect, Lexer, TokenKind};
 
@@ -19,13 +20,13 @@ pub use shorten::shorten;
 pub use split::{split, split_subqueries, strip_comments};
 pub use tables::{Aliases, aliases, table_references, tables};
 
-/// A token that is no comment.
+/// A token other than a comment.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
     kind: TokenKind,
     from: usize,
     to: usize,
-    /// Parentheses that are open before it, the one it opens or closes not counted.
+    /// Number of parentheses open before it, not counting one that it opens or closes.
     depth: usize,
 }
 
@@ -60,18 +61,18 @@ impl<'a> Pieces<'a> {
         self.all.get(at).and_then(|piece| self.sql.get(piece.from..piece.to)).unwrap_or_default()
     }
 
-    /// The text from a piece to the end of another.
+    /// The text from one piece to the end of another.
     fn between(&self, first: usize, last: usize) -> &'a str {
         let range = self.all.get(first).zip(self.all.get(last));
         range.and_then(|(first, last)| self.sql.get(first.from..last.to)).unwrap_or_default()
     }
 
-    /// Where a piece begins; the end of the statement behind the last.
+    /// Start of a piece; behind the last piece, the end of the statement.
     fn from(&self, at: usize) -> usize {
         self.all.get(at).map_or(self.sql.len(), |piece| piece.from)
     }
 
-    /// Where a piece ends.
+    /// End of a piece.
     fn to(&self, at: usize) -> usize {
         self.all.get(at).map_or(self.sql.len(), |piece| piece.to)
     }
@@ -80,12 +81,12 @@ impl<'a> Pieces<'a> {
         self.kind(at) == Some(TokenKind::Word) && words.iter().any(|word| self.text(at).eq_ignore_ascii_case(word))
     }
 
-    /// Whether one of `words` begins the statement, and not a call of a function.
+    /// Whether one of `words` begins the statement as a keyword, not as a call of a function.
     fn begins(&self, words: &[&str]) -> bool {
         self.is(0, words)
     }
 
-    /// Behind all of `words` that stand at `at`.
+    /// The place behind all of `words` that stand at `at`.
     fn skip(&self, mut at: usize, words: &[&str]) -> usize {
         while self.is(at, words) {
             at += 1;
@@ -93,12 +94,12 @@ impl<'a> Pieces<'a> {
         at
     }
 
-    /// The first of `words` at or behind `at` that is in no parentheses.
+    /// The first of `words` at or behind `at` outside parentheses.
     fn find(&self, at: usize, words: &[&str]) -> Option<usize> {
         (at..self.all.len()).find(|at| self.all.get(*at).is_some_and(|piece| piece.depth == 0) && self.is(*at, words))
     }
 
-    /// Behind the name `a`, `` `a` `` or `a.b` at `at`.
+    /// The place behind the name `a`, `` `a` `` or `a.b` at `at`.
     fn name(&self, at: usize) -> Option<usize> {
         let is_name = |at| matches!(self.kind(at), Some(TokenKind::Word | TokenKind::QuotedName));
         if !is_name(at) {
@@ -115,7 +116,7 @@ impl<'a> Pieces<'a> {
         })
     }
 
-    /// `ON DUPLICATE KEY UPDATE` of an insert.
+    /// Place of `ON DUPLICATE KEY UPDATE` in an insert.
     fn on_duplicate(&self) -> Option<usize> {
         (0..self.all.len()).find(|at| self.is(*at, &["on"]) && self.is(at + 1, &["duplicate"]))
     }

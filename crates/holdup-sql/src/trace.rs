@@ -1,12 +1,14 @@
-//! The trace id that an application put into a comment of its statement, as sqlcommenter does: `key='value'` pairs with
-//! commas between them, keys and values percent-encoded, quotes in a value escaped by a backslash
-//! (<https://google.github.io/sqlcommenter/spec/>). Only comments are looked at: a literal that looks like one is none.
+//! The trace id that an application put into a comment of its statement, as sqlcommenter does:
+//! `key='value'` pairs with commas between them, keys and values percent-encoded, quotes in a value
+//! escaped by a backslash (<https://google.github.io/sqlcommenter/spec/>). Only comments count; a
+//! literal that looks like one does not.
 
 use crate::{Dialect, Lexer, TokenKind};
 
-/// The 32 hex digits of the trace id in a `traceparent` (W3C Trace Context, version 00 or later) in any comment of `sql`.
+/// The 32 hex digits of the trace id in a `traceparent` (W3C Trace Context, version 00 or later) in
+/// any comment of `sql`.
 ///
-/// `None` if there is no such comment, or what it holds is malformed or the invalid all-zero id.
+/// `None` without such a comment, and if the value is malformed or the invalid all-zero id.
 pub fn trace_id(sql: impl AsRef<[u8]>, dialect: Dialect) -> Option<String> {
     Lexer::new(sql.as_ref(), dialect)
         .filter(|token| token.kind == TokenKind::Comment)
@@ -33,7 +35,7 @@ fn in_comment(comment: &[u8]) -> Option<String> {
     None
 }
 
-/// The decoded value behind a key: `='…'`, the quotes being optional.
+/// The decoded value behind a key: `='…'`, with optional quotes.
 fn value(after_key: &[u8]) -> Option<Vec<u8>> {
     let rest = after_key.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"'").or(rest.strip_prefix(b"\"")).unwrap_or(rest);

@@ -1,15 +1,15 @@
-//! The few words whose meaning the digest depends on. Everything else is just a name to it.
+//! The few words whose meaning the digest depends on. It takes every other word for a name.
 
-/// What a bare word means to the digest.
+/// The meaning of a bare word to the digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// A name, or a keyword that makes no difference here.
     Name,
-    /// A word behind which an operand must follow.
+    /// A word that an operand must follow.
     BeforeOperand,
     /// `IN`.
     In,
-    /// `IS` or `NOT`: `NULL` behind it is no value.
+    /// `IS` or `NOT`: a `NULL` behind it is not a value.
     Test,
     /// `VALUES` or `VALUE`.
     Values,
@@ -17,8 +17,8 @@ pub(crate) enum Meaning {
     Constant,
 }
 
-/// The words that mean something, in order. A sign behind one of those that want an operand belongs to the number, and a parenthesis
-/// behind one is no call.
+/// The words with a meaning, in order. Behind a word that wants an operand, a sign belongs to the
+/// number, and a parenthesis does not begin a call.
 const WORDS: &[(&str, Meaning)] = &[
     ("all", Meaning::BeforeOperand),
     ("and", Meaning::BeforeOperand),
@@ -74,7 +74,7 @@ const WORDS: &[(&str, Meaning)] = &[
     ("xor", Meaning::BeforeOperand),
 ];
 
-/// Where the words of each letter begin among [`WORDS`], and behind the last letter where all end.
+/// Start of the words of each letter in [`WORDS`]; the last entry is the end.
 const BY_LETTER: [usize; 27] = {
     let mut begins = [0; 27];
     let mut word = 0;
@@ -89,7 +89,7 @@ const BY_LETTER: [usize; 27] = {
     begins
 };
 
-/// The meaning of `word`, in any case. It is asked of every word of every statement.
+/// The meaning of `word`, in any case. Called for every word of every statement.
 pub(crate) fn meaning(word: &[u8]) -> Meaning {
     let letter = word.first().map_or(0, |first| usize::from(first.to_ascii_lowercase().wrapping_sub(b'a')));
     let (Some(from), Some(to)) = (BY_LETTER.get(letter), BY_LETTER.get(letter + 1)) else { return Meaning::Name };
@@ -98,8 +98,9 @@ pub(crate) fn meaning(word: &[u8]) -> Meaning {
     found.map_or(Meaning::Name, |(_, meaning)| *meaning)
 }
 
-/// Words that a server takes for one and the same, in order, with the one that stands for them. A server's digest text may
-/// have any of them, whichever the statement had. Found out by asking MariaDB 10.11 for the digest texts of all its keywords.
+/// Words that a server takes for the same, in order, each with the one that replaces it. A server's
+/// digest text may have any of them, whichever the statement had. Found by asking MariaDB 10.11 for
+/// the digest texts of all its keywords.
 const SYNONYMS: &[(&str, &str)] = &[
     ("character", "CHAR"),
     ("current_date", "CURDATE"),
@@ -132,7 +133,7 @@ const SYNONYMS: &[(&str, &str)] = &[
     ("variance", "VAR_POP"),
 ];
 
-/// The word that stands for `word` and all that mean the same to a server.
+/// The word that replaces `word` and all its synonyms.
 pub(crate) fn synonym(word: &[u8]) -> &[u8] {
     const INTERVAL: &[u8] = b"SQL_TSI_";
     if let Some((head, unit)) = word.split_at_checked(INTERVAL.len())

@@ -1,28 +1,28 @@
-//! Where the type ends that a value is cast to: `::text`, `::pg_catalog.int4`, `::varchar(10)[]`,
-//! `::timestamp with time zone`. It doesn't judge whether there is such a type.
+//! Finds the end of the type that a value is cast to: `::text`, `::pg_catalog.int4`,
+//! `::varchar(10)[]`, `::timestamp with time zone`. Does not judge whether the type exists.
 
 use crate::TokenKind;
 
-/// A type that is being passed over.
+/// A type that is being skipped.
 #[derive(Debug, Default)]
 pub(super) struct Cast {
     state: State,
-    /// Parentheses that are open in it.
+    /// Parentheses that are open within it.
     depth: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// The type, or what is behind a dot.
+    /// The type, or the part behind a dot.
     #[default]
     Name,
-    /// Something that may follow a name.
+    /// Anything that may follow a name.
     AfterName,
     /// Behind `with` or `without`: `time zone`.
     Zone,
     /// Between brackets.
     Bounds,
-    /// Only `[` can go on.
+    /// Only `[` can follow.
     End,
 }
 

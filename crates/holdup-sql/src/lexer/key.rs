@@ -1,9 +1,11 @@
-//! A number for the shape of a statement, at the speed of memory: for whoever counts millions of executions and wants the
-//! digest of each shape once. Two statements with one key have one digest; one digest has several keys (letter case,
-//! white space, other ways to write a list), few however many values there are.
+//! A number for the shape of a statement, at the speed of memory: for code that counts millions of
+//! executions and wants the digest of each shape once. Two statements with one key have one digest.
+//! One digest has several keys (letter case, white space, other ways to write a list), but few,
+//! however many values there are.
 //!
-//! It walks over the bytes and stops only where a literal, a comment or a row of values may begin; all between is hashed
-//! as it stands, eight bytes at a time. Where it can't be sure (code in comments) it says so: the digest itself tells.
+//! It walks over the bytes and stops only where a literal, a comment or a row of values may begin.
+//! Everything between is hashed as it stands, eight bytes at a time. Where it cannot be sure (code
+//! in comments), it returns none, and the caller takes the digest itself.
 
 use super::{Lexer, TokenKind, is_word_byte};
 use crate::Dialect;
@@ -14,16 +16,17 @@ mod stops;
 use hash::{absorb, mix, segment};
 use stops::{COMMENT, DIGIT, DOLLAR, NAME_QUOTE, PARENTHESIS, QUESTION, STRING_QUOTE, V, table};
 
-/// What [`key`] found out.
+/// The result of [`key`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Equal only for statements of one digest (but for a collision in 64 bits). Good within a process only.
+    /// Equal only for statements with the same digest, except for a collision in 64 bits. Valid
+    /// within one process only.
     pub hash: u64,
     /// Whether the statement ends within a string, a quoted name or a comment.
     pub open: bool,
 }
 
-/// The key of a statement; `None` where only its digest tells, as with code in `/*! … */`.
+/// The key of a statement; `None` if only the digest can tell, as with code in `/*! … */`.
 pub fn key(sql: &[u8], dialect: Dialect) -> Option<Key> {
     let mut walk = Walk {
         lexer: Lexer::new(sql, dialect),
@@ -40,8 +43,8 @@ pub fn key(sql: &[u8], dialect: Dialect) -> Option<Key> {
     Some(Key { hash: mix(walk.hash, sql.first().map_or(1, |_| 0x2545_f491_4f6c_dd1d)), open: walk.open })
 }
 
-/// What is hashed in place of what is left out. A list counts as one, two or more values: the digest makes a difference
-/// between one and two behind an operator.
+/// Hashed in place of omitted values. A list counts as one, two or more values, because the digest
+/// distinguishes one value from two behind an operator.
 const VALUES: [u64; 3] = [0x51, 0x52, 0x53];
 const LEFT_OUT: u64 = 0x54;
 
@@ -49,9 +52,9 @@ struct Walk<'a> {
     lexer: Lexer<'a>,
     sql: &'a [u8],
     at: usize,
-    /// Where that begins which is yet to be hashed: behind a literal or a comment.
+    /// Start of the bytes that are not hashed yet: behind a literal or a comment.
     from: usize,
-    /// The last byte before that which is neither blank nor in a comment.
+    /// The last byte before `from` that is neither blank nor in a comment.
     behind: u8,
     hash: u64,
     open: bool,
@@ -64,12 +67,12 @@ impl Walk<'_> {
         self.sql.get(at).copied().unwrap_or(0)
     }
 
-    /// The byte before `at`, if it is among those that are yet to be hashed.
+    /// The byte before `at`, if it is not hashed yet.
     fn before(&self, at: usize) -> u8 {
         if at > self.from { self.byte(at - 1) } else { 0 }
     }
 
-    /// The last byte before `at` that is not blank, and where it stands.
+    /// The last byte before `at` that is not blank, and its place.
     fn before_blank(&self, mut at: usize) -> Option<(usize, u8)> {
         while at > self.from {
             at -= 1;
@@ -85,7 +88,7 @@ impl Walk<'_> {
         self.hash = segment(self.hash, self.sql.get(self.from..to).unwrap_or_default());
     }
 
-    /// The lexer's own opinion of what begins at `at`.
+    /// Asks the lexer what begins at `at`.
     fn lexer_at(&self, at: usize) -> Lexer<'_> {
         Lexer { at, ..self.lexer.clone() }
     }
@@ -131,7 +134,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// Where the comment ends that begins at `at`, if one does; `None` if it holds code.
+    /// End of the comment that begins at `at`, if one does; `None` if it holds code.
     fn comment_end(&mut self, at: usize) -> Option<Option<usize>> {
         let next = self.byte(at + 1);
         if self.byte(at) == b'/' {
@@ -153,7 +156,7 @@ impl Walk<'_> {
         Some(Some(end))
     }
 
-    /// Where the string ends whose quote stands at `at`.
+    /// End of the string whose opening quote is at `at`.
     fn string_end(&mut self, at: usize) -> usize {
         let dialect = self.lexer.dialect;
         if dialect == Dialect::PostgreSql
@@ -187,7 +190,7 @@ impl Walk<'_> {
         self.quoted_end(at, false)
     }
 
-    /// A digit, which may stand in a name, begin one, or begin a number.
+    /// A digit: it may be within a name, begin a name, or begin a number.
     fn digit(&mut self, at: usize) {
         let before = self.before(at);
         let number = if is_word_byte(before) || before == b'@' { None } else { self.number_end(at, before == b'.') };
@@ -197,7 +200,7 @@ impl Walk<'_> {
                 let rest = self.sql.get(at..).unwrap_or_default();
                 self.at += rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
                 if before == b'.' {
-                    // What goes on as a word here is read as one by no rule of this file.
+                    // No rule of this file reads the rest of this word as anything but a word.
                     let rest = self.sql.get(self.at..).unwrap_or_default();
                     self.at += rest.iter().take_while(|byte| is_word_byte(**byte)).count();
                 }
@@ -205,7 +208,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the number ends that begins at `at`; `None` if it is a name.
+    /// End of the number that begins at `at`; `None` if it is a name.
     fn number_end(&self, at: usize, behind_dot: bool) -> Option<usize> {
         let digits = |from: usize| {
             let rest = self.sql.get(from..).unwrap_or_default();
@@ -225,7 +228,7 @@ impl Walk<'_> {
         (kind == TokenKind::Literal).then_some(at + length)
     }
 
-    /// A value from `at` to `end`, with those that follow it in a list.
+    /// Reads a value from `at` to `end`, with the values that follow it in a list.
     fn value(&mut self, at: usize, mut end: usize) {
         if self.row_depth.is_none() && self.begins_row_of_in(at) {
             self.row_depth = Some(1);
@@ -237,7 +240,8 @@ impl Walk<'_> {
             end = next;
             more += 1;
         }
-        // `.5` is a value, the dot in `.'x'` is none of it; `n'x'` is one, `n?` is a name and a value.
+        // `.5` is a value with its dot; the dot in `.'x'` is not part of a value. `n'x'` is one
+        // value; `n?` is a name and a value.
         let before = self.before(at);
         let is_fraction = before == b'.' && self.byte(at).is_ascii_digit();
         let is_prefixed = is_word_byte(before) && matches!(self.byte(at), b'\'' | b'"');
@@ -247,7 +251,7 @@ impl Walk<'_> {
         (self.at, self.from, self.behind) = (end, end, b'?');
     }
 
-    /// Where the next value of a list ends, if behind `end` comes a comma and another value.
+    /// End of the next value of a list, if a comma and another value follow `end`.
     fn next_of_list(&mut self, end: usize) -> Option<usize> {
         let comma = self.skip_blank(end);
         if self.byte(comma) != b',' {
@@ -268,7 +272,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where `NULL`, `TRUE` or `FALSE` ends, if it is all of an element of a list.
+    /// End of `NULL`, `TRUE` or `FALSE`, if it is a whole element of a list.
     fn constant_end(&self, at: usize) -> Option<usize> {
         let rest = self.sql.get(at..)?;
         let known = [&b"null"[..], b"true", b"false"];
@@ -278,7 +282,7 @@ impl Walk<'_> {
         matches!(self.byte(self.skip_blank(end)), b',' | b')').then_some(end)
     }
 
-    /// Behind `::type`, where that is all of it.
+    /// Skips `::type`, if nothing else belongs to the type.
     fn behind_cast(&self, end: usize) -> usize {
         if !self.lexer.dialect.casts_of_values_go() || self.byte(end) != b':' || self.byte(end + 1) != b':' {
             return end;
@@ -306,7 +310,7 @@ impl Walk<'_> {
             && !self.is_part_of_name(end - 1)
     }
 
-    /// Whether the word at `at` is the end of `a.b` or of `::type`.
+    /// Whether the word at `at` ends `a.b` or `::type`.
     fn is_part_of_name(&self, at: usize) -> bool {
         matches!(self.before_blank(at).map_or(self.behind, |(_, byte)| byte), b'.' | b':')
     }
@@ -315,7 +319,7 @@ impl Walk<'_> {
         self.sql.get(at..at + 6).is_some_and(|word| word.eq_ignore_ascii_case(b"values"))
     }
 
-    /// A `v`: if `VALUES (` begins here, a row does.
+    /// Handles a `v`: if `VALUES (` begins here, a row begins.
     fn perhaps_values(&mut self, at: usize) {
         self.at += 1;
         if !self.is_values(at) || self.row_depth.is_some() || is_word_byte(self.before(at)) || self.before(at) == b'@' {
@@ -328,7 +332,8 @@ impl Walk<'_> {
         }
     }
 
-    /// A parenthesis within the first row. When that ends the rows behind it are passed over, as the digest has them.
+    /// Handles a parenthesis within the first row. At the end of that row the rows behind it are
+    /// skipped, as in the digest.
     fn parenthesis(&mut self, at: usize, byte: u8) {
         self.at += 1;
         let Some(depth) = self.row_depth else { return };
@@ -347,7 +352,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Where the next row ends, if behind `end` comes a comma and another one.
+    /// End of the next row, if a comma and another row follow `end`.
     fn row_end(&mut self, end: usize) -> Option<usize> {
         let comma = self.skip_blank(end);
         let open = self.skip_blank(comma + 1);
@@ -362,7 +367,7 @@ impl Walk<'_> {
                 STRING_QUOTE => self.row_string_end(found),
                 NAME_QUOTE => self.name_end(found),
                 DOLLAR if !is_word_byte(self.byte(found - 1)) => found + self.lexer_at(found).dollar().1,
-                // Rows within rows: the digest tells.
+                // Rows within rows: only the digest can tell.
                 V if self.is_values(found) => return None,
                 PARENTHESIS if self.byte(found) == b'(' && self.byte(self.skip_blank(found + 1)) == b'(' => {
                     return None;
@@ -397,7 +402,8 @@ impl Walk<'_> {
     }
 }
 
-/// Where the next byte stands that is of one of the kinds `of_interest`. Eight at a time, since most are none.
+/// Place of the next byte of one of the kinds in `of_interest`. Looks at eight bytes at a time,
+/// since most bytes are plain text.
 fn next_stop(sql: &[u8], from: usize, stops: &[u8; 256], of_interest: u8) -> Option<usize> {
     let rest = sql.get(from..)?;
     let mut passed = 0;

@@ -1,19 +1,21 @@
-//! What begins a token in PostgreSQL and nowhere else: `E'…'`, `U&'…'`, `$tag$ … $tag$`, `$1`, and operators, which are
-//! runs of certain bytes (PostgreSQL manual, chapters "Lexical Structure" and "JSON Functions and Operators").
+//! Tokens that only PostgreSQL has: `E'…'`, `U&'…'`, `$tag$ … $tag$`, `$1`, and operators, which
+//! are runs of certain bytes (PostgreSQL manual, chapters "Lexical Structure" and "JSON Functions
+//! and Operators").
 //!
-//! It does not follow `standard_conforming_strings = off`: a `'…'` without `E` ends at the first single quote.
+//! It ignores `standard_conforming_strings = off`: a `'…'` without `E` ends at the first single
+//! quote.
 
 use super::{Lexer, TokenKind, is_word_byte};
 
-/// Bytes an operator may be made of.
+/// Bytes that may form an operator.
 const OPERATOR_BYTES: &[u8] = b"+-*/<>=~!@#%^&|`?";
-/// An operator of several bytes may end in a sign only if it has one of these.
+/// An operator of several bytes may end in a sign only if it contains one of these.
 const LETS_END_IN_SIGN: &[u8] = b"~!@#%^&|`?";
-/// Operators that begin with `?`, longest first; doubled as JDBC has them.
+/// Operators that begin with `?`, longest first; with doubled `?`, as JDBC writes them.
 const QUESTION_OPERATORS: &[&[u8]] = &[b"??|", b"??&", b"?||", b"?-|", b"??", b"?|", b"?&", b"?#", b"?-"];
 
 impl Lexer<'_> {
-    /// The token at the place, if it is one that only PostgreSQL has.
+    /// The token at the place, if only PostgreSQL has it.
     pub(super) fn postgresql(&self) -> Option<(TokenKind, usize)> {
         let (byte, next) = (self.byte(0), self.byte(1));
         match byte {
@@ -31,7 +33,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// `E'…'`; what goes on in a further line (`E'a'`, line feed, `'b'`) has its escapes too.
+    /// `E'…'`. Escapes also apply to the part that continues on a further line (`E'a'`, line feed,
+    /// `'b'`).
     pub(super) fn escaped_string(&self) -> usize {
         let mut length = self.quoted(1, true);
         while let Some(blank) = self.continuation(length) {
@@ -40,7 +43,7 @@ impl Lexer<'_> {
         length
     }
 
-    /// How many bytes lie between the end of a string at `from` and the quote with which it goes on.
+    /// Number of bytes between the end of a string at `from` and the quote that continues it.
     fn continuation(&self, from: usize) -> Option<usize> {
         let bytes = self.rest().get(from..)?;
         let (mut at, mut line_feed) = (0, false);
@@ -57,7 +60,8 @@ impl Lexer<'_> {
         }
     }
 
-    /// `$1`, `$$ … $$`, `$tag$ … $tag$`. A tag that is cut off is hidden like the text it would have begun.
+    /// `$1`, `$$ … $$`, `$tag$ … $tag$`. A tag that is cut off is hidden like the text it would
+    /// begin.
     pub(super) fn dollar(&self) -> (TokenKind, usize) {
         let rest = self.rest();
         let digits = rest.iter().skip(1).take_while(|byte| byte.is_ascii_digit()).count();
@@ -72,8 +76,9 @@ impl Lexer<'_> {
         (TokenKind::Literal, closed.map_or(rest.len(), |at| tag + at + tag))
     }
 
-    /// A `?` is an operator (`jsonb ? text`) where an operand stands before it and one comes behind it. Else it is a
-    /// placeholder, of a driver or of a digest text, in which `date '…'` has become `date ?`.
+    /// A `?` is an operator (`jsonb ? text`) if an operand precedes and another follows it.
+    /// Otherwise it is a placeholder, of a driver or of a digest text, in which `date '…'` has
+    /// become `date ?`.
     fn question(&self) -> (TokenKind, usize) {
         let rest = self.rest();
         if rest.starts_with(b"?+") && matches!(self.byte(2), 0..=b' ' | b')' | b']' | b',' | b';') {
@@ -101,7 +106,8 @@ impl Lexer<'_> {
         (if operand { TokenKind::Operator } else { TokenKind::Parameter }, 1)
     }
 
-    /// Length of the operator at the place: as long as it gets, but no comment and no placeholder is part of it.
+    /// Length of the operator at the place: the longest possible one without a comment or a
+    /// placeholder in it.
     fn operator(&self) -> usize {
         let rest = self.rest();
         let mut length = 1;
@@ -126,7 +132,7 @@ impl Lexer<'_> {
 }
 
 fn find(body: &[u8], mark: &[u8]) -> Option<usize> {
-    // Only at a `$` can it be: one look at each byte, whatever the tag.
+    // Only a `$` can begin it: one look at each byte, whatever the tag.
     let mut from = 0;
     while let Some(at) = body.get(from..)?.iter().position(|byte| *byte == b'$') {
         if body.get(from + at..)?.starts_with(mark) {

@@ -1,5 +1,5 @@
-//! The passes one by one. Each does to bytes what one substitution of the tool does to them, of which the comment has
-//! the gist; they are kept apart because their order is part of the result.
+//! The passes one by one. Each does to bytes what one substitution of the tool does, and its
+//! comment has the gist of that. They are separate because their order is part of the result.
 
 /// Whether a byte is part of a word.
 fn is_word(byte: u8) -> bool {
@@ -25,12 +25,13 @@ fn is_border(text: &[u8], at: usize) -> bool {
     before != text.get(at).is_some_and(|byte| is_word(*byte))
 }
 
-/// Where `word` stands at or behind `from`, in any case.
+/// Place of `word` at or behind `from`, in any case.
 fn find(text: &[u8], from: usize, word: &[u8]) -> Option<usize> {
     (from..text.len()).find(|at| begins(text, *at, word))
 }
 
-/// What has a fingerprint of its own: dumps, the toolkit's own statements, commands, calls.
+/// Statements with a fingerprint of their own: dumps, the toolkit's own statements, commands,
+/// calls.
 pub(super) fn special(sql: &[u8]) -> Option<String> {
     if sql.starts_with(b"SELECT /*!40001 SQL_NO_CACHE */ * FROM `") {
         return Some("mysqldump".to_owned());
@@ -46,7 +47,7 @@ pub(super) fn special(sql: &[u8]) -> Option<String> {
     let name = skip_blank(sql, at + 4);
     if begins(sql, at, b"call") && name > at + 4 {
         let rest = sql.get(name..)?;
-        // As far as there is no blank, to the last parenthesis.
+        // Reads up to the first blank, then back to the last parenthesis.
         let solid = rest.iter().position(|byte| is_blank(*byte)).unwrap_or(rest.len());
         let length = rest.get(..solid)?.iter().rposition(|byte| *byte == b'(').filter(|length| *length > 0)?;
         let call = sql.get(at..name + first_parenthesis(rest, length))?;
@@ -55,8 +56,8 @@ pub(super) fn special(sql: &[u8]) -> Option<String> {
     None
 }
 
-/// Values that have no blanks stay in the tool's name of a call (`call p(1)` is one, `call p((1` would be `call p(`);
-/// here the name ends with its first parenthesis.
+/// The tool keeps values without blanks in the name of a call (`call p(1)` is one, `call p((1`
+/// would be `call p(`). Here the name ends at its first parenthesis.
 fn first_parenthesis(rest: &[u8], last: usize) -> usize {
     rest.iter().take(last).position(|byte| *byte == b'(').unwrap_or(last)
 }
@@ -77,7 +78,7 @@ fn memory<'a>(text: &'a [u8], mark: &'a [u8]) -> impl Iterator<Item = usize> + '
     (0..text.len()).filter(move |at| text.get(*at..).is_some_and(|rest| rest.starts_with(mark)))
 }
 
-/// Of an `INSERT` of many rows the first.
+/// Keeps the first of the rows of an `INSERT`.
 pub(super) fn keep_first_row(text: &mut Vec<u8>) {
     let verb = if begins(text, 0, b"insert") {
         6
@@ -118,7 +119,7 @@ pub(super) fn strip_comments(text: &mut Vec<u8>) {
     });
 }
 
-/// `-- …` and `# …` to the end of the line, if there is no quote in it.
+/// Removes `-- …` and `# …` up to the end of the line, if no quote is in it.
 pub(super) fn strip_line_comments(text: &mut Vec<u8>) {
     rewrite(text, |text, at| {
         if text.get(at) != Some(&b'#') && text.get(at..at + 2) != Some(b"--") {
@@ -132,13 +133,14 @@ pub(super) fn strip_line_comments(text: &mut Vec<u8>) {
     });
 }
 
-/// `use a` and nothing else.
+/// Matches `use a` and nothing else.
 pub(super) fn is_use(text: &[u8]) -> bool {
     let rest = text.strip_suffix(b"\n").unwrap_or(text);
     begins(rest, 0, b"use ") && rest.len() > 4 && !rest.iter().skip(4).any(|byte| is_blank(*byte))
 }
 
-/// Quotes and backslashes behind backslashes go, then what is between double quotes, then between single ones, is `?`.
+/// Drops quotes and backslashes behind backslashes. Then replaces text between double quotes, and
+/// then between single quotes, by `?`.
 pub(super) fn strings(text: &mut Vec<u8>) {
     rewrite(text, |text, at| {
         let is_escaped = text.get(at) == Some(&b'\\') && matches!(text.get(at + 1), Some(b'"' | b'\'' | b'\\'));
@@ -155,7 +157,7 @@ pub(super) fn strings(text: &mut Vec<u8>) {
     }
 }
 
-/// Each of some words, standing by itself, is `?`.
+/// Replaces each of some words by `?` if it stands by itself.
 pub(super) fn word(text: &mut Vec<u8>, words: &[&[u8]]) {
     rewrite(text, |text, at| {
         let found = words.iter().find(|word| begins(text, at, word))?;
@@ -164,7 +166,7 @@ pub(super) fn word(text: &mut Vec<u8>, words: &[&[u8]]) {
     });
 }
 
-/// 32 hex digits behind a dot, a dash or an underscore.
+/// Replaces 32 hex digits behind a dot, a dash or an underscore.
 pub(super) fn checksums(text: &mut Vec<u8>) {
     rewrite(text, |text, at| {
         let mark = *text.get(at).filter(|byte| matches!(byte, b'.' | b'_' | b'-'))?;
@@ -173,7 +175,7 @@ pub(super) fn checksums(text: &mut Vec<u8>) {
     });
 }
 
-/// What begins with a digit or a sign and goes on like a number.
+/// Replaces text that begins with a digit or a sign and continues like a number.
 pub(super) fn numbers(text: &mut Vec<u8>, embedded_stay: bool) {
     rewrite(text, |text, at| {
         let begins = matches!(text.get(at), Some(b'0'..=b'9' | b'+' | b'-')) && (!embedded_stay || is_border(text, at));
@@ -182,7 +184,7 @@ pub(super) fn numbers(text: &mut Vec<u8>, embedded_stay: bool) {
     });
 }
 
-/// What stands before a `?` as part of a number: `x`, `b`, signs, and a dot.
+/// Drops parts of a number before a `?`: `x`, `b`, signs, and a dot.
 pub(super) fn signs(text: &mut Vec<u8>, with_dot: bool) {
     rewrite(text, |text, at| {
         let is_sign =
@@ -191,7 +193,7 @@ pub(super) fn signs(text: &mut Vec<u8>, with_dot: bool) {
     });
 }
 
-/// One blank for several, none at the beginning, no line break at the end.
+/// Leaves one blank for several, none at the beginning, and no line break at the end.
 pub(super) fn collapse_blanks(text: &mut Vec<u8>) {
     let begin = skip_blank(text, 0);
     text.drain(..begin);
@@ -211,13 +213,13 @@ pub(super) fn collapse_blanks(text: &mut Vec<u8>) {
     });
 }
 
-/// Lists of `?` behind `in` and `values`.
+/// Collapses lists of `?` behind `in` and `values`.
 pub(super) fn collapse_lists(text: &mut Vec<u8>) {
     rewrite(text, |text, at| {
         if !is_border(text, at) {
             return None;
         }
-        // The longer word first; that it ends there nobody asks.
+        // The longer word comes first. The tool does not check that the word ends there.
         [&b"in"[..], b"values", b"value"].iter().find_map(|word| {
             text.get(at..)?.strip_prefix(*word)?;
             let mut end = at + word.len();
@@ -229,7 +231,7 @@ pub(super) fn collapse_lists(text: &mut Vec<u8>) {
     });
 }
 
-/// Where the list of `?` ends that begins at `from`, blanks and commas before it.
+/// End of the list of `?` that begins at `from`, including blanks and commas before it.
 fn list(text: &[u8], from: usize) -> Option<usize> {
     let count = |from: usize, taken: &dyn Fn(u8) -> bool| {
         from + text.iter().skip(from).take_while(|byte| taken(**byte)).count()
@@ -242,7 +244,7 @@ fn list(text: &[u8], from: usize) -> Option<usize> {
     (text.get(close) == Some(&b')')).then_some(close + 1)
 }
 
-/// A `select` and the same again behind `union`, however often.
+/// Collapses repetitions of a `select` behind `union`.
 pub(super) fn collapse_unions(text: &mut Vec<u8>) {
     if find(text, 0, b" union ").is_none() {
         return;
@@ -268,7 +270,7 @@ pub(super) fn collapse_unions(text: &mut Vec<u8>) {
     });
 }
 
-/// Where `select` ends once more behind a `union` at `at`, and the words between.
+/// End of the repetition of `select` behind a `union` at `at`, and the words between them.
 fn again<'a>(text: &'a [u8], at: usize, select: &[u8]) -> Option<(usize, &'a [u8])> {
     [&b" union all"[..], b" union"].iter().find_map(|words| {
         let rest = text.get(at..)?.strip_prefix(*words)?.strip_prefix(b" ")?;
@@ -277,7 +279,7 @@ fn again<'a>(text: &'a [u8], at: usize, select: &[u8]) -> Option<(usize, &'a [u8
     })
 }
 
-/// `limit ?, ?` and `limit ? offset ?`, the first of them.
+/// Shortens the first `limit ?, ?` or `limit ? offset ?`.
 pub(super) fn shorten_limit(text: &mut Vec<u8>) {
     let Some(at) = (0..text.len()).find(|at| begins(text, *at, b"limit ?") && is_border(text, *at)) else { return };
     let end = at + 7;
@@ -289,12 +291,12 @@ pub(super) fn shorten_limit(text: &mut Vec<u8>) {
     }
 }
 
-/// `asc` behind `order by`, which is what is meant without it.
+/// Drops `asc` behind `order by`, because it is the default.
 pub(super) fn drop_asc(text: &mut Vec<u8>) {
     let Some(order) = (0..text.len()).find(|at| begins(text, *at, b"order by ") && is_border(text, *at)) else {
         return;
     };
-    // Something must stand between.
+    // At least one character must stand between.
     let mut from = order + 10;
     while let Some(asc) = find(text, from, b"asc") {
         let begin =
@@ -308,7 +310,8 @@ pub(super) fn drop_asc(text: &mut Vec<u8>) {
     }
 }
 
-/// Goes over the text once: where `change` says so, what is from there to an end becomes something else.
+/// Goes over the text once. Where `change` returns an end and a text, that text replaces everything
+/// up to the end.
 fn rewrite(text: &mut Vec<u8>, change: impl Fn(&[u8], usize) -> Option<(usize, Vec<u8>)>) {
     let mut out: Option<Vec<u8>> = None;
     let (mut at, mut kept) = (0, 0);

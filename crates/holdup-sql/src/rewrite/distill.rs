@@ -1,13 +1,14 @@
-//! A statement in a few words: what it does and to which tables. Digits in names are `?`, so that shards are one.
+//! A statement in a few words: what it does, and to which tables. Digits in names are `?`, so that
+//! shards count as one.
 
 use super::{Pieces, tables};
 use crate::TokenKind;
 
-/// Verbs that say what a statement does wherever they stand.
+/// Verbs that say what a statement does, at any place.
 const VERBS: &[&str] = &["select", "insert", "update", "delete", "replace", "union"];
-/// Those that say it at the beginning only.
+/// Verbs that say it only at the beginning.
 const FIRST: &[&str] = &["flush", "commit", "rollback", "begin", "start", "set", "lock"];
-/// Those that define something.
+/// Verbs that define something.
 const DEFINING: &[&str] = &["create", "alter", "truncate", "drop", "rename"];
 const COMMAND: &str = "administrator command: ";
 
@@ -20,7 +21,8 @@ pub enum Access {
     Write,
 }
 
-/// Verbs and tables of a statement, such as `INSERT SELECT a b`; empty if it begins with none that is known.
+/// Verbs and tables of a statement, such as `INSERT SELECT a b`; empty if it begins with an unknown
+/// verb.
 pub fn distill(sql: &str) -> String {
     if let Some(command) = sql.trim_start().strip_prefix(COMMAND) {
         return format!("ADMIN {}", command.trim().to_ascii_uppercase());
@@ -96,7 +98,7 @@ fn definition(pieces: &Pieces) -> Vec<String> {
     words
 }
 
-/// `SHOW …` without what is looked for, and with one word for each thing.
+/// `SHOW …` without what is searched for, and with one word for each thing.
 fn show(pieces: &Pieces) -> String {
     let mut words = Vec::new();
     let mut at = 1;
@@ -132,8 +134,8 @@ fn without_digits(name: &str) -> String {
     text
 }
 
-/// The verb of a statement (of definitions and `SHOW` with what it is of), and whether it reads or writes; neither if it
-/// is of the server or the session.
+/// The verb of a statement (for definitions and `SHOW`, with its object), and whether it reads or
+/// writes. The access is `None` for statements about the server or the session.
 pub fn kind(sql: &str) -> (String, Option<Access>) {
     let pieces = Pieces::new(sql);
     let upper = |at| pieces.text(at).to_ascii_uppercase();
@@ -146,7 +148,7 @@ pub fn kind(sql: &str) -> (String, Option<Access>) {
     }
     let writes = |at| {
         pieces.is(at, &["insert", "update", "delete", "replace", "load"])
-            // What locks its rows must be where writes are.
+            // A statement that locks its rows must run where writes run.
             || pieces.is(at, &["for"]) && pieces.is(at + 1, &["update", "share"])
             || pieces.is(at, &["lock"]) && pieces.is(at + 1, &["in"])
             || pieces.is(at, &["into"]) && pieces.is(at + 1, &["outfile", "dumpfile"])

@@ -1,9 +1,10 @@
-//! A write as the read that finds the rows it touches: for asking a server what it would cost.
+//! A write as the read that finds its rows, to ask a server what the write would cost.
 
 use super::{MODIFIERS, Pieces};
 use crate::TokenKind;
 
-/// The statement as a `SELECT` of the rows that it writes; as it is, if it is none or can't be turned into one.
+/// The statement as a `SELECT` of the rows that it writes. Other statements, and writes that cannot
+/// be turned into a `SELECT`, stay as they are.
 pub fn as_select(sql: &str) -> String {
     let pieces = Pieces::new(sql);
     let made = if pieces.begins(&["insert", "replace"]) {
@@ -25,7 +26,7 @@ fn cut<'a>(pieces: &Pieces<'a>, from: usize, to: usize) -> &'a str {
 
 fn of_insert(pieces: &Pieces) -> Option<String> {
     let end = pieces.on_duplicate().map_or(pieces.all.len(), |at| at);
-    // Behind what is left of it: `… on duplicate …` goes with the blanks before it.
+    // The blanks before `on duplicate …` are dropped with it.
     let stop = if end < pieces.all.len() { pieces.to(end.checked_sub(1)?) } else { pieces.sql.len() };
     if let Some(select) = pieces.find(1, &["select"]) {
         return Some(cut(pieces, pieces.from(select), stop).to_owned());
@@ -62,7 +63,7 @@ fn is_comma(pieces: &Pieces, at: usize, depth: usize) -> bool {
     pieces.kind(at) == Some(TokenKind::Comma) && pieces.all.get(at).is_some_and(|piece| piece.depth == depth)
 }
 
-/// What stands between the commas in the parentheses at `open`, with its blanks.
+/// The text between the commas in the parentheses at `open`, with its blanks.
 fn elements<'a>(pieces: &Pieces<'a>, open: usize) -> Option<Vec<&'a str>> {
     if pieces.kind(open) != Some(TokenKind::Open) {
         return None;
@@ -101,17 +102,17 @@ fn of_update(pieces: &Pieces) -> Option<String> {
 
 fn of_delete(pieces: &Pieces) -> Option<String> {
     let from = pieces.find(1, &["from"])?;
-    // With the tables to delete from before it there are several.
+    // With several tables, the tables to delete from precede `from`.
     let list = if from == pieces.skip(1, MODIFIERS) { "*" } else { "1" };
     Some(format!("select {list} from {}", cut(pieces, pieces.to(from), pieces.sql.len())))
 }
 
-/// A `SELECT` that does the work of this one and sends one row; anything else as it is.
+/// A `SELECT` that does the work of this one and sends one row. Other statements stay as they are.
 pub fn as_derived_table(sql: &str) -> String {
     if Pieces::new(sql).begins(&["select"]) { format!("select 1 from ({sql}) as x limit 1") } else { sql.to_owned() }
 }
 
-/// A `SELECT` that reads the same columns and sends as good as nothing of them.
+/// A `SELECT` that reads the same columns and sends almost nothing of them.
 pub fn constant_select_list(sql: &str) -> String {
     let pieces = Pieces::new(sql);
     let Some(from) = pieces.find(1, &["from"]).filter(|_| pieces.begins(&["select"])) else { return sql.to_owned() };

@@ -1,13 +1,14 @@
-//! A long statement as one that can be looked at: the first row of many, the first values of a long list.
+//! A long statement, shortened for reading: the first of many rows, the first values of a long
+//! list.
 
 use super::Pieces;
 use crate::TokenKind;
 
-/// Values of a list that stay.
+/// Number of values that stay of a list.
 const KEPT: usize = 20;
 
-/// The statement with its first row only, and if it has `most` bytes or more also with the first 20 values of each list
-/// behind `IN`. `None` leaves lists as they are.
+/// The statement with its first row only. If it has `most` bytes or more, lists behind `IN` are
+/// also cut to their first 20 values. `None` leaves lists as they are.
 pub fn shorten(sql: &str, most: Option<usize>) -> String {
     let sql = first_row(sql).unwrap_or_else(|| sql.to_owned());
     match most {
@@ -30,7 +31,7 @@ fn first_row(sql: &str) -> Option<String> {
     Some(format!("{} /*... omitted ...*/{rest}", sql.get(..pieces.to(close))?))
 }
 
-/// A list ends with the first parenthesis, in quotes or not: what is shortened is text to look at.
+/// A list ends at the first parenthesis, quoted or not: the shortened text is only for reading.
 fn shorten_lists(sql: &str) -> String {
     let lower = sql.to_ascii_lowercase();
     let (mut text, mut from) = (String::new(), 0);

@@ -1,9 +1,10 @@
-//! A statement in its parts: without comments, by verbs, apart from its subqueries.
+//! A statement in parts: without comments, by verbs, apart from its subqueries.
 
 use super::Pieces;
 use crate::TokenKind;
 
-/// The statement without comments; code in comments stays. Here `--` begins one without a blank behind it, too.
+/// The statement without comments; code in comments stays. Here `--` begins a comment even without
+/// a blank behind it.
 pub fn strip_comments(sql: &str) -> String {
     let (mut text, mut rest) = (String::new(), sql);
     let mut quote = None;
@@ -23,7 +24,7 @@ pub fn strip_comments(sql: &str) -> String {
             }
             None if rest.starts_with("--") || letter == '#' => {
                 rest = rest.find('\n').and_then(|end| rest.get(end..)).unwrap_or_default();
-                // Words on both sides of its line break stay apart.
+                // Words on both sides of its line break stay separate.
                 continue;
             }
             None if rest.starts_with("/*") && !rest.starts_with("/*!") => {
@@ -39,7 +40,8 @@ pub fn strip_comments(sql: &str) -> String {
     text
 }
 
-/// The statement as its verbs have it apart, e.g. `insert into a ` and `select …`; without comments, with one blank for many.
+/// The statement split at its verbs, e.g. `insert into a ` and `select …`, without comments and
+/// with single blanks.
 pub fn split(sql: &str) -> Vec<String> {
     let words: Vec<String> = strip_comments(sql).split_whitespace().map(str::to_owned).collect();
     let sql = words.join(" ");
@@ -63,7 +65,7 @@ pub fn split(sql: &str) -> Vec<String> {
         .collect()
 }
 
-/// The statement with a name for each of its subqueries, then these.
+/// The statement with a name for each of its subqueries, followed by the subqueries.
 pub fn split_subqueries(sql: &str) -> Vec<String> {
     let pieces = Pieces::new(sql);
     let (mut main, mut from, mut found) = (String::new(), 0, Vec::new());

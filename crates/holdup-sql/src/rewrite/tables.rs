@@ -1,11 +1,11 @@
-//! The tables that a statement names, in the order it does, and by what names it calls them.
+//! The tables that a statement names, in its order, and their aliases.
 
 use std::collections::BTreeMap;
 
 use super::{MODIFIERS, Pieces};
 use crate::TokenKind;
 
-/// What follows a table and is no alias of it.
+/// Words that may follow a table and are not its alias.
 const NO_ALIAS: &[&str] = &[
     "where",
     "set",
@@ -46,7 +46,7 @@ const NO_ALIAS: &[&str] = &[
     "to",
 ];
 
-/// A table as a statement names it: pieces of its name, and of its alias.
+/// A table as a statement names it: the pieces of its name and of its alias.
 struct Reference {
     first: usize,
     /// Behind the name.
@@ -55,12 +55,12 @@ struct Reference {
     depth: usize,
 }
 
-/// By what names a statement calls its tables.
+/// The names by which a statement calls its tables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Aliases {
-    /// Alias -> table; a table without one under its own name, a subquery's without a table.
+    /// Alias -> table. A table without an alias stands under its own name; a subquery has no table.
     pub tables: BTreeMap<String, Option<String>>,
-    /// Table -> database, where it is said.
+    /// Table -> database, if the statement names it.
     pub databases: BTreeMap<String, String>,
 }
 
@@ -68,7 +68,7 @@ pub struct Aliases {
 fn references(pieces: &Pieces) -> Vec<Reference> {
     let mut found = Vec::new();
     let is_definition = pieces.begins(&["create", "alter", "drop", "truncate", "rename", "lock"]);
-    // A table that is made of others is not read.
+    // A table that is made of others is skipped.
     let makes_of_others = pieces.begins(&["create"]) && (1..pieces.all.len()).any(|at| pieces.is(at, &["select"]));
     for at in 0..pieces.all.len() {
         let before = |words: &[&str]| at > 0 && pieces.is(at - 1, words);
@@ -122,7 +122,7 @@ fn names(pieces: &Pieces, mut at: usize, found: &mut Vec<Reference>) {
     }
 }
 
-/// The tables that a statement names, in its order and as it writes them.
+/// The tables that a statement names, in its order and spelling.
 pub fn tables(sql: &str) -> Vec<String> {
     let pieces = Pieces::new(sql);
     references(&pieces).iter().map(|one| pieces.between(one.first, one.end - 1).to_owned()).collect()
@@ -139,7 +139,7 @@ fn plain(name: &str) -> String {
     name.trim_matches('`').to_owned()
 }
 
-/// By what names a statement calls its tables, apart from those in its subqueries.
+/// The aliases of a statement's tables, without those in its subqueries.
 pub fn aliases(sql: &str) -> Aliases {
     let pieces = Pieces::new(sql);
     let mut aliases = Aliases::default();

@@ -1,12 +1,12 @@
-//! The hash of a key: 128-bit products folded to 64 bits, sixteen bytes a step, as wyhash does it. It is no promise: keys
-//! are compared within one process and never stored.
+//! The hash of a key: 128-bit products folded to 64 bits, sixteen bytes a step, as wyhash does it.
+//! It may change: keys are compared within one process and never stored.
 
-/// Constants of wyhash's final version 4: primes with as many ones as zeros.
+/// Constants of wyhash's final version 4: primes with equal numbers of ones and zeros.
 const A: u64 = 0xa076_1d64_78bd_642f;
 const B: u64 = 0xe703_7ed1_a0b4_28db;
 const C: u64 = 0x8ebc_6af0_9c88_c6e3;
 
-/// Folds two words to one.
+/// Folds two words into one.
 pub(crate) fn mix(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     #[expect(clippy::cast_possible_truncation, reason = "the two halves are what is folded")]
@@ -14,12 +14,12 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
     low ^ high
 }
 
-/// The hash with one more word in it.
+/// Adds one word to the hash.
 pub(super) fn absorb(hash: u64, word: u64) -> u64 {
     mix(hash ^ A, word ^ C)
 }
 
-/// The hash with these bytes in it.
+/// Adds bytes to the hash.
 pub(crate) fn segment(hash: u64, bytes: &[u8]) -> u64 {
     let mut hash = hash ^ B.wrapping_mul(bytes.len() as u64 * 2 + 1);
     let mut steps = bytes.chunks_exact(16);

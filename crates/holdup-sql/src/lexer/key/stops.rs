@@ -1,20 +1,20 @@
-//! The bytes at which something may begin that is no plain text, for each way to quote.
+//! The bytes at which something other than plain text may begin, for each way to quote.
 
 use crate::Dialect;
 
 /// A digit.
 pub(super) const DIGIT: u8 = 1;
-/// What begins a string.
+/// May begin a string.
 pub(super) const STRING_QUOTE: u8 = 2;
-/// What begins a name in quotes.
+/// May begin a quoted name.
 pub(super) const NAME_QUOTE: u8 = 4;
-/// What may begin a comment.
+/// May begin a comment.
 pub(super) const COMMENT: u8 = 8;
 /// PostgreSQL's `$1` and `$tag$`.
 pub(super) const DOLLAR: u8 = 16;
-/// MySQL's placeholder; PostgreSQL's operator is text.
+/// MySQL's placeholder; in PostgreSQL an operator, which is text.
 pub(super) const QUESTION: u8 = 32;
-/// What may begin `VALUES`.
+/// May begin `VALUES`.
 pub(super) const V: u8 = 64;
 /// A parenthesis, which matters within a row.
 pub(super) const PARENTHESIS: u8 = 128;
@@ -40,7 +40,7 @@ static MYSQL: [u8; 256] = with(MYSQL_NAMES, b"\"", STRING_QUOTE);
 static MYSQL_ANSI_QUOTES: [u8; 256] = with(MYSQL_NAMES, b"\"", NAME_QUOTE);
 static POSTGRESQL: [u8; 256] = with(with(ALL, b"\"", NAME_QUOTE), b"$", DOLLAR);
 
-/// What each byte may begin in a dialect.
+/// The kinds that each byte may begin in a dialect.
 pub(super) fn table(dialect: Dialect) -> &'static [u8; 256] {
     match dialect {
         Dialect::MySql | Dialect::MySqlNoBackslashEscapes => &MYSQL,
