@@ -1,10 +1,11 @@
-//! A slow disk that tells the truth, for labs: so many bytes and requests a second, reads and writes together, with the
-//! queue in the device, where the kernel counts it.
+//! A throttled disk for labs: a limit on bytes and one on requests per second, reads and writes
+//! together, with the queue in the device, where the kernel counts it.
 //!
-//! A file in memory is served by FUSE through one token bucket; a loop device with direct I/O makes a disk of it, with an
-//! ext4. The kernel's own throttles won't do: a cgroup's (v1) have a bucket for reads and another for writes, let buffered
-//! writes through, and hold requests back above the device, which then looks idle. It is no model of a disk's
-//! mechanics: a request costs the same wherever it is.
+//! FUSE serves a file in memory through one token bucket. A loop device with direct I/O makes a
+//! disk of that file, with an ext4. The kernel's own throttles do not work for this. A cgroup's
+//! (v1) have separate buckets for reads and writes, let buffered writes through, and hold requests
+//! back above the device, which then looks idle. The disk does not model mechanics: a request costs
+//! the same at any place.
 
 mod bucket;
 mod check;
@@ -23,14 +24,14 @@ use std::process::Command;
 
 use limits::{Limits, size};
 
-/// What a disk can be told on its command line.
+/// Options of a disk on its command line.
 #[derive(clap::Args, Clone, Debug)]
 pub struct DiskOptions {
-    /// Folder of its own: the disk is mounted at DIR/mnt
+    /// Private folder: the disk is mounted at DIR/mnt
     #[arg(long, value_name = "DIR", required_unless_present = "check")]
     pub dir: Option<PathBuf>,
 
-    /// Size; what is written is kept in memory. K, M and G are 1,024-fold
+    /// Size of the disk; data is kept in memory (K, M and G: 1,024-fold)
     #[arg(long, value_name = "SIZE", default_value = "256M", value_parser = size)]
     pub size: u64,
 
@@ -42,7 +43,10 @@ pub struct DiskOptions {
     #[arg(long, value_name = "N", value_parser = size)]
     pub iops: Option<u64>,
 
-    /// File of lines `bytes_per_second: SIZE` and `iops: N` (or `none`) that hold over the options while it is there; looked at ten times a second
+    /// File that overrides the limits while it exists
+    ///
+    /// Its lines are `bytes_per_second: SIZE` and `iops: N` (or `none`). The disk looks at it ten
+    /// times a second.
     #[arg(long = "limits", value_name = "FILE")]
     pub limits_file: Option<PathBuf>,
 
@@ -54,11 +58,13 @@ pub struct DiskOptions {
     #[arg(long, value_name = "SIZE", default_value = "128K", value_parser = size)]
     pub readahead: u64,
 
-    /// Only say whether a disk can be made here: exit code 3 says what is missing
+    /// Only say whether a disk can be made here
+    ///
+    /// Exit code 3 says what is missing.
     #[arg(long)]
     pub check: bool,
 
-    /// Be the process that serves
+    /// Be the serving process
     #[arg(long, hide = true)]
     pub server: bool,
 }
@@ -69,56 +75,59 @@ impl DiskOptions {
     }
 }
 
-/// Why there is no disk.
+/// Why a disk cannot be made or served.
 #[derive(Debug, thiserror::Error)]
 pub enum DiskError {
-    /// Something is missing that a person must bring: root, a device, a program.
+    /// Something is missing that the user must supply: root, a device, a program.
     #[error("no throttled disk can be made here: {0}")]
     Needs(String),
-    /// The system refuses something.
+    /// The system refused an operation.
     #[error("failed to {what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: String,
         /// The system's reason.
         source: io::Error,
     },
-    /// A program that was run failed.
+    /// A program failed.
     #[error("{name} failed: {said}")]
     Program {
         /// Its name.
         name: &'static str,
-        /// What it said.
+        /// Its output.
         said: String,
     },
-    /// The serving process failed and has said why.
+    /// The serving process failed and has printed why.
     #[error("the disk's server has ended")]
     Said {
-        /// Whether it lacks something that a person must bring.
+        /// Whether it lacks something that the user must supply.
         needs: bool,
     },
-    /// The serving process was killed; what it had made was taken down.
+    /// The serving process was killed; the keeper took down what it had made.
     #[error("the disk's server was killed; its mounts were taken down")]
     Killed,
 }
 
 impl DiskError {
-    /// Whether a person has to bring something: exit code 3, by the labs' rule.
+    /// Whether the user has to supply something: exit code 3, by the labs' rule.
     pub fn is_need(&self) -> bool {
         matches!(self, Self::Needs(_) | Self::Said { needs: true })
     }
 
-    /// Whether somebody else has told the user already.
+    /// Whether another process has already printed the error.
     pub fn is_said(&self) -> bool {
         matches!(self, Self::Said { .. })
     }
 }
 
-/// Makes a disk and serves it until SIGTERM, SIGINT, or the death of whoever holds its stdin. Says `ready MOUNTPOINT DEVICE`
-/// on stdout when it is mounted. `program` is a command that comes here again with the same arguments.
+/// Makes a disk and serves it until SIGTERM, SIGINT, or the death of the process that holds the
+/// other end of its stdin. Prints `ready MOUNTPOINT DEVICE` on stdout when it is mounted. `program`
+/// is a command that comes back here with the same arguments.
 ///
 /// # Errors
-/// If it can't be made, serves no more, or can't be taken down; [`DiskError::is_need`] says what a person can do.
+///
+/// If the disk cannot be made, stops serving, or cannot be taken down. [`DiskError::is_need`] says
+/// whether the user can fix it.
 pub fn run(options: &DiskOptions, mut program: Command) -> Result<(), DiskError> {
     check::all()?;
     match &options.dir {

@@ -1,5 +1,5 @@
-//! What labs and the demo put in front of holdup: the service, the neighbour that takes a resource away from it, and a disk that
-//! is as slow as it is told to be. Of the product only the service is a part, for the demo.
+//! Targets for labs and the demo: the service, the noisy neighbour that takes a resource away from
+//! it, and a disk as slow as its options say. The product contains only the service, for the demo.
 
 #[cfg(feature = "labs")]
 pub mod disk;

@@ -15,19 +15,22 @@ use std::sync::Mutex;
 /// The lowest port given out: below it are the well-known ports of servers that a host may run.
 const LOWEST: u16 = 12_000;
 
-/// How the kernel names the range that it gives out itself, as two numbers.
+/// The file in which the kernel shows the range that it gives out itself, as two numbers.
 const KERNEL_RANGE: &str = "/proc/sys/net/ipv4/ip_local_port_range";
 
 /// The kernel's default for the lower end of that range (`ip(7)`).
 const KERNEL_LOWEST: u16 = 32_768;
 
-/// The leases of this process. A lease is an abstract Unix socket whose name holds the port: the kernel lets one process of a
-/// network namespace have it, leaves no file behind, and ends it with the process.
+/// The leases of this process. A lease is an abstract Unix socket whose name holds the port. The
+/// kernel lets one process of a network namespace have it, leaves no file behind, and ends it with
+/// the process.
 static LEASES: Mutex<Vec<UnixDatagram>> = Mutex::new(Vec::new());
 
-/// A TCP port of 127.0.0.1 on which no server listens. No other process that asks here is given it while this one lives.
+/// A TCP port of 127.0.0.1 on which no server listens. No other process that leases here gets it
+/// while this one lives.
 ///
 /// # Errors
+///
 /// `AddrInUse` if none is free.
 pub fn free() -> io::Result<u16> {
     free_of(LOWEST, kernel_lowest())
@@ -38,8 +41,8 @@ fn kernel_lowest() -> u16 {
     range.split_whitespace().next().and_then(|lowest| lowest.parse().ok()).unwrap_or(KERNEL_LOWEST)
 }
 
-/// The first free port of `lowest..end`, from a random one on. A kernel that gives out those too leaves no range to choose from;
-/// then any port from `lowest` on will do.
+/// The first free port of `lowest..end`, starting at a random one. If the kernel gives out all
+/// ports from `lowest` on, no range is left, and any port from `lowest` on will do.
 fn free_of(lowest: u16, end: u16) -> io::Result<u16> {
     let end = if end > lowest { end } else { u16::MAX };
     let count = u64::from(end - lowest);
@@ -54,7 +57,7 @@ fn free_of(lowest: u16, end: u16) -> io::Result<u16> {
     Err(io::Error::new(io::ErrorKind::AddrInUse, format!("no port of {lowest} to {} is free", end - 1)))
 }
 
-/// The lease of a port, if it is neither leased nor listened on.
+/// Leases a port, if it is neither leased nor listened on.
 fn lease(port: u16) -> io::Result<Option<UnixDatagram>> {
     let name = SocketAddr::from_abstract_name(format!("holdup-port-{port}"))?;
     let lease = match UnixDatagram::bind_addr(&name) {

@@ -1,11 +1,12 @@
-//! The service that the demo and the labs put load on, and the hog that gets in its way.
+//! The service that the demo and the labs put load on, and its noisy neighbour.
 //!
-//! It answers for a small but real HTTP backend: a thread a connection, a pool of real database connections
-//! with a first-come-first-served checkout, and the metrics such a service exposes in production (Prometheus text,
-//! OpenTelemetry's names). Faults are flags: too small a pool, a connection held over a call to a
-//! neighbour, a slow handler. Every number it exposes is measured. Beside that it can be a queue of exactly known
-//! capacity, a server whose accept queue overflows, an order service with logins, and a document store on LMDB. It knows nothing of holdup's
-//! recordings or rules, and is no model of how to write a fast server.
+//! It is a small but real HTTP backend: one thread per connection, a pool of real database
+//! connections with a first-come-first-served checkout, and the metrics that such a service exposes
+//! in production (Prometheus text, OpenTelemetry's names). Faults are flags: too small a pool, a
+//! connection held over a call to a downstream service, a slow handler. Every number that it
+//! exposes is measured. It can also be a queue of exactly known capacity, a server whose accept
+//! queue overflows, an order service with logins, and a document store on LMDB. It knows nothing of
+//! holdup's recordings or rules, and it is not a model of a fast server.
 
 mod address;
 mod blocking;
@@ -51,56 +52,58 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Why the service or the hog could not start or go on. No text of it holds a password.
+/// Why the service or the noisy neighbour could not start or continue. No text of it holds a
+/// password.
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
-    /// An option is not understood.
+    /// An option is invalid.
     #[error("{option}: {why}")]
     BadOption {
-        /// The option as it is typed.
+        /// The option as typed.
         option: &'static str,
         /// What is wrong with its value, and what would be right.
         why: String,
     },
-    /// The port can't be had.
+    /// The port is not available.
     #[error("can't listen on {address}: {source}; is another service on that port?")]
     Listen {
-        /// What was asked for.
+        /// The address that was requested.
         address: SocketAddr,
         /// The system's reason.
         source: std::io::Error,
     },
-    /// The database does not let us in, or can't be filled.
+    /// The database refuses the connection, or cannot be filled.
     #[error("{database}: {why}")]
     Database {
-        /// Its address, password left out.
+        /// Its address, without the password.
         database: String,
         /// Its own reason.
         why: String,
     },
-    /// The document store can't be made or opened.
+    /// The document store cannot be made or opened.
     #[error("{}: {why}", folder.display())]
     Store {
         /// Its folder.
         folder: PathBuf,
-        /// LMDB's reason, or ours.
+        /// LMDB's reason, or the service's.
         why: String,
     },
-    /// The system refuses something else: a thread, a signal handler, stdout.
+    /// The system refused something else: a thread, a signal handler, stdout.
     #[error("failed to {what}: {source}")]
     System {
-        /// What was tried.
+        /// The operation.
         what: &'static str,
         /// The system's reason.
         source: std::io::Error,
     },
 }
 
-/// Serves until SIGTERM or SIGINT (or the end of stdin, where asked for). Says `ready listen=… admin=…` on
-/// stdout once it accepts.
+/// Serves until SIGTERM or SIGINT (or the end of stdin, if requested). Prints `ready listen=…
+/// admin=…` on stdout once it accepts.
 ///
 /// # Errors
-/// If options are wrong, a port is taken, or the database can't be reached or filled.
+///
+/// If options are wrong, a port is taken, or the database cannot be reached or filled.
 pub fn run(options: Options) -> Result<(), ServiceError> {
     if options.seed_only {
         return match store::Store::open(&options)? {

@@ -1,4 +1,5 @@
-//! The disk as a program of its own, for its tests and for trying things; labs use the same by `holdup disk`.
+//! The throttled disk as a separate program, for its tests and for trying things out. Labs use the
+//! same code through `holdup disk`.
 
 use std::process::{Command, ExitCode};
 

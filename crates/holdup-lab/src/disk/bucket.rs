@@ -1,16 +1,17 @@
-//! How long a request must wait so that bytes and requests per second keep to their limits, reads and writes together.
-//! Pure: it is told the time and never waits itself.
+//! Computes how long a request must wait so that bytes and requests per second keep to their
+//! limits, reads and writes together. Pure: the caller passes the time, and nothing here waits.
 
 use std::time::Duration;
 
 use crate::disk::limits::Limits;
 
-/// How much of a rate may be used at once after an idle time. Small, so that a second of the disk looks like any other;
-/// not nothing, so that a timer that wakes late does not lower the rate.
+/// How much of a rate may be used at once after an idle time. It is small, so that each second of
+/// the disk looks like any other. It is not zero, so that a timer that wakes late does not lower
+/// the rate.
 pub const BURST: Duration = Duration::from_millis(75);
 
-/// One bucket for all requests of a disk. Kept as the moments from which on each of the two rates is free again (the
-/// generic cell rate algorithm, ITU-T I.371), which needs no timer that fills it.
+/// One bucket for all requests of a disk. It stores when each of the two rates is free again (the
+/// generic cell rate algorithm, ITU-T I.371), so no timer has to fill it.
 #[derive(Debug, Default)]
 pub struct Bucket {
     bytes_free_at_ns: u64,
@@ -18,9 +19,10 @@ pub struct Bucket {
 }
 
 impl Bucket {
-    /// Takes a request of `bytes` out at `now_ns` and says when it may be answered: `now_ns` or later.
+    /// Takes a request of `bytes` at `now_ns` and returns when it may be answered: `now_ns` or
+    /// later.
     ///
-    /// A request larger than the burst is let through and waits for as long as its bytes take.
+    /// A request larger than the burst passes, and waits for as long as its bytes take.
     pub fn take(&mut self, limits: &Limits, bytes: u64, now_ns: u64) -> u64 {
         let by_bytes = spend(&mut self.bytes_free_at_ns, cost_ns(bytes, limits.bytes_per_second), now_ns);
         let by_count = spend(&mut self.requests_free_at_ns, cost_ns(1, limits.iops), now_ns);
@@ -30,12 +32,12 @@ impl Bucket {
 
 fn spend(free_at_ns: &mut u64, cost_ns: u64, now_ns: u64) -> u64 {
     let burst_ns = u64::try_from(BURST.as_nanos()).unwrap_or(u64::MAX);
-    // Time that was not used counts up to the burst; what is older is lost.
+    // Unused time counts up to the burst; older time is lost.
     *free_at_ns = (*free_at_ns).max(now_ns.saturating_sub(burst_ns)).saturating_add(cost_ns);
     (*free_at_ns).max(now_ns)
 }
 
-/// How long `amount` takes at `per_second`; no time at all without a limit.
+/// How long `amount` takes at `per_second`; zero without a limit.
 fn cost_ns(amount: u64, per_second: Option<u64>) -> u64 {
     let Some(rate) = per_second else { return 0 };
     u64::try_from(u128::from(amount) * 1_000_000_000 / u128::from(rate.max(1))).unwrap_or(u64::MAX)

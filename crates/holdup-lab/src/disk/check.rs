@@ -1,4 +1,4 @@
-//! Whether a disk can be made here, and what to do where it can't. It changes nothing.
+//! Checks whether a disk can be made here, and says what to do if not. Changes nothing.
 
 use std::fs::OpenOptions;
 
@@ -8,13 +8,14 @@ use crate::disk::mounts::program;
 /// CAP_SYS_ADMIN of linux/capability.h: mounting, and attaching loop devices.
 const SYS_ADMIN: u64 = 1 << 21;
 
-/// Programs it runs, and the packages of Debian they are in.
+/// Programs that the disk runs, and the Debian packages that have them.
 const PROGRAMS: [(&str, &str); 3] = [("mkfs.ext4", "e2fsprogs"), ("losetup", "mount"), ("mount", "mount")];
 
-/// Looks for everything a disk needs.
+/// Looks for everything that a disk needs.
 ///
 /// # Errors
-/// [`DiskError::Needs`] naming all that is missing and the way out of each.
+///
+/// [`DiskError::Needs`] lists everything that is missing, and how to get it.
 pub fn all() -> Result<(), DiskError> {
     let mut missing = Vec::new();
     if !may_mount() {

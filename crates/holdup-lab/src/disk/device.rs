@@ -1,5 +1,5 @@
-//! The loop device over the disk's file: attaching, detaching, its readahead, and finding those left over. It never
-//! touches a device whose file isn't in the folder it is told.
+//! The loop device over the disk's file: attaching, detaching, readahead, and finding leftover
+//! devices. Never touches a device whose file is outside the given folder.
 
 use std::fs::File;
 use std::os::fd::AsRawFd as _;
@@ -9,23 +9,27 @@ use std::time::{Duration, Instant};
 use crate::disk::DiskError;
 use crate::disk::mounts::run;
 
-/// LOOP_CLR_FD of linux/loop.h: gives the file up, at once or when the last user of the device closes it.
+/// LOOP_CLR_FD of linux/loop.h: releases the file, at once or when the last user of the device
+/// closes it.
 const LOOP_CLR_FD: libc::Ioctl = 0x4C01;
 
-/// A loop device of ours.
+/// A loop device of this disk.
 #[derive(Debug)]
 pub struct Device {
     /// Its file, e.g. `/dev/loop0`.
     pub path: PathBuf,
-    /// Files of its queue and what they said before, to be put back in this order: the device outlives what is attached to it.
+    /// Files of its queue with their old contents, to be restored in this order: the device
+    /// outlives the disk that is attached to it.
     before: Vec<(&'static str, String)>,
 }
 
 impl Device {
-    /// Attaches `file` to a free loop device, past the page cache: cached twice, its requests would not be the device's.
+    /// Attaches `file` to a free loop device, past the page cache. If the data were cached twice,
+    /// its requests would not be the device's.
     ///
     /// # Errors
-    /// If there is none, or the kernel refuses direct I/O on the file.
+    ///
+    /// If no device is free, or the kernel refuses direct I/O on the file.
     pub fn attach(file: &Path) -> Result<Self, DiskError> {
         let words = ["--find".as_ref(), "--show".as_ref(), "--direct-io=on".as_ref(), file.as_os_str()];
         let path = PathBuf::from(run("losetup", &words)?);
@@ -41,15 +45,17 @@ impl Device {
     /// Sets its readahead, in bytes.
     ///
     /// # Errors
-    /// If sysfs can't be written.
+    ///
+    /// If sysfs cannot be written.
     pub fn set_readahead(&mut self, bytes: u64) -> Result<(), DiskError> {
         self.set("read_ahead_kb", bytes / 1024)
     }
 
-    /// Sets the most that one request of it may be, in bytes.
+    /// Sets its largest request size, in bytes.
     ///
     /// # Errors
-    /// If sysfs can't be written.
+    ///
+    /// If sysfs cannot be written.
     pub fn set_largest_request(&mut self, bytes: u64) -> Result<(), DiskError> {
         self.set("max_sectors_kb", bytes / 1024)
     }
@@ -65,10 +71,11 @@ impl Device {
         Ok(())
     }
 
-    /// Detaches it; says whether it is free after `patience`. One that is still used gets free with its last user.
+    /// Detaches it, and says whether it is free after `patience`. A device that is still used
+    /// becomes free with its last user.
     pub fn detach(self, patience: Duration) -> bool {
         for (name, before) in &self.before {
-            // One that stays as it is would surprise the device's next user, but harm nobody.
+            // A setting that stays would surprise the device's next user but do no harm.
             let _ = std::fs::write(self.queue(name), before.trim());
         }
         detach(&self.path);
@@ -93,12 +100,13 @@ impl Device {
 
 fn detach(device: &Path) {
     if let Ok(device) = File::open(device) {
-        // SAFETY: this request takes no argument, and the descriptor is open. What fails is not attached.
+        // SAFETY: this request takes no argument, and the descriptor is open. An error means that
+        // nothing is attached.
         unsafe { libc::ioctl(device.as_raw_fd(), LOOP_CLR_FD) };
     }
 }
 
-/// Detaches every loop device whose file is below `dir`: what a disk that was killed has left.
+/// Detaches every loop device whose file is below `dir`: the leftovers of a disk that was killed.
 pub fn detach_below(dir: &Path) {
     let Ok(devices) = std::fs::read_dir("/sys/block") else { return };
     for entry in devices.flatten() {

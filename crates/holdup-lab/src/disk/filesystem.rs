@@ -1,5 +1,6 @@
-//! The FUSE file system of one file that is the disk: it hands reads and writes to the queue and answers the rest at once.
-//! The kernel's loop driver is its only reader; what it knows of files is what that one asks.
+//! The FUSE file system with one file, the disk. It hands reads and writes to the queue and answers
+//! other requests at once. The kernel's loop driver is its only user, so it supports only what that
+//! driver requests.
 
 use std::ffi::OsStr;
 use std::io;
@@ -17,15 +18,16 @@ use fuser::{
 use crate::disk::queue::Job;
 use crate::disk::store::Store;
 
-/// Name of the one file.
+/// Name of the file.
 pub const FILE: &str = "disk";
 const FILE_INODE: INodeNo = INodeNo(2);
 /// Nothing about the file ever changes.
 const FOREVER: Duration = Duration::from_secs(86_400);
-/// Largest request, bytes. The kernel's own limit for one FUSE request is 256 pages; a smaller one here would split the
-/// device's requests, and each part would count as one.
+/// Largest request, bytes. The kernel's own limit for one FUSE request is 256 pages. A smaller
+/// limit here would split the device's requests, and each part would count as one.
 const LARGEST_REQUEST: u32 = 1 << 20;
-/// Requests the kernel gives us at a time. FUSE's usual 12 would hold the rest back unseen; a loop device has 128.
+/// Requests that the kernel sends at a time. FUSE's usual 12 would hold the rest back unseen; a
+/// loop device has 128.
 const AT_A_TIME: u16 = 512;
 
 struct OneFile {
@@ -33,10 +35,12 @@ struct OneFile {
     queue: Sender<Job>,
 }
 
-/// Mounts the file system of `store` at `mountpoint`, served by a thread of its own until it is unmounted.
+/// Mounts the file system of `store` at `mountpoint`; a separate thread serves it until it is
+/// unmounted.
 ///
 /// # Errors
-/// If the system does not let us: without root, or without /dev/fuse.
+///
+/// If the system refuses: without root, or without /dev/fuse.
 pub fn mount(store: Arc<Store>, queue: Sender<Job>, mountpoint: &Path) -> io::Result<BackgroundSession> {
     let mut config = Config::default();
     let name = MountOption::FSName("holdup-disk".to_owned());
@@ -70,8 +74,8 @@ impl OneFile {
         })
     }
 
-    /// Puts a request into the queue. It is answered there, or, when the disk is going, by nobody: its reply then says
-    /// so to the kernel as it is dropped.
+    /// Puts a request into the queue, which answers it. When the disk is shutting down, the dropped
+    /// reply tells the kernel so.
     fn enqueue(&self, bytes: u64, answer: impl FnOnce() + Send + 'static) {
         drop(self.queue.send(Job { bytes, answer: Box::new(answer) }));
     }
@@ -79,11 +83,12 @@ impl OneFile {
 
 impl Filesystem for OneFile {
     fn init(&mut self, _: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Without it the loop driver's thread waits for each request before it gives the next: a queue of one.
+        // Without it the loop driver's thread waits for each request before it sends the next: a
+        // queue of one.
         config
             .add_capabilities(InitFlags::FUSE_ASYNC_DIO | InitFlags::FUSE_MAX_PAGES)
             .map_err(|_| io::Error::from_raw_os_error(libc::EPROTONOSUPPORT))?;
-        // The nearest value that can be had is given by the error, and is not less than the usual.
+        // The error gives the nearest allowed value, which is at least the default.
         let _ = config.set_max_write(LARGEST_REQUEST);
         let _ = config.set_max_background(AT_A_TIME);
         let _ = config.set_congestion_threshold(AT_A_TIME);
@@ -141,7 +146,7 @@ impl Filesystem for OneFile {
         reply: ReplyWrite,
     ) {
         let size = u32::try_from(data.len()).unwrap_or(u32::MAX);
-        // Written at once, answered later: until it is answered nobody may rely on either.
+        // Written at once, answered later: until then no reader may rely on either content.
         let written = self.store.write(offset, data);
         self.enqueue(u64::from(size), move || match written {
             Ok(()) => reply.written(size),
@@ -149,8 +154,9 @@ impl Filesystem for OneFile {
         });
     }
 
-    /// A flush asks for what is there already: it waits for the writes before it, which the kernel has seen answered, and
-    /// costs nothing, so that reads and writes alone make up the rates that are set.
+    /// A flush covers data that is already stored. It waits for the writes before it, which the
+    /// kernel has seen answered, and costs nothing. So reads and writes alone make up the limited
+    /// rates.
     fn fsync(&self, _: &Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
         reply.ok();
     }

@@ -1,5 +1,6 @@
-//! Two processes for one disk, so that either can take it down when the other is killed: the keeper, which is what was
-//! started, and the server below it, which does the work. They share a pipe; its end is the server's word to stop.
+//! Two processes for one disk, so that either can take it down when the other is killed. The keeper
+//! is the process that was started; the server below it does the work. They share a pipe, whose end
+//! tells the server to stop.
 
 use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
@@ -13,21 +14,22 @@ use crate::disk::limits::Limits;
 use crate::disk::stack::{Disk, clear};
 use crate::disk::{DiskError, DiskOptions};
 
-/// How often signals, the other process and the file of limits are looked at.
+/// How often the keeper looks at signals, the other process and the file of limits.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// How long the server has to take the disk down: longer than it waits for the disk's users.
 const DOWN_WITHIN: Duration = Duration::from_secs(25);
-/// The server's exit status when it lacks something that a person must bring.
+/// The server's exit status when it lacks something that the user must supply.
 pub const STATUS_NEEDS: i32 = 3;
 
-/// Starts the server and waits until it ends, or until a signal asks for its end. `program` starts it, with all its
-/// arguments but what makes it the server.
+/// Starts the server and waits until it ends, or until a signal asks for its end. `program` starts
+/// it, with all its arguments but the one that makes it the server.
 ///
 /// # Errors
-/// If it can't be started or fails; it has said why itself.
+///
+/// If it cannot be started or fails; it has printed why itself.
 pub fn keep(program: &mut Command, dir: &Path) -> Result<(), DiskError> {
     let stop = stop_flag()?;
-    // In a group of its own: what ends this process's group must leave it the time to clean up.
+    // In a separate process group: a signal to this process's group must leave it time to clean up.
     let mut server = program
         .arg("--server")
         .stdin(Stdio::piped())
@@ -55,7 +57,7 @@ pub fn keep(program: &mut Command, dir: &Path) -> Result<(), DiskError> {
             deadline = Some(Instant::now() + DOWN_WITHIN);
         }
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
-            // It hangs, perhaps in the kernel; its mounts can be taken from under it.
+            // It hangs, perhaps in the kernel, but its mounts can be removed from under it.
             let _ = server.kill();
             deadline = Some(Instant::now() + DOWN_WITHIN);
             clear(dir);
@@ -64,10 +66,12 @@ pub fn keep(program: &mut Command, dir: &Path) -> Result<(), DiskError> {
     }
 }
 
-/// Makes the disk, says `ready MOUNTPOINT DEVICE` on stdout, and serves until its keeper is gone or a signal comes.
+/// Makes the disk, prints `ready MOUNTPOINT DEVICE` on stdout, and serves until its keeper is gone
+/// or a signal comes.
 ///
 /// # Errors
-/// If the disk can't be made or taken down.
+///
+/// If the disk cannot be made or taken down.
 pub fn serve(options: &DiskOptions, dir: &Path) -> Result<(), DiskError> {
     let stop = stop_flag()?;
     let disk = Disk::make(options, dir)?;
@@ -77,27 +81,27 @@ pub fn serve(options: &DiskOptions, dir: &Path) -> Result<(), DiskError> {
         if let Some(changed) = file.as_mut().and_then(|file| file.changed(options.limits())) {
             match changed {
                 Ok(limits) => disk.control().limit(limits),
-                // The old ones hold: whoever wrote the file may be in the middle of it.
-                Err(why) => eprintln!("disk: {why}; nothing is changed"),
+                // The old limits stay: another program may be in the middle of writing the file.
+                Err(why) => eprintln!("disk: {why}; the old limits stay"),
             }
         }
     }
     let (requests, bytes) = disk.control().totals();
     disk.remove()?;
     served?;
-    // Whoever listened may be gone by now, and need not know.
+    // The reader of stdout may be gone by now, and does not need to know.
     let _ = say(&format!("ended requests_total={requests} bytes_total={bytes}"));
     Ok(())
 }
 
-/// A file of limits, as it was when it was last looked at.
+/// A file of limits, as it was at the last look.
 struct LimitsFile<'a> {
     path: &'a Path,
     text: Option<String>,
 }
 
 impl LimitsFile<'_> {
-    /// The limits it says if it has changed; the options' own when it is gone.
+    /// Its limits if it has changed; the options' own when it is gone.
     fn changed(&mut self, otherwise: Limits) -> Option<Result<Limits, String>> {
         let text = std::fs::read_to_string(self.path).ok();
         if text == self.text {
@@ -115,7 +119,8 @@ fn keeper_lives() -> bool {
     let wait = i32::try_from(LOOK_EVERY.as_millis()).unwrap_or(100);
     // SAFETY: `poll` is one valid entry for the call to read and fill in.
     let ready = unsafe { libc::poll(&raw mut poll, 1, wait) };
-    // Nothing is ever written to it: whatever is ready is its end. A signal (-1) is looked at by whoever called.
+    // No process ever writes to the pipe: if it is readable, it has ended. The caller looks at a
+    // signal (-1).
     ready <= 0
 }
 

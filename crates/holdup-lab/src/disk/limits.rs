@@ -1,6 +1,6 @@
-//! What a disk is limited to, and how people write sizes and limits down.
+//! The limits of a disk, and how people write sizes and limits.
 
-/// What a disk may do in a second; none is no limit.
+/// What a disk may do in a second; `None` means no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes read and written, together.
@@ -9,12 +9,13 @@ pub struct Limits {
     pub iops: Option<u64>,
 }
 
-/// Reads a size: a whole number, and K, M or G for 1,024 bytes, 1,024 K, 1,024 M.
+/// Reads a size: a whole number, with K, M or G for 1,024 bytes, 1,024 K, 1,024 M.
 ///
 /// # Errors
-/// If it is none, or is nothing.
+///
+/// If the text is not a size, or is zero.
 pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("`{text}` is no size; write e.g. 4096, 128K, 5M or 1G");
+    let wrong = || format!("`{text}` is not a size; write e.g. 4096, 128K, 5M or 1G");
     let text = text.trim();
     let (number, shift) = match text.chars().last() {
         Some('K' | 'k') => (&text[..text.len() - 1], 10),
@@ -27,11 +28,12 @@ pub fn size(text: &str) -> Result<u64, String> {
 }
 
 impl Limits {
-    /// Reads lines `bytes_per_second: 5M` and `iops: 200`; `none` lifts a limit, `#` begins a remark. What they don't say
-    /// is as in `otherwise`.
+    /// Reads lines `bytes_per_second: 5M` and `iops: 200`; `none` lifts a limit, `#` begins a
+    /// remark. Limits that the lines do not mention come from `otherwise`.
     ///
     /// # Errors
-    /// If a line says something else: its number, and what is wrong with it.
+    ///
+    /// If a line says something else: the error has its number and what is wrong with it.
     pub fn parse(text: &str, otherwise: Self) -> Result<Self, (usize, String)> {
         let mut limits = otherwise;
         for (line, number) in text.lines().zip(1..) {
@@ -42,7 +44,7 @@ impl Limits {
             let wrong = |why: String| (number, why);
             let (key, value) = line
                 .split_once([':', '='])
-                .ok_or_else(|| wrong(format!("`{line}` is no limit; write e.g. iops: 200")))?;
+                .ok_or_else(|| wrong(format!("`{line}` is not a limit; write e.g. iops: 200")))?;
             let value = match value.trim() {
                 "none" => None,
                 value => Some(size(value).map_err(wrong)?),
@@ -50,7 +52,7 @@ impl Limits {
             match key.trim() {
                 "bytes_per_second" => limits.bytes_per_second = value,
                 "iops" => limits.iops = value,
-                other => return Err(wrong(format!("`{other}` is none of bytes_per_second, iops"))),
+                other => return Err(wrong(format!("`{other}` is unknown; write bytes_per_second or iops"))),
             }
         }
         Ok(limits)

@@ -1,5 +1,5 @@
-//! Mounting, unmounting, and finding what is mounted below a folder, as the kernel lists it. Nothing outside that folder
-//! is ever unmounted.
+//! Mounting, unmounting, and listing mounts below a folder, from the kernel's list. Never unmounts
+//! anything outside that folder.
 
 use std::ffi::{CString, OsString};
 use std::io;
@@ -10,14 +10,15 @@ use std::time::{Duration, Instant};
 
 use crate::disk::DiskError;
 
-/// How often it is tried again while something uses a mount.
+/// How often unmounting is tried again while something uses a mount.
 const TRY_EVERY: Duration = Duration::from_millis(50);
 
-/// Unmounts what is at `mountpoint`, waiting for its users for `patience`; those who use it even then keep it, out of
-/// everybody's sight, until they end.
+/// Unmounts `mountpoint`, waiting for its users for `patience`. Users that remain keep the mount,
+/// detached from the tree, until they end.
 ///
 /// # Errors
-/// If it can't be taken out of sight either.
+///
+/// If it cannot be detached either.
 pub fn unmount(mountpoint: &Path, patience: Duration) -> io::Result<()> {
     let deadline = Instant::now() + patience;
     loop {
@@ -37,10 +38,11 @@ fn umount2(mountpoint: &Path, flags: libc::c_int) -> io::Result<()> {
     if unsafe { libc::umount2(path.as_ptr(), flags) } == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// What is mounted at or below `dir`, the last mounted first.
+/// Lists the mounts at or below `dir`, the last mounted first.
 ///
 /// # Errors
-/// If the kernel's list can't be read.
+///
+/// If the kernel's list cannot be read.
 pub fn below(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let list = std::fs::read("/proc/self/mountinfo")?;
     Ok(listed_below(&list, dir))
@@ -56,7 +58,7 @@ fn listed_below(mountinfo: &[u8], dir: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Spaces and the like stand there as a backslash and three octal digits.
+/// The list writes spaces and the like as a backslash and three octal digits.
 fn unescaped(field: &[u8]) -> OsString {
     let mut bytes = Vec::with_capacity(field.len());
     let mut rest = field;
@@ -76,18 +78,19 @@ fn unescaped(field: &[u8]) -> OsString {
     OsString::from_vec(bytes)
 }
 
-/// Where programs of system administration are, on whoever's path or not.
+/// Folders of system administration programs, on the user's path or not.
 const PLACES: [&str; 6] = ["/usr/sbin", "/sbin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/local/bin"];
 
-/// The program of this name; none if it isn't installed.
+/// The path of the program with this name; none if it is not installed.
 pub fn program(name: &str) -> Option<PathBuf> {
     PLACES.iter().map(|place| Path::new(place).join(name)).find(|path| path.is_file())
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its output.
 ///
 /// # Errors
-/// If it isn't there, or fails: with what it says.
+///
+/// If it is not installed, or fails: the error has its output.
 pub fn run(name: &'static str, arguments: &[&std::ffi::OsStr]) -> Result<String, DiskError> {
     let path = program(name).ok_or_else(|| DiskError::Needs(format!("{name} is not installed")))?;
     let output = Command::new(path)

@@ -1,5 +1,6 @@
-//! The disk's queue: requests in the order they came, each answered when the bucket lets it. One thread serves them, so
-//! that the kernel sees them wait in the device, with a true queue depth and a true await.
+//! The disk's queue: requests in order of arrival, each answered when the bucket allows. One thread
+//! serves them, so that the kernel sees them wait in the device, with a true queue depth and a true
+//! await.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,18 +11,18 @@ use std::time::{Duration, Instant};
 use crate::disk::bucket::Bucket;
 use crate::disk::limits::Limits;
 
-/// Longest sleep before it is looked whether the disk has been opened meanwhile.
+/// Longest sleep before the thread looks whether the disk was opened meanwhile.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A request: how many bytes it moves, and what answers it.
+/// A request: its bytes, and the function that answers it.
 pub struct Job {
     /// Bytes it reads or writes.
     pub bytes: u64,
-    /// Moves the bytes and answers; called by the serving thread when it is time.
+    /// Moves the bytes and answers. The serving thread calls it when it is time.
     pub answer: Box<dyn FnOnce() + Send>,
 }
 
-/// What can be set while the disk serves.
+/// Settings that can change while the disk serves.
 #[derive(Debug, Default)]
 pub struct Control {
     limits: Mutex<Limits>,
@@ -31,12 +32,12 @@ pub struct Control {
 }
 
 impl Control {
-    /// The limits from the next request on. None hold while the disk is open.
+    /// Sets the limits from the next request on. They do not apply while the disk is open.
     pub fn limit(&self, limits: Limits) {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
     }
 
-    /// Lifts all limits, for what waits as well (`true`), or lets them hold.
+    /// Lifts all limits, also for waiting requests (`true`), or applies them (`false`).
     pub fn open(&self, open: bool) {
         self.open.store(open, Ordering::SeqCst);
     }
@@ -49,16 +50,18 @@ impl Control {
         *self.limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Requests and bytes, answered since it began.
+    /// Requests and bytes answered since the start.
     pub fn totals(&self) -> (u64, u64) {
         (self.requests_total.load(Ordering::Relaxed), self.bytes_total.load(Ordering::Relaxed))
     }
 }
 
-/// Starts the serving thread. It ends when the last sender is dropped and all is answered.
+/// Starts the serving thread. It ends when the last sender is dropped and every request is
+/// answered.
 ///
 /// # Errors
-/// If the system has no thread to give.
+///
+/// If the system refuses a thread.
 pub fn serve(control: Arc<Control>) -> std::io::Result<(Sender<Job>, JoinHandle<()>)> {
     let (sender, jobs) = channel();
     let thread = thread::Builder::new().name("disk".to_owned()).spawn(move || answer_all(&control, &jobs))?;
@@ -72,7 +75,8 @@ fn answer_all(control: &Control, jobs: &Receiver<Job>) {
     let mut bucket = Bucket::default();
     for job in jobs {
         if !control.is_open() {
-            // Its bytes are spent when its turn comes, not when it came: a new limit holds for all that wait.
+            // The bytes are spent at the request's turn, not at its arrival: a new limit applies to
+            // all waiting requests.
             let due_ns = bucket.take(&control.limits(), job.bytes, now_ns());
             while !control.is_open() {
                 let left = Duration::from_nanos(due_ns.saturating_sub(now_ns()));
@@ -88,8 +92,9 @@ fn answer_all(control: &Control, jobs: &Receiver<Job>) {
     }
 }
 
-/// Asks the kernel not to gather this thread's timers with others': it may wake 50 us late otherwise, on a fast disk as
-/// much as a request takes. Where it is refused, requests are only a little later.
+/// Asks the kernel not to group this thread's timers with others. Otherwise it may wake 50 us late,
+/// which on a fast disk is as much as a request takes. If the kernel refuses, requests are only a
+/// little later.
 fn wake_exactly() {
     // SAFETY: prctl with these arguments takes and returns numbers only.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_000 as libc::c_ulong) };

@@ -1,5 +1,5 @@
-//! One disk from beginning to end: file system of one file, loop device, ext4, mount; and all of it taken down again, in the
-//! order that lets its users finish. Who asks for the end is not its business.
+//! One disk from beginning to end: file system with one file, loop device, ext4, mount. Takes all
+//! of it down again, in the order that lets its users finish. Does not decide when to end.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,19 +17,20 @@ use crate::disk::queue::{self, Control};
 use crate::disk::store::Store;
 use crate::disk::{DiskError, DiskOptions};
 
-/// Bytes of the largest request: what cloud volumes take as one (Amazon EBS I/O characteristics: 256 KiB). With the kernel's 1.25 MiB a small
-/// disk would serve five in a second, and no rate would be steady.
+/// Bytes of the largest request: the size that cloud volumes count as one (Amazon EBS I/O
+/// characteristics: 256 KiB). With the kernel's 1.25 MiB a small disk would serve five per second,
+/// and no rate would be steady.
 const LARGEST_REQUEST: u64 = 256 * 1024;
 
-/// How long users of the mount are waited for at the end. A database that is stopped at the same moment needs its files
-/// for some seconds more.
+/// How long the end waits for users of the mount. A database that is stopped at the same moment
+/// needs its files for some seconds more.
 const USERS_WITHIN: Duration = Duration::from_secs(15);
-/// How long the device is served for those who use it even then; after that they get I/O errors.
+/// How long the device still serves the remaining users; after that they get I/O errors.
 const LAST_USERS_WITHIN: Duration = Duration::from_secs(5);
-/// How long a disk before this one, in the same folder, has to be gone.
+/// How long an earlier disk in the same folder has to disappear.
 const FORMER_WITHIN: Duration = Duration::from_secs(30);
 
-/// A disk that serves.
+/// A disk that serves requests.
 pub struct Disk {
     /// Where its ext4 is mounted.
     pub mountpoint: PathBuf,
@@ -41,10 +42,11 @@ pub struct Disk {
 }
 
 impl Disk {
-    /// Makes one in `dir`. Until it is mounted it is not slowed.
+    /// Makes a disk in `dir`. It runs without limits until it is mounted.
     ///
     /// # Errors
-    /// If something is missing, or a program fails; whatever was made is taken down.
+    ///
+    /// If something is missing, or a program fails; everything made so far is taken down.
     pub fn make(options: &DiskOptions, dir: &Path) -> Result<Self, DiskError> {
         let failed = |what: &str| {
             let what = format!("{what} {}", dir.display());
@@ -73,12 +75,13 @@ impl Disk {
         let control = Arc::new(Control::default());
         control.limit(options.limits());
         control.open(true);
-        let store = Arc::new(Store::new(options.size).map_err(system("have memory for the disk"))?);
+        let store = Arc::new(Store::new(options.size).map_err(system("reserve memory for the disk"))?);
         let (sender, _) = queue::serve(Arc::clone(&control)).map_err(system("start a thread"))?;
         let session = filesystem::mount(store, sender, &store_mount).map_err(system("mount the disk's file"))?;
 
         let mut device = Device::attach(&store_mount.join(FILE))?;
-        // All is zero already and written at once: nothing is left for a thread of ext4's to write later, under the limits.
+        // All blocks are zero already, and ext4 writes its tables at once: no ext4 thread writes
+        // later, under the limits.
         let words = "-q -F -m 0 -E nodiscard,lazy_itable_init=0,lazy_journal_init=0".split(' ').map(OsStr::new);
         let words: Vec<&OsStr> = words.chain([device.path.as_os_str()]).collect();
         run("mkfs.ext4", &words)?;
@@ -88,10 +91,12 @@ impl Disk {
         }
         words.extend([device.path.as_os_str(), mountpoint.as_os_str()]);
         run("mount", &words)?;
-        // Not earlier, and in this order: with each limit of the device that changes, by mkfs too, the kernel takes back its readahead.
+        // Not earlier, and in this order: whenever a limit of the device changes, also by mkfs, the
+        // kernel resets its readahead.
         device.set_largest_request(LARGEST_REQUEST)?;
         device.set_readahead(options.readahead)?;
-        // A folder that isn't empty is no data folder to some servers. Whoever it is run as, a server may write here.
+        // Some servers refuse a data folder that is not empty. A server under any account may write
+        // here.
         fs::remove_dir(mountpoint.join("lost+found"))
             .and_then(|()| fs::set_permissions(&mountpoint, fs::Permissions::from_mode(0o1777)))
             .map_err(system("prepare the mounted disk"))?;
@@ -105,14 +110,15 @@ impl Disk {
         &self.device.path
     }
 
-    /// What can be set while it serves.
+    /// Settings that can change while it serves.
     pub fn control(&self) -> &Control {
         &self.control
     }
 
-    /// Takes it down: unslowed, so that its users can finish, then by force.
+    /// Takes the disk down: first without limits, so that its users can finish, then by force.
     ///
     /// # Errors
+    ///
     /// If something is still mounted.
     pub fn remove(self) -> Result<(), DiskError> {
         self.control.open(true);

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::FromRawFd as _;
 use std::os::unix::fs::FileExt as _;
 
-/// An anonymous file in memory. Only what was written takes any.
+/// An anonymous file in memory. Only written data takes memory.
 #[derive(Debug)]
 pub struct Store {
     file: File,
@@ -14,17 +14,18 @@ pub struct Store {
 }
 
 impl Store {
-    /// One of `bytes` zeros.
+    /// A store of `bytes` zeros.
     ///
     /// # Errors
-    /// If the system has no more memory or files to give.
+    ///
+    /// If the system refuses more memory or files.
     pub fn new(bytes: u64) -> io::Result<Self> {
         // SAFETY: the name is a string that ends in a zero and is only read.
         let fd = unsafe { libc::memfd_create(c"holdup-disk".as_ptr(), libc::MFD_CLOEXEC) };
         if fd < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor was just made and is nobody else's.
+        // SAFETY: the descriptor was just made, and only this value owns it.
         let file = unsafe { File::from_raw_fd(fd) };
         file.set_len(bytes)?;
         Ok(Self { file, bytes })
@@ -33,6 +34,7 @@ impl Store {
     /// The `bytes` at `offset`; fewer at the end of the disk.
     ///
     /// # Errors
+    ///
     /// Those of reading memory: none are known.
     pub fn read(&self, offset: u64, bytes: usize) -> io::Result<Vec<u8>> {
         let left = usize::try_from(self.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -44,7 +46,8 @@ impl Store {
     /// Writes `data` at `offset`.
     ///
     /// # Errors
-    /// If it goes over the end of the disk, or the memory is used up.
+    ///
+    /// If it exceeds the end of the disk, or the memory is used up.
     pub fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
         let end = offset.saturating_add(data.len() as u64);
         if end > self.bytes {

@@ -1,6 +1,6 @@
-//! Where the database is: `none`, `sqlite:PATH` or `mysql://user[:password]@host:port/database`.
+//! The database's address: `none`, `sqlite:PATH` or `mysql://user[:password]@host:port/database`.
 //!
-//! The text may hold a password, so that neither `Debug` nor any error repeats more than what stands beside it.
+//! The text may hold a password. So neither `Debug` nor any error repeats it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,15 +8,16 @@ use std::str::FromStr;
 
 use crate::service::ServiceError;
 
-/// Environment variable with the password of a `mysql://` address that has none, so that `ps` shows none.
+/// Environment variable with the password for a `mysql://` address that has none, so that `ps` does
+/// not show it.
 pub const PASSWORD_VARIABLE: &str = "HOLDUP_MYSQL_PASSWORD";
 
-/// A database's address as it was given, not yet looked at: reading it can't fail, so no argument parser
+/// A database's address as given, not parsed yet. Reading it cannot fail, so no argument parser
 /// ever prints it in an error.
 #[derive(Clone)]
 pub struct DatabaseAddress(String);
 
-/// A database's address, understood.
+/// A parsed database address.
 #[derive(Clone, Debug)]
 pub enum Database {
     /// No database: only the handler's own work.
@@ -41,7 +42,7 @@ impl fmt::Debug for DatabaseAddress {
     }
 }
 
-/// Without the password.
+/// The address without the password.
 impl fmt::Display for DatabaseAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Some((scheme, rest)) = self.0.split_once("://") else { return f.write_str(&self.0) };
@@ -56,9 +57,10 @@ impl fmt::Display for DatabaseAddress {
 }
 
 impl DatabaseAddress {
-    /// Understands it. `password` is used for a `mysql://` address without one of its own.
+    /// Parses the address. `password` is for a `mysql://` address that has none.
     ///
     /// # Errors
+    ///
     /// If it has none of the three forms.
     pub fn parse(&self, password: Option<String>) -> Result<Database, ServiceError> {
         let bad = |why: String| ServiceError::BadOption { option: "--database", why };
@@ -72,7 +74,7 @@ impl DatabaseAddress {
             return Ok(Database::Sqlite(PathBuf::from(path)));
         }
         if !self.0.starts_with("mysql://") {
-            // What this is can't be known: it is not repeated.
+            // The text may hold a password, so the error does not repeat it.
             return Err(bad("must be none, sqlite:PATH or mysql://user@host:port/database".to_owned()));
         }
         let opts = mysql::Opts::from_url(&self.0).map_err(|error| {
@@ -86,7 +88,8 @@ impl DatabaseAddress {
         Ok(Database::Mysql(
             mysql::OptsBuilder::from_opts(opts)
                 .pass(password)
-                // On loopback the driver would look for the server's own socket file: a lab's traffic belongs on TCP.
+                // On loopback the driver would look for the server's own socket file, but a lab's
+                // traffic belongs on TCP.
                 .prefer_socket(false)
                 .tcp_connect_timeout(Some(std::time::Duration::from_secs(10)))
                 .into(),

@@ -1,6 +1,7 @@
-//! A server as many are underneath: a few threads, each busy with one connection from its acceptance to its end, and
-//! behind them nothing but the kernel's accept queue. Its capacity is threads divided by service time; what comes
-//! beyond that fills the queue, and then the kernel drops it: connections that nobody refuses and nobody takes.
+//! A server as many are underneath: a few threads, each busy with one connection from its
+//! acceptance to its end, and behind them nothing but the kernel's accept queue. Its capacity is
+//! threads divided by service time. Load beyond that fills the queue, and then the kernel drops
+//! connections, which the server neither refuses nor accepts.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -12,23 +13,25 @@ use crate::service::http::{NoRequest, Status, Wire};
 use crate::service::listener::{bind, own_address, readable, set_backlog};
 use crate::service::{Options, ServiceError};
 
-/// How long a client that was accepted may take to ask.
+/// How long an accepted client may take to send its request.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A blocking server at work.
+/// A running blocking server.
 pub struct Server {
-    /// Where it serves.
+    /// Its address.
     pub listen: SocketAddr,
     stopping: Arc<AtomicBool>,
     workers: Vec<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Binds and begins to serve with so many `workers`, which take `service_time` for a request, while up to
-    /// `backlog` connections wait.
+    /// Binds and serves with `workers` threads, which take `service_time` for a request, while up
+    /// to `backlog` connections wait.
     ///
     /// # Errors
-    /// If the address is not on loopback (and that was not allowed) or taken, or threads are refused.
+    ///
+    /// If the address is not on loopback (and that was not allowed) or taken, or threads are
+    /// refused.
     pub fn start(options: &Options, workers: u32, service_time: Duration, backlog: u32) -> Result<Self, ServiceError> {
         let listener = bind(options.listen, "--listen", options.allow_remote)?;
         set_backlog(&listener, backlog)?;
@@ -46,7 +49,7 @@ impl Server {
         Ok(Self { listen, stopping, workers })
     }
 
-    /// Accepts no more, and waits for the workers to end what they are at.
+    /// Stops accepting, and waits for the workers to finish their requests.
     pub fn stop(self) {
         self.stopping.store(true, Ordering::Relaxed);
         for worker in self.workers {
@@ -70,7 +73,8 @@ fn work(listener: &TcpListener, service_time: Duration, stopping: &AtomicBool) {
             Ok(request) => {
                 thread::sleep(service_time);
                 let body = if request.method == "HEAD" { "" } else { "{}" };
-                // All of the request has been read: nothing can be lost by closing at once, and the worker is free.
+                // The whole request has been read: closing at once loses nothing, and the worker is
+                // free.
                 let _ = wire.write(Status::OK, "application/json", "", body, false);
             }
             Err(NoRequest::Refused(status, _)) => {

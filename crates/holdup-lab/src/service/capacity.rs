@@ -1,5 +1,5 @@
-//! Options of the services whose capacity is known beforehand, and which of them is asked for. They run no SQL and
-//! have no pool: what they are for is to be overloaded.
+//! Options of the services with known capacity, and the choice between services. They run no SQL
+//! and have no pool: they exist to be overloaded.
 
 use std::time::Duration;
 
@@ -10,29 +10,35 @@ use crate::service::{Options, ServiceError, duration};
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Services of known capacity (they run no SQL)")]
 pub struct CapacityOptions {
-    /// Serve as N servers would that each take exactly --service-time for any request: N divided by it is the capacity, whatever the CPU does
+    /// Serve as N servers would that each take exactly --service-time for any request
+    ///
+    /// The capacity is N divided by --service-time, whatever the CPU does.
     #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["blocking_workers", "admin", "routes", "orders"],
         value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub servers: Option<u32>,
 
-    /// Serve with N threads that each accept a connection, answer one request after --service-time, and close
+    /// Serve with N threads that each accept a connection, answer one request after --service-time,
+    /// and close
     #[arg(long, value_name = "N", requires = "service_time", conflicts_with_all = ["admin", "routes", "orders"],
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
     pub blocking_workers: Option<u32>,
 
-    /// How long a request is served
+    /// Time to serve one request
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub service_time: Option<Duration>,
 
-    /// Most requests that wait for one of --servers; without it, as many as come
+    /// Most requests that wait for one of --servers [default: no limit]
     #[arg(long, value_name = "N", requires = "servers", conflicts_with = "blocking_workers")]
     pub room: Option<u32>,
 
-    /// What becomes of a request that finds no --room: a 503 at once, a closed connection, or no answer ever
+    /// Response to a request that finds no --room: a 503 at once, a closed connection, or no answer
+    /// ever
     #[arg(long, value_name = "HOW", value_enum, requires = "servers", conflicts_with = "blocking_workers", default_value_t = Overflow::Refuse)]
     pub overflow: Overflow,
 
-    /// Sigma of the Universal Scalability Law: with n requests in the service it takes 1 + sigma (n - 1) + kappa n (n - 1) times as long
+    /// Sigma of the Universal Scalability Law
+    ///
+    /// With n requests in the service each takes 1 + sigma (n - 1) + kappa n (n - 1) times as long.
     #[arg(long, value_name = "SIGMA", requires = "servers", conflicts_with = "blocking_workers", default_value_t = 0.0, value_parser = coefficient)]
     pub contention: f64,
 
@@ -40,24 +46,26 @@ pub struct CapacityOptions {
     #[arg(long, value_name = "KAPPA", requires = "servers", conflicts_with = "blocking_workers", default_value_t = 0.0, value_parser = coefficient)]
     pub coherency: f64,
 
-    /// Connections that wait in the kernel for one of --blocking-workers; with one more than that, the kernel drops what comes
+    /// Connections that wait in the kernel for one of --blocking-workers
+    ///
+    /// With one more than that, the kernel drops new ones.
     #[arg(long, value_name = "N", requires = "blocking_workers", conflicts_with = "servers", default_value_t = 128,
         value_parser = clap::value_parser!(u32).range(0..=65_535))]
     pub backlog: u32,
 }
 
-/// What becomes of a request that finds no room.
+/// The response to a request that finds no room.
 #[derive(clap::ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Overflow {
-    /// It is answered with 503.
+    /// A 503.
     Refuse,
-    /// Its connection is closed.
+    /// A closed connection.
     Close,
-    /// It is never answered.
+    /// No answer, ever.
     Drop,
 }
 
-/// Which service is asked for.
+/// The kinds of services.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// Routes with SQL, or the order service.
@@ -66,7 +74,7 @@ pub enum Kind {
     Queue(Shape, Overflow),
     /// Threads that block.
     Blocking {
-        /// How many.
+        /// Number of threads.
         workers: u32,
         /// How long each is busy with a request.
         service_time: Duration,
@@ -76,10 +84,11 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind that `options` ask for.
+    /// The kind that `options` select.
     ///
     /// # Errors
-    /// If an option is given that is of no use to it.
+    ///
+    /// If an option is given that the kind does not use.
     pub fn of(options: &Options) -> Result<Self, ServiceError> {
         let capacity = &options.capacity;
         match (capacity.servers, capacity.blocking_workers, capacity.service_time) {
@@ -98,7 +107,7 @@ impl Kind {
             }
             (_, _, Some(_)) => Err(ServiceError::BadOption {
                 option: "--service-time",
-                why: "of whom? Give --servers N or --blocking-workers N as well".to_owned(),
+                why: "it needs --servers N or --blocking-workers N as well".to_owned(),
             }),
             _ => Ok(Self::Handlers),
         }
@@ -106,6 +115,6 @@ impl Kind {
 }
 
 fn coefficient(text: &str) -> Result<f64, String> {
-    let number: f64 = text.parse().map_err(|_| format!("`{text}` is no number"))?;
+    let number: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
     if (0.0..=1.0).contains(&number) { Ok(number) } else { Err(format!("`{text}` is not between 0 and 1")) }
 }

@@ -1,5 +1,5 @@
-//! Connections to the service's database, and statements run on them. A broken MariaDB connection is opened
-//! anew by the next statement; nothing else is tried again.
+//! Connections to the service's database, and statements that run on them. The next statement
+//! reopens a broken MariaDB connection; nothing else is tried again.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value};
 use crate::service::address::{Database, PASSWORD_VARIABLE};
 use crate::service::{Options, ServiceError, seed};
 
-/// Placeholder in a route's SQL for the id that is asked for.
+/// Placeholder in a route's SQL for the requested id.
 const ID: &str = "{id}";
 
-/// Most rows of a result that are put in an answer; all are read.
+/// Most rows of a result that go into an answer; all are read.
 const ROWS_IN_ANSWER: usize = 20;
 
 /// A database that connections can be opened to.
@@ -33,10 +33,10 @@ pub enum Connection {
 /// Why a statement failed, in the database's words.
 #[derive(Debug, thiserror::Error)]
 pub enum StatementError {
-    /// SQLite says so.
+    /// SQLite's error.
     #[error(transparent)]
     Sqlite(#[from] rusqlite::Error),
-    /// MariaDB or its driver says so.
+    /// The error of MariaDB or its driver.
     #[error(transparent)]
     Mysql(#[from] Box<mysql::Error>),
 }
@@ -48,10 +48,11 @@ impl From<mysql::Error> for StatementError {
 }
 
 impl Target {
-    /// The database of `options`; for SQLite the file is made and filled if need be.
+    /// Opens the database of `options`; makes and fills a SQLite file if needed.
     ///
     /// # Errors
-    /// If its address is not understood, or the file can't be filled.
+    ///
+    /// If its address is invalid, or the file cannot be filled.
     pub fn open(options: &Options) -> Result<Self, ServiceError> {
         let database = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())?;
         let target = Self { name: options.database.to_string(), database };
@@ -59,10 +60,11 @@ impl Target {
         Ok(target)
     }
 
-    /// Fills a SQLite file that has no table yet. Other databases are filled by whoever set them up.
+    /// Fills a SQLite file that has no table yet. The lab fills other databases.
     ///
     /// # Errors
-    /// Those of SQLite, e.g. a folder that is not there.
+    ///
+    /// Those of SQLite, e.g. a folder that does not exist.
     pub fn seed(&self, rows: u64) -> Result<(), ServiceError> {
         let Database::Sqlite(path) = &self.database else { return Ok(()) };
         rusqlite::Connection::open(path)
@@ -70,10 +72,11 @@ impl Target {
             .map_err(|error| self.failed(error))
     }
 
-    /// Opens `count` connections; none where there is no database.
+    /// Opens `count` connections, or none without a database.
     ///
     /// # Errors
-    /// The first that can't be opened.
+    ///
+    /// The first that cannot be opened.
     pub fn connect(&self, count: u32) -> Result<Vec<Connection>, ServiceError> {
         let one = || match &self.database {
             Database::None => Ok(None),
@@ -94,7 +97,7 @@ impl Target {
         }
     }
 
-    /// Its host and port, where it has any.
+    /// Its host and port, if it has any.
     pub fn peer(&self) -> Option<(String, u16)> {
         match &self.database {
             Database::Mysql(opts) => Some((opts.get_ip_or_hostname().into_owned(), opts.get_tcp_port())),
@@ -114,9 +117,10 @@ fn open_sqlite(path: &PathBuf) -> rusqlite::Result<Connection> {
 }
 
 impl Connection {
-    /// Runs `sql` with `id` bound where it says `{id}`, reads all rows and returns the first few as JSON.
+    /// Runs `sql` with `id` bound at `{id}`, reads all rows and returns the first few as JSON.
     ///
     /// # Errors
+    ///
     /// The database's.
     pub fn run(&mut self, sql: &str, id: i64) -> Result<Vec<Value>, StatementError> {
         match self {
@@ -128,7 +132,8 @@ impl Connection {
                     None => mysql::Conn::new(opts.clone())?,
                 };
                 let result = run_mysql(&mut live, sql, id);
-                // After an error of the server itself the connection is good; after any other it is not trusted.
+                // After an error of the server itself the connection is good; after any other it is
+                // not trusted.
                 if matches!(&result, Ok(_) | Err(mysql::Error::MySqlError(_))) {
                     *conn = Some(live);
                 }
@@ -169,9 +174,9 @@ fn from_sqlite(value: ValueRef<'_>) -> Value {
 }
 
 fn run_mysql(conn: &mut mysql::Conn, sql: &str, id: i64) -> Result<Vec<Value>, mysql::Error> {
-    // A prepared statement would bind the id, but MariaDB records executions of prepared statements with neither text
-    // nor digest (events_statements_history*, 10.11), and most drivers send text. The id is a number: nothing of
-    // the client's text gets into the statement.
+    // A prepared statement would bind the id. But MariaDB records executions of prepared statements
+    // with neither text nor digest (events_statements_history*, 10.11), and most drivers send text.
+    // The id is a number, so none of the client's text gets into the statement.
     let text = sql.replace(ID, &id.to_string());
     let mut shown = Vec::new();
     for row in conn.query_iter(text)? {

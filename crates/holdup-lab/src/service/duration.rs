@@ -1,4 +1,5 @@
-//! Durations as people write them: `500us`, `250ms`, `30s`, `2m`. A bare number is refused: its unit would be a guess.
+//! Durations as people write them: `500us`, `250ms`, `30s`, `2m`. Refuses a bare number, whose unit
+//! would be a guess.
 
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ pub fn parse(text: &str) -> Result<Duration, String> {
         "ms" => 0.001,
         "s" => 1.0,
         "m" => 60.0,
-        _ => return Err(format!("`{text}` is no duration; write e.g. 250ms, 30s or 2m")),
+        _ => return Err(format!("`{text}` is not a duration; write e.g. 250ms, 30s or 2m")),
     };
     let number: f64 =
-        number.trim().parse().map_err(|_| format!("`{text}` is no duration; write e.g. 250ms, 30s or 2m"))?;
+        number.trim().parse().map_err(|_| format!("`{text}` is not a duration; write e.g. 250ms, 30s or 2m"))?;
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|_| format!("`{text}` is out of range"))
 }
 

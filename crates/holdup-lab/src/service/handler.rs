@@ -1,5 +1,6 @@
-//! What happens between a request and its response: the handler's work, the wait for a connection, the
-//! statements, and the call to a neighbour that the connection is held over. Each is timed where it happens.
+//! The path from a request to its response: the handler's work, the wait for a connection, the
+//! statements, and the call to a downstream service during which the connection is held. Each is
+//! timed where it happens.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -18,13 +19,13 @@ use crate::service::store::Store;
 use crate::service::tracing::{Of, Trace, Tracing};
 use crate::service::{Options, ServiceError, seed};
 
-/// Everything that all of the service's threads share.
+/// State that all threads of the service share.
 pub struct Service {
-    /// What is measured.
+    /// The measurements.
     pub metrics: Metrics,
-    /// The connections; none where there is no database.
+    /// The pool of connections; none without a database.
     pub pool: Option<Pool<Connection>>,
-    /// Spans, where they are asked for.
+    /// Spans, if requested.
     pub tracing: Tracing,
     peer: Option<(String, u16)>,
     pool_checkout_delay: Duration,
@@ -39,28 +40,28 @@ pub struct Service {
     store: Option<Store>,
 }
 
-/// A response, and the route it is counted under.
+/// A response, and the route under which it is counted.
 pub struct Answer {
     /// Its status.
     pub status: Status,
-    /// What its body is.
+    /// Content type of its body.
     pub content_type: &'static str,
     /// Further lines of its head, each with its line end.
     pub fields: String,
     /// Its body.
     pub body: String,
-    /// The route's path; empty for a request that none fits.
+    /// The route's path; empty for a request that matches none.
     pub route: String,
 }
 
 impl Answer {
-    /// One without a body.
+    /// A response without a body.
     pub fn empty(status: Status) -> Self {
         let (fields, body, route) = (String::new(), String::new(), String::new());
         Self { status, content_type: "application/json", fields, body, route }
     }
 
-    /// One whose body is JSON.
+    /// A response with a JSON body.
     pub fn json(status: Status, body: &Value, route: String) -> Self {
         Self { body: body.to_string(), route, ..Self::empty(status) }
     }
@@ -70,7 +71,8 @@ impl Service {
     /// Fills and opens the database and its pool.
     ///
     /// # Errors
-    /// If the database can't be reached, or the document store not be opened.
+    ///
+    /// If the database cannot be reached, or the document store cannot be opened.
     pub fn open(options: &Options) -> Result<Self, ServiceError> {
         let target = Target::open(options)?;
         let connections = target.connect(options.pool)?;
@@ -92,7 +94,7 @@ impl Service {
         })
     }
 
-    /// Answers one request; its waits are counted in `trace`, if it has one.
+    /// Answers one request; counts its waits in `trace`, if it has one.
     pub fn answer(&self, request: &Request, trace: Option<&Trace<'_>>) -> Answer {
         if let Some(answer) = self.orders.as_ref().and_then(|orders| orders.answer(request)) {
             if !self.work.is_zero() {
@@ -139,7 +141,8 @@ impl Service {
             return (Status::UNAVAILABLE, json!({ "error": "no database connection became free in time" }));
         };
         let result = route.statements.iter().try_fold(Vec::new(), |_, sql| self.run(&mut connection, sql, id, trace));
-        // The mistake this service is built to show: the neighbour's answer is awaited with the connection in hand.
+        // The mistake that this service exists to show: it awaits the downstream service while it
+        // holds the connection.
         if !self.hold.is_zero() {
             let called = Instant::now();
             thread::sleep(self.hold);
@@ -152,7 +155,7 @@ impl Service {
         pool.give_back(connection);
         match result {
             Err(error) => {
-                // The database's words go to the operator, not to whoever asks over HTTP.
+                // The database's words go to the operator, not to the HTTP client.
                 eprintln!("{}: {error}", route.path);
                 (Status::INTERNAL_ERROR, json!({ "error": "the database failed" }))
             }
@@ -167,13 +170,13 @@ impl Service {
         id: i64,
         trace: Option<&Trace<'_>>,
     ) -> Result<Vec<Value>, StatementError> {
-        // SQLite keeps prepared statements by their text, which has to stay the same.
+        // SQLite caches prepared statements by their text, which has to stay the same.
         let is_remote = matches!(connection, Connection::Mysql(_));
         let sent = trace.filter(|_| is_remote).map(|trace| trace.statement(sql));
         let begun = Instant::now();
         let result = connection.run(sent.as_deref().unwrap_or(sql), id);
         if let Some(trace) = trace {
-            // As drivers tell of what has parameters.
+            // As drivers report statements with parameters.
             let of = Of::Statement(self.system, self.peer.clone(), sql.replace("{id}", "?"));
             trace.waited(of, begun, result.is_err());
         }

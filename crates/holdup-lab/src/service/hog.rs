@@ -1,7 +1,8 @@
-//! The hog: connections of its own that run heavy SQL, or hold locks, beside the service. For labs only.
+//! The noisy neighbour (`holdup hog`): connections that run heavy SQL, or hold locks, beside the
+//! service. For labs only.
 //!
-//! All its connections begin a round at the same moment, as batch jobs on a common timer do. It always
-//! ends by itself, so that a forgotten one can't grind on.
+//! All its connections begin a round at the same moment, as batch jobs on a common timer do. It
+//! always ends by itself, so that a forgotten one does not run forever.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +17,13 @@ use crate::service::process::{self, Stop};
 use crate::service::script::{self, Step};
 use crate::service::{ServiceError, duration};
 
-/// Longest time a hog may run.
+/// Longest time that it may run.
 const LIFE_MAX: Duration = Duration::from_secs(120);
 
-/// Pause before a broken connection is opened anew.
+/// Pause before a broken connection is reopened.
 const RECONNECT_AFTER: Duration = Duration::from_millis(200);
 
-/// Options of the hog.
+/// Options of the noisy neighbour.
 #[derive(clap::Args, Clone, Debug)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["sql", "script"])))]
 pub struct HogOptions {
@@ -34,15 +35,16 @@ pub struct HogOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=500))]
     pub connections: u32,
 
-    /// One statement a round
+    /// One statement per round
     #[arg(long, value_name = "SQL")]
     pub sql: Option<String>,
 
-    /// Several steps a round: statements and waits, e.g. 'BEGIN; UPDATE …; SLEEP 2000ms; COMMIT'
+    /// Several steps per round: statements and waits, e.g. 'BEGIN; UPDATE …; SLEEP 2000ms; COMMIT'
     #[arg(long, value_name = "STEPS")]
     pub script: Option<String>,
 
-    /// A round each DURATION, at the same moment on all connections; without it, one after the other
+    /// Start a round every DURATION, at the same moment on all connections [default: one after the
+    /// other]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub every: Option<Duration>,
 
@@ -50,12 +52,12 @@ pub struct HogOptions {
     #[arg(long = "for", value_name = "DURATION", default_value = "120s", value_parser = duration::parse)]
     pub life: Duration,
 
-    /// Stop when stdin ends: whoever started it is gone
+    /// Stop when stdin ends, because the process that started it is gone
     #[arg(long)]
     pub stop_on_stdin_eof: bool,
 }
 
-/// What every connection's thread shares.
+/// State that the threads of all connections share.
 struct Work {
     opts: mysql::Opts,
     steps: Vec<Step>,
@@ -67,21 +69,23 @@ struct Work {
     errors_total: AtomicU64,
 }
 
-/// Runs it until its time is over or a signal comes. Says `ready connections=N` on stdout once all are open, and at
-/// the end how many rounds it did.
+/// Runs until its time is over or a signal comes. Prints `ready connections=N` on stdout once all
+/// are open, and at the end the number of rounds.
 ///
 /// # Errors
-/// If options are wrong or the database can't be reached at the start. Later failures are counted and tried again.
+///
+/// If options are wrong or the database cannot be reached at the start. Later failures are counted
+/// and tried again.
 pub fn hog(options: HogOptions) -> Result<(), ServiceError> {
     let bad = |option, why: &str| ServiceError::BadOption { option, why: why.to_owned() };
     let Database::Mysql(opts) = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())? else {
-        return Err(bad("--database", "the hog needs mysql://user@host:port/database"));
+        return Err(bad("--database", "must be mysql://user@host:port/database"));
     };
     if options.life > LIFE_MAX {
         return Err(bad("--for", "120s at most"));
     }
     if options.every.is_some_and(|every| every.is_zero()) {
-        return Err(bad("--every", "must be longer than nothing; leave it out for rounds without pause"));
+        return Err(bad("--every", "must be above 0; leave it out for rounds without pause"));
     }
     let steps = match (&options.sql, &options.script) {
         (Some(sql), _) => vec![Step::Statement(sql.clone())],
@@ -89,7 +93,7 @@ pub fn hog(options: HogOptions) -> Result<(), ServiceError> {
         (None, None) => Vec::new(),
     };
     if !steps.iter().any(|step| matches!(step, Step::Statement(_))) {
-        return Err(bad("--script", "holds no statement"));
+        return Err(bad("--script", "contains no statement"));
     }
     let stop = process::stop_on_signals()?;
     if options.stop_on_stdin_eof {
@@ -129,7 +133,8 @@ fn work_all(connections: Vec<mysql::Conn>, work: &Arc<Work>) -> Result<(), Servi
             .map_err(|source| ServiceError::System { what: "start a thread", source })?;
     }
     drop(done);
-    // A statement that hangs in the server is not waited for: it ends with this process.
+    // It does not wait for a statement that hangs in the server: the statement ends with this
+    // process.
     while work.goes_on() {
         if let Err(mpsc::RecvTimeoutError::Disconnected) = all_done.recv_timeout(Duration::from_millis(20)) {
             return Ok(());
@@ -149,7 +154,7 @@ impl Work {
         let mut round = 0;
         while self.goes_on() {
             if let Some(every) = self.every {
-                // Rounds that were missed are left out: all connections stay on the one beat.
+                // Missed rounds are skipped, so that all connections keep the same beat.
                 round = next_round(self.begun.elapsed(), every, round);
                 self.wait(every.saturating_mul(round).saturating_sub(self.begun.elapsed()));
                 if !self.goes_on() {
@@ -162,8 +167,9 @@ impl Work {
                     if self.errors_total.fetch_add(1, Ordering::Relaxed) == 0 {
                         eprintln!("hog: {error}; further errors are only counted");
                     }
-                    // The server's own refusals (a lock wait that timed out) leave the connection good, but
-                    // perhaps a transaction open: a new connection begins clean in every case.
+                    // After the server's own refusals (a lock wait that timed out) the connection
+                    // is good, but a transaction may be open. A new connection is clean in every
+                    // case.
                     conn = None;
                     self.wait(RECONNECT_AFTER);
                 }
@@ -185,7 +191,7 @@ impl Work {
         Ok(())
     }
 
-    /// Sleeps, in pieces short enough to stop soon.
+    /// Sleeps in pieces that are short enough to stop soon.
     fn wait(&self, time: Duration) {
         let until = Instant::now() + time;
         while self.goes_on() {
@@ -198,7 +204,8 @@ impl Work {
     }
 }
 
-/// The first round after `last` whose time has not passed yet; the first of all is round 1, one period in.
+/// The first round after `last` whose time has not passed yet. The very first round is number 1,
+/// one period after the start.
 fn next_round(elapsed: Duration, every: Duration, last: u32) -> u32 {
     let passed = (elapsed.as_nanos() / every.as_nanos().max(1)).min(u128::from(u32::MAX - 1)) as u32;
     (passed + 1).max(last + 1)

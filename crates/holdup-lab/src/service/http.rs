@@ -1,11 +1,11 @@
-//! HTTP/1.1 on a blocking socket, as much as a small service needs: requests with keep-alive and pipelining,
-//! responses with a length. Heads and bodies are bounded.
+//! HTTP/1.1 on a blocking socket, as much as a small service needs: requests with keep-alive and
+//! pipelining, responses with a length. Heads and bodies have a maximum size.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Longest request head, bytes (what nginx allows for all its header buffers' first: 8 KiB).
+/// Longest request head, bytes: 8 KiB, as nginx allows for its first header buffers.
 pub const HEAD_BYTES_MAX: usize = 8 * 1024;
 
 /// Most header fields in a head.
@@ -27,25 +27,25 @@ pub struct Request {
     pub fields: Vec<(String, String)>,
     /// Its body.
     pub body: Vec<u8>,
-    /// Whether the client wants the connection to live on.
+    /// Whether the client wants to keep the connection open.
     pub keep_alive: bool,
-    /// When its first byte was there.
+    /// When its first byte had arrived.
     pub begun: Instant,
 }
 
 impl Request {
-    /// The value of its first field of that name.
+    /// The value of its first field with that name.
     pub fn field(&self, name: &str) -> Option<&str> {
         self.fields.iter().find(|(given, _)| given.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 }
 
-/// Why there is no request.
+/// Why no request was read.
 #[derive(Debug)]
 pub enum NoRequest {
     /// The client has closed, or the connection broke.
     Closed,
-    /// What came is no request that can be answered: status and when its first byte was there.
+    /// The request cannot be answered: the status for it, and when its first byte had arrived.
     Refused(Status, Instant),
 }
 
@@ -80,7 +80,7 @@ impl Status {
     pub const UNAVAILABLE: Self = Self(503, "Service Unavailable");
 }
 
-/// A client's connection and what was read of it ahead of time.
+/// A client's connection, and the bytes read ahead from it.
 pub struct Wire {
     stream: TcpStream,
     ahead: Vec<u8>,
@@ -149,8 +149,8 @@ impl Wire {
         self.stream.write_all(response.as_bytes())
     }
 
-    /// Closes such that the last response arrives: a socket closed with bytes unread resets the connection,
-    /// and the client may lose what it has not read yet.
+    /// Closes so that the last response arrives. A socket closed with unread bytes resets the
+    /// connection, and the client may lose what it has not read yet.
     pub fn close(mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let _ = self.stream.set_read_timeout(Some(Duration::from_millis(200)));
@@ -165,17 +165,17 @@ impl Wire {
     }
 }
 
-/// A head that is whole.
+/// A complete head.
 pub struct Parsed {
-    /// The request, as yet without its body.
+    /// The request, without its body yet.
     pub request: Request,
     /// Bytes of the head.
     pub head_bytes: usize,
-    /// Bytes of the body that comes after it.
+    /// Bytes of the body that follows.
     pub body_bytes: usize,
 }
 
-/// The request at the head of `bytes`; `None` while its head is not all there.
+/// The request at the start of `bytes`; `None` while its head is incomplete.
 pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> {
     let refuse = |status| NoRequest::Refused(status, begun);
     let mut fields = [httparse::EMPTY_HEADER; FIELDS_MAX];
@@ -189,7 +189,7 @@ pub fn parse(bytes: &[u8], begun: Instant) -> Result<Option<Parsed>, NoRequest> 
     };
     let target = head.path.unwrap_or_default();
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
-    // HTTP/1.1 lives on unless told otherwise, HTTP/1.0 ends unless told otherwise.
+    // HTTP/1.1 keeps the connection open by default; HTTP/1.0 closes it by default.
     let mut keep_alive = head.version == Some(1);
     let mut body_bytes = 0;
     let mut given = Vec::with_capacity(head.headers.len());

@@ -1,21 +1,24 @@
-//! Listening sockets: where they may be, and how many connections the kernel keeps for them.
+//! Listening sockets: the addresses they may have, and how many connections the kernel keeps for
+//! them.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsRawFd;
 
 use crate::service::ServiceError;
 
-/// Listens on `address`, which `option` gave. It doesn't block: whoever accepts waits first, to look for a stop.
+/// Listens on `address`, which `option` gave. The socket does not block: the accepting thread waits
+/// first, to look for a stop.
 ///
 /// # Errors
-/// If it is not on loopback (and that was not allowed) or taken.
+///
+/// If the address is not on loopback (and that was not allowed) or taken.
 pub fn bind(address: SocketAddr, option: &'static str, allow_remote: bool) -> Result<TcpListener, ServiceError> {
     if !address.ip().is_loopback() && !allow_remote {
         let why = format!("{address} is not on loopback; --allow-remote would allow it");
         return Err(ServiceError::BadOption { option, why });
     }
     let listener = TcpListener::bind(address).map_err(|source| ServiceError::Listen { address, source })?;
-    // A client may be gone again when it is accepted, even after waiting for it.
+    // A client may be gone by the time it is accepted, even after waiting for it.
     listener.set_nonblocking(true).map_err(|source| ServiceError::Listen { address, source })?;
     Ok(listener)
 }
@@ -23,15 +26,18 @@ pub fn bind(address: SocketAddr, option: &'static str, allow_remote: bool) -> Re
 /// The address that a listener got.
 ///
 /// # Errors
-/// If the system does not tell.
+///
+/// If the system does not return it.
 pub fn own_address(listener: &TcpListener) -> Result<SocketAddr, ServiceError> {
     listener.local_addr().map_err(|source| ServiceError::System { what: "read the address bound", source })
 }
 
-/// Has the kernel keep up to `connections` (and one more) that nobody has accepted yet; `net.core.somaxconn` is the
-/// most it allows. Linux takes a new number for a socket that listens already.
+/// Makes the kernel keep up to `connections` (and one more) that are not accepted yet;
+/// `net.core.somaxconn` is the upper limit. Linux takes a new number for a socket that already
+/// listens.
 ///
 /// # Errors
+///
 /// If the system refuses.
 pub fn set_backlog(listener: &TcpListener, connections: u32) -> Result<(), ServiceError> {
     // SAFETY: the descriptor is the listener's own, and open.

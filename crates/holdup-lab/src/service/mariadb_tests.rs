@@ -1,4 +1,4 @@
-//! Service and hog on a real MariaDB of their own: private folder, private port, gone with the test.
+//! The service and its noisy neighbour on a real MariaDB of their own: private folder, private port, gone with the test.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -103,12 +103,12 @@ fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() 
     let deadline = Instant::now() + Duration::from_secs(120);
     let open = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified = 1";
     while root.query_first::<u32, _>(open).expect("trx") != Some(1) {
-        assert!(Instant::now() < deadline, "the hog opens no transaction");
-        // InnoDB makes these rows anew only when nobody has read them for 100 ms: a faster look never sees a change.
+        assert!(Instant::now() < deadline, "the noisy neighbour opens no transaction");
+        // InnoDB refreshes these rows only after 100 ms without a read: a faster look never sees a change.
         thread::sleep(Duration::from_millis(150));
     }
     let asked = Instant::now();
-    assert!(client.get("/count?id=1").1.contains("\"n\":\"101\""), "not after the hog's commit");
+    assert!(client.get("/count?id=1").1.contains("\"n\":\"101\""), "not after the noisy neighbour's commit");
     let waited = asked.elapsed().as_secs_f64();
     assert!((0.1..40.0).contains(&waited), "waited {waited} s for a lock held 2.5 s");
     let update = "db_client_operation_duration_seconds_sum{db_system_name=\"mariadb\",db_operation_name=\"UPDATE\"}";
@@ -118,7 +118,7 @@ fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() 
 
     let own: u32 = root.query_first("SELECT CONNECTION_ID()").expect("id").expect("a row");
     let mut sessions: Vec<u32> = Vec::new();
-    // The hog has hung up; on a busy machine its session is there for a moment more.
+    // The noisy neighbour has hung up; on a busy machine its session lives for a moment more.
     let deadline = Instant::now() + Duration::from_secs(120);
     while sessions.len() != 2 {
         assert!(Instant::now() < deadline, "{} sessions", sessions.len());

@@ -1,5 +1,5 @@
-//! What the service measures of itself, and its Prometheus text. Names are those of OpenTelemetry's semantic
-//! conventions in Prometheus form; every value is measured, none is made up.
+//! The service's measurements of itself, as Prometheus text. Names are those of OpenTelemetry's
+//! semantic conventions in Prometheus form. Every value is measured.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,8 +10,9 @@ use std::time::Duration;
 use crate::service::pool::Standing;
 use crate::service::process::Usage;
 
-/// Upper bounds of the histograms' buckets, seconds: fine enough that a percentile read off them errs by
-/// half a bucket at most, from a statement on a local file to a request that waited a minute.
+/// Upper bounds of the histograms' buckets, seconds. They are fine enough that a percentile read
+/// from them errs by half a bucket at most, from a statement on a local file to a request that
+/// waited a minute.
 const BOUNDS: [f64; 35] = [
     0.0001, 0.0002, 0.0003, 0.0005, 0.00075, 0.001, 0.0015, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.04,
     0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 5.0, 7.5, 10.0, 15.0, 30.0, 60.0,
@@ -30,7 +31,7 @@ pub struct Metrics {
     pub pool_use: Family,
     /// A statement, or a read of a document store, as its caller sees it.
     pub operation: Family,
-    /// The answer of the neighbour that is called while a connection is held.
+    /// The answer of the downstream service that is called while a connection is held.
     pub neighbour: Family,
     /// From the first byte of a request read to the last byte of its response written.
     pub request: Family,
@@ -89,11 +90,11 @@ impl Family {
     }
 }
 
-/// The one pool's label.
+/// Label of the only pool.
 pub const POOL: &str = "db_client_connection_pool_name=\"main\"";
 
 impl Metrics {
-    /// The Prometheus text (exposition format 0.0.4). Without a pool there are no pool metrics.
+    /// The Prometheus text (exposition format 0.0.4). Without a pool it has no pool metrics.
     pub fn render(&self, pool: Option<Standing>, usage: Usage) -> String {
         let mut text = String::with_capacity(32 * 1024);
         if let Some(pool) = pool {
@@ -150,7 +151,11 @@ impl Metrics {
                 "Time of a database statement as its caller sees it.",
             );
         }
-        self.neighbour.write(&mut text, "http_client_request_duration_seconds", "Time of a call to a neighbour.");
+        self.neighbour.write(
+            &mut text,
+            "http_client_request_duration_seconds",
+            "Time of a call to a downstream service.",
+        );
         self.request.write(
             &mut text,
             "http_server_request_duration_seconds",

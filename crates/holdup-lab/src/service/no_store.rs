@@ -1,4 +1,4 @@
-//! In place of the document store where the feature `labs` is off: no options, and never a store.
+//! Replaces the document store where the feature `labs` is off: no options, and never a store.
 
 use crate::service::handler::Answer;
 use crate::service::http::Request;
@@ -9,7 +9,7 @@ use crate::service::{Options, ServiceError};
 #[derive(clap::Args, Clone, Debug)]
 pub struct StoreOptions {}
 
-/// Cannot be made.
+/// Cannot be constructed.
 pub enum Store {}
 
 impl Store {

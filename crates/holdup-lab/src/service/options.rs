@@ -1,4 +1,4 @@
-//! What the service can be told on its command line.
+//! The service's command line.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::service::duration;
 use crate::service::script::split_statements;
 use crate::service::store::StoreOptions;
 
-/// The route that is served when none is given.
+/// The route that is served by default.
 const DEFAULT_ROUTE: &str = "/vacancy=SELECT id, title, city, salary FROM vacancy WHERE id = {id}";
 
 /// Options of the service.
@@ -35,31 +35,39 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub pool: u32,
 
-    /// Longest wait for a connection of the pool, then 503; without it, as long as it takes
+    /// Longest wait for a connection of the pool, then 503 [default: no limit]
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub pool_timeout: Option<Duration>,
 
-    /// What a GET of PATH runs (the last holds if PATH is given twice); {id} is the query parameter id or a random one; no SQL: no connection is used
+    /// Statements that a GET of PATH runs
+    ///
+    /// {id} is the query parameter id or a random one. Without SQL, no connection is used. If PATH
+    /// is given twice, the last one counts.
     #[arg(long = "route", value_name = "PATH=SQL", value_parser = parse_route)]
     pub routes: Vec<Route>,
 
-    /// Be an order service as well: POST /auth (JSON user, password) hands out tokens, GET /orders/N needs one; GET and POST /login (form) and /home, with a cookie; /echo. Every password but `wrong` is right
+    /// Be an order service as well
+    ///
+    /// POST /auth (JSON user, password) hands out tokens, GET /orders/N needs one; GET and POST
+    /// /login (form) and /home use a cookie; /echo returns the request. Every password but `wrong`
+    /// is right.
     #[arg(long)]
     pub orders: bool,
 
-    /// Milliseconds the handler keeps its connection after the statement, as if it called a neighbour meanwhile
+    /// Milliseconds the handler keeps its connection after the statement, as for a call to a
+    /// downstream service
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub hold_ms: u64,
 
-    /// How long it takes to get a connection out of the pool although one is free
+    /// Time to get a connection out of the pool although one is free
     #[arg(long, value_name = "DURATION", value_parser = duration::parse)]
     pub pool_checkout_delay: Option<Duration>,
 
-    /// Milliseconds the handler works before it asks for a connection
+    /// Milliseconds the handler works before it requests a connection
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub work_ms: u64,
 
-    /// Rows of table vacancy, which is made in a SQLite file that has none; random ids are 1 to N
+    /// Rows of the table vacancy in a new SQLite file; random ids are 1 to N
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub rows: u64,
 
@@ -67,11 +75,15 @@ pub struct Options {
     #[arg(long)]
     pub seed_only: bool,
 
-    /// Open client connections; at that many it accepts no more and they wait in the kernel's accept queue
+    /// Most open client connections
+    ///
+    /// At that many it stops accepting, and further ones wait in the kernel's accept queue.
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub max_connections: u32,
 
-    /// Send a span of each request and of each of its waits, in OpenTelemetry's protocol, to this address, e.g. http://127.0.0.1:4318; each statement then begins with the trace's id
+    /// Send spans of each request and its waits to this address, e.g. http://127.0.0.1:4318
+    ///
+    /// The protocol is OpenTelemetry's. Each statement then begins with the trace's id.
     #[arg(long, value_name = "URL")]
     pub otlp: Option<String>,
 
@@ -79,24 +91,24 @@ pub struct Options {
     #[arg(long)]
     pub trace_sql: bool,
 
-    /// Say in each response's Server-Timing where its time went: total, pool, db, http
+    /// Report in each response's Server-Timing where its time went: total, pool, db, http
     #[arg(long)]
     pub response_timing: bool,
 
-    /// Stop when stdin ends: whoever started it is gone
+    /// Stop when stdin ends, because the process that started it is gone
     #[arg(long)]
     pub stop_on_stdin_eof: bool,
 
-    /// What is for a document store
+    /// Options of the document store
     #[command(flatten)]
     pub store: StoreOptions,
 
-    /// What is for services of known capacity
+    /// Options of the services with known capacity
     #[command(flatten)]
     pub capacity: CapacityOptions,
 }
 
-/// A path and what is run for it.
+/// A path and its statements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The path, as it stands before any `?`.
@@ -114,7 +126,7 @@ fn parse_route(text: &str) -> Result<Route, String> {
 }
 
 impl Options {
-    /// The routes given, or the default one.
+    /// The given routes, or the default one.
     pub(crate) fn routes_or_default(&self) -> Vec<Route> {
         if self.routes.is_empty() { parse_route(DEFAULT_ROUTE).into_iter().collect() } else { self.routes.clone() }
     }

@@ -1,6 +1,7 @@
-//! An order service, for scenarios with a login: a token that every later request must bring, a form that sets a
-//! cookie, and a mirror that says what arrived. It keeps nothing: whether a token or a session is one of its own can
-//! be told from itself, so that any number of users can log in. It is no model of how to do that safely.
+//! An order service, for scenarios with a login: a token that every later request must carry, a
+//! form that sets a cookie, and an echo of the request. It stores nothing: the service recognises
+//! its own tokens and sessions from their content, so any number of users can log in. It does not
+//! show how to do that safely.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +12,10 @@ use crate::service::handler::Answer;
 use crate::service::http::{Request, Status};
 use crate::service::seed::mix;
 
-/// The password that nobody has.
+/// The password that is always wrong.
 const WRONG_PASSWORD: &str = "wrong";
 
-/// Seconds that a token is said to hold.
+/// Lifetime of a token as reported, seconds.
 const EXPIRES_IN: u32 = 3_600;
 
 /// See the module.
@@ -24,7 +25,7 @@ pub struct Orders {
 }
 
 impl Orders {
-    /// Answers one request, if it is for a path of this service.
+    /// Answers one request, if its path belongs to this service.
     pub fn answer(&self, request: &Request) -> Option<Answer> {
         let path = request.path.as_str();
         let method = request.method.as_str();
@@ -64,7 +65,7 @@ impl Orders {
         json_answer(Status::OK, body, "/auth")
     }
 
-    /// A page with a form, whose hidden field has to come back with it.
+    /// A page with a form whose hidden field has to be sent back.
     fn form(&self) -> Answer {
         let csrf = self.issue('c');
         page(
@@ -125,7 +126,7 @@ fn may_enter(user: &str, password: &str) -> bool {
     !user.is_empty() && password != WRONG_PASSWORD
 }
 
-/// A number, and what only this service makes of it (and whoever reads this file).
+/// A number, sealed so that only this service (or a reader of this file) can make it.
 fn sealed(kind: char, number: u64) -> String {
     format!("{kind}{number}-{:016x}", mix(number ^ (u64::from(kind) << 56)))
 }

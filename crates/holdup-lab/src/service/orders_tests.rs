@@ -72,7 +72,7 @@ fn a_mirror_says_what_arrived() {
     let echo = json_of(client.ask("PUT", "/echo?a=b", "X-One: 1\r\n", &body));
     let headers = json!({ "host": "x", "content-length": "20000", "x-one": "1" });
     assert_eq!(echo, json!({ "method": "PUT", "path": "/echo", "query": "a=b", "headers": headers, "body": body }));
-    // Without the option there are no such paths.
+    // Without the option these paths do not exist.
     let other = start(&[]);
     assert_eq!(Client::connect(other.listen).get("/echo").0, 404);
 }

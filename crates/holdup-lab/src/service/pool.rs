@@ -1,5 +1,6 @@
-//! A pool of a fixed number of connections with a first-come-first-served checkout: whoever has waited longest
-//! is handed the next connection itself, so that nobody overtakes. It doesn't open or mend connections.
+//! A pool with a fixed number of connections and a first-come-first-served checkout. The request
+//! that has waited longest receives the next connection directly, so that no other request
+//! overtakes it. The pool neither opens nor repairs connections.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,30 +23,30 @@ struct Place<C> {
     arrived: Condvar,
 }
 
-/// How the pool stands at one instant.
+/// The pool's state at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    /// Connections in all.
+    /// Connections in total.
     pub size: usize,
-    /// Connections nobody uses.
+    /// Idle connections.
     pub idle: usize,
     /// Requests that wait for one.
     pub pending: usize,
 }
 
 impl<C> Pool<C> {
-    /// A pool of these.
+    /// Makes a pool of these connections.
     pub fn new(connections: Vec<C>) -> Self {
         Self { size: connections.len(), state: Mutex::new(State { idle: connections, waiting: VecDeque::new() }) }
     }
 
-    /// Waits for a connection, at most `timeout` (no limit without one). `None`: it took too long.
-    /// What is taken must be given back: [`Pool::give_back`].
+    /// Waits for a connection, at most `timeout` (no limit without one). `None` means that it took
+    /// too long. The connection must be returned with [`Pool::give_back`].
     pub fn checkout(&self, timeout: Option<Duration>) -> Option<C> {
         let begun = Instant::now();
         let place = {
             let mut state = lock(&self.state);
-            // No idle connection exists while somebody waits: `give_back` hands it on.
+            // While a request waits, no connection is idle: `give_back` hands it on.
             if let Some(connection) = state.idle.pop() {
                 return Some(connection);
             }
@@ -70,19 +71,19 @@ impl<C> Pool<C> {
             }
         }
         drop(handed);
-        // The lock order is state, then place: once out of the queue, nothing can be handed to us any more,
-        // but something may have been between the last look and here.
+        // The lock order is state, then place. Once out of the queue, this request cannot receive a
+        // connection any more, but it may have received one between the last look and here.
         lock(&self.state).waiting.retain(|other| !Arc::ptr_eq(other, &place));
         lock(&place.handed).take()
     }
 
-    /// How it stands now.
+    /// The state now.
     pub fn standing(&self) -> Standing {
         let state = lock(&self.state);
         Standing { size: self.size, idle: state.idle.len(), pending: state.waiting.len() }
     }
 
-    /// Hands a connection to whoever has waited longest, or lays it by.
+    /// Hands a connection to the request that has waited longest, or makes it idle.
     pub fn give_back(&self, connection: C) {
         let mut state = lock(&self.state);
         match state.waiting.pop_front() {
@@ -95,7 +96,8 @@ impl<C> Pool<C> {
     }
 }
 
-/// A lock whose holder panicked still guards whole data here: every critical section is a single move.
+/// A lock whose holder panicked still guards whole data here: every critical section is a single
+/// move.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

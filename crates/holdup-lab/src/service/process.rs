@@ -1,25 +1,25 @@
-//! What the service says of its own process (CPU, memory, start), and what stops it. Linux only.
+//! The service's figures on its own process (CPU, memory, start), and its stop signals. Linux only.
 
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::service::ServiceError;
 
-/// A stop that has been asked for, or not.
+/// Whether a stop was requested.
 #[derive(Clone, Copy)]
 pub struct Stop(&'static AtomicBool);
 
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 impl Stop {
-    /// Whether it has been asked for.
+    /// Whether the stop was requested.
     pub fn is_set(self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 extern "C" fn on_signal(_: libc::c_int) {
-    // A store to an atomic is all that is safe here.
+    // In a signal handler only a store to an atomic is safe.
     ASKED.store(true, Ordering::Relaxed);
 }
 
@@ -35,7 +35,7 @@ pub fn stop_on_signals() -> Result<Stop, ServiceError> {
     Ok(Stop(&ASKED))
 }
 
-/// Asks for the stop when stdin ends, in a thread of its own.
+/// Requests the stop when stdin ends, from a separate thread.
 pub fn stop_on_stdin_eof(stop: Stop) -> Result<(), ServiceError> {
     std::thread::Builder::new()
         .name("stdin".to_owned())
@@ -49,21 +49,22 @@ pub fn stop_on_stdin_eof(stop: Stop) -> Result<(), ServiceError> {
         .map_err(|source| ServiceError::System { what: "watch stdin", source })
 }
 
-/// Allows as many open files as the system lets us have: a request in work is two of them, its client's
-/// connection and the database's, and the usual 1,024 are gone with 500 requests.
+/// Raises the limit on open files to the hard limit. A request needs two of them, its client's
+/// connection and the database's, so the usual 1,024 are used up at 500 requests.
 pub fn raise_file_limit() {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid rlimit for the calls to fill in and read.
     unsafe {
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
             limit.rlim_cur = limit.rlim_max;
-            // Where it is refused the old limit holds, and running into it is said when it happens.
+            // If the kernel refuses, the old limit stays, and the service reports when it reaches
+            // that.
             libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
         }
     }
 }
 
-/// Facts about this process. A fact the kernel does not tell is left out, never zero.
+/// Facts about this process. A fact that the kernel does not report is left out, never zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Usage {
     /// User and system CPU time since it started, seconds.
@@ -98,8 +99,9 @@ fn resident_bytes() -> Option<f64> {
 
 fn start_seconds() -> Option<f64> {
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
-    // The process's name may hold spaces and brackets: fields are counted after its last bracket.
-    // starttime is field 22 of proc(5), in clock ticks since boot; the first field after the name is field 3.
+    // The process's name may hold spaces and brackets, so fields are counted after its last
+    // bracket. starttime is field 22 of proc(5), in clock ticks since boot; the first field after
+    // the name is field 3.
     let ticks: f64 = stat.rsplit_once(')')?.1.split_whitespace().nth(22 - 3)?.parse().ok()?;
     // SAFETY: sysconf only reads.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) };

@@ -1,4 +1,4 @@
-//! Whichever service was asked for, at work.
+//! The running service, of whichever kind.
 
 use std::net::SocketAddr;
 
@@ -16,10 +16,12 @@ pub enum Running {
 }
 
 impl Running {
-    /// Starts what `options` ask for.
+    /// Starts the service that `options` select.
     ///
     /// # Errors
-    /// If options contradict each other, an address can't be had, or the database can't be reached.
+    ///
+    /// If options contradict each other, an address is not available, or the database cannot be
+    /// reached.
     pub fn start(options: &Options) -> Result<Self, ServiceError> {
         Ok(match Kind::of(options)? {
             Kind::Handlers => Self::Handlers(server::Server::start(options)?),
@@ -30,7 +32,7 @@ impl Running {
         })
     }
 
-    /// Where it serves.
+    /// Its address.
     pub fn listen(&self) -> SocketAddr {
         match self {
             Self::Handlers(server) => server.listen,
@@ -39,7 +41,7 @@ impl Running {
         }
     }
 
-    /// Where its metrics are, if it has any.
+    /// Address of its metrics, if it has any.
     pub fn admin(&self) -> Option<SocketAddr> {
         match self {
             Self::Handlers(server) => server.admin,

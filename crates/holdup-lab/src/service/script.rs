@@ -1,5 +1,5 @@
-//! SQL text -> steps: statements apart at `;`, and client-side waits (`SLEEP 2000ms`) between them.
-//! It knows quotes, so that a `;` in a literal parts nothing; it understands no SQL.
+//! SQL text -> steps: statements separated by `;`, and client-side waits (`SLEEP 2000ms`) between
+//! them. It knows quotes, so a `;` in a literal separates nothing. It knows no further SQL.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::service::duration;
 pub enum Step {
     /// Run this statement.
     Statement(String),
-    /// Wait, in the client: a transaction that is open stays open.
+    /// Wait in the client; an open transaction stays open.
     Sleep(Duration),
 }
 
@@ -41,7 +41,8 @@ pub fn split_statements(text: &str) -> Vec<String> {
 /// The steps of `text`.
 ///
 /// # Errors
-/// If what follows `SLEEP` is no duration.
+///
+/// If the text after `SLEEP` is not a duration.
 pub fn parse(text: &str) -> Result<Vec<Step>, String> {
     split_statements(text)
         .into_iter()

@@ -13,9 +13,10 @@ const PHRASES: &[&str] = &[
     "Two weekends a month are free.",
 ];
 
-/// Makes `vacancy` with `rows` rows if there is no such table; a table that is there is left as it is.
+/// Makes `vacancy` with `rows` rows unless the table exists; an existing table stays as it is.
 pub fn seed(connection: &mut Connection, rows: u64) -> rusqlite::Result<()> {
-    // WAL: readers and a writer don't exclude each other, as on the servers this stands for.
+    // WAL: readers and a writer do not exclude each other, as on the servers that SQLite represents
+    // here.
     connection.pragma_update(None, "journal_mode", "WAL")?;
     let transaction = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if transaction.table_exists(None, "vacancy")? {
@@ -42,7 +43,8 @@ pub fn seed(connection: &mut Connection, rows: u64) -> rusqlite::Result<()> {
     transaction.commit()
 }
 
-/// A number that looks random and depends on `n` alone (the finaliser of SplitMix64: Steele, Lea and Flood, 2014).
+/// A number that looks random and depends on `n` alone (the finaliser of SplitMix64: Steele, Lea
+/// and Flood, 2014).
 pub fn mix(n: u64) -> u64 {
     let mut z = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -1,5 +1,5 @@
-//! Listeners and their threads: a thread a client connection for the service, and threads of their own for the
-//! admin side, so that metrics and health are answered while every handler is stuck.
+//! Listeners and their threads: one thread per client connection, and separate threads for the
+//! admin side, so that metrics and health respond while every handler is stuck.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -14,17 +14,18 @@ use crate::service::listener::{bind, own_address, readable};
 use crate::service::pool::Pool;
 use crate::service::{Options, ServiceError, process};
 
-/// How long requests that are being answered may take to end once a stop is asked for.
+/// How long requests in progress may take after a stop.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Stack of a connection's thread: it reads a head, runs a statement and writes; and there are thousands of them.
+/// Stack of a connection's thread. It reads a head, runs a statement and writes, and there are
+/// thousands of these threads.
 const STACK_BYTES: usize = 256 * 1024;
 
-/// A service at work.
+/// A running service.
 pub struct Server {
-    /// Where it serves.
+    /// Its address.
     pub listen: SocketAddr,
-    /// Where its metrics are.
+    /// Address of its metrics.
     pub admin: Option<SocketAddr>,
     service: Arc<Service>,
     stopping: Arc<AtomicBool>,
@@ -35,7 +36,9 @@ impl Server {
     /// Binds, opens the database and begins to serve.
     ///
     /// # Errors
-    /// If an address is not on loopback (and that was not allowed) or taken, or the database can't be reached.
+    ///
+    /// If an address is not on loopback (and that was not allowed) or taken, or the database cannot
+    /// be reached.
     pub fn start(options: &Options) -> Result<Self, ServiceError> {
         let listener = bind(options.listen, "--listen", options.allow_remote)?;
         let admin = options.admin.map(|address| bind(address, "--admin", options.allow_remote)).transpose()?;
@@ -51,7 +54,7 @@ impl Server {
         let of_service = Arc::clone(&service);
         server.accept("accept", listener, options.max_connections, move |wire| serve(wire, &of_service))?;
         if let Some(admin) = admin {
-            // Scrapers are few; the bound only keeps a mistake small.
+            // Only a few scrapers connect; the bound limits the damage of a mistake.
             server.accept("admin", admin, 64, move |wire| serve_admin(wire, &service))?;
         }
         Ok(server)
@@ -74,7 +77,7 @@ impl Server {
         Ok(())
     }
 
-    /// Accepts no more, and gives requests that are being answered a moment to end.
+    /// Stops accepting, and gives requests in progress a moment to end.
     pub fn stop(self) {
         self.stopping.store(true, Ordering::Relaxed);
         for thread in self.threads {
@@ -121,7 +124,7 @@ fn accept(
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
             Err(error) => {
-                // Out of file descriptors, most likely: trying again at once would only burn CPU.
+                // Most likely out of file descriptors: trying again at once would only burn CPU.
                 eprintln!("{name}: failed to accept a connection: {error}");
                 thread::sleep(Duration::from_millis(50));
             }
@@ -129,7 +132,7 @@ fn accept(
     }
 }
 
-/// One of the connections that may be open; given back when it ends, however it ends.
+/// One of the allowed connections, returned when it is dropped.
 struct Place(Arc<AtomicU32>);
 
 impl Place {
@@ -166,7 +169,8 @@ fn serve(mut wire: Wire, service: &Service) {
             }
         };
         if method == "HEAD" {
-            // The answer to a HEAD has no body; with one, the next response on this connection would be misread.
+            // The answer to a HEAD has no body; with one, the client would misread the next
+            // response on this connection.
             answer.body.clear();
         }
         if let Some(trace) = &trace {
@@ -191,7 +195,8 @@ fn serve(mut wire: Wire, service: &Service) {
     }
 }
 
-/// The method as a label: OpenTelemetry asks for `_OTHER` for unknown ones, so that clients can't make series.
+/// The method as a label. OpenTelemetry uses `_OTHER` for unknown ones, so that clients cannot
+/// create series.
 fn known_method(request: &Request) -> &'static str {
     const KNOWN: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"];
     KNOWN.into_iter().find(|known| *known == request.method).unwrap_or("_OTHER")

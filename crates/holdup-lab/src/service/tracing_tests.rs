@@ -97,8 +97,8 @@ fn each_wait_of_a_request_is_a_span_of_its_trace() {
 
 #[test]
 fn a_receiver_that_is_away_delays_no_request() {
-    let nobody = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
-    let server = start(&["--otlp", &format!("http://{nobody}")]);
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("its address");
+    let server = start(&["--otlp", &format!("http://{closed}")]);
     let mut client = Client::connect(server.listen);
     for _ in 0..50 {
         assert_eq!(client.get("/vacancy").0, 200);

@@ -1,6 +1,6 @@
-//! The clients of a queue: their bytes, and which request of theirs is in line. One request of a connection is in
-//! line at a time; what is sent behind it waits in its buffer. A client that closes isn't told anything, but the
-//! request it had in line is served all the same, as it would be by a server that can't see it is gone.
+//! The clients of a queue: their bytes, and which of their requests is in line. A connection has
+//! one request in line at a time; later requests wait in its buffer. If a client closes, the
+//! request it had in line is still served, as by a server that cannot see that the client is gone.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +9,7 @@ use std::time::Instant;
 use super::poll::Poll;
 use crate::service::http::{BODY_BYTES_MAX, HEAD_BYTES_MAX, NoRequest, Status, parse};
 
-/// Most bytes that are read ahead of a connection.
+/// Most bytes that are read ahead from a connection.
 const AHEAD_BYTES_MAX: usize = HEAD_BYTES_MAX + BODY_BYTES_MAX;
 
 /// A request in line.
@@ -17,7 +17,7 @@ const AHEAD_BYTES_MAX: usize = HEAD_BYTES_MAX + BODY_BYTES_MAX;
 pub struct Ticket {
     /// Place of its connection.
     pub connection: u32,
-    /// Which connection that was in the same place, so that its successor isn't answered.
+    /// Tells apart successive connections in the same place, so that a successor is not answered.
     serial: u32,
 }
 
@@ -35,7 +35,7 @@ struct Place {
     stream: Option<TcpStream>,
     serial: u32,
     ahead: Vec<u8>,
-    /// The request that is in line: whether it is a HEAD, and whether the connection lives on after it.
+    /// The request in line: whether it is a HEAD, and whether the connection stays open after it.
     asked: Option<Asked>,
 }
 
@@ -46,17 +46,17 @@ struct Asked {
 }
 
 impl Connections {
-    /// How many are open.
+    /// Number of open connections.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Takes an accepted one, and has `poll` wait for it.
+    /// Adds an accepted connection, and makes `poll` wait for it.
     pub fn add(&mut self, stream: TcpStream, poll: &Poll) {
         let at = self.free.pop().unwrap_or(self.places.len() as u32);
         let is_ready = stream.set_nonblocking(true).and_then(|()| stream.set_nodelay(true));
         if is_ready.and_then(|()| poll.add(&stream, u64::from(at))).is_err() {
-            // It is gone already.
+            // It is already gone.
             if (at as usize) < self.places.len() {
                 self.free.push(at);
             }
@@ -69,7 +69,7 @@ impl Connections {
         self.count += 1;
     }
 
-    /// Closes one, if it is open.
+    /// Closes a connection, if it is open.
     pub fn close(&mut self, at: u32) {
         let Some(place) = self.places.get_mut(at as usize) else { return };
         if place.stream.take().is_some() {
@@ -79,7 +79,7 @@ impl Connections {
         }
     }
 
-    /// Reads what has come; whether that may have made a request whole that is to be looked at now.
+    /// Reads the bytes that arrived. Returns whether a complete request may be ready now.
     pub fn read(&mut self, at: u32) -> bool {
         let Some(place) = self.places.get_mut(at as usize) else { return false };
         let Some(stream) = &mut place.stream else { return false };
@@ -97,7 +97,8 @@ impl Connections {
         }
     }
 
-    /// The next request of a connection that has none in line, if it is whole. One that is none is refused.
+    /// The next complete request of a connection that has none in line. An invalid request is
+    /// refused.
     pub fn next_request(&mut self, at: u32) -> Option<Ticket> {
         let place = self.places.get_mut(at as usize)?;
         if place.stream.is_none() || place.asked.is_some() || place.ahead.is_empty() {
@@ -128,7 +129,8 @@ impl Connections {
         }
     }
 
-    /// Answers a request; whether its connection can be asked again. A client that doesn't read is closed.
+    /// Answers a request. Returns whether its connection can be used again. A client that does not
+    /// read is closed.
     pub fn answer(&mut self, ticket: Ticket, status: Status) -> bool {
         let Some(place) = self.places.get_mut(ticket.connection as usize) else { return false };
         if place.serial != ticket.serial {

@@ -1,29 +1,31 @@
-//! The waiting line and its servers, as arithmetic: requests in order of arrival, each taken by whichever server is
-//! free first, for a time that is known. When something ends is computed from when it began, never from when anybody
-//! looked, so that the capacity is exact however late a busy machine looks. No I/O, no clock: moments are given.
+//! The waiting line and its servers, as arithmetic. Requests go in order of arrival to the server
+//! that is free first, and each takes a known time. The end of a request is computed from its
+//! start, not from the moment at which the service looks. So the capacity is exact however late a
+//! busy machine looks. No I/O, no clock: the caller passes the time.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-/// How the service is made.
+/// Properties of the service.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Servers: requests that are served at once.
     pub servers: usize,
-    /// Time that a request alone in the service takes, ns.
+    /// Time for a request that is alone in the service, ns.
     pub service_ns: u64,
-    /// Most requests that wait; more are refused.
+    /// Most requests that wait; further ones are refused.
     pub room: usize,
-    /// Share of the work that is done one after the other (sigma of the Universal Scalability Law).
+    /// Share of the work that is serial (sigma of the Universal Scalability Law).
     pub contention: f64,
-    /// Cost of agreeing, for each pair of requests (kappa of the Universal Scalability Law).
+    /// Cost of coordination, for each pair of requests (kappa of the Universal Scalability Law).
     pub coherency: f64,
 }
 
 impl Shape {
-    /// Time that a request takes which begins to be served when `present` requests are in the service, itself
-    /// included. N. J. Gunther's law has the throughput of N at once be N / (1 + σ (N − 1) + κ N (N − 1)) times that
-    /// of one; N requests that each take so many times as long are just that.
+    /// Service time of a request that begins when `present` requests are in the service, including
+    /// itself. By N. J. Gunther's law, N requests at once have N / (1 + σ (N − 1) + κ N (N − 1))
+    /// times the throughput of one. N requests that each take that denominator times as long give
+    /// exactly this.
     fn time_ns(&self, present: usize) -> u64 {
         let n = present as f64;
         let times = 1.0 + self.contention * (n - 1.0) + self.coherency * n * (n - 1.0);
@@ -36,19 +38,19 @@ impl Shape {
 pub struct Line<T> {
     shape: Shape,
     waiting: VecDeque<T>,
-    /// When each request that is being served ends, and the order they began in.
+    /// When each request in service ends, and the order in which they began.
     served: BinaryHeap<Reverse<(u64, u64, T)>>,
     begun: u64,
 }
 
 impl<T: Ord> Line<T> {
-    /// An empty one.
+    /// An empty line.
     pub fn new(shape: Shape) -> Self {
         Self { shape, waiting: VecDeque::new(), served: BinaryHeap::new(), begun: 0 }
     }
 
-    /// A request arrives at `now`, when all that had ended has been taken by [`Line::ended`]. False if there is no
-    /// room for it.
+    /// Adds a request that arrives at `now`, after [`Line::ended`] has taken all that had ended.
+    /// Returns false if the line is full.
     pub fn arrive(&mut self, request: T, now: u64) -> bool {
         if self.served.len() < self.shape.servers {
             self.begin(request, now);
@@ -61,7 +63,7 @@ impl<T: Ord> Line<T> {
         has_room
     }
 
-    /// The next request that has ended by `now`; its server has begun the next one at that moment.
+    /// The next request that has ended by `now`; its server began the next one at that moment.
     pub fn ended(&mut self, now: u64) -> Option<T> {
         if self.next_end()? > now {
             return None;
@@ -73,7 +75,7 @@ impl<T: Ord> Line<T> {
         Some(request)
     }
 
-    /// When the next request ends, if any is being served.
+    /// When the next request ends, if any is in service.
     pub fn next_end(&self) -> Option<u64> {
         self.served.peek().map(|Reverse((end, _, _))| *end)
     }

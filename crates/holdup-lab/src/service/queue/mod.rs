@@ -1,7 +1,8 @@
-//! A service whose capacity is known: so many servers, each busy for exactly so long with a request, and a bounded
-//! waiting line before them (M/D/c/K in Kendall's notation, if requests come at random). One thread does all of it,
-//! and does nothing for a request but wait, so that the capacity is that of the arithmetic and not of the CPU. What a
-//! tool says about it can be held against what is known. It is no model of a service that works.
+//! A service whose capacity is known: a number of servers, each busy for an exact time with a
+//! request, and a bounded waiting line before them (M/D/c/K in Kendall's notation, if requests come
+//! at random). One thread does all of it, and a request costs it nothing but waiting, so the
+//! capacity is that of the arithmetic and not of the CPU. Tests compare what a tool reports with
+//! these known figures. It is not a model of a real service.
 
 mod connections;
 mod line;
@@ -24,18 +25,19 @@ use line::Line;
 pub use line::Shape;
 use poll::{Poll, now_ns};
 
-/// How often it looks whether it is to stop, ms.
+/// How often it looks for a stop, ms.
 const LOOK_MS: i32 = 100;
 
-/// Connections that may wait in the kernel to be accepted: the line is to be the only one.
+/// Connections that may wait in the kernel to be accepted. Small, because the line is to be the
+/// only queue.
 const BACKLOG: u32 = 4_096;
 
-/// What the listener's event is called.
+/// Token of the listener's event.
 const LISTENER: u64 = u64::MAX - 1;
 
-/// A queue at work.
+/// A running queue.
 pub struct Server {
-    /// Where it serves.
+    /// Its address.
     pub listen: SocketAddr,
     stopping: Arc<AtomicBool>,
     thread: JoinHandle<()>,
@@ -45,7 +47,9 @@ impl Server {
     /// Binds and begins to serve.
     ///
     /// # Errors
-    /// If the address is not on loopback (and that was not allowed) or taken, or the system refuses epoll or a thread.
+    ///
+    /// If the address is not on loopback (and that was not allowed) or taken, or the system refuses
+    /// epoll or a thread.
     pub fn start(options: &Options, shape: Shape, overflow: Overflow) -> Result<Self, ServiceError> {
         let listener = bind(options.listen, "--listen", options.allow_remote)?;
         set_backlog(&listener, BACKLOG)?;
@@ -74,7 +78,7 @@ impl Server {
         Ok(Self { listen, stopping, thread })
     }
 
-    /// Ends it; requests that wait are not answered.
+    /// Ends it; waiting requests are not answered.
     pub fn stop(self) {
         self.stopping.store(true, Ordering::Relaxed);
         let _ = self.thread.join();
@@ -87,10 +91,10 @@ struct Queue {
     line: Line<Ticket>,
     connections: Connections,
     most_connections: usize,
-    /// Connections are accepted; if not, there are as many as may be.
+    /// Whether it accepts connections; if not, the maximum is open.
     listening: bool,
     overflow: Overflow,
-    /// Connections that may have a whole request.
+    /// Connections that may have a complete request.
     asked: Vec<u32>,
 }
 
@@ -101,7 +105,7 @@ impl Queue {
         while !stopping.load(Ordering::Relaxed) {
             self.poll.wait(LOOK_MS, &mut ready)?;
             let now = now_ns();
-            // What has ended by now makes room before anybody else comes.
+            // Requests that have ended by now make room before new ones are read.
             while let Some(ticket) = self.line.ended(now) {
                 if self.connections.answer(ticket, Status::OK) {
                     self.asked.push(ticket.connection);
@@ -130,7 +134,7 @@ impl Queue {
         Ok(())
     }
 
-    /// The next request of a connection stands in line, if it is whole and there is room.
+    /// Puts the next request of a connection in line, if it is complete and there is room.
     fn enqueue(&mut self, connection: u32, now: u64) {
         let Some(ticket) = self.connections.next_request(connection) else { return };
         if self.line.arrive(ticket, now) {
@@ -143,7 +147,7 @@ impl Queue {
                 }
             }
             Overflow::Close => self.connections.close(connection),
-            // The connection stays as it is, busy with a request that nobody looks at.
+            // The connection stays as it is, busy with a request that is never served.
             Overflow::Drop => {}
         }
     }
@@ -155,7 +159,7 @@ impl Queue {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
-                    // Out of file descriptors, most likely: there are as many connections as can be.
+                    // Most likely out of file descriptors: no more connections are possible.
                     eprintln!("queue: failed to accept a connection: {error}");
                     self.most_connections = self.connections.count().max(1);
                 }

@@ -1,5 +1,5 @@
-//! Waiting for many sockets and one moment: epoll and a timer, level-triggered. The timer fires at an absolute time
-//! of the monotonic clock, to some ten microseconds. Linux only.
+//! Waits for many sockets and one moment: epoll and a timer, level-triggered. The timer fires at an
+//! absolute time of the monotonic clock, to some ten microseconds. Linux only.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,13 +14,14 @@ pub struct Poll {
     events: Vec<libc::epoll_event>,
 }
 
-/// What the timer's event is called.
+/// Token of the timer's event.
 const TIMER: u64 = u64::MAX;
 
 impl Poll {
-    /// One that waits for nothing yet.
+    /// A poll that waits for nothing yet.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: both calls take numbers only, and what they return is owned here alone once it is checked.
+        // SAFETY: both calls take numbers only, and only this value owns the descriptors they
+        // return, once they are checked.
         let (epoll, timer) = unsafe {
             let epoll = owned(libc::epoll_create1(libc::EPOLL_CLOEXEC))?;
             let flags = libc::TFD_NONBLOCK | libc::TFD_CLOEXEC;
@@ -31,12 +32,13 @@ impl Poll {
         Ok(poll)
     }
 
-    /// From now on it waits for something to read of `source`, whose events are called `token`. Closing it ends that.
+    /// Also waits until `source` is readable; its events have the token `token`. Closing it ends
+    /// that.
     pub fn add(&self, source: &impl AsRawFd, token: u64) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_ADD, source, token)
     }
 
-    /// It waits for `source` no more.
+    /// Stops waiting for `source`.
     pub fn remove(&self, source: &impl AsRawFd) -> io::Result<()> {
         self.control(libc::EPOLL_CTL_DEL, source, 0)
     }
@@ -48,10 +50,10 @@ impl Poll {
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Wakes at `moment` (see [`now_ns`]), and not at one that was set before.
+    /// Wakes at `moment` (see [`now_ns`]), which replaces an earlier one.
     pub fn wake_at(&self, moment: Option<u64>) -> io::Result<()> {
         let zero = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-        // All zeros would mean never; a moment that is over fires at once.
+        // All zeros would mean never; a past moment fires at once.
         let moment = moment.map_or(0, |moment| moment.max(1));
         let value = libc::timespec {
             tv_sec: (moment / 1_000_000_000) as libc::time_t,
@@ -59,17 +61,18 @@ impl Poll {
         };
         let setting = libc::itimerspec { it_interval: zero, it_value: value };
         let timer = self.timer.as_raw_fd();
-        // SAFETY: `setting` is valid for the call; the old setting isn't asked for.
+        // SAFETY: `setting` is valid for the call, which does not return the old setting.
         let result =
             unsafe { libc::timerfd_settime(timer, libc::TFD_TIMER_ABSTIME, &raw const setting, std::ptr::null_mut()) };
         if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
-    /// Waits for up to `at_most_ms`; puts what can be read into `ready`. The moment that was set is no such thing.
+    /// Waits for up to `at_most_ms`, and puts the readable sources into `ready`. The timer's own
+    /// event is not among them.
     pub fn wait(&mut self, at_most_ms: i32, ready: &mut Vec<u64>) -> io::Result<()> {
         ready.clear();
         let epoll = self.epoll.as_raw_fd();
-        // SAFETY: the buffer is valid for as many events as the call is told.
+        // SAFETY: the buffer is valid for the number of events that the call gets.
         let count = unsafe { libc::epoll_wait(epoll, self.events.as_mut_ptr(), EVENTS as libc::c_int, at_most_ms) };
         if count < 0 {
             let error = io::Error::last_os_error();
@@ -79,7 +82,8 @@ impl Poll {
             let token = event.u64;
             if token == TIMER {
                 let mut expirations = [0_u8; 8];
-                // SAFETY: a buffer of the eight bytes that a timer's read takes. That it has none is no fault.
+                // SAFETY: a buffer of the eight bytes that a timer's read takes. If the timer has
+                // none, that does no harm.
                 unsafe { libc::read(self.timer.as_raw_fd(), expirations.as_mut_ptr().cast(), 8) };
             } else {
                 ready.push(token);
@@ -89,10 +93,11 @@ impl Poll {
     }
 }
 
-/// Owns a file descriptor that a call returned, or is its error.
+/// Takes ownership of a file descriptor that a call returned, or returns its error.
 ///
 /// # Safety
-/// If it is one, nothing else may own it.
+///
+/// If it is a descriptor, nothing else may own it.
 unsafe fn owned(fd: libc::c_int) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());

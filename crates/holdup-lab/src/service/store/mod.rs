@@ -1,7 +1,7 @@
-//! A document store on LMDB: documents are read through a memory map, so that what is not in memory is a page fault
-//! in the thread of the request, and the kernel decides how much is read with it. The settings are LMDB's own; above
-//! all `MDB_NORDAHEAD`, which would tell the kernel that reads are random, is left off, as most leave it. Nothing
-//! writes to the store while it is served.
+//! A document store on LMDB. Documents are read through a memory map. So a read that misses memory
+//! is a page fault in the request's thread, and the kernel decides how much it reads. The settings
+//! are LMDB's own. In particular `MDB_NORDAHEAD`, which would tell the kernel that reads are
+//! random, is off, as in most programs. Nothing writes to the store while it is served.
 
 mod options;
 mod seed;
@@ -24,13 +24,13 @@ use crate::service::{Options, ServiceError};
 pub use options::StoreOptions;
 use seed::key;
 
-/// The path that documents are under.
+/// Path prefix of documents.
 const ROUTE: &str = "/document";
 
 /// Labels of a read, as OpenTelemetry has them for databases.
 const GET: &str = "db_system_name=\"lmdb\",db_operation_name=\"GET\"";
 
-/// LMDB's page: what a document takes is a multiple of it, and there is a leaf's entry for each.
+/// LMDB's page size: a document takes a multiple of it, and an entry in a leaf.
 const PAGE_BYTES: u64 = 4_096;
 
 /// See the module.
@@ -42,10 +42,11 @@ pub struct Store {
 }
 
 impl Store {
-    /// Opens the store that `options` ask for, if they do; makes it if there is none.
+    /// Opens the store that `options` name, if any; makes it if it does not exist.
     ///
     /// # Errors
-    /// If it can't be made or opened, or holds another number of documents than was asked for.
+    ///
+    /// If it cannot be made or opened, or holds a different number of documents.
     pub fn open(options: &Options) -> Result<Option<Self>, ServiceError> {
         let StoreOptions { store: Some(folder), documents, document_bytes } = &options.store else { return Ok(None) };
         make(folder, *documents, *document_bytes).map_err(|why| failed(folder, why))?;
@@ -58,18 +59,18 @@ impl Store {
     }
 
     fn open_made(folder: &Path) -> heed::Result<Self> {
-        // Without a lock file: nobody writes, and a table of readers in a shared file would be written to for each
-        // read, so that it would have to go to the very disk that is looked at.
+        // Without a lock file. Nothing writes to the store, and LMDB would update its table of
+        // readers in that file for each read, on the very disk under test.
         let env = open(folder, 0, EnvFlags::READ_ONLY | EnvFlags::NO_LOCK)?;
         let transaction = env.read_txn()?;
         let database = env.open_database(&transaction, None)?.ok_or(heed::MdbError::NotFound)?;
         let documents = database.len(&transaction)?;
-        // What was opened in it is known to the environment only after this.
+        // The environment knows the opened database only after this.
         transaction.commit()?;
         Ok(Self { env, database, documents, drawn: AtomicU64::new(0) })
     }
 
-    /// Answers a request for a document; none if it is for something else.
+    /// Answers a request for a document; none for other requests.
     pub fn answer(&self, request: &Request, metrics: &Metrics) -> Option<Answer> {
         if request.path != ROUTE {
             return None;
@@ -97,7 +98,7 @@ impl Store {
         }
     }
 
-    /// A copy of a document: every byte of it is read from the map.
+    /// A copy of a document, which reads every byte of it from the map.
     fn read(&self, id: u64) -> heed::Result<Option<String>> {
         let transaction = self.env.read_txn()?;
         let document = self.database.get(&transaction, &key(id))?;
@@ -109,14 +110,15 @@ impl Store {
     }
 }
 
-/// Makes the store in `folder`, unless there is one.
+/// Makes the store in `folder`, unless it exists.
 fn make(folder: &Path, documents: u64, bytes: u32) -> heed::Result<()> {
     if folder.join("data.mdb").exists() {
         return Ok(());
     }
     std::fs::create_dir_all(folder)?;
     let pages = documents * (2 + u64::from(bytes).div_ceil(PAGE_BYTES)) + 4_096;
-    // Made as fast as may be, and synced once at the end: if it is cut short it has too few documents.
+    // Made as fast as possible, and synced once at the end: an interrupted store has too few
+    // documents.
     let env = open(folder, pages * PAGE_BYTES, EnvFlags::NO_SYNC)?;
     let mut transaction = env.write_txn()?;
     let database = env.create_database(&mut transaction, None)?;
@@ -126,14 +128,15 @@ fn make(folder: &Path, documents: u64, bytes: u32) -> heed::Result<()> {
     Ok(())
 }
 
-/// Opens the environment in `folder`; a map of 0 bytes is as large as what there is.
+/// Opens the environment in `folder`; with 0 bytes, the map is as large as the file.
 fn open(folder: &Path, map_bytes: u64, flags: EnvFlags) -> heed::Result<Env> {
     let mut options = EnvOpenOptions::new();
     if map_bytes > 0 {
         options.map_size(map_bytes as usize);
     }
-    // SAFETY: the folder was given to this program, which alone writes to it, and only before anybody reads: what is
-    // mapped does not change. Without a sync what is lost in a crash is a store that is made again.
+    // SAFETY: the folder belongs to this program, which alone writes to it, and only before any
+    // reader opens it, so mapped data does not change. Without syncs a crash can only lose a store
+    // that is made again.
     unsafe { options.flags(flags).open(folder) }
 }
 

@@ -6,11 +6,13 @@ use std::path::PathBuf;
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "A document store")]
 pub struct StoreOptions {
-    /// Be a document store as well: GET /document?id=N (a random one without id) is read from the LMDB environment in DIR, through a memory map; made if there is none
+    /// Be a document store as well, from the LMDB environment in DIR (made if it does not exist)
+    ///
+    /// GET /document?id=N (a random one without id) is read through a memory map.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["servers", "blocking_workers"])]
     pub store: Option<PathBuf>,
 
-    /// Documents of the store; ids are 1 to N
+    /// Number of documents; ids are 1 to N
     #[arg(long, value_name = "N", requires = "store", default_value_t = 10_000,
         value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     pub documents: u64,

@@ -5,10 +5,11 @@ use heed::{Database, Env, PutFlags};
 
 use crate::service::seed::mix;
 
-/// Documents of one transaction: some ten megabytes, so that making a large store takes little memory.
+/// Documents of one transaction: some ten megabytes, so that making a large store takes little
+/// memory.
 const BATCH: u64 = 4_096;
 
-/// What the text of documents is cut from.
+/// Source of the documents' text.
 const QUARRY_BYTES: usize = 256 * 1024;
 
 const WORDS: &[&str] = &[
@@ -24,7 +25,7 @@ pub fn seed(env: &Env, database: Database<Bytes, Bytes>, documents: u64, bytes: 
         let mut transaction = env.write_txn()?;
         for _ in 0..BATCH.min(documents - id) {
             id += 1;
-            // Ids come in their order: each goes behind the last, nothing is searched for.
+            // Ids are in order, so each document goes behind the last without a search.
             let document = document(&quarry, id, bytes);
             database.put_with_flags(&mut transaction, PutFlags::APPEND, &key(id), document.as_bytes())?;
         }
@@ -33,12 +34,12 @@ pub fn seed(env: &Env, database: Database<Bytes, Bytes>, documents: u64, bytes: 
     env.force_sync()
 }
 
-/// The key of a document: big-endian, so that the order of keys is that of ids.
+/// The key of a document: big-endian, so that keys sort like ids.
 pub fn key(id: u64) -> [u8; 8] {
     id.to_be_bytes()
 }
 
-/// A document, as JSON of exactly so many bytes.
+/// A document, as JSON of exactly that many bytes.
 fn document(quarry: &str, id: u64, bytes: usize) -> String {
     let mut text = format!("{{\"id\":{id},\"text\":\"");
     let room = bytes.saturating_sub(text.len() + 2);
@@ -48,7 +49,8 @@ fn document(quarry: &str, id: u64, bytes: usize) -> String {
     text
 }
 
-/// Words in no order, longer than any document by much. Cutting from it is quick even where nothing is optimised.
+/// Words in random order, much longer than any document. Cutting from it is quick even in a debug
+/// build.
 fn quarry() -> String {
     let mut text = String::with_capacity(QUARRY_BYTES + 16);
     let mut drawn = 0;

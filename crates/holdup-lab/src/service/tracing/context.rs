@@ -1,4 +1,4 @@
-//! Ids of a trace and where they come from: the request's `traceparent` (W3C Trace Context), or made here.
+//! Ids of a trace: from the request's `traceparent` (W3C Trace Context), or new ones.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -6,19 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::service::seed::mix;
 
-/// The trace a request is of, and the request's own span in it.
+/// The trace of a request, and the request's own span in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context {
-    /// The trace.
+    /// The trace's id.
     pub trace_id: u128,
-    /// The request's span here.
+    /// Id of the request's span here.
     pub span_id: u64,
-    /// The caller's span; 0 if it told none.
+    /// The caller's span; 0 without one.
     pub parent_id: u64,
 }
 
 impl Context {
-    /// That of a request with this `traceparent`; a trace of its own if there is none or it is malformed.
+    /// The context of a request with this `traceparent`; a new trace if it is missing or malformed.
     pub fn of(traceparent: Option<&str>) -> Self {
         let (trace_id, parent_id) =
             traceparent.and_then(parse).unwrap_or_else(|| (u128::from(new_id()) << 64 | u128::from(new_id()), 0));
@@ -26,7 +26,7 @@ impl Context {
     }
 }
 
-/// As a `traceparent` of which the request's span is the parent.
+/// As a `traceparent` whose parent is the request's span.
 impl fmt::Display for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "00-{:032x}-{:016x}-01", self.trace_id, self.span_id)
@@ -44,7 +44,7 @@ fn parse(text: &str) -> Option<(u128, u64)> {
     (good && ids.0 != 0 && ids.1 != 0).then_some(ids)
 }
 
-/// An id that no other span has: numbers of this process, mixed, from a place of its own.
+/// A unique span id: numbers of this process, mixed, from a random start.
 pub fn new_id() -> u64 {
     static NEXT: OnceLock<AtomicU64> = OnceLock::new();
     let next = NEXT.get_or_init(|| AtomicU64::new(mix(super::now_ns() ^ u64::from(std::process::id()) << 48)));

@@ -1,5 +1,6 @@
-//! Sends spans on: a bounded queue, and a thread that empties it in batches over one HTTP/1.1 connection. A request never waits
-//! for it; what finds the queue full is dropped and counted, and a batch that is refused is tried once more.
+//! Exports spans: a bounded queue, and a thread that empties it in batches over one HTTP/1.1
+//! connection. A request never waits for it. Spans that find the queue full are dropped and
+//! counted, and a refused batch is tried once more.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -15,16 +16,17 @@ use crate::service::ServiceError;
 /// Most spans that wait to be sent: some seconds of a busy service.
 const QUEUE: usize = 32_768;
 
-/// Most spans of one body, as the stock packages have it.
+/// Most spans per body, as in OpenTelemetry's packages.
 const BATCH: usize = 512;
 
-/// How long a batch is waited for. The stock packages wait five seconds; a lab may be over by then.
+/// How long the thread waits to fill a batch. OpenTelemetry's packages wait five seconds; a lab may
+/// be over by then.
 const DELAY: Duration = Duration::from_millis(200);
 
-/// How long the other side may take for anything.
+/// Timeout of every operation on the connection.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// An exporter at work.
+/// A running exporter.
 #[derive(Debug)]
 pub struct Exporter {
     spans: RwLock<Option<SyncSender<Span>>>,
@@ -36,7 +38,8 @@ impl Exporter {
     /// Begins to send to `endpoint`, e.g. `http://127.0.0.1:4318`.
     ///
     /// # Errors
-    /// If that is none, or a thread is refused.
+    ///
+    /// If the endpoint is not an address, or the system refuses a thread.
     pub fn start(endpoint: &str) -> Result<Self, ServiceError> {
         let authority = endpoint.strip_prefix("http://").map(|rest| rest.trim_end_matches('/'));
         let authority = authority.filter(|rest| !rest.is_empty() && !rest.contains(['/', '@', '?']));
@@ -63,7 +66,7 @@ impl Exporter {
         }
     }
 
-    /// Sends what it has, and ends.
+    /// Sends the remaining spans, and ends.
     pub fn finish(&self) {
         self.spans.write().unwrap_or_else(PoisonError::into_inner).take();
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -98,12 +101,13 @@ fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
             }
         }
         let body = wire::body(&batch);
-        // The second attempt is over a new connection: the other side may have closed the old one meanwhile.
+        // The second attempt uses a new connection: the receiver may have closed the old one
+        // meanwhile.
         let sent = post(&mut connection, authority, &body).or_else(|_| post(&mut connection, authority, &body));
         if let Err(error) = sent {
             let lost = dropped.fetch_add(batch.len() as u64, Ordering::Relaxed) + batch.len() as u64;
             if !std::mem::replace(&mut has_complained, true) {
-                eprintln!("spans: failed to send {lost} to {authority}: {error}; this is said once");
+                eprintln!("spans: failed to send {lost} to {authority}: {error}; further failures are not reported");
             }
         }
     }
@@ -113,7 +117,7 @@ fn export(authority: &str, spans: &Receiver<Span>, dropped: &AtomicU64) {
     }
 }
 
-/// Posts one batch over the connection there is, or a new one; keeps it only if that went well.
+/// Posts one batch over the open connection, or a new one; keeps it only after success.
 fn post(connection: &mut Option<TcpStream>, authority: &str, body: &str) -> io::Result<()> {
     let mut stream = match connection.take() {
         Some(stream) => stream,

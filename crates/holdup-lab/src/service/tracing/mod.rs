@@ -1,5 +1,6 @@
-//! Spans of the service's own requests, as OpenTelemetry's packages would make them: the request, the checkout of a
-//! connection, each statement, the call of the neighbour. Off unless asked for. It samples nothing; whoever reads may.
+//! Spans of the service's own requests, as OpenTelemetry's packages would make them: the request,
+//! the checkout of a connection, each statement, the call of the downstream service. Off by
+//! default. It does not sample; the receiver may.
 
 mod context;
 mod export;
@@ -15,7 +16,7 @@ use export::Exporter;
 use crate::service::ServiceError;
 use crate::service::http::Request;
 
-/// What a span is time in.
+/// The resource that a span spends time in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Of {
     /// The request, under its route, with its status.
@@ -24,20 +25,20 @@ pub enum Of {
     Checkout,
     /// A statement: the system's name, its peer's host and port, the text.
     Statement(&'static str, Option<(String, u16)>, String),
-    /// The call of the neighbour.
+    /// The call of the downstream service.
     Neighbour,
 }
 
 /// One span that has ended.
 #[derive(Clone, Debug)]
 pub struct Span {
-    /// Whose trace and parent it has.
+    /// Its trace and parent.
     pub trace_id: u128,
     /// Its own id.
     pub id: u64,
-    /// Of the span it is part of; 0 for none.
+    /// Id of its parent span; 0 without one.
     pub parent_id: u64,
-    /// What it is time in.
+    /// The resource.
     pub of: Of,
     /// When it began, nanoseconds since the Unix epoch.
     pub start_ns: u64,
@@ -47,13 +48,13 @@ pub struct Span {
     pub is_error: bool,
 }
 
-/// What is done with waits of requests, as options say.
+/// Settings: how the service reports the waits of requests.
 #[derive(Debug, Default)]
 pub struct Tracing {
     exporter: Option<Exporter>,
     /// Whether statements begin with the trace's id.
     pub in_statements: bool,
-    /// Whether responses say where their time went.
+    /// Whether responses report where their time went.
     pub in_responses: bool,
 }
 
@@ -68,7 +69,7 @@ pub struct Trace<'t> {
     sums: Mutex<Sums>,
 }
 
-/// Time by what it was spent in.
+/// Time by resource.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     pool: Duration,
@@ -77,23 +78,24 @@ struct Sums {
 }
 
 impl Tracing {
-    /// As `endpoint` (where spans are sent), `in_statements` and `in_responses` say.
+    /// Follows `endpoint` (where spans are sent), `in_statements` and `in_responses`.
     ///
     /// # Errors
-    /// If the endpoint is none, or a thread is refused.
+    ///
+    /// If the endpoint is not an address, or the system refuses a thread.
     pub fn new(endpoint: Option<&str>, in_statements: bool, in_responses: bool) -> Result<Self, ServiceError> {
         let exporter = endpoint.map(Exporter::start).transpose()?;
         Ok(Self { in_statements: in_statements || exporter.is_some(), exporter, in_responses })
     }
 
-    /// Sends what waits to be sent, and no more after that.
+    /// Sends the remaining spans, and no more after that.
     pub fn finish(&self) {
         if let Some(exporter) = &self.exporter {
             exporter.finish();
         }
     }
 
-    /// The trace of a request, if anything asks for one.
+    /// The trace of a request, if any option needs one.
     pub fn begin(&self, request: &Request) -> Option<Trace<'_>> {
         if self.exporter.is_none() && !self.in_statements && !self.in_responses {
             return None;
@@ -125,12 +127,14 @@ impl Trace<'_> {
         self.send(context::new_id(), self.context.span_id, of, begun, elapsed, is_error);
     }
 
-    /// `sql` with the trace's id in front of it, if that is asked for. In front, because servers cut long texts at their end.
+    /// `sql` with the trace's id in front, if requested. In front, because servers cut long texts
+    /// at their end.
     pub fn statement(&self, sql: &str) -> String {
         if self.tracing.in_statements { format!("/*traceparent='{}'*/ {sql}", self.context) } else { sql.to_owned() }
     }
 
-    /// The header field that says where the time went, with its line end; empty unless asked for.
+    /// The header field that reports where the time went, with its line end; empty unless
+    /// requested.
     pub fn response_field(&self) -> String {
         if !self.tracing.in_responses {
             return String::new();
@@ -146,7 +150,7 @@ impl Trace<'_> {
         )
     }
 
-    /// Ends it: the request's own span.
+    /// Ends the request's own span.
     pub fn end(self, route: &str, status: u16) {
         let of = Of::Request(route.to_owned(), status);
         let (id, parent_id) = (self.context.span_id, self.context.parent_id);
@@ -155,7 +159,8 @@ impl Trace<'_> {
 
     fn send(&self, id: u64, parent_id: u64, of: Of, begun: Instant, elapsed: Duration, is_error: bool) {
         let Some(exporter) = &self.tracing.exporter else { return };
-        // One reading of the wall clock a request: spans of one request fit each other to the nanosecond.
+        // One reading of the wall clock per request: the spans of one request fit each other to the
+        // nanosecond.
         let start_ns = self.begun_ns + u64::try_from(begun.duration_since(self.begun).as_nanos()).unwrap_or_default();
         let end_ns = start_ns + u64::try_from(elapsed.as_nanos()).unwrap_or_default();
         exporter.push(Span { trace_id: self.context.trace_id, id, parent_id, of, start_ns, end_ns, is_error });
