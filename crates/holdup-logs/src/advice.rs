@@ -1,8 +1,10 @@
-//! Statements that take most of a database's time -> what would take it away: an index, or a replica. What a statement touches is
-//! read from its text without values; what tables and indexes there are is told by whoever asked the server. Pure: no I/O.
+//! Advises on the statements that take most of a database's time: which index, or a replica, would
+//! take that time away. Statements are read from their text without values; the caller asks the
+//! server which tables and indexes exist. Pure: no I/O.
 //!
-//! The flow: [`touches`] reads a statement, [`index`] proposes, [`replica`] tells what may be read elsewhere and what of it is
-//! written how often, [`advice`] puts both together, heaviest first.
+//! The flow: [`touches`] reads a statement, [`index`] proposes indexes, [`replica`] says which
+//! statements a replica could run and how often their tables are written, [`advice`] combines both,
+//! heaviest first.
 
 pub mod index;
 pub mod replica;

@@ -1,8 +1,9 @@
-//! Logs of databases -> what was executed, how often and how long, by statement. Files are streams: none is held in
-//! memory, and what is kept grows with the number of different statements only.
+//! Databases' logs as statistics by statement: what was executed, how often and how long. Files are
+//! streams: none is held in memory, and memory grows only with the number of different statements.
 //!
-//! The flow: [`input`] unpacks, [`block`] cuts where a record begins for certain, a reader of the [`format`] makes
-//! [`event`]s, a [`tally`] sums them up, a [`report`] ranks. No value of a statement is kept, in whatever form.
+//! The flow: [`input`] unpacks, [`block`] cuts at a certain start of a record, a reader of the
+//! [`format`] makes [`event`]s, a [`tally`] sums them up, a [`report`] ranks. No value of a
+//! statement is kept, in any form.
 
 pub mod attribute;
 pub mod block;

@@ -1,5 +1,5 @@
-//! What logs of statements are good for: a ranked report of them (`digest`), the same statements with their timing against a
-//! server (`replay`), and the index that the heaviest of them lack (`advice`).
+//! Uses of statement logs: a ranked report (`digest`), a replay of the same statements with their
+//! timing (`replay`), and the index that the heaviest statements lack (`advice`).
 
 #![forbid(unsafe_code)]
 

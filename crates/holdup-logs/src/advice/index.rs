@@ -1,14 +1,14 @@
-//! Which index a statement would find its rows by, and whether there is one already.
+//! Proposes indexes by which a statement would find its rows, unless the table already has one.
 
 use holdup_sql::catalog::Table;
 use serde::Serialize;
 
 use crate::advice::touches::{Column, Dialect, Scope, Touches};
 
-/// More columns than this make an index that is dear to keep and serves one statement.
+/// An index with more columns is expensive to keep and serves only one statement.
 const MOST_COLUMNS: usize = 4;
 
-/// A table of fewer rows is read faster as a whole than through an index.
+/// A table with fewer rows is faster to read as a whole than through an index.
 const FEWEST_ROWS: f64 = 500.0;
 
 /// An index that may help.
@@ -18,12 +18,12 @@ pub struct Candidate {
     pub table: String,
     /// Its columns in order.
     pub columns: Vec<String>,
-    /// Why these.
+    /// Why these columns.
     pub why: String,
 }
 
 impl Candidate {
-    /// The statement that would make it.
+    /// The statement that creates it.
     pub fn statement(&self, dialect: Dialect) -> String {
         let quote = if dialect == Dialect::MySql { '`' } else { '"' };
         let quoted = |name: &str| {
@@ -41,7 +41,8 @@ impl Candidate {
     }
 }
 
-/// The indexes that `touches` would find its rows by and that its tables do not have, of tables that are known and not small.
+/// The indexes that would help `touches` and that its tables lack. Only for known tables that are
+/// not small.
 pub fn candidates(touches: &Touches, tables: &[Table]) -> Vec<Candidate> {
     let mut found: Vec<Candidate> = Vec::new();
     for scope in &touches.scopes {
@@ -73,7 +74,8 @@ fn of_table(scope: &Scope, alias: &str, table: &Table, tables: &[Table]) -> Vec<
     let (equal, joined, within, ordered) =
         (own(&scope.equal), own(&scope.joined), own(&scope.within), own(&scope.ordered));
     let mut found = Vec::new();
-    // What comes after the columns that equal something: one range, or the order, if all of it is this table's.
+    // The columns behind those that equal something: one range, or the order, if all of it belongs
+    // to this table.
     let tail = |first: &[String]| {
         let range = within.iter().find(|name| !first.contains(name)).map(|name| (vec![name.clone()], "is in a range"));
         let whole = ordered.len() == scope.ordered.len() && !ordered.is_empty();
@@ -102,7 +104,8 @@ fn of_table(scope: &Scope, alias: &str, table: &Table, tables: &[Table]) -> Vec<
     found
 }
 
-/// Whether a column is of this table: by its prefix; without one, if no other table of the scope has it.
+/// Whether a column belongs to this table: by its prefix, or, without a prefix, if no other table
+/// of the scope has that column.
 fn is_of(column: &Column, alias: &str, table: &Table, scope: &Scope, tables: &[Table]) -> bool {
     let has = |table: &Table| table.columns.iter().any(|name| name.eq_ignore_ascii_case(&column.name));
     match &column.table {
@@ -114,8 +117,8 @@ fn is_of(column: &Column, alias: &str, table: &Table, scope: &Scope, tables: &[T
     }
 }
 
-/// Whether an index begins with all of the first `equal` columns in any order, and goes on as wanted; a unique row is found
-/// by fewer.
+/// Whether an index begins with all of the first `equal` columns in any order and continues as
+/// wanted. A unique row needs fewer.
 fn is_served(wanted: &[String], equal: usize, table: &Table) -> bool {
     let equal = equal.min(wanted.len());
     table.indexes.iter().any(|index| {

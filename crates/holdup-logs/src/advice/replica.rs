@@ -1,4 +1,5 @@
-//! What could be read elsewhere: statements that only read, by how often the tables they read are written.
+//! Which statements a replica could run: those that only read, by how often their tables are
+//! written.
 
 use std::collections::BTreeMap;
 
@@ -10,26 +11,28 @@ use crate::advice::touches::Touches;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "answer")]
 pub enum Replica {
-    /// A replica can't run it.
+    /// A replica cannot run it.
     No {
         /// Why.
         why: String,
     },
-    /// It only reads. What it reads is as old as the replica is behind: how much that matters is told by how often it changes.
+    /// It only reads. Its data is as old as the replica's lag, which matters more the more often
+    /// that data changes.
     Could {
-        /// Statements a second that write one of its tables, by table; none of a table that nobody writes.
+        /// Writes per second to its tables, by table; tables without writes are absent.
         writes_per_second: BTreeMap<String, f64>,
     },
 }
 
 impl Replica {
-    /// Whether nobody writes what it reads: however late the replica is, it reads the same.
+    /// Whether no statement writes its tables: it then reads the same, however late the replica is.
     pub fn is_never_stale(&self) -> bool {
         matches!(self, Self::Could { writes_per_second } if writes_per_second.is_empty())
     }
 }
 
-/// Statements a second that write each table: of all statements of a log of `seconds`, each with how often it was executed.
+/// Writes per second to each table, from all statements of a log of `seconds`, each with its number
+/// of executions.
 pub fn writes_per_second<'t>(all: impl Iterator<Item = (&'t Touches, u64)>, seconds: f64) -> BTreeMap<String, f64> {
     let mut writes: BTreeMap<String, f64> = BTreeMap::new();
     for (touches, calls) in all {
@@ -40,7 +43,7 @@ pub fn writes_per_second<'t>(all: impl Iterator<Item = (&'t Touches, u64)>, seco
     writes
 }
 
-/// Whether `touches` could move. Tables of `fresh` have to be read where they are written.
+/// Whether `touches` could move. Tables in `fresh` must be read where they are written.
 pub fn of(touches: &Touches, writes: &BTreeMap<String, f64>, fresh: &[String]) -> Replica {
     let no = |why: String| Replica::No { why };
     if let Some(why) = touches.stays {
@@ -50,13 +53,13 @@ pub fn of(touches: &Touches, writes: &BTreeMap<String, f64>, fresh: &[String]) -
         return no("it reads no table".to_owned());
     }
     if let Some(table) = touches.reads.iter().find(|table| fresh.iter().any(|name| bare(name) == bare(table))) {
-        return no(format!("{table} has to be fresh, as was said"));
+        return no(format!("{table} has to be fresh (--fresh)"));
     }
     let own = touches.reads.iter().filter_map(|table| writes.get(bare(table)).map(|rate| (table.clone(), *rate)));
     Replica::Could { writes_per_second: own.collect() }
 }
 
-/// The name without its schema: statements of one log say it or leave it out.
+/// The name without its schema, because statements of one log write or omit it.
 fn bare(table: &str) -> &str {
     table.rsplit('.').next().unwrap_or(table)
 }

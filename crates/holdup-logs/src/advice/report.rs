@@ -1,4 +1,4 @@
-//! The heaviest statements of a log, each with what would take its time away, and what all of it would relieve.
+//! The heaviest statements of a log, each with the advice for it, and the total relief.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use crate::advice::index::{Candidate, candidates};
 use crate::advice::replica::{self, Replica};
 use crate::advice::touches::{Dialect, Touches};
 
-/// A statement of a log and what it took. All of them are wanted: those that write tell how stale a replica may be.
+/// A statement of a log with its cost. All statements are needed: those that write determine how
+/// stale a replica may be.
 #[derive(Clone, Debug)]
 pub struct Heavy {
     /// Its digest.
@@ -20,11 +21,11 @@ pub struct Heavy {
     pub calls: u64,
     /// Time of all of them, microseconds.
     pub total_us: u128,
-    /// Rows examined and sent, of servers that say it.
+    /// Rows examined and sent, if the server reports them.
     pub rows: Option<(u128, u128)>,
 }
 
-/// What is advised for one statement.
+/// The advice for one statement.
 #[derive(Clone, Debug, Serialize)]
 pub struct Advice {
     /// Its digest.
@@ -35,32 +36,32 @@ pub struct Advice {
     pub calls: u64,
     /// Share (0-1) of the log's time.
     pub share_ratio: f64,
-    /// Rows examined for each that was sent, where the server says it.
+    /// Rows examined per row sent, if the server reports them.
     pub examined_per_sent: Option<f64>,
-    /// Indexes that may help, most promising first; empty where tables are not known.
+    /// Indexes that may help, most promising first; empty if its tables are unknown.
     pub indexes: Vec<Proposal>,
     /// What a replica would mean.
     pub replica: Replica,
-    /// Whether its text could be read: some can't, and are advised nothing.
+    /// Whether its text could be parsed. Statements that cannot be parsed get no advice.
     pub is_read: bool,
 }
 
-/// An index, and what became of it when the server was asked to plan with it.
+/// An index, and the server's plan with it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Proposal {
     /// The index.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The statement that makes it.
+    /// The statement that creates it.
     pub statement: String,
-    /// What the server said; none if it was not asked or could not be.
+    /// The server's answer; none if the server was not asked or could not answer.
     pub trial: Option<Trial>,
 }
 
-/// A plan without an index and with it, neither of them executed.
+/// A plan with the index and one without, neither of them executed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Trial {
-    /// The planner's cost as things are.
+    /// The planner's cost without the index.
     pub cost_before: f64,
     /// The same with the index.
     pub cost_after: f64,
@@ -68,22 +69,24 @@ pub struct Trial {
     pub is_used: bool,
 }
 
-/// All of it.
+/// The whole advice.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// Heaviest first.
     pub advice: Vec<Advice>,
-    /// Share (0-1) of the log's time that a replica could take of statements that read what nobody writes.
+    /// Share (0-1) of the log's time that a replica could take: statements whose tables are never
+    /// written.
     pub replica_never_stale_ratio: f64,
-    /// The same of statements that read what is written sometimes.
+    /// The same for statements whose tables are sometimes written.
     pub replica_stale_ratio: f64,
-    /// The same of what has to stay.
+    /// The same for statements that have to stay.
     pub stays_ratio: f64,
     /// Why indexes were not tried, if they were not.
     pub not_tried: Option<String>,
 }
 
-/// Every table that the heaviest `limit` statements touch, for whoever asks the server about them.
+/// All tables that the heaviest `limit` statements touch, so that the caller can ask the server
+/// about them.
 pub fn tables_of(all: &[Heavy], limit: usize, dialect: Dialect) -> Vec<String> {
     let touched = heaviest(all, limit).into_iter().filter_map(|heavy| Touches::of(&heavy.text, dialect));
     let mut names: Vec<String> = touched.flat_map(|touches| [touches.reads, touches.writes].concat()).collect();
@@ -99,8 +102,8 @@ fn heaviest(all: &[Heavy], limit: usize) -> Vec<&Heavy> {
     ranked
 }
 
-/// Advises on the `limit` heaviest statements of a log of `seconds`. `tables` are those that are known; `try_index` asks the server to
-/// plan a statement with a candidate.
+/// Advises on the `limit` heaviest statements of a log of `seconds`. `tables` are the known ones;
+/// `try_index` asks the server to plan a statement with a candidate.
 pub fn advise(
     all: &[Heavy],
     seconds: f64,
@@ -139,7 +142,7 @@ pub fn advise(
                 candidate,
             })
             .collect();
-        // Those that the planner would use, by what they save; then those that nobody tried.
+        // First the indexes that the planner would use, by their savings; then the untried ones.
         let saves = |p: &Proposal| {
             p.trial.as_ref().map_or(0.0, |t| if t.is_used { t.cost_before - t.cost_after } else { -1.0 })
         };

@@ -1,4 +1,4 @@
-//! What a statement reads and writes, and by which columns it finds its rows.
+//! The tables that a statement reads and writes, and the columns by which it finds its rows.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -11,7 +11,7 @@ use sqlparser::ast::{
 use sqlparser::dialect::{MySqlDialect, PostgreSqlDialect};
 use sqlparser::parser::Parser;
 
-/// Whose SQL it is.
+/// The dialect of SQL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// MySQL and MariaDB.
@@ -23,7 +23,7 @@ pub enum Dialect {
 /// A column as a statement names it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Column {
-    /// Alias or name of its table, if the statement says it.
+    /// Alias or name of its table, if the statement gives it.
     pub table: Option<String>,
     /// Its name.
     pub name: String,
@@ -34,43 +34,45 @@ pub struct Column {
 pub struct Named {
     /// `orders` or `shop.orders`.
     pub table: String,
-    /// What its columns are prefixed with.
+    /// The prefix of its columns.
     pub alias: String,
 }
 
-/// One `SELECT`, `UPDATE` or `DELETE` of a statement: the tables beside each other, and what picks their rows.
+/// One `SELECT`, `UPDATE` or `DELETE` of a statement: its tables, and the conditions that select
+/// their rows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope {
     /// Its tables.
     pub tables: Vec<Named>,
-    /// Columns that must equal a value, or one of some.
+    /// Columns that must equal a value, or one of several.
     pub equal: Vec<Column>,
     /// Columns that must equal a column of another table.
     pub joined: Vec<Column>,
-    /// Columns that must lie in a range, or begin with something.
+    /// Columns that must lie in a range, or begin with a text.
     pub within: Vec<Column>,
     /// Columns by which rows are ordered, or else grouped, in order.
     pub ordered: Vec<Column>,
 }
 
-/// What a statement touches.
+/// The tables, columns and effects of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touches {
     /// Tables that it reads.
     pub reads: Vec<String>,
     /// Tables that it writes.
     pub writes: Vec<String>,
-    /// Why a replica can't run it; none if it can.
+    /// Why a replica cannot run it; none if it can.
     pub stays: Option<&'static str>,
     /// Its parts.
     pub scopes: Vec<Scope>,
-    /// The statement again, with `$1` for its values where the dialect has them: a text of one statement.
+    /// The statement again, with `$1` for its values in dialects that have it: a text for one
+    /// statement.
     pub text: String,
-    /// How many values it has.
+    /// Number of its values.
     pub values: usize,
 }
 
-/// Functions that do more than compute: they write, lock, or tell of this session.
+/// Functions that do more than compute: they write, lock, or depend on the session.
 const ACTS: &[&str] = &[
     "nextval",
     "setval",
@@ -88,16 +90,16 @@ const ACTS: &[&str] = &[
     "load_file",
 ];
 
-/// Most tokens of a statement. The parser bounds what is in parentheses, but a chain of operators is a tree as deep as it is long,
-/// and all that goes down it goes by recursion.
+/// Most tokens of a statement. The parser limits the depth of parentheses. But a chain of operators
+/// is a tree as deep as it is long, and all code that walks down it recurses.
 const TOKENS_MAX: usize = 4_000;
 
-/// Stack on which a statement is read: two tokens make a level, and none takes more than 32 KiB, not even where nothing is optimised.
-/// Only what is used of it is memory.
+/// Stack for parsing a statement: two tokens make a level, and no level takes more than 32 KiB,
+/// even in a debug build. Only used pages of it take memory.
 const STACK_BYTES: usize = TOKENS_MAX / 2 * (32 << 10);
 
 impl Touches {
-    /// Of a statement whose values are `?` or `?+` (a list of them). None if it can't be read.
+    /// Parses a statement whose values are `?` or `?+` (a list of them). None if that fails.
     pub fn of(fingerprint: &str, dialect: Dialect) -> Option<Self> {
         let of = match dialect {
             Dialect::MySql => holdup_sql::Dialect::MySql,
@@ -113,7 +115,7 @@ impl Touches {
         })
     }
 
-    /// The same of a statement that is not too long, on a stack that is deep enough.
+    /// The same for a statement that is not too long, on a stack that is deep enough.
     fn read(fingerprint: &str, dialect: Dialect) -> Option<Self> {
         let (sql, values) = with_places(fingerprint, dialect);
         let parsed = match dialect {
@@ -138,7 +140,7 @@ impl Touches {
     }
 }
 
-/// The statement with a place for each value as a parser knows it, and how many there are.
+/// The statement with placeholders that the parser knows, and how many there are.
 fn with_places(fingerprint: &str, dialect: Dialect) -> (String, usize) {
     let (mut out, mut values) = (String::with_capacity(fingerprint.len() + 8), 0);
     let mut rest = fingerprint.chars().peekable();
@@ -153,7 +155,7 @@ fn with_places(fingerprint: &str, dialect: Dialect) -> (String, usize) {
             out.push(letter);
             continue;
         }
-        // A list of values is one of them to us.
+        // A list of values counts as one value here.
         if rest.peek() == Some(&'+') {
             rest.next();
         }
@@ -175,11 +177,11 @@ fn named(name: &ObjectName) -> String {
 struct Reading {
     relations: BTreeSet<String>,
     writes: BTreeSet<String>,
-    /// Names that the statement gives to parts of itself (WITH).
+    /// Names that the statement gives to its own parts (WITH).
     own_names: BTreeSet<String>,
     stays: Option<&'static str>,
     scopes: Vec<Scope>,
-    /// Selects that were read together with the query around them, by address.
+    /// Selects that were read together with their surrounding query, by address.
     read: BTreeSet<usize>,
 }
 
@@ -206,7 +208,7 @@ impl Visitor for Reading {
                 }
             }
             Statement::Query(_) => {}
-            _ => self.stays = self.stays.or(Some("it is no query")),
+            _ => self.stays = self.stays.or(Some("it is not a query")),
         }
         ControlFlow::Continue(())
     }
@@ -256,7 +258,7 @@ impl Visitor for Reading {
     }
 }
 
-/// Which of the selects of a statement it is.
+/// Identifies one of a statement's selects.
 fn address(select: &Select) -> usize {
     std::ptr::from_ref(select) as usize
 }
@@ -292,7 +294,7 @@ impl Reading {
     }
 }
 
-/// The tables of a `FROM`, without those it makes itself.
+/// The tables of a `FROM`, without derived tables.
 fn tables(from: &[TableWithJoins]) -> Vec<Named> {
     let factors =
         from.iter().flat_map(|table| std::iter::once(&table.relation).chain(table.joins.iter().map(|j| &j.relation)));
@@ -323,7 +325,7 @@ fn constraint(operator: &JoinOperator) -> Option<&JoinConstraint> {
 
 fn ordered(by: &OrderBy) -> Vec<Column> {
     match &by.kind {
-        // Where one of them is no column an index in that order does not help.
+        // If one of them is not a column, an index in that order does not help.
         OrderByKind::Expressions(by) => by.iter().map(|by| column(&by.expr)).collect::<Option<_>>().unwrap_or_default(),
         OrderByKind::All(_) => Vec::new(),
     }
@@ -341,7 +343,7 @@ fn column(expr: &Expr) -> Option<Column> {
     }
 }
 
-/// Takes apart what must all hold. What may hold in place of something else finds no row by an index of one column list.
+/// Splits the conditions that must all hold. Alternatives (`OR`) cannot find rows by one index.
 fn condition(expr: &Expr, scope: &mut Scope) {
     use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, Spaceship};
     match expr {

@@ -1,9 +1,9 @@
-//! Names of what is logged of an execution beside the statement, and what kind of value each has. Servers add some with
-//! every release: what isn't known here is judged by its value and goes through, too.
+//! Names of the attributes that logs give for an execution, and their kinds of values. Servers add
+//! attributes with every release, so an unknown one is classified by its value.
 
 use std::collections::HashMap;
 
-/// What values an attribute has.
+/// The kind of an attribute's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Decimal seconds in the log, microseconds here.
@@ -12,9 +12,10 @@ pub enum Unit {
     Number,
     /// `Yes` or `No`.
     Flag,
-    /// Says who, where or which: not counted here.
+    /// Who, where or which: not counted here.
     Text,
-    /// Nobody told: what looks like a whole number is one, `Yes` and `No` are flags, all else is passed over.
+    /// Unknown: what looks like a whole number counts as one, `Yes` and `No` as flags, and other
+    /// values are skipped.
     Unknown,
 }
 
@@ -28,9 +29,9 @@ pub const ROWS_SENT: u16 = 2;
 pub const ROWS_EXAMINED: u16 = 3;
 /// Number of `Schema`, which is text.
 pub const SCHEMA: u16 = 4;
-/// Number of `Parse_time`, ours for PostgreSQL's.
+/// Number of `Parse_time`, our name for PostgreSQL's.
 pub const PARSE_TIME: u16 = 5;
-/// Number of `Bind_time`, ours for PostgreSQL's.
+/// Number of `Bind_time`, our name for PostgreSQL's.
 pub const BIND_TIME: u16 = 6;
 /// Number of `Errors`: executions that ended in one.
 pub const ERRORS: u16 = 7;
@@ -44,7 +45,7 @@ pub const ID: u16 = 10;
 /// Number of `Thread_id`, as MariaDB calls it.
 pub const THREAD_ID: u16 = 11;
 
-/// What is known, in the order of the numbers above and then in that of reports.
+/// The known attributes, first in the order of the numbers above and then in that of reports.
 const KNOWN: &[(&str, Unit)] = &[
     ("Query_time", Unit::Time),
     ("Lock_time", Unit::Time),
@@ -93,7 +94,7 @@ const KNOWN: &[(&str, Unit)] = &[
     ("Profile_total_cpu", Unit::Time),
 ];
 
-/// Attributes of which no more are told apart: no server has as many.
+/// Most attributes of a log; no server has as many.
 const MOST: usize = 512;
 
 /// An attribute.
@@ -130,7 +131,8 @@ impl Attributes {
         number
     }
 
-    /// Number of the attribute with this name, a new one if need be. `None` if there are too many.
+    /// The number of the attribute with this name, a new one if needed. `None` if there are too
+    /// many.
     pub fn number(&mut self, name: &[u8]) -> Option<u16> {
         if let Some(number) = self.by_name.get(name) {
             return Some(*number);
@@ -154,7 +156,8 @@ impl Attributes {
     }
 }
 
-/// Decimal seconds as microseconds; `None` if it is no such number. Further digits are rounded off.
+/// Decimal seconds as microseconds; `None` if the text is not such a number. Rounds further digits
+/// off.
 pub fn seconds(text: &[u8]) -> Option<u64> {
     let (mut value, mut at) = (0_u64, 0);
     while let Some(digit) = text.get(at).map(|byte| byte.wrapping_sub(b'0')).filter(|digit| *digit < 10) {

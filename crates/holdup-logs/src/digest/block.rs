@@ -1,5 +1,6 @@
-//! A stretch of a log that can be read by itself: whole records, and what those before told it. Files are cut into blocks
-//! of one size, whoever reads them, so that the outcome is the same however many do.
+//! A stretch of a log that can be read independently: whole records, and the context from earlier
+//! ones. Files are cut into blocks of one size, so the result does not depend on the number of
+//! threads.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -7,17 +8,17 @@ use std::io::Read;
 use crate::digest::event::Position;
 use crate::digest::problem::{Problem, Problems};
 
-/// Bytes of a block, about: a core's own cache holds it beside what is counted.
+/// Approximate bytes of a block: a core's own cache holds it together with the counts.
 pub const SIZE: usize = 512 << 10;
 /// Bytes of the longest record that is kept whole.
 pub const LONGEST: usize = 16 << 20;
 
-/// What records need not repeat.
+/// Context that records need not repeat.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
-    /// Time of the record before.
+    /// Time of the previous record.
     pub at_us: Option<i64>,
-    /// Database that was last used.
+    /// Database that was used last.
     pub database: Vec<u8>,
 }
 
@@ -30,28 +31,28 @@ pub struct Block {
     pub file: u32,
     /// Bytes of the file before it.
     pub offset: u64,
-    /// Whether its last record goes on, too long to be kept.
+    /// Whether its last record continues, too long to be kept.
     pub cut: bool,
-    /// What was before it.
+    /// Context from before it.
     pub context: Context,
 }
 
 impl Block {
-    /// Where in the file a byte of it stands.
+    /// The place in the file of one of its bytes.
     pub fn position(&self, at: usize) -> Position {
         Position { file: self.file, offset: self.offset + at as u64 }
     }
 }
 
-/// What a format has to say about where to cut.
+/// A format's rules for cutting.
 pub trait Cut {
-    /// Where the last record begins, if it is not the first.
+    /// Start of the last record, if it is not the first.
     fn last(&self, data: &[u8]) -> Option<usize>;
-    /// Where a record begins for certain behind the first byte.
+    /// A certain start of a record behind the first byte.
     fn first(&self, data: &[u8]) -> Option<usize>;
-    /// How much of the end of a log that is still written is whole records; what is behind it may be half of one.
+    /// How much of the end of a growing log is whole records; the rest may be half of one.
     fn whole(&self, data: &[u8]) -> usize;
-    /// What this stretch tells the one behind it.
+    /// The context that this stretch gives to the next one.
     fn context(&self, data: &[u8], before: &Context) -> Context;
 }
 
@@ -60,40 +61,41 @@ pub struct Blocks<'a> {
     reader: &'a mut (dyn Read + Send),
     cut: &'a (dyn Cut + Sync),
     file: u32,
-    /// What is next: the end of what was read, and where it stands.
+    /// Start of the next block: the end of the bytes read so far, and its place.
     next: Block,
     target: usize,
     is_over: bool,
     holds_back: bool,
-    /// Bytes handed over and passed over.
+    /// Bytes handed over and skipped.
     pub bytes: u64,
-    /// What stood in the way.
+    /// Problems on the way.
     pub problems: Problems,
-    /// Line breaks that were passed over, by where.
+    /// Line breaks that were skipped, by place.
     pub lines: Lines,
 }
 
 impl<'a> Blocks<'a> {
-    /// The blocks of a stream of which `begin` has been read already, `offset` bytes behind the beginning of the file.
+    /// The blocks of a stream of which `begin` has already been read, `offset` bytes behind the
+    /// start of the file.
     pub fn new(reader: &'a mut (dyn Read + Send), file: u32, begin: Vec<u8>, cut: &'a (dyn Cut + Sync)) -> Self {
         let next = Block { data: begin, file, ..Block::default() };
         let (problems, lines) = (Problems::default(), Lines::default());
         Self { reader, cut, file, next, target: SIZE, is_over: false, holds_back: false, bytes: 0, problems, lines }
     }
 
-    /// Leaves what may be half a record at the end to the next run.
+    /// Leaves a possible half record at the end to the next run.
     pub fn held_back(mut self) -> Self {
         self.holds_back = true;
         self
     }
 
-    /// Goes on where another run stopped.
+    /// Continues where another run stopped.
     pub fn resumed(mut self, offset: u64, context: Context) -> Self {
         (self.next.offset, self.next.context) = (offset, context);
         self
     }
 
-    /// The next one; `spare` is filled again, so that few are ever made.
+    /// The next block; `spare` is reused, so that few are allocated.
     pub fn next(&mut self, mut spare: Block) -> Option<Block> {
         while !self.is_over {
             let read = fill(self.reader, &mut self.next.data, self.target);
@@ -143,7 +145,7 @@ impl<'a> Blocks<'a> {
         std::mem::replace(&mut self.next, Block { file: self.file, offset, context, ..Block::default() })
     }
 
-    /// A record that is too long: its head is read, the rest is passed over.
+    /// Handles a record that is too long: keeps its head, and skips the rest.
     fn give_cut(&mut self) -> Block {
         let mut block = self.give_all();
         block.cut = true;
@@ -158,7 +160,7 @@ impl<'a> Blocks<'a> {
         block
     }
 
-    /// Passes over what lies before the next record.
+    /// Skips bytes before the next record.
     fn skip(&mut self, mut data: Vec<u8>) -> std::io::Result<()> {
         let begun = self.next.offset;
         let mut overlap = data.len();
@@ -169,7 +171,7 @@ impl<'a> Blocks<'a> {
             let found = self.cut.first(&data);
             let is_end = data.len() < length + SIZE;
             let passed = found.unwrap_or(if is_end { data.len() } else { data.len() - OVERLAP });
-            // What is looked at again was counted with the block before.
+            // Bytes that are read again were counted with the block before.
             lines += line_breaks(data.get(overlap.min(passed)..passed).unwrap_or_default());
             self.next.offset += passed.saturating_sub(overlap) as u64;
             overlap = overlap.saturating_sub(passed);
@@ -183,13 +185,13 @@ impl<'a> Blocks<'a> {
         }
     }
 
-    /// Where it stopped: what is behind it tells the next run where to go on.
+    /// The context at the end, from which the next run continues.
     pub fn end(&self) -> (u64, &Context) {
         (self.next.offset, &self.next.context)
     }
 }
 
-/// Bytes that are looked at again where a record may begin.
+/// Bytes that are read again where a record may begin.
 const OVERLAP: usize = 256;
 
 fn fill(reader: &mut dyn Read, data: &mut Vec<u8>, target: usize) -> std::io::Result<usize> {
@@ -198,26 +200,27 @@ fn fill(reader: &mut dyn Read, data: &mut Vec<u8>, target: usize) -> std::io::Re
     reader.take(missing as u64).read_to_end(data)
 }
 
-/// How many lines end in `data`.
+/// Number of lines that end in `data`.
 pub fn line_breaks(data: &[u8]) -> u64 {
     memchr::memchr_iter(b'\n', data).count() as u64
 }
 
-/// How many lines end in each stretch of each file, and where in them the places stand of which the line is asked for.
+/// Counts the lines that end in each stretch of each file, and the line numbers of requested
+/// places.
 #[derive(Clone, Debug, Default)]
 pub struct Lines {
     stretches: Vec<(Position, u64)>,
-    /// Of a place: the begin of its stretch, and the lines that end before it in that.
+    /// For a place: the start of its stretch, and the lines that end before it within the stretch.
     places: BTreeMap<Position, (Position, u64)>,
 }
 
 impl Lines {
-    /// Takes in that so many lines end in what begins at `offset`.
+    /// Adds the number of lines that end in the stretch at `offset`.
     pub fn add(&mut self, file: u32, offset: u64, lines: u64) {
         self.stretches.push((Position { file, offset }, lines));
     }
 
-    /// Takes in a block that was read, and those of the places of problems that are in it.
+    /// Adds a block that was read, and those places of problems that are in it.
     pub fn read(&mut self, block: &Block, problems: &Problems) {
         let begin = block.position(0);
         self.stretches.push((begin, line_breaks(&block.data)));
@@ -230,18 +233,19 @@ impl Lines {
         }
     }
 
-    /// Takes in what another thread counted.
+    /// Adds another thread's counts.
     pub fn merge(&mut self, other: Self) {
         self.stretches.extend(other.stretches);
         self.places.extend(other.places);
     }
 
-    /// Lines of a file that end in what was read, and before it.
+    /// Lines of a file that end in the bytes read, and before them.
     pub fn of_file(&self, file: u32) -> u64 {
         self.stretches.iter().filter(|(begin, _)| begin.file == file).map(|(_, lines)| lines).sum()
     }
 
-    /// Number of the line, from 1, of a place; `None` of one that nobody asked for when its block was read.
+    /// Line number of a place, from 1. `None` if the place was not requested when its block was
+    /// read.
     pub fn number(&self, place: Position) -> Option<u64> {
         let before = |end: Position| {
             let earlier = self.stretches.iter().filter(|(begin, _)| begin.file == end.file && *begin < end);

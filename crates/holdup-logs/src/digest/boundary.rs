@@ -1,10 +1,11 @@
-//! Where a block of a log may be cut: at lines that begin a record. What begins one is for each log's reader.
+//! Finds the places where a block of a log may be cut: lines that begin a record. Each log's reader
+//! knows which lines do.
 
 use memchr::{memchr, memrchr};
 
-/// Where the last record of a block begins, if it is not the first.
+/// Start of the last record of a block, if it is not the first.
 pub fn last(data: &[u8], begins: fn(&[u8], usize) -> bool) -> Option<usize> {
-    // The last line may be a part of one.
+    // The last line may be incomplete.
     let mut end = memrchr(b'\n', data)?;
     loop {
         let at = memrchr(b'\n', data.get(..end)?)?;
@@ -15,7 +16,7 @@ pub fn last(data: &[u8], begins: fn(&[u8], usize) -> bool) -> Option<usize> {
     }
 }
 
-/// The first place behind the beginning where a record begins.
+/// The first start of a record behind the beginning.
 pub fn first(data: &[u8], begins: fn(&[u8], usize) -> bool) -> Option<usize> {
     let mut at = 0;
     loop {

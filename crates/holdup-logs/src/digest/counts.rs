@@ -1,8 +1,9 @@
-//! Counts by small numbers, as of users or hosts: most servers have few of them, and these are found without searching.
+//! Counts by small numbers, such as those of users or hosts. Most servers have few of them, and
+//! these are found without a search.
 
 use std::collections::BTreeMap;
 
-/// Numbers that have a place of their own.
+/// Numbers with an array slot of their own.
 const DENSE: usize = 256;
 
 /// How often each number occurred.
@@ -27,7 +28,7 @@ impl Counts {
         self.dense[index] = self.dense[index].saturating_add(more);
     }
 
-    /// All that occurred, in order.
+    /// All numbers that occurred, in order.
     pub fn all(&self) -> impl Iterator<Item = (u32, u64)> {
         let dense = (0_u32..).zip(self.dense.iter().copied()).filter(|(_, count)| *count > 0);
         dense.chain(self.others.iter().map(|(number, count)| (*number, *count)))

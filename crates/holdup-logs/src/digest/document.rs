@@ -1,5 +1,6 @@
-//! A report as a document: Markdown for tickets and wikis, HTML as one file that loads nothing. Both say the same: the table, then
-//! each statement with its figures. What a log holds is text there and never markup.
+//! A report as a document: Markdown for tickets and wikis, HTML as one file that loads nothing.
+//! Both have the same content: the table, then each statement with its figures. Text from a log is
+//! never markup there.
 
 use std::fmt::Write as _;
 
@@ -31,7 +32,7 @@ fn row(query: &Query) -> ([String; 9], String) {
     (cells, format!("{named}{}", query.fingerprint))
 }
 
-/// What is said of all of them.
+/// The sentences about the whole report.
 fn summary(report: &Report) -> Vec<String> {
     let mut lines = vec![format!(
         "{} executions of {} statements, {} in total",
@@ -51,13 +52,13 @@ fn summary(report: &Report) -> Vec<String> {
     lines
 }
 
-/// The text on one line, without what acts on whoever shows it.
+/// The text on one line, without control characters that would act on a terminal.
 fn one_line(text: &str) -> String {
     let plain: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// The text as Markdown has it, every letter that could be markup escaped.
+/// The text as Markdown, with every character escaped that could be markup.
 fn escaped_markdown(text: &str) -> String {
     one_line(text).chars().fold(String::new(), |mut out, letter| {
         if letter.is_ascii_punctuation()

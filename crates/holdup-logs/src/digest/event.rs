@@ -1,48 +1,51 @@
-//! One execution as a reader found it: borrowed from the log, nothing of it kept. It is the vocabulary that all readers share.
+//! One execution as a reader found it, borrowed from the log. All readers share this vocabulary.
 
-/// Where something stands.
+/// A place in a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// Number of the file among those that were given.
+    /// Number of the file among the given ones.
     pub file: u32,
     /// Bytes before it in the (unpacked) file.
     pub offset: u64,
 }
 
-/// What was executed.
+/// The kind of an execution.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
     /// A statement.
     #[default]
     Statement,
-    /// A command of the protocol that is none, such as `Quit`: its name stands where a statement would.
+    /// A command of the protocol that is not a statement, such as `Quit`: its name stands in place
+    /// of one.
     Command,
-    /// PostgreSQL's reading of a statement that is executed later.
+    /// PostgreSQL's parsing of a statement that is executed later.
     Parse,
-    /// PostgreSQL's filling in of a statement's values.
+    /// PostgreSQL's binding of a statement's values.
     Bind,
 }
 
 /// One execution.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Event<'a> {
-    /// What it is.
+    /// Its kind.
     pub kind: Kind,
-    /// The statement as it was logged.
+    /// The statement as logged.
     pub sql: &'a [u8],
-    /// What the lexer said of it already, if it was asked.
+    /// The lexer's result, if it was already asked.
     pub key: Option<holdup_sql::Key>,
-    /// Where its record begins.
+    /// Place of its record.
     pub position: Position,
-    /// Begin (or what is logged for it), microseconds since 1970 in the log's own time zone.
+    /// Its start (or the time that the log has for it), microseconds since 1970 in the log's own
+    /// time zone.
     pub at_us: Option<i64>,
-    /// When it ended, as the log says, if that is what it says: `at_us` may be coarser than this and its duration are.
+    /// Its end, if the log has that; `at_us` may be coarser than this and its duration.
     pub ended_us: Option<i64>,
     /// The server's number of the connection; 0 if unknown.
     pub session: u64,
-    /// PostgreSQL's list of what was filled in: `$1 = 'a', $2 = NULL`; empty if there was nothing, or nobody wants to know.
+    /// PostgreSQL's list of bound values: `$1 = 'a', $2 = NULL`; empty if there were none, or the
+    /// caller does not need them.
     pub parameters: &'a [u8],
-    /// Whose SQL it is, where a log may hold that of several.
+    /// The SQL dialect, if a log may hold several.
     pub dialect: Option<holdup_sql::Dialect>,
     /// Account; empty if unknown.
     pub user: &'a [u8],

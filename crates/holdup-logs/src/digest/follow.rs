@@ -1,5 +1,6 @@
-//! Logs while they are written: read as they grow, through rotation (renamed, and begun anew under the old name) and truncation.
-//! Nothing is counted before its record is whole, and nothing twice. It doesn't wait: who calls it does.
+//! Follows logs while they are written, through rotation (renamed, and a new file under the old
+//! name) and truncation. Counts a record only when it is complete, and only once. The caller does
+//! the waiting.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
@@ -18,10 +19,10 @@ use crate::digest::resume::{Mark, State};
 use crate::digest::run::{FileRead, Options};
 use crate::digest::tally::Tally;
 
-/// Bytes of which it must be told what the log is.
+/// Bytes from which the kind of a log must be recognisable.
 const SAMPLE: usize = 64 << 10;
 
-/// Device and number of a file: what stays when it is renamed.
+/// Device and number of a file, which renaming does not change.
 type Identity = (u64, u64);
 
 /// One log that is read as it grows.
@@ -32,14 +33,14 @@ struct Tail {
     number: u32,
     /// First bytes of the file.
     sample: Vec<u8>,
-    /// What was read and not counted yet, and where it stands.
+    /// Bytes that were read but not counted yet, and their place.
     pending: Vec<u8>,
     offset: u64,
     context: Context,
     known: Option<(Cutter, Reader)>,
-    /// The rest of a record that was too long is passed over.
+    /// The rest of a record that was too long is skipped.
     is_skipping: bool,
-    /// Another file has its name: it is left when nothing more comes.
+    /// Another file has taken over its name: this one is dropped when no more comes.
     is_leaving: bool,
 }
 
@@ -47,7 +48,7 @@ struct Tail {
 pub struct Follow {
     tails: Vec<Tail>,
     options: Options,
-    /// Files that were read so far; one that was begun anew is another.
+    /// Number of files read so far; a log that starts anew counts as another.
     pub files: Vec<FileRead>,
 }
 
@@ -56,10 +57,11 @@ fn identity(file: &File) -> io::Result<Identity> {
 }
 
 impl Follow {
-    /// Begins to follow logs, from where `state` says that the run before stopped, else from their beginning.
+    /// Starts to follow logs, from the positions in `state`, else from their beginning.
     ///
     /// # Errors
-    /// If one isn't there, is packed or a folder or standard input.
+    ///
+    /// If one does not exist, is packed, is a folder or is standard input.
     pub fn new(paths: &[PathBuf], options: &Options, state: &State) -> Result<Self, InputError> {
         let mut follow = Self { tails: Vec::new(), options: options.clone(), files: Vec::new() };
         for path in paths {
@@ -102,10 +104,11 @@ impl Follow {
         u32::try_from(self.files.len() - 1).unwrap_or(u32::MAX)
     }
 
-    /// Counts what has come since; whether anything has.
+    /// Counts what was written since the last call. Returns whether anything was.
     ///
     /// # Errors
-    /// If a log can't be read, or what it is can't be told.
+    ///
+    /// If a log cannot be read, or its kind cannot be recognised.
     pub fn poll(&mut self, tally: &mut Tally) -> Result<bool, InputError> {
         let mut has_grown = false;
         for index in 0..self.tails.len() {
@@ -157,7 +160,7 @@ impl Follow {
         Ok(has_grown)
     }
 
-    /// Ends: what is whole is counted, the rest stays for who goes on by `state`.
+    /// Ends: counts complete records, and leaves the rest for a run that continues from `state`.
     pub fn finish(&mut self, tally: &mut Tally, state: &mut State) {
         for tail in &mut self.tails {
             tail.take(false, tally);
@@ -168,7 +171,7 @@ impl Follow {
         self.mark(tally, state);
     }
 
-    /// Says in `state` how far all were read.
+    /// Writes the positions of all logs to `state`.
     pub fn mark(&self, tally: &Tally, state: &mut State) {
         for tail in &self.tails {
             let lines = tally.lines.of_file(tail.number);
@@ -180,7 +183,7 @@ impl Follow {
 }
 
 impl Tail {
-    /// Begins with another file of the same name.
+    /// Starts with another file of the same name.
     fn begin(&mut self, file: File, identity: Identity, number: u32) {
         (self.file, self.identity, self.number) = (Some(file), identity, number);
         (self.offset, self.is_skipping, self.is_leaving) = (0, false, false);
@@ -189,7 +192,7 @@ impl Tail {
         self.context = Context::default();
     }
 
-    /// Makes out what the log is, as soon as there is enough of it.
+    /// Recognises the log's kind as soon as it has enough bytes.
     fn learn(&mut self, options: &Options) -> Result<(), InputError> {
         if self.known.is_some() {
             return Ok(());
@@ -210,7 +213,7 @@ impl Tail {
         Ok(())
     }
 
-    /// Counts what is whole of what was read; all of it if nothing more will come.
+    /// Counts the complete records that were read; all of it if no more will come.
     fn take(&mut self, is_end: bool, tally: &mut Tally) {
         let Some((cutter, reader)) = &mut self.known else { return };
         if self.is_skipping {
@@ -251,7 +254,7 @@ impl Tail {
         self.offset += whole as u64;
     }
 
-    /// Whether the file was renamed or made shorter.
+    /// Whether the file was renamed or truncated.
     fn look_for_another(&mut self, tally: &mut Tally) -> io::Result<()> {
         let Some(file) = &mut self.file else { return Ok(()) };
         let read = self.offset + self.pending.len() as u64;
@@ -261,9 +264,10 @@ impl Tail {
             self.file = None;
             return Ok(());
         }
-        // Renamed, and not begun anew yet: it is written on under its other name.
+        // Renamed, but the new file does not exist yet: the server still writes to it under its
+        // other name.
         let is_other = std::fs::metadata(&self.path).is_ok_and(|known| (known.dev(), known.ino()) != self.identity);
-        // Who writes may do so for a moment longer.
+        // The server may write for a moment longer.
         if is_other && std::mem::replace(&mut self.is_leaving, true) {
             self.take(true, tally);
             self.file = None;

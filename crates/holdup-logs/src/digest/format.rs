@@ -1,5 +1,5 @@
-//! The kinds of logs, how each is told by its first lines, and which reader each has. A new kind is a variant here, a line
-//! in each of the matches, and a file.
+//! The kinds of logs, how the first lines identify each, and the reader for each. A new kind is a
+//! variant here, a line in each `match`, and a file.
 
 use holdup_sql::Dialect;
 
@@ -24,7 +24,7 @@ pub enum Format {
     PostgresStderr,
     /// PostgreSQL's csvlog.
     PostgresCsv,
-    /// PostgreSQL's jsonlog, and others' with an object a line.
+    /// PostgreSQL's jsonlog, and others with one object per line.
     PostgresJson,
     /// PostgreSQL's log through syslog.
     PostgresSyslog,
@@ -39,7 +39,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// All, with the names that `--type` takes.
+    /// All kinds, with the names that `--type` takes.
     pub const ALL: [(&'static str, Self); 9] = [
         ("slowlog", Self::SlowLog),
         ("postgresql", Self::PostgresStderr),
@@ -61,10 +61,11 @@ impl Format {
     /// The kind with this name.
     ///
     /// # Errors
-    /// If there is none, with the names that there are.
+    ///
+    /// If no kind has it: lists the names.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL.iter().find(|(known, _)| *known == name);
-        found.map(|(_, format)| *format).ok_or_else(|| format!("{name}: can be one of {}", Self::names()))
+        found.map(|(_, format)| *format).ok_or_else(|| format!("{name} is unknown; use one of {}", Self::names()))
     }
 
     /// Its name.
@@ -72,7 +73,7 @@ impl Format {
         Self::ALL.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
     }
 
-    /// Whose statements it holds.
+    /// The dialect of its statements.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::SlowLog | Self::GeneralLog | Self::Packets | Self::PerformanceSchema => Dialect::MySql,
@@ -80,18 +81,18 @@ impl Format {
         }
     }
 
-    /// Whether what a record says depends on those long before it: such a log is read by one thread.
+    /// Whether a record depends on much earlier ones: one thread must read such a log.
     pub fn is_sequential(self) -> bool {
         matches!(self, Self::PostgresSyslog | Self::GeneralLog) || self.is_whole()
     }
 
-    /// Whether it is no log of lines: it is cut anywhere, and its reader puts it together.
+    /// Whether it is not made of lines: it is cut anywhere, and its reader reassembles it.
     pub fn is_whole(self) -> bool {
         matches!(self, Self::Packets | Self::PerformanceSchema | Self::PgStatStatements)
     }
 
-    /// What the log is that begins so; `None` if it can't be told. A literal may hold lines of any other log, so it is
-    /// not one line that decides but of which there are most.
+    /// The kind of log that begins with these bytes; `None` if it cannot be recognised. A literal
+    /// may hold lines of any other log, so the kind with the most lines wins, not a single line.
     pub fn detect(head: &[u8]) -> Option<Self> {
         if holdup_protocol::packets::file::is_capture(head) {
             return Some(Self::Packets);
@@ -181,12 +182,12 @@ impl Reader {
     }
 }
 
-/// Where blocks of a format are cut.
+/// The places to cut blocks of a format.
 #[derive(Clone, Copy, Debug)]
 pub struct Cutter {
     /// The format.
     pub format: Format,
-    /// It tells whether a literal is open.
+    /// Says whether a literal is open.
     pub dialect: Dialect,
 }
 
@@ -216,7 +217,8 @@ impl Cut for Cutter {
     fn whole(&self, data: &[u8]) -> usize {
         let is_line = data.ends_with(b"\n");
         let is_whole = match self.format {
-            // A statement ends with its line; one of several lines is written at once, but may be read in between.
+            // A statement ends with its line. The server writes several lines at once, but they may
+            // be read in between.
             Format::SlowLog => is_line && slow_log::is_whole(data),
             Format::PostgresCsv => is_line && csv::is_whole(data),
             _ => is_line || self.format.is_whole(),

@@ -1,5 +1,5 @@
-//! The general log of MySQL and MariaDB: what each connection sent, without how long it took. A connection says once who it
-//! is, so one reader reads all of it, in order.
+//! The general log of MySQL and MariaDB: the commands of each connection, without their durations.
+//! A connection gives its account only once, so one reader reads the whole log in order.
 
 use std::collections::HashMap;
 
@@ -50,21 +50,21 @@ const COMMANDS: [&[u8]; 33] = [
     b"Reset Connection",
 ];
 
-/// How many beginnings of records are taken for text until a literal is taken to be cut off.
+/// Number of record starts that count as text before the literal around them counts as cut off.
 const MOST_IN_LITERAL: usize = 16;
-/// Connections of which it is remembered who they are.
+/// Most connections whose account is remembered.
 const MOST_CONNECTIONS: usize = 1 << 16;
 
-/// The beginning of a record.
+/// The start of a record.
 struct Begin {
     at_us: Option<i64>,
     connection: u64,
     command: &'static [u8],
-    /// Where its argument begins.
+    /// Start of its argument.
     argument: usize,
 }
 
-/// The record that begins at `at`, where a line does, if one does.
+/// The record that begins at `at`, the start of a line, if one does.
 fn begins_record(data: &[u8], at: usize) -> Option<Begin> {
     let line = data.get(at..)?;
     let (mut at_us, mut end) = (None, 0);
@@ -84,7 +84,7 @@ fn begins_record(data: &[u8], at: usize) -> Option<Begin> {
     let rest = line.get(end + digits..)?.strip_prefix(b" ")?;
     let command = COMMANDS.iter().filter(|command| rest.starts_with(command)).max_by_key(|command| command.len())?;
     let behind = rest.get(command.len()..)?;
-    // What ends it is a tab, or blanks that fill it up; a statement's own words are followed by one.
+    // A tab or padding blanks end it; the words of a statement have one blank behind them.
     let fills = behind.iter().take_while(|byte| **byte == b' ').count();
     let begins = match behind.first() {
         None | Some(b'\n' | b'\r') => 0,
@@ -105,7 +105,7 @@ fn next_record(data: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// Where the last record of a block begins of which the statement before has ended for certain.
+/// Start of the last record of a block before which the previous statement has certainly ended.
 pub fn last_boundary(data: &[u8], dialect: Dialect) -> Option<usize> {
     let mut end = data.len();
     for _ in 0..MOST_IN_LITERAL {
@@ -130,12 +130,12 @@ fn previous_record(data: &[u8], mut end: usize) -> Option<usize> {
     }
 }
 
-/// The first place behind the beginning where a record begins.
+/// The first start of a record behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
     next_record(data, 0)
 }
 
-/// How many of the first lines begin a record: for telling what a log is.
+/// Number of the first lines that begin a record, to recognise the log.
 pub fn likeness(head: &[u8]) -> usize {
     let mut begin = 0;
     let lines = head.split(|byte| *byte == b'\n').take(400).filter(|line| {
@@ -146,7 +146,7 @@ pub fn likeness(head: &[u8]) -> usize {
     lines.count()
 }
 
-/// Who a connection is.
+/// Account, host and database of a connection.
 #[derive(Clone, Debug, Default)]
 struct Who {
     user: Vec<u8>,
@@ -162,7 +162,7 @@ pub struct GeneralLog {
 }
 
 impl GeneralLog {
-    /// Reads a block, which begins where a record does or with the file.
+    /// Reads a block, which begins at the start of a record or of the file.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         let data = block.data.as_slice();
         let mut at = 0;
@@ -176,7 +176,7 @@ impl GeneralLog {
         while at < data.len() {
             let Some(begin) = begins_record(data, at) else { break };
             let text_end = next_record(data, begin.argument.saturating_sub(1).max(at)).unwrap_or(data.len());
-            // What is in an open literal stays hidden with it.
+            // The content of an open literal stays hidden with it.
             let mut end = text_end;
             let is_open = |end: usize| {
                 key(data.get(begin.argument..end).unwrap_or_default(), tally.dialect).is_some_and(|key| key.open)
@@ -262,7 +262,7 @@ impl GeneralLog {
 }
 
 impl Who {
-    /// `user@host on database using TCP/IP`, or that access was denied.
+    /// `user@host on database using TCP/IP`, or a message that access was denied.
     fn connect(&mut self, text: &[u8]) {
         let Some(at) = memchr(b'@', text).filter(|_| !text.starts_with(b"Access denied")) else { return };
         self.user = text.get(..at).unwrap_or_default().to_vec();

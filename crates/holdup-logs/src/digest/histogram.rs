@@ -1,5 +1,5 @@
-//! Values counted by size, 128 steps to each doubling: what is read out of it is at most 0.4 % beside what went in.
-//! Only the doublings that occur take room. It does not know units.
+//! Counts values by size, with 128 steps per doubling, so a value read from it is off by 0.4 % at
+//! most. Only doublings that occur take memory. It does not know units.
 
 /// Steps in a doubling, as a power of two.
 const STEP_BITS: u32 = 7;
@@ -7,9 +7,9 @@ const STEPS: usize = 1 << STEP_BITS;
 
 type Page = [u32; STEPS];
 
-/// Values that are kept as they came until there are so many.
+/// Number of values that are kept as they came, until they are sorted in.
 const WAITING: usize = 28;
-/// Different sizes that are kept as a list; where there are more, doublings have pages.
+/// Number of different sizes that are kept as a list; beyond that, doublings have pages.
 const LISTED: usize = 96;
 
 /// Counts of values by size.
@@ -17,21 +17,21 @@ const LISTED: usize = 96;
 pub struct Histogram {
     /// Most values of most attributes are 0: these touch no page.
     zeros: u64,
-    /// Sizes of the last values. Putting them in their places one by one would miss the cache each time.
+    /// Sizes of the latest values. Sorting them in one by one would miss the cache each time.
     waiting: [u16; WAITING],
     waits: u16,
-    /// Few different sizes, in order.
+    /// A few different sizes, in order.
     listed: Vec<(u16, u32)>,
     pages: Vec<Option<Box<Page>>>,
 }
 
-/// Where a size stands among all.
+/// The rank of a size among all.
 fn size(value: u64) -> u16 {
     let (page, step) = place(value);
     u16::try_from(page * STEPS + step).unwrap_or(u16::MAX)
 }
 
-/// Page and step of a value. Values below 128 have a step each.
+/// Page and step of a value. Each value below 128 has its own step.
 fn place(value: u64) -> (usize, usize) {
     let shift = (64 - value.leading_zeros()).saturating_sub(STEP_BITS + 1);
     let page = if value < STEPS as u64 { 0 } else { shift as usize + 1 };
@@ -62,7 +62,7 @@ impl Histogram {
         self.waits = 1;
     }
 
-    /// Puts what waits in its places.
+    /// Sorts waiting values in.
     #[inline(never)]
     fn settle(&mut self) {
         let waiting = self.waiting;
@@ -102,7 +102,7 @@ impl Histogram {
         self.pages[page].get_or_insert_with(|| Box::new([0; STEPS]))
     }
 
-    /// Sizes and their counts, in order, but for those that wait.
+    /// Sizes and their counts, in order, without waiting values.
     fn settled(&self) -> impl Iterator<Item = (u16, u32)> {
         let pages = self.pages.iter().enumerate().filter_map(|(index, page)| Some((index, page.as_deref()?)));
         let paged = pages.flat_map(|(index, page)| {
@@ -112,7 +112,7 @@ impl Histogram {
         self.listed.iter().copied().chain(paged)
     }
 
-    /// Adds what another one counted.
+    /// Adds another histogram's counts.
     pub fn merge(&mut self, other: &Self) {
         self.zeros += other.zeros;
         self.settle();
@@ -124,7 +124,7 @@ impl Histogram {
         }
     }
 
-    /// The values that these parts (0-1, in order) of all are not above, by nearest rank; 0 of none.
+    /// The quantiles for these shares (0-1, in order), by nearest rank; 0 without values.
     pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
         if self.waits > 0 {
             let mut all = self.clone();

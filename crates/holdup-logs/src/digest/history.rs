@@ -1,5 +1,5 @@
-//! What earlier runs said of statements, beside this one: which are new, which got slower, when each was first and last seen. Where that is
-//! kept is others' work.
+//! Compares earlier runs' figures of statements with this run: which statements are new, which got
+//! slower, when each was first and last seen. Does not store them.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use serde::Serialize;
 use crate::digest::report::Report;
 use crate::digest::time::written;
 
-/// A mean that is this much greater than before is worth a look.
+/// A mean that grew by this factor is worth a look.
 const SLOWER: f64 = 1.2;
-/// Calls of both sides below which a mean says little.
+/// Number of calls on both sides below which a mean says little.
 const CALLS: u64 = 10;
 
-/// What was known of a statement before.
+/// Earlier figures of a statement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Known {
-    /// Runs that had it.
+    /// Runs that contain it.
     pub runs: u64,
     /// Executions in all of them.
     pub calls: u64,
@@ -29,9 +29,9 @@ pub struct Known {
 /// The same in a report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Before {
-    /// Whether no run before had it.
+    /// Whether no earlier run contains it.
     pub is_new: bool,
-    /// Runs before that had it.
+    /// Earlier runs that contain it.
     pub runs: u64,
     /// Executions in them.
     pub calls: u64,
@@ -49,21 +49,23 @@ pub struct Before {
     pub last_seen: Option<String>,
 }
 
-/// What this run has beside those before.
+/// Differences between this run and earlier ones.
 #[derive(Clone, Debug, Serialize)]
 pub struct Compared {
-    /// Runs before.
+    /// Number of earlier runs.
     pub runs: u64,
-    /// Statements that none of them had, by their place in the ranking.
+    /// Statements that none of them contains, by rank.
     pub new: Vec<String>,
-    /// Statements whose mean time is at least a fifth above that of the runs before, of ten calls and more on both sides.
+    /// Statements whose mean time is at least a fifth above that of earlier runs, with ten or more
+    /// calls on both sides.
     pub slower: Vec<String>,
-    /// Statements of the last run that this one doesn't have.
+    /// Statements of the last run that this one lacks.
     pub gone: u64,
 }
 
 impl Report {
-    /// Says of each statement what `known` has of it. `last` has the statements of the last run; the report has all of this one's.
+    /// Adds to each statement what `known` has of it. `last` has the statements of the last run;
+    /// the report has all of this one.
     pub fn compare(&mut self, known: &BTreeMap<String, Known>, runs: u64, last: &[String]) {
         let mut compared = Compared { runs, new: Vec::new(), slower: Vec::new(), gone: 0 };
         for query in &mut self.queries {
@@ -93,7 +95,7 @@ impl Report {
         self.history = Some(compared);
     }
 
-    /// Leaves the first `limit` statements in the list; 0 leaves all.
+    /// Keeps the first `limit` statements in the list; 0 keeps all.
     pub fn shorten(&mut self, limit: usize) {
         if limit > 0 && limit < self.queries.len() {
             self.not_listed += self.queries.len() - limit;

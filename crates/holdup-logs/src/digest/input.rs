@@ -1,4 +1,4 @@
-//! Files as streams of bytes, unpacked by what they hold and not by their names.
+//! Opens files as streams of bytes, and unpacks them by content, not by name.
 
 use std::fs::File;
 use std::io::{self, Read, Seek as _};
@@ -8,13 +8,13 @@ use holdup_recording::files;
 
 mod zstd;
 
-/// Bytes that are looked at to tell what a log is.
+/// Bytes from which the kind of a log is recognised.
 pub const HEAD: usize = 256 << 10;
 
-/// How a file is packed.
+/// The compression of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packing {
-    /// Not at all.
+    /// None.
     Plain,
     /// gzip, also of several members.
     Gzip,
@@ -24,7 +24,7 @@ pub enum Packing {
     Bzip2,
 }
 
-/// How the file that begins so is packed.
+/// The compression of a file that begins with these bytes.
 pub fn packing(begin: &[u8]) -> Packing {
     match begin {
         [0x1f, 0x8b, ..] => Packing::Gzip,
@@ -37,7 +37,7 @@ pub fn packing(begin: &[u8]) -> Packing {
 /// A log that can't be opened or read.
 #[derive(Debug, thiserror::Error)]
 pub enum InputError {
-    /// No such file, or no right to read it.
+    /// The file does not exist, or may not be read.
     #[error("can't read {}: {error}", path.display())]
     Open {
         /// The file.
@@ -51,16 +51,16 @@ pub enum InputError {
         /// The folder.
         path: PathBuf,
     },
-    /// It isn't a log that grows.
-    #[error("{}: a file of type {format} is read as a whole: leave out --resume and -f for it", path.display())]
+    /// It is not a log that grows.
+    #[error("{}: holdup reads a file of type {format} as a whole: leave out --resume and -f for it", path.display())]
     NotResumable {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// Its kind.
         format: &'static str,
     },
-    /// Nothing in it looks like a log.
-    #[error("{}: can't tell what kind of log this is; say so with --type, one of {}", path.display(), crate::digest::format::Format::names())]
+    /// It does not look like a log.
+    #[error("{}: can't recognise the kind of log; give it with --type, one of {}", path.display(), crate::digest::format::Format::names())]
     Unknown {
         /// The file.
         path: PathBuf,
@@ -73,16 +73,17 @@ pub struct Input {
     pub reader: Box<dyn Read + Send>,
     /// Its first bytes.
     pub head: Vec<u8>,
-    /// How it is packed.
+    /// Its compression.
     pub packing: Packing,
-    /// The file behind `reader`, if it isn't packed and can be read from anywhere.
+    /// The file behind `reader`, if it is not packed and can be read from any place.
     pub file: Option<File>,
 }
 
 /// Opens a file; `-` is standard input.
 ///
 /// # Errors
-/// If it can't be read.
+///
+/// If it cannot be read.
 pub fn open(path: &Path) -> Result<Input, InputError> {
     let failed = |error| InputError::Open { path: path.to_owned(), error };
     let mut plain = None;
@@ -102,10 +103,12 @@ pub fn open(path: &Path) -> Result<Input, InputError> {
 }
 
 impl Input {
-    /// Passes over what is before `offset`; what of the head is behind it stays. False if there is not as much.
+    /// Skips bytes before `offset`; bytes of the head behind it stay. False if the stream is
+    /// shorter.
     ///
     /// # Errors
-    /// If it can't be read.
+    ///
+    /// If it cannot be read.
     pub fn skip(&mut self, offset: u64) -> io::Result<bool> {
         let length = self.head.len() as u64;
         if offset <= length {
@@ -131,10 +134,11 @@ fn read_up_to(reader: &mut dyn Read, most: usize) -> (Vec<u8>, io::Result<usize>
     (bytes, result)
 }
 
-/// A stream, unpacked if it is packed.
+/// A stream, unpacked if necessary.
 ///
 /// # Errors
-/// If nothing can be read of it.
+///
+/// If no byte of it can be read.
 pub fn unpacked(mut raw: Box<dyn Read + Send>) -> io::Result<Input> {
     let (begin, result) = read_up_to(&mut *raw, 8);
     result?;

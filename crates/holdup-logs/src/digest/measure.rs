@@ -1,5 +1,5 @@
-//! What is kept of one attribute of one statement: count, sum, least, most, squares and sizes. Adding is exact and in any
-//! order the same, so that threads can share the work.
+//! Statistics of one attribute of one statement: count, sum, least, greatest, squares and sizes.
+//! Adding is exact and independent of order, so that threads can share the work.
 
 use crate::digest::histogram::Histogram;
 
@@ -22,16 +22,16 @@ pub struct Measure {
     has_no_squares: bool,
 }
 
-/// What a server kept of many executions: their sum, and more or less beside it.
+/// A server's statistics of many executions: their sum, and further figures if it keeps them.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lump {
     /// Executions.
     pub count: u64,
     /// Sum of their values.
     pub sum: u64,
-    /// Least and greatest value, where they were kept.
+    /// Least and greatest value, if the server keeps them.
     pub bounds: Option<(u64, u64)>,
-    /// Sum of their squares, where it was kept.
+    /// Sum of their squares, if the server keeps it.
     pub squares: Option<u128>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Measure {
 }
 
 impl Measure {
-    /// Takes one more value in.
+    /// Adds one value.
     pub fn add(&mut self, value: u64) {
         self.count += 1;
         if value == 0 {
@@ -67,7 +67,7 @@ impl Measure {
         self.sizes.add(value);
     }
 
-    /// Takes in many at once. What isn't known of them isn't known of all then.
+    /// Adds many values at once. A figure that is unknown for them becomes unknown for all.
     pub fn add_lump(&mut self, lump: &Lump) {
         if lump.count == 0 {
             return;
@@ -85,22 +85,22 @@ impl Measure {
         }
     }
 
-    /// Least and greatest value; `None` if they aren't known of all, or there are none.
+    /// Least and greatest value; `None` if they are not known for all values, or without values.
     pub fn bounds(&self) -> Option<(u64, u64)> {
         (!self.has_no_bounds && self.count > 0).then_some((self.min, self.max))
     }
 
-    /// Standard deviation; `None` if it isn't known.
+    /// Standard deviation; `None` if unknown.
     pub fn deviation(&self) -> Option<f64> {
         (!self.has_no_squares).then(|| self.variance().sqrt())
     }
 
-    /// As [`Self::quantiles`]; `None` if there are values of which only the sum is known.
+    /// Like [`Self::quantiles`]; `None` if only the sum of some values is known.
     pub fn percentiles<const N: usize>(&self, quantiles: [f64; N]) -> Option<[u64; N]> {
         (self.lumped == 0).then(|| self.quantiles(quantiles))
     }
 
-    /// Takes in what another one has.
+    /// Adds another measure.
     pub fn merge(&mut self, other: &Self) {
         self.lumped = self.lumped.saturating_add(other.lumped);
         self.has_no_bounds |= other.has_no_bounds;
@@ -113,20 +113,20 @@ impl Measure {
         self.sizes.merge(&other.sizes);
     }
 
-    /// Arithmetic mean; 0 of none.
+    /// Arithmetic mean; 0 without values.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are enough for a mean")]
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
 
-    /// Variance of the population; 0 of none.
+    /// Variance of the population; 0 without values.
     #[expect(clippy::cast_precision_loss, reason = "53 bits are enough for a deviation")]
     pub fn variance(&self) -> f64 {
         if self.count == 0 {
             return 0.0;
         }
         let count = u128::from(self.count);
-        // In whole numbers first: the difference of two large squares would be lost in floats.
+        // In whole numbers first, because floats would lose the difference of two large squares.
         let above = count
             .checked_mul(self.squares)
             .zip(self.sum.checked_mul(self.sum))
@@ -135,7 +135,8 @@ impl Measure {
         above.max(0.0) / (count as f64 * count as f64)
     }
 
-    /// The values that these parts (0-1, in order) of all are not above, to within 0.4 %, and never outside of what was seen.
+    /// The quantiles for these shares (0-1, in order), to within 0.4 %, and never outside the range
+    /// of the values.
     pub fn quantiles<const N: usize>(&self, quantiles: [f64; N]) -> [u64; N] {
         if self.count == 0 {
             [0; N]

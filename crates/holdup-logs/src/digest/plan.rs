@@ -1,5 +1,5 @@
-//! Plans of statements as `auto_explain` logs them: told apart by their steps, and the slowest of each kept. What stands in
-//! conditions is left out: it holds values.
+//! Plans of statements as `auto_explain` logs them, distinguished by their steps, with the slowest
+//! of each. Leaves out conditions, because they hold values.
 
 use std::collections::BTreeMap;
 
@@ -8,14 +8,15 @@ use holdup_sql::{Dialect, Lexer, TokenKind, key};
 use crate::digest::event::Position;
 use crate::digest::measure::Measure;
 
-/// Deeper nodes than this are left out: no server makes them. JSON that is nested deeper than 128 levels is no plan at all.
+/// Deeper nodes are left out, which no server makes. JSON nested deeper than 128 levels is not read
+/// as a plan.
 const DEPTH_MAX: usize = 64;
 
-/// Plans of one statement that are told apart.
+/// Most plans of one statement.
 const MOST_PLANS: usize = 512;
-/// Bytes of a plan that are kept.
+/// Most bytes kept of a plan.
 const MOST_TEXT: usize = 8 << 10;
-/// Steps of a plan that are kept.
+/// Most steps kept of a plan.
 const MOST_STEPS: usize = 200;
 
 /// Executions by one plan.
@@ -23,9 +24,9 @@ const MOST_STEPS: usize = 200;
 pub struct Plan {
     /// Their times.
     pub times: Measure,
-    /// The slowest's steps, with estimates and counts.
+    /// Steps of the slowest execution, with estimates and counts.
     pub slowest: String,
-    /// Where that stands.
+    /// Its place.
     pub position: Position,
 }
 
@@ -33,7 +34,7 @@ pub struct Plan {
 #[derive(Clone, Debug, Default)]
 pub struct Plans {
     all: BTreeMap<String, Plan>,
-    /// First and last execution of which one was logged.
+    /// First and last logged execution.
     pub seen_us: Option<(i64, i64)>,
 }
 
@@ -50,7 +51,7 @@ impl Plans {
         all
     }
 
-    /// Takes one in.
+    /// Adds one plan.
     pub fn add(&mut self, plan: &Logged, time_us: u64, at_us: Option<i64>, position: Position) {
         let mut times = Measure::default();
         times.add(time_us);
@@ -72,7 +73,7 @@ impl Plans {
         plan.times.merge(&other.times);
     }
 
-    /// Takes in what another thread has.
+    /// Adds another thread's plans.
     pub fn merge(&mut self, other: Self) {
         self.seen_us = match (self.seen_us, other.seen_us) {
             (Some(one), Some(two)) => Some((one.0.min(two.0), one.1.max(two.1))),
@@ -83,7 +84,7 @@ impl Plans {
         }
     }
 
-    /// All, the most frequent first.
+    /// All plans, the most frequent first.
     pub fn reported(&self) -> impl Iterator<Item = (&str, &Plan)> {
         let mut all: Vec<(&str, &Plan)> = self.all.iter().map(|(shape, plan)| (shape.as_str(), plan)).collect();
         all.sort_by_key(|(_, plan)| std::cmp::Reverse(plan.times.count));
@@ -91,16 +92,17 @@ impl Plans {
     }
 }
 
-/// A plan as it was logged.
+/// A plan as logged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Logged {
-    /// Its steps without numbers: what tells it from others.
+    /// Its steps without numbers, which identify it.
     pub shape: String,
     /// Its steps with the server's estimates and counts.
     pub steps: String,
 }
 
-/// The statement and the plan in what stands behind `plan:`; `None` if it is in a form that isn't read (XML, YAML).
+/// The statement and the plan in the text behind `plan:`; `None` if its format is not supported
+/// (XML, YAML).
 pub fn read(text: &[u8]) -> Option<(Vec<u8>, Logged)> {
     let text = text.trim_ascii();
     if text.first() == Some(&b'{') {
@@ -112,7 +114,7 @@ pub fn read(text: &[u8]) -> Option<(Vec<u8>, Logged)> {
     Some((sql.trim_ascii().to_vec(), of_text(steps)))
 }
 
-/// Where the first line of steps begins: one that looks like a step and is not within a literal of the statement.
+/// Start of the first line that looks like a step and is not within a literal of the statement.
 fn first_step(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -125,7 +127,7 @@ fn first_step(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether a line is a step with its cost, and nothing that could be SQL.
+/// Whether a line is a step with its cost, and cannot be SQL.
 fn is_first_step(line: &[u8]) -> bool {
     let found = memchr::memmem::find(line, b"  (cost=").and_then(|at| line.split_at_checked(at));
     found.is_some_and(|(name, numbers)| {
@@ -142,7 +144,7 @@ fn step(line: &str) -> Option<(&str, &str)> {
 }
 
 fn of_text(text: &[u8]) -> Logged {
-    // Lines that begin within a literal of a condition are not what they look like.
+    // Lines that begin within a literal of a condition are not steps, even if they look like one.
     let mut hidden: Vec<(usize, usize)> = Vec::new();
     let mut at = 0;
     for token in Lexer::new(text, Dialect::PostgreSql) {
@@ -166,7 +168,7 @@ fn of_text(text: &[u8]) -> Logged {
 }
 
 fn push(logged: &mut Logged, name: &str, numbers: &str) {
-    // `'` in a step can only be of a value.
+    // A `'` in a step can only belong to a value.
     if name.contains('\'') || logged.steps.len() + name.len() + numbers.len() > MOST_TEXT {
         return;
     }
@@ -186,7 +188,7 @@ fn of_json(text: &[u8]) -> Option<(Vec<u8>, Logged)> {
     Some((sql, logged))
 }
 
-/// A node of a plan and those below it, as the text form has them.
+/// A node of a plan and its children, as in the text format.
 fn node(plan: &serde_json::Value, depth: usize, logged: &mut Logged) {
     let text = |name: &str| plan.get(name).and_then(serde_json::Value::as_str);
     let Some(kind) = text("Node Type").filter(|_| depth < DEPTH_MAX) else { return };

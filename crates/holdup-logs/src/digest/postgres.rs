@@ -1,5 +1,5 @@
-//! Logs of PostgreSQL in all the forms it writes them. They differ in how an entry is told from the next and where its
-//! fields stand; what an entry says is the same in all of them.
+//! PostgreSQL's logs in all their formats. The formats differ in how entries are separated and
+//! where fields stand; the content of an entry is the same.
 
 use std::sync::LazyLock;
 
@@ -13,7 +13,7 @@ pub mod prefix;
 pub mod stderr;
 pub mod syslog;
 
-/// What begins a message in text.
+/// Fixed texts that begin a message.
 const SEVERITIES: [&[u8]; 20] = [
     b"LOG",
     b"ERROR",
@@ -37,16 +37,16 @@ const SEVERITIES: [&[u8]; 20] = [
     b"DEBUG5",
 ];
 
-/// Bytes at the beginning of a line in which its severity must stand.
+/// The severity of a line must stand within this many bytes.
 const MOST_PREFIX: usize = 1_024;
 
-/// Severities that go on with the entry before: never cut before one.
+/// Severities that continue the previous entry: a block is never cut before one.
 pub(crate) fn continues(severity: &[u8]) -> bool {
     matches!(severity, b"DETAIL" | b"HINT" | b"QUERY" | b"CONTEXT" | b"LOCATION" | b"STATEMENT" | b"BACKTRACE")
 }
 
-/// Where the severity begins in a line, and where the message does: `…LOG:  duration`. Some collectors leave one of the two
-/// blanks.
+/// Places of the severity and of the message in a line: `…LOG:  duration`. Some collectors drop one
+/// of the two blanks.
 pub(crate) fn severity(line: &[u8]) -> Option<(usize, usize)> {
     static TWO: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b":  "));
     static ONE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b": "));
@@ -67,7 +67,7 @@ fn marked(head: &[u8], mark: &Finder, length: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// The severity that stands between the two places of [`severity`].
+/// The severity between the two places that [`severity`] returns.
 pub(crate) fn severity_word(line: &[u8], begin: usize, message: usize) -> &[u8] {
     let text = line.get(begin..message).unwrap_or_default();
     text.split(|byte| *byte == b':').next().unwrap_or_default()

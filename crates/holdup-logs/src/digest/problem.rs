@@ -1,64 +1,65 @@
-//! What could not be read: counted by what it is, with the first places of each. Nothing is left out silently.
+//! The parts of logs that could not be read: counted by kind, with the first places of each.
+//! Nothing is left out silently.
 
 use std::collections::BTreeMap;
 
 use crate::digest::event::Position;
 
-/// Places of each problem that are kept.
+/// Places that are kept of each problem.
 const PLACES: usize = 3;
 
-/// What went wrong.
+/// The kind of a problem.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Problem {
-    /// A record of which the beginning isn't in the log.
+    /// A record whose beginning is not in the log.
     NoBeginning,
     /// A record without a statement.
     NoStatement,
-    /// A record that can't be understood.
+    /// A record that cannot be parsed.
     Malformed,
-    /// A time or number that is none.
+    /// A text in place of a time or number.
     BadNumber,
-    /// A statement longer than is kept: its head was read, the rest passed over.
+    /// A statement that is too long: its head was read, the rest skipped.
     TooLong,
-    /// What looks like the head of a record stood within a literal.
+    /// The head of a record within a literal.
     HeadInLiteral,
-    /// A duration of which the statement isn't in the log.
+    /// A duration whose statement is not in the log.
     DurationWithoutStatement,
-    /// An exchange of which packets are missing.
+    /// An exchange with missing packets.
     PacketsMissing,
     /// A request that was not answered before its connection or the capture ended.
     Unanswered,
-    /// A log that was made shorter while it was followed.
+    /// A log that was truncated while it was followed.
     Truncated,
-    /// Packets of a link layer that isn't understood.
+    /// Packets of an unsupported link layer.
     LinkLayer,
     /// The file ended in the middle of a record, or of its compression.
     CutOff,
 }
 
 impl Problem {
-    /// What is said of it.
+    /// The description in reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::NoBeginning => "records without their beginning",
             Self::NoStatement => "records without a statement",
-            Self::Malformed => "lines that are no record of this format",
-            Self::BadNumber => "records with a time or number that is none",
-            Self::TooLong => "statements too long to be read whole: their heads were",
-            Self::HeadInLiteral => "heads of records within literals, taken for text",
+            Self::Malformed => "lines that are not records of this format",
+            Self::BadNumber => "records with an invalid time or number",
+            Self::TooLong => "statements too long to be read whole: only their beginnings were",
+            Self::HeadInLiteral => "heads of records within literals, counted as text",
             Self::DurationWithoutStatement => "durations without their statement",
-            Self::PacketsMissing => "exchanges of which packets were not captured: without their times",
-            Self::Unanswered => "requests without an answer: without their times",
-            Self::Truncated => "logs made shorter while they were read: what was written right before may be lost",
+            Self::PacketsMissing => "exchanges with missing packets: counted without their times",
+            Self::Unanswered => "requests without an answer: counted without their times",
+            Self::Truncated => "logs truncated while they were read: the last lines before that may be lost",
             Self::LinkLayer => {
-                "captures of a link layer that isn't understood (there are Ethernet, Linux cooked, loopback, raw IP)"
+                "captures of an unsupported link layer (supported: Ethernet, Linux cooked, loopback, raw IP)"
             }
             Self::CutOff => "files that end in the middle of a record or of their compression",
         }
     }
 }
 
-/// What could not be read so far.
+/// The problems so far.
 #[derive(Clone, Debug, Default)]
 pub struct Problems {
     by_kind: BTreeMap<Problem, (u64, Vec<Position>)>,
@@ -72,7 +73,7 @@ impl Problems {
         keep(places, position);
     }
 
-    /// Takes in what another thread met.
+    /// Adds another thread's problems.
     pub fn merge(&mut self, other: Self) {
         for (problem, (count, places)) in other.by_kind {
             let (mine, known) = self.by_kind.entry(problem).or_default();
@@ -87,7 +88,7 @@ impl Problems {
     }
 }
 
-/// Keeps the first places, in order, whatever the order they come in.
+/// Keeps the first places, in order, whatever the order of their arrival.
 fn keep(places: &mut Vec<Position>, position: Position) {
     let at = places.partition_point(|known| *known < position);
     if at < PLACES {

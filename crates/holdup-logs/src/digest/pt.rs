@@ -1,4 +1,5 @@
-//! pt-query-digest's names for statements: fingerprint and checksum, so that what people keep by them is found again.
+//! pt-query-digest's names for statements, fingerprint and checksum, so that users find what they
+//! have stored under them.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,5 @@
-//! A tally as figures for people and programs: ranked, with shares and percentiles. What it is printed as is others' work.
+//! A tally as figures for people and programs: ranked, with shares and percentiles. Other modules
+//! print it.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +27,7 @@ pub use server::{Message, Named, ServerReport};
 
 use figures::{percentiles, rounded};
 
-/// Users, hosts and so on of a statement that are listed.
+/// Most users, hosts and so on that are listed of a statement.
 const MOST_WHO: usize = 10;
 
 /// Executions of one user, host, database or application.
@@ -46,7 +47,7 @@ pub struct Sample {
     /// When it began, in the log's time zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<String>,
-    /// File and byte where its record begins.
+    /// File and byte of its record.
     pub place: String,
     /// Account.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -67,9 +68,9 @@ pub struct Sample {
 /// A plan by which a statement was executed.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlanReport {
-    /// Its steps, one a line, without values.
+    /// Its steps, one per line, without values.
     pub shape: String,
-    /// Executions of which it was logged.
+    /// Executions that were logged with it.
     pub calls: u64,
     /// Their time in total.
     pub total_us: u128,
@@ -77,7 +78,7 @@ pub struct PlanReport {
     pub max_us: u64,
     /// The steps of that one, with the server's estimates and counts.
     pub slowest: String,
-    /// Where that one stands.
+    /// Place of that execution.
     pub place: String,
 }
 
@@ -86,23 +87,25 @@ pub struct PlanReport {
 pub struct Query {
     /// Place in the ranking, from 1.
     pub rank: usize,
-    /// What tells the statement from others: holdup's digest, or pt-query-digest's checksum.
+    /// Identity of the statement: holdup's digest, or pt-query-digest's checksum.
     pub id: String,
     /// The statement without its values.
     pub fingerprint: String,
-    /// What it does and to which tables, as pt-query-digest has it; for statements of MySQL that are named as by that tool.
+    /// Its verbs and tables, as pt-query-digest names them; for statements of MySQL with that
+    /// tool's names.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub distilled: String,
-    /// What else it is grouped by.
+    /// Values of the other grouping fields.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub group: BTreeMap<String, String>,
     /// Executions.
     pub calls: u64,
     /// Time in total.
     pub total_us: u128,
-    /// Its part of the time of all.
+    /// Its share of the total time.
     pub share_ratio: f64,
-    /// Least time; as the percentiles and the deviation none where nobody kept it.
+    /// Least time. This, the percentiles and the deviation are `None` if the server does not keep
+    /// them.
     pub min_us: Option<u64>,
     /// Mean time.
     pub avg_us: f64,
@@ -151,10 +154,10 @@ pub struct Query {
     /// The slowest execution.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slowest: Option<Sample>,
-    /// What runs before had of it.
+    /// Figures of earlier runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub before: Option<Before>,
-    /// Plans that the server logged of it, most frequent first.
+    /// Plans that the server logged for it, most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plans: Vec<PlanReport>,
 }
@@ -162,19 +165,19 @@ pub struct Query {
 /// A file that was read.
 #[derive(Clone, Debug, Serialize)]
 pub struct File {
-    /// As it was given.
+    /// Its name as given.
     pub path: String,
-    /// What it was.
+    /// Its format.
     #[serde(rename = "type")]
     pub format: &'static str,
     /// Bytes, unpacked.
     pub bytes: u64,
 }
 
-/// Something that could not be read.
+/// A kind of problem.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trouble {
-    /// What.
+    /// The kind.
     pub what: &'static str,
     /// How often.
     pub count: u64,
@@ -182,12 +185,12 @@ pub struct Trouble {
     pub places: Vec<String>,
 }
 
-/// All that is reported.
+/// The whole report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Version of this form; fields are added, not renamed.
+    /// Version of this form; later versions add fields and rename none.
     pub format: u32,
-    /// What was read.
+    /// Files that were read.
     pub files: Vec<File>,
     /// Executions that were read.
     pub events: u64,
@@ -205,22 +208,22 @@ pub struct Report {
     pub last_seen: Option<String>,
     /// Seconds from first to last.
     pub seconds: f64,
-    /// Attributes of all.
+    /// Attributes over all executions.
     pub attributes: BTreeMap<String, Figures>,
     /// Ranked.
     pub queries: Vec<Query>,
     /// Queries that are not listed.
     pub not_listed: usize,
-    /// Statements that had no room in memory.
+    /// Statements that did not fit in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<RestReport>,
-    /// What is new beside the runs before.
+    /// Differences from earlier runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub history: Option<Compared>,
-    /// What a PostgreSQL server said.
+    /// A PostgreSQL server's messages about itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<ServerReport>,
-    /// What could not be read.
+    /// Problems.
     pub problems: Vec<Trouble>,
 }
 
@@ -251,7 +254,7 @@ fn place(files: &[File], position: Position) -> String {
     format!("{path}, {unit} {}", position.offset)
 }
 
-/// The same as `file:line`, where the line was counted.
+/// The same as `file:line`, if the line is known.
 fn line(tally: &Tally, files: &[File], position: Position) -> String {
     match tally.lines.number(position) {
         Some(number) => {
@@ -280,7 +283,7 @@ fn who(tally: &Tally, shape: &Shape, of: usize) -> Vec<Who> {
 }
 
 impl Report {
-    /// The report of what was read: `limit` queries (0 for all) in an order.
+    /// Makes the report of an outcome: `limit` queries (0 for all) in an order.
     pub fn of(outcome: &Outcome, order: &Order, limit: usize) -> Self {
         let tally = &outcome.tally;
         let files: Vec<File> = outcome
@@ -288,7 +291,7 @@ impl Report {
             .iter()
             .map(|file| File { path: file.path.display().to_string(), format: file.format.name(), bytes: file.bytes })
             .collect();
-        // Once more all together: what a statement was only parsed for has no calls.
+        // Combines everything once more, because statements that were only parsed have no calls.
         let mut all = Shape::default();
         for shape in &tally.shapes {
             all.add_figures(shape);

@@ -1,5 +1,6 @@
-//! Where runs stopped, so that the next one goes on there: of each log how far it was read, and checksums of its beginning and of what was
-//! read last, by which it is known again under another name, also packed. Nothing of the logs themselves is kept.
+//! Positions at which runs stopped, so that the next run continues there. For each log: how far it
+//! was read, and checksums of its beginning and of its last bytes, which identify it under another
+//! name and when packed. No text of the logs is kept.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,9 @@ use serde::{Deserialize, Serialize};
 use crate::digest::block::Context;
 use crate::digest::input::Input;
 
-/// Bytes of a log's beginning that tell it from others.
+/// Bytes of a log's beginning that identify it.
 const HEAD: usize = 4_096;
-/// Logs that are remembered.
+/// Most logs in a state.
 const MOST: usize = 1_000;
 /// Version of the state's form.
 const FORMAT: u32 = 1;
@@ -27,7 +28,7 @@ pub struct Mark {
     pub offset: u64,
     /// Lines in them.
     pub lines: u64,
-    /// Bytes that `head` is of.
+    /// Number of bytes that `head` covers.
     pub head_bytes: usize,
     /// Checksum of its first bytes.
     pub head: String,
@@ -42,7 +43,7 @@ fn checksum(bytes: &[u8]) -> String {
 }
 
 impl Mark {
-    /// A log that begins with `head` and was read so far; `None` if nothing of it was.
+    /// The mark of a log that begins with `head` and was read so far; `None` if nothing was read.
     pub fn new(path: &Path, head: &[u8], offset: u64, lines: u64, context: &Context) -> Option<Self> {
         let read = usize::try_from(offset).unwrap_or(usize::MAX);
         let head = head.get(..HEAD.min(read).min(head.len())).filter(|head| !head.is_empty())?;
@@ -57,18 +58,18 @@ impl Mark {
         })
     }
 
-    /// Whether a log that begins so is this one.
+    /// Whether it is the log that begins with these bytes.
     pub fn is_of(&self, head: &[u8]) -> bool {
         head.get(..self.head_bytes).is_some_and(|head| checksum(head) == self.head)
     }
 
-    /// What records behind it need not repeat.
+    /// The context that later records need not repeat.
     pub fn context(&self) -> Context {
         Context { at_us: self.at_us, database: self.database.clone().into_bytes() }
     }
 }
 
-/// How far all logs were read.
+/// The positions of all logs.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct State {
     format: u32,
@@ -81,10 +82,10 @@ impl Default for State {
     }
 }
 
-/// Why a state can't be used.
+/// Why a state cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// It can't be read or written.
+    /// It cannot be read or written.
     #[error("the state {}: {error}", path.display())]
     Io {
         /// The file.
@@ -92,8 +93,8 @@ pub enum StateError {
         /// What the system says.
         error: io::Error,
     },
-    /// It is something else.
-    #[error("{} is no state of holdup digest: {why}; name another file, or remove it to read all from the beginning", path.display())]
+    /// The file is not a state.
+    #[error("{} is not a state of holdup digest: {why}; name another file, or remove it to read all from the beginning", path.display())]
     Foreign {
         /// The file.
         path: PathBuf,
@@ -103,10 +104,11 @@ pub enum StateError {
 }
 
 impl State {
-    /// Reads one; an empty one if there is none yet.
+    /// Reads a state; an empty one if the file does not exist.
     ///
     /// # Errors
-    /// If it can't be read, or is none.
+    ///
+    /// If it cannot be read, or is not a state.
     pub fn load(path: &Path) -> Result<Self, StateError> {
         let text = match files::read(path, u64::MAX) {
             Ok(text) => text,
@@ -121,27 +123,28 @@ impl State {
         Ok(state)
     }
 
-    /// Writes it: beside the old one first, so that there is always one.
+    /// Writes the state: to a new file first, so that a complete one always exists.
     ///
     /// # Errors
-    /// If it can't be written.
+    ///
+    /// If it cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), StateError> {
         let failed = |error| StateError::Io { path: path.to_owned(), error };
         let text = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
         files::replace(path, &text).map_err(failed)
     }
 
-    /// The mark of a log that begins so; of several the one that was read farthest.
+    /// The mark of a log that begins with these bytes; of several, the one that was read farthest.
     pub fn mark_of(&self, head: &[u8]) -> Option<&Mark> {
         self.marks.iter().filter(|mark| mark.is_of(head)).max_by_key(|mark| mark.offset)
     }
 
-    /// Marks by which no log was found that begins with one of `heads`.
+    /// Marks whose log begins with none of `heads`.
     pub fn missing<'a>(&'a self, heads: &'a [Vec<u8>]) -> impl Iterator<Item = &'a Mark> {
         self.marks.iter().filter(|mark| !heads.iter().any(|head| mark.is_of(head)))
     }
 
-    /// Puts a mark in the place of the one that is of the same log.
+    /// Replaces the mark of the same log.
     pub fn put(&mut self, mark: Mark, head: &[u8]) {
         self.marks.retain(|known| !known.is_of(head));
         self.marks.push(mark);
@@ -150,10 +153,12 @@ impl State {
     }
 }
 
-/// Passes over what was read before; `None` if it isn't there any more, and the log is to be read from its beginning.
+/// Skips bytes that were read before. `None` if they are gone, so that the log must be read from
+/// its beginning.
 ///
 /// # Errors
-/// If it can't be read.
+///
+/// If it cannot be read.
 pub fn pass_over(input: &mut Input, state: &State) -> io::Result<Option<Mark>> {
     let Some(mark) = state.mark_of(&input.head).cloned() else { return Ok(None) };
     Ok(input.skip(mark.offset)?.then_some(mark))
@@ -177,6 +182,6 @@ mod tests {
         assert_eq!((again.mark_of(b"abc"), again.mark_of(b"xbcdef")), (None, None));
         assert!(!std::fs::read_to_string(&path).unwrap().contains("abcd"));
         std::fs::write(&path, "{}").unwrap();
-        assert!(State::load(&path).unwrap_err().to_string().contains("no state"));
+        assert!(State::load(&path).unwrap_err().to_string().contains("not a state"));
     }
 }

@@ -1,29 +1,31 @@
-//! How many statements have room in memory, and what is known of the others. All threads share one room, so that a statement is
-//! summed up by each of them or by none: its figures are exact or it has none. What has no room is summed up together, and by
-//! parts of all statements, which tell how much one of them can have taken at most.
+//! Limits the number of statements in memory, and estimates the others. All threads share one room,
+//! so each statement is summed up by all of them or by none: it has exact figures or no figures.
+//! Statements without room are summed up together, and by partitions of all statements, which bound
+//! the time of a single one.
 
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// What a statement takes beside its texts in one thread, about: histograms, hours, users.
+/// Memory of a statement in one thread, without its texts, roughly: histograms, hours, users.
 const STATEMENT_BYTES: u64 = 8 << 10;
 
-/// Parts that all statements fall into.
+/// Number of partitions of all statements.
 const PARTS: usize = 1 << 16;
 
 /// Most statements without room that are counted; 16 bytes each.
 const REFUSED_MAX: usize = 1 << 22;
 
-/// Of the statements that had room when all was read once, one in so many is left out the second time: others may be longer.
+/// In the second pass, one in this many of the statements with room in the first pass gets none,
+/// because others may be longer.
 const SPARE_DIVISOR: usize = 4;
 
-/// What tells a statement from others here.
+/// Identifies a statement here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
 impl Key {
-    /// Of all that a statement's group is called by.
+    /// From the parts of a group's name.
     pub fn of(id: &str) -> Self {
         let mut hasher = DefaultHasher::new();
         id.hash(&mut hasher);
@@ -43,24 +45,24 @@ struct Kept {
     is_full: bool,
 }
 
-/// The room that there is.
+/// The available room.
 #[derive(Debug)]
 pub struct Room {
     most_bytes: u64,
     threads: u64,
-    /// The only parts of which statements are let in; empty if all are.
+    /// The partitions that are admitted; all if empty.
     heavy: Vec<bool>,
     kept: Mutex<Kept>,
 }
 
 impl Room {
-    /// One of `most_bytes` for as many threads, which lets in what comes first.
+    /// A room of `most_bytes` for this many threads, which admits statements as they come.
     pub fn new(most_bytes: u64, threads: usize) -> Self {
         Self { most_bytes, threads: threads.max(1) as u64, heavy: Vec::new(), kept: Mutex::default() }
     }
 
-    /// One of the same size for reading everything once more, now that `by_part` tells what each part of the statements took: it
-    /// lets in the heaviest, as many as have room.
+    /// A room of the same size for a second pass. `by_part` now tells the time of each partition,
+    /// and the heaviest are admitted, as many as fit.
     pub fn of_heaviest(&self, by_part: &[u64]) -> Self {
         let kept = self.kept();
         let mut statements = vec![0_usize; PARTS];
@@ -76,7 +78,7 @@ impl Room {
         Self { most_bytes: self.most_bytes, threads: self.threads, heavy, kept: Mutex::default() }
     }
 
-    /// Whether the statement has room, with texts of `bytes`. It is never asked the same and answered differently.
+    /// Whether the statement has room, with texts of `bytes`. Repeated calls give the same answer.
     pub fn admits(&self, key: Key, bytes: usize) -> bool {
         let mut kept = self.kept();
         if kept.admitted.contains(&key) {
@@ -88,7 +90,7 @@ impl Room {
             kept.bytes += more;
             return kept.admitted.insert(key);
         }
-        // Else a later one that is shorter would be let in, and this one too, once asked again.
+        // Otherwise a later, shorter statement would get in, and this one too, once asked again.
         kept.is_full |= is_heavy;
         if kept.refused.len() < REFUSED_MAX {
             kept.refused.insert(key);
@@ -96,7 +98,7 @@ impl Room {
         false
     }
 
-    /// Statements without room, and whether there may be more than that.
+    /// Number of statements without room, and whether there may be more.
     pub fn refused(&self) -> (usize, bool) {
         let refused = self.kept().refused.len();
         (refused, refused == REFUSED_MAX)
@@ -107,7 +109,7 @@ impl Room {
     }
 }
 
-/// What the statements without room did together.
+/// Totals of the statements without room.
 #[derive(Clone, Debug, Default)]
 pub struct Rest {
     /// Executions.
@@ -131,7 +133,7 @@ impl Rest {
         *part = part.saturating_add(time_us);
     }
 
-    /// Takes in another thread's.
+    /// Adds another thread's totals.
     pub fn merge(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.total_us += other.total_us;
@@ -141,12 +143,12 @@ impl Rest {
         }
     }
 
-    /// The most that one of its statements can have taken: what all of its part took.
+    /// Upper bound on the time of one statement: the time of its whole partition.
     pub fn at_most_us(&self) -> u64 {
         self.by_part.iter().copied().max().unwrap_or(0)
     }
 
-    /// What each part of all statements took, with those that have room.
+    /// Time of each partition of all statements, including those with room.
     pub fn with(mut self, others: impl Iterator<Item = (Key, u64)>) -> Vec<u64> {
         others.for_each(|(key, time_us)| self.weigh(key, time_us));
         self.by_part

@@ -1,5 +1,5 @@
-//! Files in, one tally out, by as many threads as are given: each takes the next block and reads it. What comes out does
-//! not depend on how many there are.
+//! Reads files into one tally with a given number of threads: each takes the next block and reads
+//! it. The result does not depend on their number.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,24 +19,25 @@ use crate::digest::select::Select;
 use crate::digest::tally::{Identity, See, Tally, Watch};
 use crate::digest::wire::Wire;
 
-/// What to do with the files.
+/// Options of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// What they are, if it need not be found out.
+    /// Their format, unless it is to be recognised.
     pub format: Option<Format>,
-    /// How MySQL's statements are to be read, if not as by its default `sql_mode`; other logs have their own language.
+    /// The `sql_mode` of MySQL's statements, if it is not the default; other logs have their own
+    /// language.
     pub dialect: Option<Dialect>,
-    /// By what statements are called.
+    /// How statements are named.
     pub identity: Identity,
-    /// What is counted and how it is grouped.
+    /// Filters and grouping.
     pub select: Select,
-    /// PostgreSQL's `log_line_prefix`, if it need not be made out.
+    /// PostgreSQL's `log_line_prefix`, unless it is to be worked out.
     pub prefix: Option<String>,
-    /// Threads that read; 0 and 1 are one.
+    /// Threads that read; 0 and 1 both mean one.
     pub threads: usize,
-    /// Of packets: what is spoken on ports that aren't known for it.
+    /// For packets: the protocols of ports without a default one.
     pub ports: Vec<(u16, Protocol)>,
-    /// Memory that statements may take, bytes; as much as there are if none.
+    /// Memory for statements, bytes; no limit if none.
     pub most_bytes: Option<u64>,
 }
 
@@ -57,41 +58,45 @@ impl Options {
 /// A file that was read.
 #[derive(Clone, Debug)]
 pub struct FileRead {
-    /// As it was given.
+    /// Its name as given.
     pub path: PathBuf,
-    /// What it was.
+    /// Its format.
     pub format: Format,
     /// Bytes of it, unpacked.
     pub bytes: u64,
 }
 
-/// What came out.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// The files, in the order they were given.
+    /// The files, in the given order.
     pub files: Vec<FileRead>,
-    /// What they held.
+    /// Their content.
     pub tally: Tally,
 }
 
-/// Reads all files, those first that begin first: a rotated set may be named in any order.
+/// Reads all files, in the order of their first records: a rotated set may be named in any order.
 ///
 /// # Errors
-/// If one can't be opened or is no log that is known. What breaks off in the middle is a problem of the tally instead.
+///
+/// If one cannot be opened or is not a known log. If a file breaks off in the middle, the tally
+/// reports that as a problem.
 pub fn run(paths: &[PathBuf], options: &Options) -> Result<Outcome, InputError> {
     run_on(paths, options, None)
 }
 
-/// The same from where `state` says that the run before stopped, with what was rotated away since; where this one stops goes into
-/// `state`.
+/// The same, from the positions in `state`, including logs that were rotated away since; writes the
+/// new positions to `state`.
 ///
 /// # Errors
-/// As [`run`], and if a file is of a kind that can't be gone on with.
+///
+/// As [`run`], and if a file has a format that cannot be continued.
 pub fn run_on(paths: &[PathBuf], options: &Options, mut state: Option<&mut State>) -> Result<Outcome, InputError> {
     let outcome = pass(paths, options, state.as_deref_mut(), options.room())?;
     let is_again = state.is_none() && paths.iter().all(|path| path.is_file());
     match &outcome.tally.room {
-        // What came first has room, which need not be what took longest: now that is known.
+        // The first statements got room, which need not be the longest. The second pass knows
+        // those.
         Some(room) if is_again && outcome.tally.rest.calls > 0 => {
             let room = room.of_heaviest(&outcome.tally.weights());
             drop(outcome);
@@ -141,21 +146,21 @@ fn pass(
     Ok(Outcome { files, tally })
 }
 
-/// A log that is open and known, of which nothing is read yet.
+/// A log that is open and recognised, but not read yet.
 pub struct Log {
     path: PathBuf,
     input: Input,
     format: Format,
     dialect: Dialect,
-    /// When its first record was.
+    /// Time of its first record.
     begins_us: Option<i64>,
-    /// How far it was read by the run before.
+    /// The position of the previous run.
     mark: Option<Mark>,
-    /// Its first bytes, where those that are read are not.
+    /// Its first bytes, if the reader does not start with them.
     sample: Option<Vec<u8>>,
 }
 
-/// Adds logs that were read before under the name of one that is given, and have another by now.
+/// Adds logs that an earlier run read under a given name, and that have another name now.
 fn rotated(logs: &mut Vec<Log>, options: &Options, state: &State) {
     let heads: Vec<Vec<u8>> = logs.iter().map(|log| log.input.head.clone()).collect();
     let given: Vec<PathBuf> = logs.iter().map(|log| log.path.clone()).collect();
@@ -179,8 +184,8 @@ fn rotated(logs: &mut Vec<Log>, options: &Options, state: &State) {
     }
 }
 
-/// Sorts logs by their first record. What has no time, such as a pipe, stays where it was named; so do logs of several servers
-/// that say the same.
+/// Sorts logs by their first record. A log without a time, such as a pipe, stays at its place; so
+/// do logs of several servers with the same time.
 pub fn in_order(logs: &mut [Log]) {
     let first = |log: &Log| log.begins_us.unwrap_or(i64::MAX);
     if logs.iter().all(|log| log.begins_us.is_some()) {
@@ -189,10 +194,11 @@ pub fn in_order(logs: &mut [Log]) {
 }
 
 impl Log {
-    /// Opens a log and makes out what it is.
+    /// Opens a log and recognises its format.
     ///
     /// # Errors
-    /// If it can't be opened or is no log that is known.
+    ///
+    /// If it cannot be opened or is not a known log.
     pub fn open(path: &Path, options: &Options) -> Result<Self, InputError> {
         let input = open(path)?;
         let format = match options.format {
@@ -211,7 +217,7 @@ impl Log {
         self.sample.as_ref().unwrap_or(&self.input.head).clone()
     }
 
-    /// Passes over what was read before.
+    /// Skips what was read before.
     fn go_on(&mut self, options: &Options, state: &State) -> Result<(), InputError> {
         if self.format.is_whole() {
             return Err(InputError::NotResumable { path: self.path.clone(), format: self.format.name() });
@@ -220,14 +226,14 @@ impl Log {
         let failed = |error| InputError::Open { path: self.path.clone(), error };
         match pass_over(&mut self.input, state).map_err(failed)? {
             Some(mark) => (self.mark, self.sample) = (Some(mark), Some(sample)),
-            // It was truncated since and has begun anew as it did before.
+            // It was truncated since, and begins with the same bytes again.
             None if state.mark_of(&sample).is_some() => *self = Self::open(&self.path, options)?,
             None => {}
         }
         Ok(())
     }
 
-    /// Reads it; `reader` is the one of the log before, which goes on where a log of one piece does.
+    /// Reads it. `reader` comes from the previous log, and continues if the logs are parts of one.
     fn read(
         mut self,
         number: u32,
@@ -253,7 +259,7 @@ impl Log {
         let blocks = Mutex::new(if held_back { blocks.held_back() } else { blocks });
         if format.is_sequential() {
             let one = match reader.take() {
-                // Connections go on from one log of a set to the next.
+                // Connections continue in the next log of a set.
                 Some((before, reader)) if before == format => reader,
                 Some((_, mut other)) => {
                     other.finish(&mut tally);
@@ -292,23 +298,24 @@ impl Log {
 }
 
 impl Log {
-    /// As it was given.
+    /// Its name as given.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What kind it is.
+    /// Its format.
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// When its first record was, microseconds; none if that can't be told.
+    /// Time of its first record, microseconds; none if unknown.
     pub fn begins_us(&self) -> Option<i64> {
         self.begins_us
     }
 
-    /// Reads it in its own order and shows each execution to `see`, whatever is selected; nothing is summed up. After each block
-    /// `goes_on` is asked whether to read on. `reader` is that of the log before, and goes on in the next unless this `is_last`.
+    /// Reads it in its own order and passes each execution to `see`, without filters or sums. After
+    /// each block, `goes_on` decides whether to read on. `reader` comes from the previous log, and
+    /// continues in the next one unless this `is_last`.
     pub fn each(
         mut self,
         (number, is_last): (u32, bool),
@@ -357,8 +364,8 @@ fn reader_of(format: Format, head: &[u8], prefix: Option<&Prefix>, options: &Opt
     }
 }
 
-/// Takes blocks and reads them until there are no more. Who takes one has just read it from the file, so that it is in the cache of the
-/// core that counts it.
+/// Takes blocks and reads them until the end. The thread that takes a block has just read it from
+/// the file, so it is in the cache of the core that counts it.
 fn work(blocks: &Mutex<Blocks>, mut reader: Reader, tally: &mut Tally) -> Reader {
     let mut spare = Block::default();
     loop {
@@ -370,7 +377,7 @@ fn work(blocks: &Mutex<Blocks>, mut reader: Reader, tally: &mut Tally) -> Reader
     }
 }
 
-/// When the first record of a log was that begins so.
+/// Time of the first record of a log that begins with these bytes.
 fn first_time(format: Format, dialect: Dialect, head: &[u8]) -> Option<i64> {
     let mut tally = Tally::new(dialect, Identity::Holdup, Select::default());
     let mut reader = Reader::new(format, head, None);
@@ -380,5 +387,5 @@ fn first_time(format: Format, dialect: Dialect, head: &[u8]) -> Option<i64> {
     tally.shapes.iter().filter_map(|shape| shape.seen_us).map(|(first, _)| first).min()
 }
 
-/// Bytes in which the first time is looked for.
+/// Bytes that are searched for the first time.
 const LOOKED_AT: usize = 16 << 10;

@@ -1,10 +1,10 @@
-//! Which executions are counted, and what groups them: `--filter`, `--since`, `--until`, `--group-by`. It reads what was
-//! asked for, and says what is wrong with it.
+//! Which executions count, and how they are grouped: `--filter`, `--since`, `--until`,
+//! `--group-by`. Parses these options and reports mistakes in them.
 
 use crate::digest::attribute::{Attributes, Unit, number, seconds};
 use crate::digest::event::{Event, Kind};
 
-/// What executions may be grouped by beside the statement, and filtered by.
+/// Fields that group or filter executions, beside the statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
     /// The statement.
@@ -20,7 +20,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// All, with their names.
+    /// All fields with their names.
     pub const ALL: [(&'static str, Self); 5] = [
         ("fingerprint", Self::Fingerprint),
         ("user", Self::User),
@@ -32,14 +32,15 @@ impl Field {
     /// The field with this name.
     ///
     /// # Errors
-    /// If there is none, with the names that there are.
+    ///
+    /// If no field has it: lists the names.
     pub fn named(name: &str) -> Result<Self, String> {
         let found = Self::ALL
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name) || *known == "database" && name == "db");
         found.map(|(_, field)| *field).ok_or_else(|| {
             let known: Vec<&str> = Self::ALL.iter().map(|(name, _)| *name).collect();
-            format!("{name}: can be one of {}", known.join(", "))
+            format!("{name} is unknown; use one of {}", known.join(", "))
         })
     }
 
@@ -53,7 +54,7 @@ impl Field {
         }
     }
 
-    /// Its value of an execution.
+    /// Its value for an execution.
     pub fn of(self, event: &Event) -> String {
         String::from_utf8_lossy(self.bytes(event)).into_owned()
     }
@@ -96,16 +97,16 @@ impl std::str::FromStr for Filter {
             operators.iter().find_map(|(sign, comparison)| Some((name, *comparison, rest.strip_prefix(sign)?)))
         });
         let Some((name, comparison, value)) = found.filter(|(name, ..)| !name.trim().is_empty()) else {
-            return Err(format!("{text}: a condition is NAME=VALUE, or with !=, >, >=, <, <= between them"));
+            return Err(format!("{text}: write NAME=VALUE, or another comparison (!=, >, >=, <, <=)"));
         };
         let (name, value) = (name.trim().to_owned(), value.trim().to_owned());
         let field = Field::named(&name).ok().filter(|field| *field != Field::Fingerprint);
         if field.is_some() && !matches!(comparison, Comparison::Is | Comparison::IsNot) {
-            return Err(format!("{text}: {name} can be compared by = and != only"));
+            return Err(format!("{text}: {name} takes only = and !="));
         }
         let is_flag = matches!(value.as_str(), "Yes" | "No");
         if field.is_none() && !is_flag && seconds(value.as_bytes()).is_none() {
-            return Err(format!("{text}: {name} is compared with a number (times in seconds), Yes or No"));
+            return Err(format!("{text}: {name} takes a number (times in seconds), Yes or No"));
         }
         Ok(Self { name, field, comparison, text: value })
     }
@@ -134,16 +135,16 @@ impl Filter {
     }
 }
 
-/// Which executions are counted, and what groups them.
+/// Filters and grouping of executions.
 #[derive(Clone, Debug)]
 pub struct Select {
-    /// What groups them.
+    /// The grouping fields.
     pub group_by: Vec<Field>,
-    /// All of them must hold.
+    /// Conditions, all of which must hold.
     pub filters: Vec<Filter>,
-    /// From when on, microseconds; executions without a time are left out then.
+    /// Start of the period, microseconds; executions without a time are then left out.
     pub since_us: Option<i64>,
-    /// Until before when, microseconds.
+    /// End of the period (exclusive), microseconds.
     pub until_us: Option<i64>,
 }
 
@@ -154,24 +155,24 @@ impl Default for Select {
 }
 
 impl Select {
-    /// Whether statements are told apart.
+    /// Whether statements are kept apart.
     pub fn by_statement(&self) -> bool {
         self.group_by.is_empty() || self.group_by.contains(&Field::Fingerprint)
     }
 
-    /// Whether an execution is asked for.
+    /// Whether an execution passes the filters.
     pub fn takes(&self, event: &Event, attributes: &Attributes) -> bool {
         self.takes_time(event.at_us) && self.filters.iter().all(|filter| filter.takes(event, attributes))
     }
 
-    /// Whether what happened at `at_us` is asked for; without a time only if all times are.
+    /// Whether the period includes `at_us`. A missing time passes only without a period.
     pub fn takes_time(&self, at_us: Option<i64>) -> bool {
         let (since, until) = (self.since_us, self.until_us);
         let is_any = since.is_none() && until.is_none();
         is_any || at_us.is_some_and(|at| since.is_none_or(|since| at >= since) && until.is_none_or(|until| at < until))
     }
 
-    /// The key of a statement with what else groups it.
+    /// The key of a statement with its other grouping fields.
     pub(crate) fn group_hash(&self, hash: u64, event: &Event) -> u64 {
         let mut hash = if self.by_statement() { hash } else { 0 };
         if event.kind == Kind::Command {
@@ -185,7 +186,7 @@ impl Select {
         hash
     }
 
-    /// Of the values that an execution has in [`Select::group_by`], those beside the statement.
+    /// Values of an execution for the fields of [`Select::group_by`], without the statement.
     pub(crate) fn shown(&self, group: &[String]) -> Vec<String> {
         let fields = self.group_by.iter().zip(group);
         fields.filter(|(field, _)| **field != Field::Fingerprint).map(|(_, value)| value.clone()).collect()

@@ -1,24 +1,25 @@
-//! What a PostgreSQL server logs beside its statements: connections, checkpoints, temporary files, waits for locks,
-//! vacuums, errors. Of what it says in words only the words are kept: what stands in quotes or is a number may be a value.
+//! A PostgreSQL server's messages about itself: connections, checkpoints, temporary files, waits
+//! for locks, vacuums, errors. Only the words of messages are kept, because a text in quotes or a
+//! number may be a value.
 
 use std::collections::BTreeMap;
 
 use crate::digest::measure::Measure;
 
-/// Kinds of messages of errors that are told apart.
+/// Most kinds of error messages.
 const MOST_MESSAGES: usize = 1_000;
 
-/// Names of accounts, databases, hosts, tables that are told apart.
+/// Most names of accounts, databases, hosts and tables.
 const MOST_NAMES: usize = 20_000;
 
-/// What was said so far.
+/// The messages so far.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// Counts of what is only counted, by name.
+    /// Counts of occurrences, by name.
     pub counts: BTreeMap<&'static str, u64>,
     /// Figures by name, in the unit that the name ends in.
     pub figures: BTreeMap<&'static str, Measure>,
-    /// The same by what they are of: `connections_by_user` and the user.
+    /// The same by subject: `connections_by_user` and the user.
     pub names: BTreeMap<(&'static str, String), Measure>,
     /// Errors by severity and words.
     pub messages: BTreeMap<(String, String), u64>,
@@ -30,17 +31,17 @@ impl Server {
         *self.counts.entry(name).or_default() += 1;
     }
 
-    /// Counts something that occurred so often.
+    /// Counts a number of occurrences.
     pub fn count_more(&mut self, name: &'static str, more: u64) {
         *self.counts.entry(name).or_default() += more;
     }
 
-    /// Takes a figure in.
+    /// Adds a figure.
     pub fn figure(&mut self, name: &'static str, value: u64) {
         self.figures.entry(name).or_default().add(value);
     }
 
-    /// Takes a figure of something with a name in.
+    /// Adds a figure of something with a name.
     pub fn named(&mut self, kind: &'static str, name: &[u8], value: u64) {
         let mut key = (kind, String::from_utf8_lossy(name).into_owned());
         if self.names.len() >= MOST_NAMES && !self.names.contains_key(&key) {
@@ -58,7 +59,7 @@ impl Server {
         *self.messages.entry(key).or_default() += 1;
     }
 
-    /// Takes in what another thread has read.
+    /// Adds another thread's messages.
     pub fn merge(&mut self, other: Self) {
         for (name, count) in other.counts {
             *self.counts.entry(name).or_default() += count;
@@ -74,13 +75,13 @@ impl Server {
         }
     }
 
-    /// Whether nothing was said.
+    /// Whether there were none.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty() && self.figures.is_empty() && self.messages.is_empty()
     }
 }
 
-/// Beginnings of messages in which the first thing in quotes is a name.
+/// Beginnings of messages whose first quoted text is a name.
 const NAMES: &[&[u8]] = &[
     b"duplicate key value violates unique constraint ",
     b"relation ",
@@ -91,7 +92,7 @@ const NAMES: &[&[u8]] = &[
     b"update or delete on table ",
 ];
 
-/// A message without what may be a value.
+/// A message without possible values.
 fn words(message: &[u8]) -> String {
     let line = message.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let mut keeps_name = NAMES.iter().any(|begin| line.starts_with(begin));
@@ -115,7 +116,7 @@ fn words(message: &[u8]) -> String {
                 .take_while(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b':'))
                 .count();
         } else if *byte == b'=' {
-            // What is behind `=` is a value: `Key (a)=(b)`.
+            // The text behind `=` is a value: `Key (a)=(b)`.
             text.extend_from_slice(b"=?");
             break;
         } else {

@@ -1,5 +1,5 @@
-//! What is kept of one group of executions: one statement, or one statement of one user, and so on. All of it can be put
-//! together from parts in any order.
+//! Statistics of one group of executions: one statement, or one statement of one user, and so on.
+//! Parts of a group can be added in any order.
 
 use crate::digest::attribute::{BIND_TIME, PARSE_TIME, QUERY_TIME};
 use crate::digest::counts::Counts;
@@ -28,25 +28,25 @@ pub struct Slowest {
 /// A group of executions.
 #[derive(Clone, Debug, Default)]
 pub struct Shape {
-    /// What tells it from others: the digest, and what else is grouped by.
+    /// Its identity: the digest, and its other grouping fields.
     pub id: String,
     /// Text of the statement without its values, as first seen.
     pub text: String,
-    /// Values of what else is grouped by.
+    /// Values of its other grouping fields.
     pub group: Vec<String>,
-    /// Where `text` is from.
+    /// Place that `text` comes from.
     pub first: Position,
     /// Executions.
     pub calls: u64,
-    /// Of these, commands of the protocol.
+    /// How many of these are commands of the protocol.
     pub commands: u64,
-    /// Executions of which the text was cut.
+    /// Executions whose text was cut.
     pub cut: u64,
     /// First and last begin, microseconds.
     pub seen_us: Option<(i64, i64)>,
-    /// Attributes with numbers, by the attribute's; some are of none.
+    /// Attributes with numbers, by the attribute's number; some are unused.
     pub measures: Vec<Measure>,
-    /// Attributes that are yes or no: how often each.
+    /// How often each flag was yes and no.
     pub flags: Vec<(u16, [u64; 2])>,
     /// Executions of each user, host, database and application, by interned number.
     pub who: [Counts; 4],
@@ -54,11 +54,11 @@ pub struct Shape {
     pub hours: Box<[[u64; 2]; HOURS]>,
     /// The slowest execution.
     pub slowest: Option<Slowest>,
-    /// Plans that were logged of it.
+    /// Its logged plans.
     pub plans: Plans,
 }
 
-/// The first and last of two stretches.
+/// The first and last of two periods.
 fn together(one: Option<(i64, i64)>, other: Option<(i64, i64)>) -> Option<(i64, i64)> {
     match (one, other) {
         (Some(one), Some(other)) => Some((one.0.min(other.0), one.1.max(other.1))),
@@ -85,7 +85,7 @@ impl Shape {
         &mut self.measures[index]
     }
 
-    /// Takes an execution in. What is of its text and its people is the caller's.
+    /// Adds an execution. The caller handles its text and its users.
     pub fn add(&mut self, event: &Event) {
         if matches!(event.kind, Kind::Parse | Kind::Bind) {
             let attribute = if event.kind == Kind::Parse { PARSE_TIME } else { BIND_TIME };
@@ -116,7 +116,7 @@ impl Shape {
         }
     }
 
-    /// Takes in many executions at once, of which a server kept sums only.
+    /// Adds many executions at once, of which a server keeps only sums.
     pub fn add_lumps(&mut self, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
         self.calls = self.calls.saturating_add(calls);
         self.seen_us = together(self.seen_us, seen_us);
@@ -125,7 +125,7 @@ impl Shape {
         }
     }
 
-    /// Where nothing but plans tells of its executions, these are they.
+    /// If only plans report its executions, it takes those.
     pub fn settle(&mut self) {
         if self.calls == 0 && !self.plans.is_empty() {
             let times = self.plans.times();
@@ -135,7 +135,7 @@ impl Shape {
         }
     }
 
-    /// Takes in calls, times and measures of another group, of which the attributes have the same numbers.
+    /// Adds calls, times and measures of another group with the same attribute numbers.
     pub fn add_figures(&mut self, other: &Self) {
         self.calls = self.calls.saturating_add(other.calls);
         self.seen_us = together(self.seen_us, other.seen_us);
@@ -162,7 +162,7 @@ impl Shape {
         })
     }
 
-    /// Takes in what another thread has of the same group. `attribute` and `name` say what its numbers are here.
+    /// Adds another thread's part of the same group. `attribute` and `name` translate its numbers.
     pub fn merge(&mut self, other: Self, attribute: &dyn Fn(u16) -> Option<u16>, name: &dyn Fn(usize, u32) -> u32) {
         if other.first < self.first {
             (self.first, self.text) = (other.first, other.text);

@@ -1,5 +1,6 @@
-//! The slow query log of MySQL, MariaDB and Percona Server, with all attributes that any of them writes. A record begins
-//! with `# Time:` or `# User@Host:`; a line of a literal may look the same, and is found out by the literal being open.
+//! The slow query log of MySQL, MariaDB and Percona Server, with all attributes that any of them
+//! writes. A record begins with `# Time:` or `# User@Host:`. A line within a literal may look the
+//! same; it is recognised because the literal is still open.
 
 use holdup_sql::{Dialect, key};
 use memchr::memmem::Finder;
@@ -16,10 +17,10 @@ mod head;
 
 use head::Head;
 
-/// How many heads of records are taken for text until a literal is taken to be cut off.
+/// Number of record heads that count as text before the literal around them counts as cut off.
 const MOST_HEADS_IN_LITERAL: usize = 16;
 
-/// Bytes at the end of a block in which a time and a database are looked for first.
+/// Bytes at the end of a block that are searched first for a time and a database.
 const LOOK_BACK: usize = 8 << 10;
 
 /// The line before the one at `at`.
@@ -28,7 +29,8 @@ fn line_before(data: &[u8], at: usize) -> &[u8] {
     before.get(memrchr(b'\n', before).map_or(0, |at| at + 1)..).unwrap_or_default()
 }
 
-/// Whether a record begins at `at`, where a line does. A head has several lines: one alone is part of a statement.
+/// Whether a record begins at `at`, the start of a line. A head has several lines; a single one is
+/// part of a statement.
 fn begins_record(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
     let end = || memchr(b'\n', rest).unwrap_or(rest.len());
@@ -38,16 +40,16 @@ fn begins_record(data: &[u8], at: usize) -> bool {
         return (time.first().is_some_and(u8::is_ascii_digit) || has_user()) && goes_on();
     }
     if rest.starts_with(USER) {
-        // It goes on a record that has begun with its time.
+        // It continues a record that began with its time.
         return !line_before(data, at).starts_with(b"# Time: ") && goes_on();
     }
-    // Servers may be told to leave out who and when.
+    // Servers can be configured to leave out who and when.
     let is_bare = [&b"# Query_time: "[..], b"# Thread_id: ", b"# Schema: "].iter().any(|begin| rest.starts_with(begin));
     let before = || line_before(data, at);
     is_bare && (at == 0 || !before().starts_with(b"#") || before().starts_with(COMMAND))
 }
 
-/// Where the next record begins at or behind `from`, if one does. `from` is no place to begin itself.
+/// Start of the next record at or behind `from`, which is itself not one.
 fn next_record(data: &[u8], from: usize, finder: &Finder) -> Option<usize> {
     let mut at = from;
     loop {
@@ -58,7 +60,8 @@ fn next_record(data: &[u8], from: usize, finder: &Finder) -> Option<usize> {
     }
 }
 
-/// Where the last record of a block begins of which the statement before has ended for certain; none if there is but one.
+/// Start of the last record of a block before which the previous statement has certainly ended;
+/// none if the block has only one.
 pub fn last_boundary(data: &[u8], dialect: Dialect) -> Option<usize> {
     let mut end = data.len();
     for _ in 0..MOST_HEADS_IN_LITERAL {
@@ -85,7 +88,8 @@ fn previous_record(data: &[u8], mut end: usize) -> Option<usize> {
     }
 }
 
-/// Whether what ends with a line ends with a whole record: with its statement, or with a banner.
+/// Whether a text that ends with a line also ends with a complete record: with its statement, or
+/// with a banner.
 pub fn is_whole(data: &[u8]) -> bool {
     let text = data.trim_ascii_end();
     let line = text.get(memrchr(b'\n', text).map_or(0, |at| at + 1)..).unwrap_or_default();
@@ -94,19 +98,19 @@ pub fn is_whole(data: &[u8]) -> bool {
         || text.ends_with(b"Argument")
 }
 
-/// The first place behind `from` where a record begins, for who has lost the thread.
+/// The first start of a record behind `from`, for a reader that has lost its place.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
     next_record(data, 0, &Finder::new(b"\n# "))
 }
 
-/// How many of the first lines only such a log has: for telling what a log is.
+/// Number of the first lines that only such a log has, to recognise the log.
 pub fn likeness(head: &[u8]) -> usize {
     let marks = [&b"# Query_time: "[..], USER, b"# Thread_id: ", b"# Schema: "];
     let lines = head.split(|byte| *byte == b'\n').take(400);
     lines.filter(|line| marks.iter().any(|mark| line.starts_with(mark))).count()
 }
 
-/// What a block tells the next one: what records need not repeat.
+/// Context for the next block, which records need not repeat.
 pub fn context(data: &[u8], before: &Context) -> Context {
     let (rest, near) = data.split_at(data.len().saturating_sub(LOOK_BACK));
     let line = |data: &[u8], at: usize| {
@@ -114,12 +118,12 @@ pub fn context(data: &[u8], before: &Context) -> Context {
         rest.get(..memchr(b'\n', rest)?).map(<[u8]>::to_vec)
     };
     let last = |begin: &[u8]| line(near, memchr::memmem::rfind(near, begin)? + begin.len());
-    // Servers say which database only when it is another; looking forwards is much faster.
+    // Servers name the database only when it changes; searching forwards is much faster.
     let used = last(b"\nuse ").or_else(|| {
         let at = memchr::memmem::find_iter(rest, b"\nuse ").last()?;
         line(data, at + b"\nuse ".len())
     });
-    // Where the time isn't said for that long it doesn't matter either.
+    // If the time is missing for that long, it does not matter either.
     let at_us = last(b"\n# Time: ").as_deref().and_then(log_time).or(before.at_us);
     let database = used.as_deref().map(database_of_use).filter(|name| !name.is_empty());
     Context { at_us, database: database.map_or_else(|| before.database.clone(), <[u8]>::to_vec) }
@@ -135,13 +139,13 @@ fn database_of_use(text: &[u8]) -> &[u8] {
     name.strip_prefix(b"`").and_then(|name| name.strip_suffix(b"`")).unwrap_or(name)
 }
 
-/// A statement without the blanks and the semicolon behind it.
+/// A statement without blanks and the semicolon behind it.
 fn statement(sql: &[u8]) -> &[u8] {
     let sql = sql.trim_ascii();
     sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end()
 }
 
-/// Without what a server writes each time it opens the log.
+/// Removes the text that a server writes each time it opens the log.
 fn without_banner(mut sql: &[u8]) -> &[u8] {
     while sql.ends_with(b"Argument") {
         let Some(found) = memchr::memmem::rfind(sql, b"started with:") else { break };
@@ -151,11 +155,11 @@ fn without_banner(mut sql: &[u8]) -> &[u8] {
     sql
 }
 
-/// Begins the line with who.
+/// Begins the line with the account.
 const USER: &[u8] = b"# User@Host: ";
 const COMMAND: &[u8] = b"# administrator command: ";
 
-/// Name of a command of the protocol, if that is what is logged. It is one of a fixed set: words of letters.
+/// Name of a logged command of the protocol. It is one of a fixed set, of words of letters.
 fn command(sql: &[u8]) -> Option<&[u8]> {
     let name = sql.strip_prefix(COMMAND).or_else(|| sql.strip_prefix(b"administrator command: "))?;
     let is_name = name.len() <= 40 && name.iter().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b' ' | b'_'));
@@ -176,7 +180,7 @@ impl Default for SlowLog {
 }
 
 impl SlowLog {
-    /// Reads a block, which begins where a record does or with the file.
+    /// Reads a block, which begins at the start of a record or of the file.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         let data = block.data.as_slice();
         self.head.context = block.context.clone();
@@ -184,7 +188,7 @@ impl SlowLog {
         if !begins_record(data, 0) {
             let first = next_record(data, 0, &self.finder).unwrap_or(data.len());
             let lost = without_banner(data.get(..first).unwrap_or_default().trim_ascii());
-            // The tail of a record, as of a log that was cut to size; a banner is none.
+            // The tail of a record, as in a log that was cut to size; not a banner.
             if !lost.is_empty() && !lost.starts_with(b"#") {
                 tally.problems.add(Problem::NoBeginning, block.position(0));
             }
@@ -195,7 +199,7 @@ impl SlowLog {
         }
     }
 
-    /// Reads the record at `at`; returns where it ends.
+    /// Reads the record at `at`; returns its end.
     fn record(&mut self, block: &Block, at: usize, tally: &mut Tally) -> usize {
         let data = block.data.as_slice();
         let position = block.position(at);
@@ -208,7 +212,8 @@ impl SlowLog {
             && end < data.len()
             && let Some(heads) = self.behind_literal(data, from, end, tally)
         {
-            // What is in the literal stays hidden with it, in case it is none: servers log odd quotes as they are.
+            // The literal hides its content, in case it is not one: servers log odd quotes as they
+            // are.
             for head in heads.windows(2) {
                 tally.problems.add(Problem::HeadInLiteral, block.position(head[0]));
             }
@@ -219,8 +224,9 @@ impl SlowLog {
         end
     }
 
-    /// The heads behind a literal that is open at `end`, and where its record ends, if the literal is closed further on and the
-    /// statement with it. A literal that was cut off is not: each record behind it opens as many as it closes.
+    /// The heads behind a literal that is open at `end`, and the end of its record, if the literal
+    /// and its statement end further on. A literal that was cut off has no such end: each record
+    /// behind it opens as many literals as it closes.
     fn behind_literal(&self, data: &[u8], from: usize, end: usize, tally: &Tally) -> Option<Vec<usize>> {
         let mut heads = vec![end];
         for _ in 0..MOST_HEADS_IN_LITERAL {
@@ -237,7 +243,7 @@ impl SlowLog {
         None
     }
 
-    /// The statement in `text` and what the lexer says of it.
+    /// The statement in `text`, and the lexer's result.
     fn read_statement<'a>(&self, text: &'a [u8], tally: &Tally) -> (&'a [u8], Option<holdup_sql::Key>) {
         let mut sql = statement(text);
         if sql.ends_with(b"Argument") {
@@ -250,7 +256,7 @@ impl SlowLog {
         let head = &self.head;
         let (mut sql, key) = found;
         if sql.is_empty() {
-            // `use a` is a statement, too, if there is no other.
+            // `use a` counts as a statement, too, if the record has no other.
             if head.used.is_empty() {
                 tally.problems.add(if head.is_empty { Problem::Malformed } else { Problem::NoStatement }, position);
                 return;

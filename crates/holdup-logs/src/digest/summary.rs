@@ -1,5 +1,6 @@
-//! What servers count of their statements, as dumped from `performance_schema.events_statements_summary_by_digest` and
-//! `pg_stat_statements`: sums, and where the server keeps them least, greatest and deviation. Percentiles nobody kept.
+//! Servers' counters of statements, as dumped from
+//! `performance_schema.events_statements_summary_by_digest` and `pg_stat_statements`: sums, and
+//! least, greatest and deviation if the server keeps them. No server keeps percentiles.
 
 use holdup_sql::Dialect;
 
@@ -15,10 +16,10 @@ mod table;
 
 use table::Row;
 
-/// Bytes of a dump that are read.
+/// Most bytes that are read of a dump.
 const MOST: usize = 256 << 20;
 
-/// Whose counters they are.
+/// The source of the counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counters {
     /// `performance_schema.events_statements_summary_by_digest` of MySQL and MariaDB.
@@ -27,7 +28,7 @@ pub enum Counters {
     PgStatStatements,
 }
 
-/// Whose counters the dump holds that begins so.
+/// The source of a dump that begins with these bytes.
 pub fn detect(head: &[u8]) -> Option<Counters> {
     let columns = table::columns(head)?;
     let has = |name: &str| columns.iter().any(|column| column.eq_ignore_ascii_case(name));
@@ -38,7 +39,7 @@ pub fn detect(head: &[u8]) -> Option<Counters> {
         .then_some(Counters::PgStatStatements)
 }
 
-/// A reader of dumps. They are small beside logs, and read as a whole.
+/// A reader of dumps. They are small compared with logs, and read as a whole.
 #[derive(Debug)]
 pub struct Summary {
     counters: Counters,
@@ -47,12 +48,12 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Of these counters.
+    /// A reader for this source.
     pub fn new(counters: Counters) -> Self {
         Self { counters, data: Vec::new(), file: 0 }
     }
 
-    /// Takes the next bytes of a dump.
+    /// Adds the next bytes of a dump.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         if block.file != self.file {
             self.finish(tally);
@@ -64,7 +65,7 @@ impl Summary {
         self.data.extend_from_slice(&block.data);
     }
 
-    /// Counts what came.
+    /// Counts the complete dump.
     pub fn finish(&mut self, tally: &mut Tally) {
         let (data, file, counters) = (std::mem::take(&mut self.data), self.file, self.counters);
         let mut number = 0;
@@ -82,7 +83,7 @@ impl Summary {
     }
 }
 
-/// A number, as servers and clients write it; not one that is below 0.
+/// A number as servers and clients write it, if it is not negative.
 fn number(row: &Row, name: &str) -> Option<f64> {
     row.get(name)?.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0)
 }
@@ -105,7 +106,7 @@ fn of_picoseconds(row: &Row, name: &str) -> Option<u64> {
     Some(whole(row, name)?.saturating_add(500_000) / 1_000_000)
 }
 
-/// Sums of attributes of which nothing else is kept.
+/// Attributes of which only sums are kept.
 fn sums(row: &Row, attributes: &mut Attributes, calls: u64, columns: &[(&str, &str, u64)]) -> Vec<(u16, Lump)> {
     let mut lumps = Vec::new();
     for (column, attribute, factor) in columns {
@@ -147,7 +148,7 @@ fn performance_schema(row: &Row, position: Position, tally: &mut Tally) -> Optio
             ("SUM_NO_GOOD_INDEX_USED", "No_good_index_used_calls", 1),
         ],
     ));
-    // One row stands for all statements for which there was no more room.
+    // One row stands for all statements that no longer fitted into the server's table.
     let text = row.get("DIGEST_TEXT").unwrap_or("/* other */ select others");
     let seen = moment(row, "FIRST_SEEN").zip(moment(row, "LAST_SEEN"));
     let event = Event {
@@ -164,11 +165,11 @@ fn performance_schema(row: &Row, position: Position, tally: &mut Tally) -> Optio
 
 fn pg_stat_statements(row: &Row, position: Position, tally: &mut Tally) -> Option<()> {
     let calls = whole(row, "calls")?;
-    // Milliseconds with a fraction. The names are those since 13, and those before.
+    // Milliseconds with a fraction. The names since version 13, and the older ones.
     let time = |new: &str, old: &str| number(row, new).or_else(|| number(row, old)).map(|value| value * 1e3);
     let total = time("total_exec_time", "total_time")?;
     let bounds = time("min_exec_time", "min_time").zip(time("max_exec_time", "max_time"));
-    // Since 17 these two can be reset alone, and are 0 until the next call.
+    // Since version 17 these two can be reset separately, and are 0 until the next call.
     let bounds = bounds.filter(|(_, max)| *max > 0.0 || total == 0.0).map(|(min, max)| (rounded(min), rounded(max)));
     let deviation = time("stddev_exec_time", "stddev_time");
     let mean = time("mean_exec_time", "mean_time");
@@ -217,7 +218,7 @@ fn time_attribute(attributes: &mut Attributes, name: &[u8]) -> Option<u16> {
 }
 
 impl Counters {
-    /// Whose statements they are.
+    /// Identifies the statements' account and database.
     pub fn dialect(self) -> Dialect {
         match self {
             Self::PerformanceSchema => Dialect::MySql,

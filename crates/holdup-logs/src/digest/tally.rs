@@ -1,5 +1,5 @@
-//! Everything that was read, summed up: events in, groups out. Each thread has its own; putting two together gives what
-//! one would have, whichever read what.
+//! The sums of everything that was read: events in, groups out. Each thread has its own tally.
+//! Adding two gives the same result as one, whichever thread read which block.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -19,28 +19,29 @@ use crate::digest::select::Select;
 use crate::digest::server::Server;
 use crate::digest::shape::{Shape, Slowest};
 
-/// Keys of statements that are remembered; one more and all are asked anew.
+/// Most cached keys of statements; beyond that the cache starts anew.
 const MOST_KEYS: usize = 1 << 17;
-/// Bytes of a statement's text that are kept. Its identity is that of all of it.
+/// Most bytes kept of a statement's text. Its identity covers the whole text.
 const MOST_TEXT: usize = 16 << 10;
-/// Bytes of a sample.
+/// Most bytes of a sample.
 const MOST_SAMPLE: usize = 4 << 10;
-/// Different users, hosts, databases and applications, each, that are told apart.
+/// Most different users, hosts, databases and applications, each.
 const MOST_NAMES: usize = 1 << 16;
 
-/// By what a statement is called.
+/// How a statement is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Identity {
-    /// holdup's digest: that of its recordings.
+    /// By holdup's digest, as in its recordings.
     #[default]
     Holdup,
-    /// pt-query-digest's fingerprint and checksum, for those who have review tables.
+    /// By pt-query-digest's fingerprint and checksum, for users with review tables.
     Pt,
-    /// What a parser of PostgreSQL takes for one: the order of columns and conditions makes no difference.
+    /// By the statement that a PostgreSQL parser recognises: the order of columns and conditions
+    /// makes no difference.
     Parsed,
 }
 
-/// Passes on what is a hash already, and makes a simple one of what is none.
+/// Passes a hash on unchanged, and hashes other keys in a simple way.
 #[derive(Default)]
 pub struct AsItIs(u64);
 
@@ -65,7 +66,8 @@ impl Hasher for AsItIs {
 
 type ByHash<V> = HashMap<u64, V, BuildHasherDefault<AsItIs>>;
 
-/// Users, hosts, databases or applications by number. The first stands for those that came when there was no more room.
+/// Users, hosts, databases or applications by number. The first stands for those that came when the
+/// list was full.
 #[derive(Debug)]
 pub struct Names {
     all: Vec<String>,
@@ -106,10 +108,10 @@ impl Names {
     }
 }
 
-/// Sees each execution as it is read.
+/// Observes each execution as it is read.
 pub struct Watch(pub Box<See>);
 
-/// What is called with each execution, and what its numbers mean.
+/// A function that is called for each execution, and the meaning of its numbers.
 pub type See = dyn FnMut(&Event, &Attributes) + Send;
 
 impl std::fmt::Debug for Watch {
@@ -118,14 +120,14 @@ impl std::fmt::Debug for Watch {
     }
 }
 
-/// What was read.
+/// The sums so far.
 #[derive(Debug)]
 pub struct Tally {
-    /// Whose SQL it is.
+    /// The SQL dialect.
     pub dialect: Dialect,
-    /// By what statements are called.
+    /// How statements are named.
     pub identity: Identity,
-    /// What is counted and how it is grouped.
+    /// Filters and grouping.
     pub select: Select,
     /// Attributes by number.
     pub attributes: Attributes,
@@ -133,23 +135,23 @@ pub struct Tally {
     pub names: [Names; 4],
     /// Groups of executions.
     pub shapes: Vec<Shape>,
-    /// What a PostgreSQL server said beside its statements.
+    /// A PostgreSQL server's messages about itself.
     pub server: Server,
-    /// Ends of blocks that fit to others, with their places and processes.
+    /// Loose ends of blocks, with their places and processes.
     pub loose: Vec<(Position, u64, Loose)>,
-    /// Who else wants to see the executions, before any is left out.
+    /// Observer of all executions, before any filter.
     pub watch: Option<Watch>,
-    /// Nothing is summed up: they are for whoever wants to see them.
+    /// Nothing is summed up: the executions only go to the observer.
     pub is_only_watched: bool,
-    /// Who has room; none if all have.
+    /// The statements with room; none if all have.
     pub room: Option<Arc<Room>>,
-    /// What has none.
+    /// Totals of those without.
     pub rest: Rest,
-    /// What could not be read.
+    /// Problems.
     pub problems: Problems,
-    /// Lines, for saying where.
+    /// Line numbers, for reporting places.
     pub lines: Lines,
-    /// Executions that were read, also those that were not asked for.
+    /// Executions read, including those that the filters left out.
     pub events: u64,
     by_key: ByHash<Result<u32, Key>>,
     by_id: HashMap<String, u32>,
@@ -181,7 +183,8 @@ impl Tally {
         }
     }
 
-    /// Reads what comes next as another language's: what was learned of keys is of the one before.
+    /// Reads the next bytes as another language. Cached keys belong to the old one, so they are
+    /// dropped.
     pub fn speak(&mut self, dialect: Dialect) {
         if self.dialect != dialect {
             self.dialect = dialect;
@@ -198,7 +201,7 @@ impl Tally {
         if self.is_only_watched || !self.select.takes(event, &self.attributes) {
             return;
         }
-        // Where a list of rows was cut, what is left of it are rows.
+        // Where a list of rows was cut, its remaining rows are still rows.
         let head = Event { sql: without_comma(event.sql), key: None, ..*event };
         let event = if event.cut { &head } else { event };
         let index = match self.shape_of(event) {
@@ -239,7 +242,7 @@ impl Tally {
         }
     }
 
-    /// Takes in what a server kept of all executions of a statement, of a user in a database.
+    /// Adds a server's sums of all executions of a statement, by a user in a database.
     pub fn add_lumps(&mut self, event: &Event, calls: u64, lumps: &[(u16, Lump)], seen_us: Option<(i64, i64)>) {
         self.events = self.events.saturating_add(calls);
         if !self.select.takes(event, &self.attributes) {
@@ -262,7 +265,7 @@ impl Tally {
         }
     }
 
-    /// Ends all logs: where only plans tell of executions, these are they.
+    /// Ends all logs: groups that only plans report take those executions.
     pub fn settle(&mut self) {
         self.shapes.iter_mut().for_each(Shape::settle);
     }
@@ -275,14 +278,14 @@ impl Tally {
         }
     }
 
-    /// What each part of all statements took, as [`Room::of_heaviest`] takes it.
+    /// Time of each partition of all statements, as [`Room::of_heaviest`] expects it.
     pub fn weights(&self) -> Vec<u64> {
         let time = |index: u32| self.shapes.get(index as usize).and_then(|shape| shape.measure(QUERY_TIME));
         let weight = |index: u32| time(index).map_or(0, |time| u64::try_from(time.sum).unwrap_or(u64::MAX));
         self.rest.clone().with(self.by_id.iter().map(|(id, index)| (Key::of(id), weight(*index))))
     }
 
-    /// The group an execution belongs to; its key if that has no room.
+    /// The group of an execution; its key if the group has no room.
     fn shape_of(&mut self, event: &Event) -> Result<usize, Key> {
         let key = match (event.kind, self.identity) {
             (Kind::Command, _) | (_, Identity::Pt) => None,
@@ -301,7 +304,8 @@ impl Tally {
         found
     }
 
-    /// Statements of one shape may be spelt differently, and not all are told of in their order: the log's first names it.
+    /// Statements of one shape may differ in spelling, and threads do not meet them in order. The
+    /// first one in the log names the shape.
     fn name_by_first(&mut self, index: usize, event: &Event) {
         if self.shapes.get(index).is_none_or(|shape| event.position >= shape.first) {
             return;
@@ -313,7 +317,7 @@ impl Tally {
         }
     }
 
-    /// The same, found by what the statement is called.
+    /// The same, found by the statement's name.
     fn by_text(&mut self, event: &Event) -> Result<usize, Key> {
         let (id, text) = self.identify(event);
         let group: Vec<String> = self.select.group_by.iter().map(|field| field.of(event)).collect();
@@ -354,7 +358,7 @@ impl Tally {
         match self.identity {
             Identity::Holdup => {
                 let text = digest_text(event.sql, self.dialect);
-                // Drivers ping with nothing.
+                // Drivers ping with an empty statement.
                 (digest_of_text(&text), if text.is_empty() { "(empty)".to_owned() } else { text })
             }
             Identity::Parsed => {
@@ -368,7 +372,7 @@ impl Tally {
         }
     }
 
-    /// Takes in what another thread has read.
+    /// Adds another thread's tally.
     pub fn merge(&mut self, other: Self) {
         let attributes: Vec<Option<u16>> =
             other.attributes.all().iter().map(|attribute| self.attributes.number(attribute.name.as_bytes())).collect();
@@ -410,7 +414,7 @@ impl Tally {
     }
 }
 
-/// A statement without the comma that it was cut behind.
+/// A statement without the comma behind which it was cut.
 fn without_comma(sql: &[u8]) -> &[u8] {
     let sql = sql.trim_ascii_end();
     sql.strip_suffix(b",").unwrap_or(sql)

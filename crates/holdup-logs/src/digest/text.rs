@@ -1,5 +1,5 @@
-//! A report for people in a terminal: a table of what takes the time, then each statement with its figures. Nothing in it
-//! acts on the terminal, whatever names a log holds.
+//! A report for people in a terminal: a table of the statements by time, then each statement with
+//! its figures. Names from a log cannot act on the terminal.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ use crate::digest::report::{Figures, Query, Report, Who};
 const STATEMENT: usize = 60;
 /// Lines of a statement in its own section.
 const LINES: usize = 24;
-/// Plans of a statement that are shown.
+/// Most plans shown of a statement.
 const PLANS: usize = 3;
 /// Bars of the time of day, lowest first.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// Attributes that have a place of their own above the others.
+/// Attributes with a fixed place above the others.
 const APART: [&str; 1] = ["Query_time"];
 
-/// A time in the unit that suits it.
+/// A time in a suitable unit.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub fn time(micros: u128) -> String {
     let value = micros as f64;
@@ -31,10 +31,10 @@ pub fn time(micros: u128) -> String {
     }
 }
 
-/// What stands where nobody kept a figure.
+/// Shown for a figure that the server does not keep.
 pub const UNKNOWN: &str = "-";
 
-/// A time that may not be known.
+/// A time that may be unknown.
 pub fn known(micros: Option<u64>) -> String {
     micros.map_or(UNKNOWN.to_owned(), |micros| time(micros.into()))
 }
@@ -61,7 +61,7 @@ fn figure(unit: &str, value: u128) -> String {
     if unit == "us" { time(value) } else { count(value) }
 }
 
-/// A text without what a terminal would obey.
+/// A text without characters that control a terminal.
 fn clean(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
@@ -171,7 +171,7 @@ impl Report {
 
     fn history_text(&self, out: &mut String) {
         let Some(history) = &self.history else { return };
-        let _ = write!(out, "\nbeside {} earlier runs: {} statements are new", history.runs, history.new.len());
+        let _ = write!(out, "\ncompared with {} earlier runs: {} statements are new", history.runs, history.new.len());
         let _ = writeln!(out, ", {} are slower, {} of the last run are gone", history.slower.len(), history.gone);
         for (word, ids) in [("new", &history.new), ("slower", &history.slower)] {
             if !ids.is_empty() {
@@ -293,7 +293,7 @@ fn section(out: &mut String, query: &Query) {
         let _ = writeln!(out, "   time by hour of the day 0 |{}| 24", bars(&query.us_by_hour));
     }
     match &query.before {
-        Some(before) if before.is_new => out.push_str("   new: no run before had it\n"),
+        Some(before) if before.is_new => out.push_str("   new: no earlier run has it\n"),
         Some(before) => {
             let avg = before.avg_us.map_or(UNKNOWN.to_owned(), |avg| time(rounded(avg)));
             let change = before.change_ratio.map_or(String::new(), |ratio| format!(", now {ratio:.2} times that"));

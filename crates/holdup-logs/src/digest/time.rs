@@ -1,8 +1,9 @@
-//! Times of day as logs write them -> microseconds since 1970 in the log's own time zone. A zone's name is not looked up:
-//! within a log all times have the same. It holds no clock.
+//! Times of day in logs as microseconds since 1970 in the log's own time zone. A zone's name is not
+//! looked up, because all times of a log have the same zone. Has no clock.
 //!
-//! The digits are read here, because a digest does it for every line: 15 ns a time stamp, where jiff's own parser takes 46
-//! to 50 ns and its `strtime` 74 ns (jiff 1.0, release build). The calendar is jiff's.
+//! This module reads digits itself, because a digest does it for every line: 15 ns per time stamp,
+//! where jiff's own parser takes 46 to 50 ns and its `strtime` 74 ns (jiff 1.0, release build). The
+//! calendar is jiff's.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -13,7 +14,8 @@ pub fn written(at_us: i64) -> String {
     Timestamp::from_microsecond(at_us).map_or_else(|_| at_us.to_string(), |at| at.strftime("%F %T").to_string())
 }
 
-/// Microseconds since 1970. The second may be the 60th, a leap second: it is the next minute's first.
+/// Microseconds since 1970. The second may be the 60th, a leap second, which counts as the next
+/// minute's first.
 fn since_1970_us(date: [i64; 3], time: [i64; 3], micros: i64) -> Option<i64> {
     let ([year, month, day], [hour, minute, second]) = (date, time);
     let date = Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
@@ -29,7 +31,7 @@ fn digits(text: &[u8], from: usize, count: usize) -> Option<i64> {
     })
 }
 
-/// Microseconds of a fraction such as `.003`, and its length; nothing if there is none.
+/// Microseconds of a fraction such as `.003`, and its length; none without a fraction.
 fn fraction(text: &[u8]) -> (i64, usize) {
     if !matches!(text.first(), Some(b'.' | b',')) {
         return (0, 0);
@@ -44,8 +46,8 @@ fn fraction(text: &[u8]) -> (i64, usize) {
     if count == 0 { (0, 0) } else { (value, count + 1) }
 }
 
-/// `2025-11-03T10:00:00.003103` or with a blank for the `T`, which `text` begins with, and its length. What follows (a
-/// zone) is left.
+/// `2025-11-03T10:00:00.003103`, or with a blank for the `T`, at the start of `text`, and its
+/// length. Does not read a zone behind it.
 pub fn date_time(text: &[u8]) -> Option<(i64, usize)> {
     if text.get(4) != Some(&b'-') || !matches!(text.get(10), Some(b'T' | b' ')) || text.get(13) != Some(&b':') {
         return None;
@@ -56,7 +58,7 @@ pub fn date_time(text: &[u8]) -> Option<(i64, usize)> {
     Some((since_1970_us([year, month, day], [hour, minute, second], micros)?, 19 + length))
 }
 
-/// `071015 21:43:52`, as MySQL up to 5.6 and MariaDB have it, with one digit for hours below ten.
+/// `071015 21:43:52`, as MySQL up to 5.6 and MariaDB write it, with one digit for hours below ten.
 pub fn short_date_time(text: &[u8]) -> Option<(i64, usize)> {
     let (year, month, day) = (digits(text, 0, 2)?, digits(text, 2, 2)?, digits(text, 4, 2)?);
     let blank = text.get(6..)?.iter().take_while(|byte| **byte == b' ').count();
@@ -72,7 +74,7 @@ pub fn short_date_time(text: &[u8]) -> Option<(i64, usize)> {
     Some((since_1970_us([year, month, day], [hour, minute, second], micros)?, at + hour_digits + 6 + length))
 }
 
-/// Seconds since 1970, perhaps with a fraction, which `text` begins with, and their length.
+/// Seconds since 1970, with or without a fraction, at the start of `text`, and their length.
 pub fn epoch(text: &[u8]) -> Option<(i64, usize)> {
     let count = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
     if count == 0 || count > 12 {

@@ -1,5 +1,5 @@
-//! Captured packets (pcap, pcapng) of MySQL, MariaDB and PostgreSQL: what was asked on the wire, prepared statements also. What is
-//! encrypted or compressed is counted and not guessed at.
+//! Captured packets (pcap, pcapng) of MySQL, MariaDB and PostgreSQL: the requests on the wire,
+//! including prepared statements. Encrypted and compressed requests are counted without their text.
 
 use holdup_protocol::packets::file::{FileError, Reader};
 use holdup_protocol::packets::{Capture, Detail, Options, Protocol};
@@ -11,9 +11,9 @@ use crate::digest::event::{Event, Kind, Position};
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
 
-/// Bytes of a statement that the capture keeps.
+/// Most bytes of a statement that the capture keeps.
 const KEPT: usize = 64 << 10;
-/// What is looked for where nothing is said.
+/// Ports that are read by default.
 const PORTS: [u16; 4] = [3306, 3307, 5432, 5433];
 
 /// A reader of capture files.
@@ -32,7 +32,8 @@ impl std::fmt::Debug for Wire {
 }
 
 impl Wire {
-    /// A reader that also looks for servers on these ports. A connection whose beginning was captured is known by that.
+    /// A reader that also reads these ports. A connection whose beginning was captured is
+    /// recognised on any port.
     pub fn new(ports: &[(u16, Protocol)]) -> Self {
         let mut all = ports.to_vec();
         all.extend(PORTS.into_iter().filter_map(|port| Some((port, Protocol::of_port(port)?))));
@@ -40,10 +41,10 @@ impl Wire {
         Self { file: Reader::new(), capture: Capture::new(options), number: 0, packets: 0, is_broken: false }
     }
 
-    /// Counts what the next bytes of the file hold.
+    /// Counts the next bytes of the file.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         if block.offset == 0 && block.file != self.number {
-            // The next file of a ring: connections go on.
+            // The next file of a ring: connections continue.
             self.end_file(tally);
             (self.file, self.number, self.packets, self.is_broken) = (Reader::new(), block.file, 0, false);
         }
@@ -72,7 +73,7 @@ impl Wire {
         }
     }
 
-    /// Ends the capture: what is unanswered stays so.
+    /// Ends the capture: unanswered requests stay so.
     pub fn finish(&mut self, tally: &mut Tally) {
         self.end_file(tally);
         let now = self.capture.last_at().unwrap_or(0);
@@ -100,18 +101,18 @@ impl Wire {
 /// Counts one exchange.
 fn count(detail: &Detail, position: Position, tally: &mut Tally) {
     if detail.kind == "opaque" {
-        // Something was asked, and nobody can say what.
+        // A request without a known text.
         return tally.server.count("exchanges_not_readable");
     }
     tally.speak(match detail.protocol {
-        // Which quotes MySQL has is said from outside.
+        // The packets do not show MySQL's `sql_mode`: the caller gives it.
         Some(Protocol::Mysql) if tally.dialect == Dialect::PostgreSql => Dialect::MySql,
         Some(Protocol::Mysql) => tally.dialect,
         _ => Dialect::PostgreSql,
     });
     let command = match (detail.kind, detail.command) {
         ("query" | "prepare" | "execute", _) => "",
-        // PostgreSQL's way in.
+        // PostgreSQL's login.
         ("login", "") => "Connect",
         (_, "") => return,
         (_, command) => command,
@@ -119,7 +120,7 @@ fn count(detail: &Detail, position: Position, tally: &mut Tally) {
     let sql = match (&detail.sql, command) {
         (_, command) if !command.is_empty() => command.as_bytes(),
         (Some(sql), _) => sql,
-        // Prepared before the capture began: it can't be known what.
+        // Prepared before the capture began, so its text is unknown.
         (None, _) => return tally.server.count("executions_of_unknown_statements"),
     };
     if detail.outcome == "lost" {
@@ -171,7 +172,8 @@ fn count(detail: &Detail, position: Position, tally: &mut Tally) {
     });
 }
 
-/// The server's number of the connection, else one of its own: no two connections that are open at once have the same.
+/// The server's number of the connection, else a made-up one. No two connections that are open at
+/// once share a number.
 fn session(detail: &Detail) -> u64 {
     let known = detail.session_id.and_then(|id| u64::try_from(id).ok()).filter(|id| *id > 0);
     known.unwrap_or_else(|| {
@@ -182,7 +184,7 @@ fn session(detail: &Detail) -> u64 {
         bytes.extend(detail.client.port().to_be_bytes());
         bytes.extend(detail.server.port().to_be_bytes());
         let hash = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        // Above all numbers that servers give.
+        // Above all numbers that servers assign.
         bytes.iter().fold(0xcbf2_9ce4_8422_2325, hash) | 1 << 63
     })
 }

@@ -1,31 +1,35 @@
-//! What may be sent where nothing is to be changed. Strict: what is not known to read is left out, and said to be. The server is told,
-//! too, that sessions only read (by whoever sends): this is the first belt, that the second.
+//! Decides which statements may be sent if the replay must change nothing. It is strict: a
+//! statement that is not known to only read is left out and reported. As a second protection, the
+//! sender also makes the sessions read-only on the server.
 //!
-//! It looks at words, not at grammar. A view or an operator that calls a function of somebody's own is not seen here.
+//! It looks at words, not at grammar. It does not see a view or an operator that calls a user's own
+//! function.
 
 use holdup_sql::calls::{FUNCTIONS, KEYWORDS};
 use holdup_sql::{Dialect, Lexer, TokenKind};
 
-/// What a statement is.
+/// The kind of a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Judgement {
     /// It reads.
     Reads,
-    /// It begins or ends a transaction, or says something of its own session.
+    /// It begins or ends a transaction, or changes settings of its session.
     Session,
-    /// It goes to another database.
+    /// It switches to another database.
     Use,
     /// It changes data, tables or the server.
     Changes,
     /// It reads, and locks what it reads.
     Locks,
-    /// It calls what is not known to only compute.
+    /// It calls functions that are not known to only compute.
     Calls,
-    /// It is in no language that is known here, is several statements, or the server may read it in another way.
+    /// It has an unknown language, contains several statements, or may be read differently by the
+    /// server.
     Unclear,
 }
 
-/// Functions that only tell something, or wait: of no use to who plans a statement, but executed as they were.
+/// Functions that only return information, or wait. They are useless in a statement that is
+/// planned, but a replay executes them.
 const HARMLESS: &[&str] = &[
     "adddate",
     "ascii",
@@ -215,17 +219,17 @@ const HARMLESS: &[&str] = &[
     "regexp_split_to_table",
 ];
 
-/// Words that change something wherever they stand in what reads otherwise.
+/// Words that change something anywhere in a statement that otherwise reads.
 const CHANGES: &[&str] = &["insert", "update", "delete", "merge", "replace", "truncate", "call", "procedure"];
 
-/// Words that begin what only asks for something.
+/// Words that begin a statement that only asks for information.
 const ASKS: &[&str] = &["show", "describe", "desc"];
 
-/// Words that begin what a session says of itself.
+/// Words that begin a statement about the session.
 const SESSION: &[&str] =
     &["begin", "start", "commit", "rollback", "end", "savepoint", "release", "abort", "set", "reset", "deallocate"];
 
-/// Words that turn a session's statement into one of the server's, or take away that it only reads.
+/// Words that turn a session's statement into one for the whole server, or lift its read-only mode.
 const BEYOND_SESSION: &[&str] = &[
     "global",
     "persist",
@@ -246,14 +250,14 @@ const BEYOND_SESSION: &[&str] = &[
     "xa",
 ];
 
-/// System variables of MySQL that are the server's.
+/// System variables of MySQL that affect the whole server.
 const SERVERS_OWN: &[&str] = &["@@global", "@@persist"];
 
-/// What `sql` is.
+/// The kind of `sql`.
 pub fn judge(sql: &[u8], dialect: Dialect) -> Judgement {
     let is_mysql = dialect != Dialect::PostgreSql;
     let read = |mark: &[u8]| sql.windows(mark.len()).any(|window| window == mark);
-    // What a version reads and another doesn't, and what is text to one of us and not to the other.
+    // Text that only some versions read, or that only one of holdup and the server takes for text.
     if sql.contains(&0) || is_mysql && [&b"/*!"[..], b"/*M!"].iter().any(|mark| read(mark)) {
         return Judgement::Unclear;
     }
@@ -303,7 +307,8 @@ fn of_words(words: &[(TokenKind, String)]) -> Judgement {
         first if SESSION.contains(&first) => {
             let has_call = words.iter().any(|(kind, _)| *kind == TokenKind::Open);
             let is_servers = words.iter().any(|(_, word)| SERVERS_OWN.iter().any(|own| word.starts_with(own)));
-            // `RESET ALL` and `DEALLOCATE ALL` are the session's, as PostgreSQL's pools have it.
+            // `RESET ALL` and `DEALLOCATE ALL` concern the session, and PostgreSQL's pools use
+            // them.
             let beyond = !matches!(first, "reset" | "deallocate") && has(BEYOND_SESSION);
             if has_call || is_servers || beyond { Judgement::Unclear } else { Judgement::Session }
         }
@@ -343,7 +348,8 @@ fn reads(words: &[(TokenKind, String)]) -> Judgement {
     Judgement::Reads
 }
 
-/// Whether the parenthesis at `open` holds the columns of a table that is being named: `WITH t (a, b) AS`, `AS t (a, b)`.
+/// Whether the parenthesis at `open` holds the columns of a table that is being named: `WITH t (a,
+/// b) AS`, `AS t (a, b)`.
 fn names_columns(words: &[(TokenKind, String)], open: usize) -> bool {
     let Some(before) = open.checked_sub(2).and_then(|at| words.get(at)) else { return false };
     let holds_names = words

@@ -1,8 +1,9 @@
-//! What each session did, in the order of time: a log's records put together to sessions, with what is left out counted by why.
+//! The actions of each session, in order of time. Assembles a log's records to sessions, and counts
+//! the statements that are left out, by reason.
 //!
-//! A session is a connection of the log, with its database, from its first statement (or where the log says that it
-//! connected) to its last (or where it left). Where a log does not say which connection it was, a statement is one of any of its
-//! user's that was free.
+//! A session is a connection of the log, with its database, from its first statement (or its logged
+//! connect) to its last (or its logged end). If a log does not identify connections, a statement
+//! belongs to any free connection of its user.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::replay::parameters::parameters;
 use crate::replay::shapes::Shapes;
 use crate::replay::source::Recorded;
 
-/// What begins the statements of holdup's own collectors.
+/// The beginning of statements of holdup's own collectors.
 const OWN: &[u8] = b"/* holdup */";
 
 /// Why a statement is not sent.
@@ -27,26 +28,26 @@ pub enum Reason {
     Changes,
     /// It locks what it reads.
     Locks,
-    /// It calls what is not known to only compute.
+    /// It calls functions that are not known to only compute.
     Calls,
     /// It is not known to only read.
     Unclear,
-    /// What was filled in is not in the log.
+    /// Its parameters are not in the log.
     Values,
     /// The log has only a part of it.
     Cut,
-    /// It is no UTF-8.
+    /// It is not UTF-8.
     Bytes,
-    /// It goes to another database, and all are to be in one.
+    /// It uses another database, but all sessions are to use one.
     Database,
-    /// It is in another server's language.
+    /// It is written for another kind of server.
     Language,
-    /// holdup's own collectors'.
+    /// It comes from holdup's own collectors.
     Own,
 }
 
 impl Reason {
-    /// In words, as it stands behind a count of statements.
+    /// In words, as they stand behind a count of statements.
     pub fn words(self) -> &'static str {
         match self {
             Self::Changes => "change data, tables or the server (--writes sends them)",
@@ -54,11 +55,11 @@ impl Reason {
             Self::Calls => "call functions that are not known to only compute (--writes sends them)",
             Self::Unclear => "are not known to only read (--writes sends them)",
             Self::Values => "have parameters whose values are not in the log",
-            Self::Cut => "are in the log in part only",
+            Self::Cut => "are only partly in the log",
             Self::Bytes => "are no UTF-8",
-            Self::Database => "go to another database, and --database says which one",
-            Self::Language => "are of another kind of server",
-            Self::Own => "are of holdup's own collectors",
+            Self::Database => "use another database than --database",
+            Self::Language => "are for another kind of server",
+            Self::Own => "come from holdup's own collectors",
         }
     }
 
@@ -79,57 +80,57 @@ impl Reason {
     }
 }
 
-/// What is to be sent.
+/// Rules for sending.
 #[derive(Clone, Debug)]
 pub struct Rules {
-    /// Whose statements they are.
+    /// The dialect of the target.
     pub dialect: Dialect,
-    /// Also what is not known to only read.
+    /// Also send statements that are not known to only read.
     pub writes: bool,
-    /// All sessions are in this database, whatever the log says.
+    /// Put all sessions into this database, whatever the log says.
     pub database: Option<Arc<str>>,
-    /// So many statements at most.
+    /// Most statements.
     pub limit: Option<u64>,
-    /// Only of so much time from the first on, microseconds of the log.
+    /// Length of the replayed period from the first statement on, microseconds of the log.
     pub length_us: Option<i64>,
 }
 
-/// One thing that a session did.
+/// One action of a session.
 #[derive(Clone, Debug)]
 pub struct Item {
-    /// Number of the session, from 0, in the order in which they came.
+    /// Number of the session, from 0, in order of appearance.
     pub session: u64,
     /// When, microseconds of the log.
     pub begin_us: i64,
-    /// What.
+    /// The action.
     pub what: What,
 }
 
-/// What a session did.
+/// The kind of an action.
 #[derive(Clone, Debug)]
 pub enum What {
     /// It connected, to that database if it is known.
     Open(Option<Arc<str>>),
-    /// It executed something.
+    /// It executed a statement.
     Ask(Ask),
     /// It left.
     Close,
 }
 
-/// An execution that is to be sent.
+/// An execution to be sent.
 #[derive(Clone, Debug)]
 pub struct Ask {
-    /// Its number among all of the log, from 0, sent or not.
+    /// Its number among all statements of the log, from 0, including those that are left out.
     pub number: u64,
     /// Its shape, by number.
     pub shape: u32,
     /// The statement.
     pub text: String,
-    /// What is filled in.
+    /// Its parameters.
     pub parameters: Vec<Option<Vec<u8>>>,
-    /// The database that its session was in when it began, for one that has not connected.
+    /// The database of its session at the start, for a session without a logged connect.
     pub entry: Option<Arc<str>>,
-    /// What has to be sent before, because the log says no more than that it was in another database.
+    /// Database to switch to first, because the log only shows that the session was in another one.
     pub goes_to: Option<String>,
     /// How long it took, microseconds.
     pub took_us: Option<u64>,
@@ -137,24 +138,24 @@ pub struct Ask {
     pub trace_id: Option<String>,
 }
 
-/// A session as far as it has come.
+/// A session so far.
 #[derive(Clone, Debug)]
 struct Seat {
     session: u64,
     entry: Option<Arc<str>>,
-    /// Where it is now.
+    /// Its current database.
     database: Option<Arc<str>>,
 }
 
-/// Connections of a user whose numbers the log does not say.
+/// Connections of a user whose numbers the log does not have.
 type Pool = Vec<(u64, i64)>;
 
-/// What was left out.
+/// Counts of what was left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LeftOut {
-    /// Statements, by why.
+    /// Statements, by reason.
     pub statements: BTreeMap<Reason, u64>,
-    /// Commands of the protocol that are none, such as `Ping`.
+    /// Commands of the protocol that are not statements, such as `Ping`.
     pub commands: u64,
 }
 
@@ -172,17 +173,18 @@ pub struct Mix<I> {
     sent: u64,
     first_us: Option<i64>,
     ready: VecDeque<Item>,
-    /// Number of the last statement of each session, where it is known already.
+    /// Number of the last statement of each session, if already known.
     lasts: Option<Arc<Vec<u64>>>,
     is_over: bool,
-    /// The limit ended it.
+    /// Whether the limit ended it.
     pub is_limited: bool,
     /// What was left out so far.
     pub left_out: LeftOut,
 }
 
 impl<I: Iterator<Item = Recorded>> Mix<I> {
-    /// What `order` brings, by `rules`. With `lasts` of a survey a session leaves behind its last statement.
+    /// The mix of `order` under `rules`. With a survey's `lasts`, a session leaves behind its last
+    /// statement.
     pub fn new(order: Order<I>, rules: Rules, lasts: Option<Arc<Vec<u64>>>) -> Self {
         Self {
             shapes: Shapes::new(rules.dialect),
@@ -203,12 +205,12 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         }
     }
 
-    /// Where it comes from.
+    /// Its source.
     pub fn order(&self) -> &Order<I> {
         &self.order
     }
 
-    /// Statements of the log so far, sent or not.
+    /// Statements of the log so far, including those left out.
     pub fn statements(&self) -> u64 {
         self.number
     }
@@ -221,7 +223,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         std::str::from_utf8(bytes).ok().filter(|name| !name.is_empty()).map(Arc::from)
     }
 
-    /// The database that a record says it was in.
+    /// The database in a record.
     fn database(&self, recorded: &Recorded) -> Option<Arc<str>> {
         self.rules.database.clone().or_else(|| Self::name(&recorded.database))
     }
@@ -264,7 +266,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
     fn command(&mut self, begin_us: i64, recorded: &Recorded) {
         let connection = recorded.connection;
         match recorded.sql.as_slice() {
-            // One that was refused says so, and names nobody.
+            // A refused login is logged like this, without an account.
             b"Connect" | b"Change user" if !recorded.user.is_empty() => {
                 self.close(connection, begin_us);
                 let entry = self.database(recorded);
@@ -272,7 +274,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
                 self.give(session, begin_us, What::Open(entry));
             }
             b"Quit" => self.close(connection, begin_us),
-            // The next statement says where it is, and goes there.
+            // The next statement shows its database, and switches to it.
             b"Init DB" => {}
             _ => self.left_out.commands += 1,
         }
@@ -317,7 +319,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         let mut goes_to = None;
         if judgement == Judgement::Use {
             if let Some(name) = &database {
-                // A slow log has the name elsewhere.
+                // A slow log has the name in another field.
                 text = format!("USE {}", quoted(name));
                 seat.database.clone_from(&database);
                 shape = self.shapes.of(text.as_bytes()).0;
@@ -347,7 +349,8 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
         Ok(())
     }
 
-    /// A connection of a user's that was free at `begin_us`, of a log that does not say which it was.
+    /// A connection of a user that was free at `begin_us`, for a log that does not identify
+    /// connections.
     fn free(&mut self, who: (Vec<u8>, Vec<u8>), begin_us: i64, took_us: Option<u64>) -> u64 {
         let until = begin_us.saturating_add(took_us.and_then(|took| i64::try_from(took).ok()).unwrap_or(0));
         let pool = self.pools.entry(who).or_default();
@@ -356,7 +359,7 @@ impl<I: Iterator<Item = Recorded>> Mix<I> {
             return *connection;
         }
         self.connections += 1;
-        // Above all that servers count to.
+        // Above all numbers that servers assign.
         let connection = 1 << 63 | self.connections;
         pool.push((connection, until));
         connection
@@ -385,7 +388,7 @@ fn quoted(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// What was filled in for each `$n` or `?`.
+/// The parameter for each `$n` or `?`.
 fn values(recorded: &Recorded, dialect: Dialect) -> Result<Vec<Option<Vec<u8>>>, Reason> {
     if recorded.parameters.is_empty() {
         let mark = if dialect == Dialect::PostgreSql { b'$' } else { b'?' };

@@ -1,8 +1,8 @@
-//! The order of begins. Most logs are in the order in which statements ended: one that took long stands behind those that
-//! began after it. So a stretch of the log is held back in which such a one is looked for.
+//! Orders statements by their start. Most logs are in the order of ends, so a long statement stands
+//! behind others that began after it. A stretch of the log is therefore held back and sorted.
 //!
-//! A log with whole seconds only (the general log of MariaDB, slow logs of MariaDB and of MySQL up to 5.6) says no more than which of
-//! them it was: what has the same is spread evenly over it, in the order of the log.
+//! Some logs have only whole seconds (the general log of MariaDB, slow logs of MariaDB and of MySQL
+//! up to 5.6). Records of the same second are spread evenly over it, in the order of the log.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::{BinaryHeap, HashMap};
@@ -12,7 +12,7 @@ use crate::replay::source::Recorded;
 /// Bytes of a log that are held back.
 pub const HELD_BACK_BYTES: usize = 64 << 20;
 
-/// Records of one second that are held back to be spread.
+/// Most records of one second that are held back to be spread.
 const MOST_OF_A_SECOND: usize = 1 << 17;
 
 const SECOND_US: i64 = 1_000_000;
@@ -20,13 +20,13 @@ const SECOND_US: i64 = 1_000_000;
 /// A record, and when it began.
 #[derive(Clone, Debug)]
 pub struct Timed {
-    /// When, microseconds since 1970 in the log's own time zone. It never decreases.
+    /// Its start, microseconds since 1970 in the log's own time zone. It never decreases.
     pub begin_us: i64,
-    /// What.
+    /// The record.
     pub recorded: Recorded,
 }
 
-/// One that is held back.
+/// A record that is held back.
 struct Held {
     begin_us: i64,
     number: u64,
@@ -53,14 +53,15 @@ impl Ord for Held {
     }
 }
 
-/// What was done to the times.
+/// Corrections to times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amends {
     /// Records that share a whole second with others and were spread over it.
     pub spread: u64,
-    /// Records that began before what was played already: they took longer than what is held back.
+    /// Records that began before others that were already played: they took longer than the stretch
+    /// that is held back.
     pub too_long: u64,
-    /// Records without a time, which are taken to be at that of the one before.
+    /// Records without a time, which get the time of the one before.
     pub without_time: u64,
 }
 
@@ -73,20 +74,20 @@ pub struct Order<I> {
     /// Records of one whole second.
     of_second: Vec<Recorded>,
     second_us: i64,
-    /// The present file's times have fractions.
+    /// Whether the current file's times have fractions.
     is_fine: bool,
     file: u32,
     number: u64,
-    /// Until when each connection was at work.
+    /// When each connection becomes free.
     busy_until: HashMap<u64, i64>,
     last_us: i64,
     is_over: bool,
-    /// What was done to the times.
+    /// Corrections so far.
     pub amends: Amends,
 }
 
 impl<I: Iterator<Item = Recorded>> Order<I> {
-    /// What `source` says, with so many bytes held back at most.
+    /// Orders `source`, holding back at most this many bytes.
     pub fn new(source: I, most_bytes: usize) -> Self {
         Self {
             source,
@@ -105,12 +106,12 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
         }
     }
 
-    /// What was read from.
+    /// The source.
     pub fn source(&self) -> &I {
         &self.source
     }
 
-    /// Takes a record of the log.
+    /// Adds a record of the log.
     fn take(&mut self, recorded: Recorded) {
         if recorded.file != self.file {
             self.spread();
@@ -127,7 +128,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
         self.of_second.push(recorded);
     }
 
-    /// Those of one second are all there.
+    /// All records of one second have been read.
     fn spread(&mut self) {
         let all = std::mem::take(&mut self.of_second);
         let count = all.len() as i64;
@@ -144,7 +145,7 @@ impl<I: Iterator<Item = Recorded>> Order<I> {
         let took_us = recorded.took_us.and_then(|took| i64::try_from(took).ok()).unwrap_or(0);
         let mut begin_us = if recorded.ended_us.is_some() { logged_us - took_us } else { logged_us };
         if recorded.connection != 0 {
-            // A connection does one thing after the other; what the log's resolution hides is not to look as if it didn't.
+            // A connection does one thing after the other, even if the log's resolution hides that.
             let busy_until = self.busy_until.entry(recorded.connection).or_insert(i64::MIN);
             begin_us = begin_us.max(*busy_until);
             *busy_until = logged_us.max(begin_us);

@@ -1,6 +1,6 @@
-//! PostgreSQL's list of what was filled in, `$1 = 'it''s', $2 = NULL`, as values.
+//! Parses PostgreSQL's list of parameters, `$1 = 'it''s', $2 = NULL`, into values.
 
-/// The values in their order, none for NULL; nothing if it is no such list.
+/// The values in their order, `None` for NULL; none at all if the text is not such a list.
 pub fn parameters(text: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
     let mut values = Vec::new();
     let mut rest = text.trim_ascii();
@@ -29,7 +29,7 @@ pub fn parameters(text: &[u8]) -> Option<Vec<Option<Vec<u8>>>> {
     Some(values)
 }
 
-/// The text up to its closing quote, and what is behind that. A quote in it is doubled.
+/// The text up to its closing quote, and the rest behind it. A quote within it is doubled.
 fn quoted(text: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let (mut value, mut rest) = (Vec::new(), text);
     loop {

@@ -1,5 +1,5 @@
-//! The different statements of a mix: what each is called, and whether it may be sent. A statement that was seen before is
-//! recognised without being read again.
+//! The different statements of a mix: the identity of each, and whether it may be sent. A statement
+//! that occurred before is recognised without being parsed again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,28 +9,28 @@ use memchr::memchr2;
 
 use crate::replay::judge::{Judgement, judge};
 
-/// Keys of statements that are remembered; one more and all are learned anew.
+/// Most cached keys of statements; beyond that the cache starts anew.
 const MOST_KEYS: usize = 1 << 17;
 
-/// Bytes of a statement's text that are kept.
+/// Most bytes kept of a statement's text.
 const MOST_TEXT: usize = 4 << 10;
 
 /// A statement apart from its values.
 #[derive(Clone, Debug)]
 pub struct Shape {
-    /// Its identity: that of holdup's recordings.
+    /// Its identity, as in holdup's recordings.
     pub digest: Arc<str>,
     /// Its text, with every value replaced.
     pub text: String,
-    /// How often it was executed in the log, whether or not it is sent.
+    /// Number of executions in the log, whether or not they are sent.
     pub calls: u64,
-    /// How often it is sent.
+    /// Number of executions that are sent.
     pub sent: u64,
-    /// How long that took in the log, microseconds.
+    /// Their total duration in the log, microseconds.
     pub took_us: u64,
 }
 
-/// All of them.
+/// All shapes.
 #[derive(Clone, Debug)]
 pub struct Shapes {
     dialect: Dialect,
@@ -41,14 +41,14 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// None yet.
+    /// An empty list.
     pub fn new(dialect: Dialect) -> Self {
         Self { dialect, all: Vec::new(), by_key: HashMap::new(), by_digest: HashMap::new() }
     }
 
-    /// Number of the shape of `sql`, and what may be done with it.
+    /// Number of the shape of `sql`, and whether it may be sent.
     pub fn of(&mut self, sql: &[u8]) -> (u32, Judgement) {
-        // What is in a literal or comment makes no difference to the key, but these to the judgement.
+        // The key ignores literals and comments, but these matter to the judgement.
         let key = key(sql, self.dialect).filter(|key| !key.open && memchr2(b'\r', 0, sql).is_none());
         if let Some(known) = key.and_then(|key| self.by_key.get(&key.hash)) {
             return *known;

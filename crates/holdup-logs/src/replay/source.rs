@@ -1,4 +1,5 @@
-//! Logs as a stream of what was executed, in the order of the logs. A thread of its own reads, some batches ahead at most.
+//! Logs as a stream of executions, in the order of the logs. A separate thread reads a few batches
+//! ahead.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,25 +13,25 @@ use crate::digest::problem::Problems;
 use crate::digest::run::{Log, Options, in_order};
 use holdup_sql::Dialect;
 
-/// Batches that are read ahead; each is of a stretch of the log, about half a megabyte.
+/// Most batches that are read ahead; each covers a stretch of the log of about half a megabyte.
 const AHEAD: usize = 2;
 
-/// What one record of a log says.
+/// One record of a log.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     /// What it is.
     pub kind: Kind,
     /// The statement, or the name of a command.
     pub sql: Vec<u8>,
-    /// PostgreSQL's list of what was filled in.
+    /// PostgreSQL's list of parameters.
     pub parameters: Vec<u8>,
     /// The server's number of the connection; 0 if unknown.
     pub connection: u64,
-    /// When it began, as far as the log says, microseconds since 1970 in the log's own time zone.
+    /// Its start, as far as the log has it, microseconds since 1970 in the log's own time zone.
     pub at_us: Option<i64>,
-    /// When it ended, if the log says that.
+    /// Its end, if the log has it.
     pub ended_us: Option<i64>,
-    /// How long it took, microseconds.
+    /// Its duration, microseconds.
     pub took_us: Option<u64>,
     /// Account.
     pub user: Vec<u8>,
@@ -38,9 +39,9 @@ pub struct Recorded {
     pub host: Vec<u8>,
     /// Database.
     pub database: Vec<u8>,
-    /// Whose SQL it is, where a log may hold that of several.
+    /// The SQL dialect, if a log may hold several.
     pub dialect: Option<Dialect>,
-    /// Its text was too long to be kept whole.
+    /// Whether its text was too long to be kept whole.
     pub is_cut: bool,
     /// Number of its file.
     pub file: u32,
@@ -65,45 +66,46 @@ impl Recorded {
         }
     }
 
-    /// Bytes it takes, about.
+    /// Its memory in bytes, roughly.
     pub(crate) fn bytes(&self) -> usize {
         size_of::<Self>() + self.sql.len() + self.parameters.len() + 64
     }
 }
 
-/// Logs, in the order of time.
+/// Logs, in order of time.
 #[derive(Clone, Debug)]
 pub struct Logs {
     paths: Vec<PathBuf>,
     options: Options,
-    /// Their kind: all have the same.
+    /// Their format; all have the same.
     pub format: Format,
 }
 
-/// Why logs can't be replayed.
+/// Why logs cannot be replayed.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
-    /// One can't be read.
+    /// One cannot be read.
     #[error(transparent)]
     Input(#[from] InputError),
     /// It would have to be read twice.
     #[error(
-        "standard input can't be read twice, and a log is: to see what is in it, and then to play it; write it to a file"
+        "holdup reads a log twice, first to survey it and then to play it, which standard input does not allow; write it to a file"
     )]
     StandardInput,
-    /// It says how often, not when.
-    #[error("{} holds sums of executions (it is {}), not each of them: there is nothing to replay in it", .0.display(), .1)]
+    /// It has sums instead of single executions.
+    #[error("{} ({}) has sums, not single executions, so it cannot be replayed", .0.display(), .1)]
     Sums(PathBuf, &'static str),
-    /// Two kinds of logs.
-    #[error("the logs are of two kinds, {0} and {1}: replay them one after the other")]
+    /// The logs have two formats.
+    #[error("the logs have two formats, {0} and {1}: replay them one after the other")]
     Mixed(&'static str, &'static str),
 }
 
 impl Logs {
-    /// Looks at the beginnings of logs, and puts them in order: that of the first time in each, as a rotated set has it.
+    /// Opens logs, and orders them by the first time in each, as for a rotated set.
     ///
     /// # Errors
-    /// If one can't be read, or is of another kind than the first.
+    ///
+    /// If one cannot be read, or has another format than the first.
     pub fn open(paths: &[PathBuf], options: Options) -> Result<Self, SourceError> {
         let mut logs = Vec::new();
         for path in paths {
@@ -123,12 +125,12 @@ impl Logs {
         Ok(Self { paths: logs.iter().map(|log| log.path().to_owned()).collect(), options, format })
     }
 
-    /// The logs, in the order they are read.
+    /// The logs, in the order in which they are read.
     pub fn paths(&self) -> &[PathBuf] {
         &self.paths
     }
 
-    /// Begins to read them.
+    /// Starts to read them.
     pub fn read(&self) -> Source {
         let (give, batches) = sync_channel(AHEAD);
         let problems = Arc::new(Mutex::new(Problems::default()));
@@ -144,7 +146,7 @@ impl Logs {
         Source { batches, now: Vec::new().into_iter(), problems }
     }
 
-    /// Reads one; false if nobody wants more.
+    /// Reads one; false if the receiver wants no more.
     fn one(
         &self,
         number: usize,
@@ -153,7 +155,8 @@ impl Logs {
         reader: &mut Option<Reader>,
     ) -> bool {
         let options = Options { format: Some(self.format), ..self.options.clone() };
-        // It could be opened a moment ago; what is gone since is missing, as what is behind a break is.
+        // It could be opened a moment ago. If it is gone since, it is missing like text behind a
+        // break.
         let Some(Ok(log)) = self.paths.get(number).map(|path| Log::open(path, &options)) else { return true };
         let batch = Arc::new(Mutex::new(Vec::new()));
         let keep = Arc::clone(&batch);
@@ -178,7 +181,7 @@ impl Logs {
     }
 }
 
-/// What was executed, in the order of the logs.
+/// The executions, in the order of the logs.
 pub struct Source {
     batches: Receiver<Vec<Recorded>>,
     now: std::vec::IntoIter<Recorded>,
@@ -186,7 +189,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// What could not be read so far.
+    /// Problems so far.
     pub fn problems(&self) -> Problems {
         self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -1,5 +1,6 @@
-//! Goes once through all of a mix and sends nothing: how long it is, how many sessions there are at once, which statements
-//! there are. What it keeps grows with the number of sessions and of different statements, not with the log.
+//! Goes through a whole mix once and sends nothing: how long it is, how many sessions run at once,
+//! which statements it has. Memory grows with the number of sessions and of different statements,
+//! not with the log.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,10 +15,10 @@ use crate::replay::source::Logs;
 /// Longest mix, seconds: ten years of a log.
 const MOST_SECONDS: usize = 315_360_000;
 
-/// What is in a mix.
+/// The content of a mix.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Statements of the logs, sent or not.
+    /// Statements of the logs, including those left out.
     pub statements: u64,
     /// Statements that are sent.
     pub sent: u64,
@@ -25,9 +26,9 @@ pub struct Survey {
     pub sessions: u64,
     /// Sessions at once.
     pub most_sessions: u32,
-    /// When the first thing was done, microseconds of the log.
+    /// Time of the first action, microseconds of the log.
     pub first_us: i64,
-    /// When the last one ended.
+    /// End of the last one.
     pub last_us: i64,
     /// Statements that begin in each second of the replay.
     pub per_second: Vec<u32>,
@@ -35,19 +36,19 @@ pub struct Survey {
     pub shapes: Shapes,
     /// Number of the last statement of each session.
     pub lasts: Arc<Vec<u64>>,
-    /// The database in which most statements were executed by sessions that say where they are.
+    /// The database in which sessions executed most statements, as far as the log shows it.
     pub database: Option<Arc<str>>,
-    /// What is left out.
+    /// What was left out.
     pub left_out: LeftOut,
-    /// What was done to times.
+    /// Corrections to times.
     pub amends: Amends,
-    /// What could not be read.
+    /// Problems.
     pub problems: Problems,
-    /// A limit ended it.
+    /// Whether a limit ended it.
     pub is_limited: bool,
 }
 
-/// A session: from when to when, and its last statement.
+/// A session: its start, its end, and its last statement.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     from_us: i64,
@@ -56,7 +57,7 @@ struct Span {
 }
 
 impl Survey {
-    /// Of `logs`, by `rules`; seconds are counted at so many times their speed.
+    /// Surveys `logs` under `rules`; seconds are counted at this multiple of the logs' speed.
     pub fn of(logs: &Logs, rules: &Rules, speed: f64) -> Self {
         let mut mix = Mix::new(Order::new(logs.read(), HELD_BACK_BYTES), rules.clone(), None);
         let mut spans: Vec<Span> = Vec::new();
@@ -110,7 +111,7 @@ impl Survey {
     }
 }
 
-/// Most sessions that there are at the same time.
+/// Most sessions at the same time.
 fn most_at_once(spans: &[Span]) -> u32 {
     let ends = spans.iter().flat_map(|span| [(span.from_us, 0, 1_i64), (span.to_us, 1, -1)]);
     let mut ends: Vec<(i64, i32, i64)> = ends.collect();

@@ -116,7 +116,7 @@ fn runs_go_on_from_each_other_and_say_what_is_new() {
         }
     }
     let beside = finish(holdup(["digest", "slow.log", "--history"]).arg(&runs[0]).current_dir(dir.path()), 60);
-    assert!(beside.stdout.contains("beside 1 earlier runs"), "{}", beside.stdout);
+    assert!(beside.stdout.contains("compared with 1 earlier runs"), "{}", beside.stdout);
 }
 
 #[test]

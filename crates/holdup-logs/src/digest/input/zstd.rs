@@ -1,11 +1,12 @@
-//! Zstandard as files have it: frames one behind the other, some of which hold no data. The decoder knows one at a time.
+//! Zstandard files: a sequence of frames, some of them without data. The decoder handles one frame
+//! at a time.
 
 use std::io::{self, BufRead, Read};
 
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
-/// Largest window that is allowed for: that of `zstd --ultra --long`.
+/// Largest window that is accepted: that of `zstd --ultra --long`.
 const MOST_WINDOW: u64 = 128 << 20;
 
 /// Reads all frames of a stream.
@@ -49,7 +50,7 @@ impl<R: BufRead> Read for Frames<R> {
                 return Ok(0);
             }
             self.is_in_frame = true;
-            // No further than to something: what is broken may be behind it.
+            // Stops at the first data, because the bytes behind it may be broken.
             while self.decoder.can_collect() == 0 && !self.decoder.is_finished() {
                 let strategy = BlockDecodingStrategy::UptoBlocks(1);
                 self.decoder.decode_blocks(&mut self.source, strategy).map_err(|error| broken(&error))?;

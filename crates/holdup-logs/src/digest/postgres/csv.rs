@@ -1,5 +1,6 @@
-//! PostgreSQL's csvlog: commas between fields, quotes around text, quotes in text doubled, line breaks in text as they
-//! are. All that is text is in quotes and all quotes in text are doubled, so nothing in a literal can pass for a record.
+//! PostgreSQL's csvlog: commas between fields, quotes around text, quotes in text doubled, line
+//! breaks in text unchanged. All text is quoted and all quotes in it are doubled, so nothing in a
+//! literal can look like a record.
 
 use memchr::memchr;
 
@@ -24,7 +25,7 @@ const APPLICATION: usize = 22;
 /// Fields that all servers since 9.0 write.
 const LEAST_FIELDS: usize = 23;
 
-/// A field: where it lies, without its quotes, and whether quotes in it are doubled.
+/// A field: its place without its quotes, and whether quotes in it are doubled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Field {
     from: usize,
@@ -33,7 +34,7 @@ struct Field {
     has_doubled: bool,
 }
 
-/// What a record was read as.
+/// The result of reading a record.
 struct Record {
     fields: [Field; LEAST_FIELDS],
     count: usize,
@@ -42,7 +43,7 @@ struct Record {
     is_whole: bool,
 }
 
-/// Reads the record at `at`; `None` if it is none.
+/// Reads the record at `at`; `None` if none begins there.
 fn record(data: &[u8], mut at: usize) -> Option<Record> {
     let mut record = Record { fields: [Field::default(); LEAST_FIELDS], count: 0, end: data.len(), is_whole: false };
     loop {
@@ -102,7 +103,8 @@ impl Record {
     }
 }
 
-/// Whether a record begins at `at` for certain: with a time, and all that must be in quotes is.
+/// Whether a record certainly begins at `at`: it starts with a time, and every field that must be
+/// quoted is.
 fn begins_record(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
     let stamp = rest.strip_prefix(b"\"").unwrap_or(rest);
@@ -115,22 +117,22 @@ fn begins_record(data: &[u8], at: usize) -> bool {
     })
 }
 
-/// Where the last record of a block begins, if it is not the first.
+/// Start of the last record of a block, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
     boundary::last(data, begins_record)
 }
 
-/// The first place behind the beginning where a record begins.
+/// The first start of a record behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
     boundary::first(data, begins_record)
 }
 
-/// Whether a log that begins so is a csvlog.
+/// Whether a log that begins with these bytes is a csvlog.
 pub fn is_csv(head: &[u8]) -> bool {
     begins_record(head, 0) || first_boundary(head).is_some()
 }
 
-/// Whether the last record of what ends with a line is whole.
+/// Whether the last record of a text that ends with a line is complete.
 pub fn is_whole(data: &[u8]) -> bool {
     let begin = last_boundary(data).unwrap_or(0);
     record(data, begin).is_some_and(|record| record.is_whole && record.end == data.len())
@@ -140,11 +142,11 @@ pub fn is_whole(data: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub struct Csv {
     entries: Entries,
-    /// For texts without their doubled quotes.
+    /// Buffer for texts without their doubled quotes.
     rooms: [Vec<u8>; 2],
 }
 
-/// A text without its doubled quotes, in `room` if there are any.
+/// A text without its doubled quotes; uses `room` if there are any.
 fn undoubled<'a>(text: &'a [u8], has_doubled: bool, room: &'a mut Vec<u8>) -> &'a [u8] {
     if !has_doubled {
         return text;
@@ -160,7 +162,7 @@ fn undoubled<'a>(text: &'a [u8], has_doubled: bool, room: &'a mut Vec<u8>) -> &'
 }
 
 impl Csv {
-    /// Reads a block, which begins where a record does or with the file.
+    /// Reads a block, which begins at the start of a record or of the file.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         let data = block.data.as_slice();
         let mut at = 0;
@@ -176,7 +178,7 @@ impl Csv {
                         tally.problems.add(Problem::Malformed, block.position(at));
                     }
                     let rest = data.get(at..).unwrap_or_default();
-                    // To where one begins again for certain.
+                    // Skips to the next certain start.
                     if is_blank { at + 1 } else { at + first_boundary(rest).unwrap_or(rest.len()) }
                 }
             };

@@ -1,5 +1,5 @@
-//! What an entry of PostgreSQL's log says, wherever it stood: an execution, a part of one, or something about the server
-//! (connections, checkpoints, temporary files, locks, vacuums, errors).
+//! The meaning of an entry in PostgreSQL's log, in any format: an execution, a part of one, or a
+//! message about the server (connections, checkpoints, temporary files, locks, vacuums, errors).
 
 use std::collections::HashMap;
 
@@ -20,17 +20,17 @@ pub struct Entry<'a> {
     pub severity: &'a [u8],
     /// Its text.
     pub message: &'a [u8],
-    /// What it says in addition, where that stands in the same record.
+    /// Its detail, if the same record has it.
     pub detail: &'a [u8],
     /// Who and when.
     pub fields: Fields<'a>,
-    /// Where it stands.
+    /// Its place.
     pub position: Position,
     /// Whether its text was too long to be kept whole.
     pub cut: bool,
 }
 
-/// A statement that waits for its duration, which comes in an entry of its own.
+/// A statement that waits for its duration, which is a separate entry.
 #[derive(Clone, Debug)]
 pub struct Waiting {
     sql: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct Waiting {
     position: Position,
 }
 
-/// An end of a block that fits to one of another.
+/// A loose end of a block that fits one of another block.
 #[derive(Clone, Debug)]
 pub enum Loose {
     /// A statement without its duration yet.
@@ -49,7 +49,7 @@ pub enum Loose {
     Duration(u64),
 }
 
-/// What of one process is remembered within a block.
+/// State of one process within a block.
 #[derive(Clone, Debug, Default)]
 struct Process {
     waiting: Option<Waiting>,
@@ -60,17 +60,17 @@ struct Process {
 #[derive(Debug, Default)]
 pub struct Entries {
     processes: HashMap<u64, Process>,
-    /// An execution of which the next entry may say what was filled in.
+    /// An execution whose parameters may follow in the next entry.
     held: Option<(Waiting, u64, bool)>,
 }
 
-/// What was filled in, if that is what a detail says.
+/// The parameters, if a detail contains them.
 fn parameters(detail: &[u8]) -> &[u8] {
     let named = [&b"parameters: "[..], b"Parameters: "].iter().find_map(|begin| detail.strip_prefix(*begin));
     named.unwrap_or_default()
 }
 
-/// Milliseconds such as `12.345` as microseconds, and what is behind ` ms`.
+/// Milliseconds such as `12.345` as microseconds, and the text behind ` ms`.
 fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
     let (mut micros, mut at, mut scale) = (0_u64, 0, 0_u64);
     while let Some(byte) = text.get(at) {
@@ -81,7 +81,7 @@ fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
                 micros = micros.checked_add(u64::from(digit) * scale)?;
                 scale /= 10;
                 if scale == 0 {
-                    // Nothing finer is logged.
+                    // The server logs nothing finer.
                     at += 1 + text.iter().skip(at + 1).take_while(|byte| byte.is_ascii_digit()).count();
                     break;
                 }
@@ -93,13 +93,13 @@ fn duration(text: &[u8]) -> Option<(u64, &[u8])> {
     }
     let behind = text.get(at..).filter(|_| at > 0)?;
     if behind.starts_with(b" sec") {
-        // As PostgreSQL 7 had it.
+        // The format of PostgreSQL 7.
         return Some((crate::digest::attribute::seconds(text.get(..at)?)?, behind.get(4..)?));
     }
     Some((micros, behind.strip_prefix(b" ms")?))
 }
 
-/// The statement behind `execute name: `, whose name may hold a colon in quotes of nobody.
+/// The statement behind `execute name: `. The name may contain a colon without being quoted.
 fn behind_name(text: &[u8]) -> Option<&[u8]> {
     let at = text.windows(2).position(|pair| pair == b": ")?;
     text.get(at + 2..)
@@ -123,14 +123,14 @@ fn execution(text: &[u8]) -> Option<(Kind, &[u8])> {
     None
 }
 
-/// A statement without the semicolon behind it.
+/// A statement without its trailing semicolon.
 fn statement(sql: &[u8]) -> &[u8] {
     let sql = sql.trim_ascii();
     sql.strip_suffix(b";").unwrap_or(sql)
 }
 
 impl Entries {
-    /// Counts what an entry says.
+    /// Counts an entry.
     pub fn take(&mut self, entry: &Entry, tally: &mut Tally) {
         let is_detail = |pid| entry.severity == b"DETAIL" && entry.fields.pid == pid;
         let detail = if self.held.as_ref().is_some_and(|(held, ..)| is_detail(held.pid)) { entry.message } else { b"" };
@@ -183,7 +183,8 @@ impl Entries {
         }
     }
 
-    /// Keeps an execution until it is known what was filled in: that is the next entry, if it isn't said in this one.
+    /// Keeps an execution until its parameters are known. Unless this entry has them, the next one
+    /// may.
     fn hold(&mut self, entry: &Entry, sql: &[u8], time_us: u64, tally: &mut Tally) {
         if !entry.detail.is_empty() {
             return add(entry, Kind::Statement, sql, Some(time_us), entry.fields.at_us, tally);
@@ -194,7 +195,7 @@ impl Entries {
         self.held = Some((Waiting { sql: sql.to_vec(), who, pid, at_us, position }, time_us, entry.cut));
     }
 
-    /// Counts the execution that is kept, now that there is no more to know of it.
+    /// Counts the kept execution, which is now complete.
     fn let_go(&mut self, detail: &[u8], tally: &mut Tally) {
         let Some((held, time_us, cut)) = self.held.take() else { return };
         let [user, host, database, application] = &held.who;
@@ -205,7 +206,7 @@ impl Entries {
 
     fn bare_statement(&mut self, entry: &Entry, sql: &[u8], tally: &mut Tally) {
         let fields = &entry.fields;
-        // Where no process is named there is but the order to go by.
+        // Without a process id, only the order of entries remains.
         let process = self.processes.entry(fields.pid).or_default();
         process.is_known = true;
         let who = [fields.user, fields.host, fields.database, fields.application].map(<[u8]>::to_vec);
@@ -226,7 +227,7 @@ impl Entries {
         process.is_known = true;
     }
 
-    /// Ends a block: what waits goes on in the next one.
+    /// Ends a block: open statements continue in the next one.
     pub fn end(&mut self, tally: &mut Tally) {
         self.let_go(b"", tally);
         for (pid, process) in self.processes.drain() {
@@ -237,14 +238,15 @@ impl Entries {
     }
 }
 
-/// Puts together what blocks left loose, in the order of the log.
+/// Joins the loose ends of blocks, in the order of the log.
 #[derive(Debug, Default)]
 pub struct Ties {
     waiting: HashMap<u64, Waiting>,
 }
 
 impl Ties {
-    /// Takes what the blocks so far left loose. A statement whose duration may be in the next one waits on.
+    /// Takes the loose ends of the blocks so far. A statement whose duration may be in the next one
+    /// keeps waiting.
     pub fn take(&mut self, tally: &mut Tally) {
         let mut loose = std::mem::take(&mut tally.loose);
         if loose.is_empty() {
@@ -268,7 +270,7 @@ impl Ties {
         }
     }
 
-    /// There are no more blocks.
+    /// All blocks were read.
     pub fn end(self, tally: &mut Tally) {
         let mut rest: Vec<Waiting> = self.waiting.into_values().collect();
         if !rest.is_empty() {
@@ -292,11 +294,11 @@ fn add_waiting(waiting: &Waiting, time_us: Option<u64>, tally: &mut Tally) {
     let [user, host, database, application] = &waiting.who;
     let fields = Fields { at_us: waiting.at_us, pid: waiting.pid, user, database, application, host };
     let entry = Entry { fields, position: waiting.position, ..Entry::default() };
-    // What was logged is when it began.
+    // The logged time is its start.
     add(&entry, Kind::Statement, &waiting.sql, time_us, None, tally);
 }
 
-/// Counts an execution that `entry` tells of.
+/// Counts an execution that `entry` reports.
 fn add(entry: &Entry, kind: Kind, sql: &[u8], time_us: Option<u64>, ended_us: Option<i64>, tally: &mut Tally) {
     let fields = &entry.fields;
     let measures = [(QUERY_TIME, time_us.unwrap_or(0))];
@@ -323,7 +325,7 @@ fn add(entry: &Entry, kind: Kind, sql: &[u8], time_us: Option<u64>, ended_us: Op
     });
 }
 
-/// Keeps a plan with its statement; the execution is another entry, if it is logged.
+/// Keeps a plan with its statement. The execution is a separate entry, if it is logged.
 fn add_plan(entry: &Entry, sql: &[u8], logged: &plan::Logged, time_us: u64, tally: &mut Tally) {
     let fields = &entry.fields;
     let event = Event {

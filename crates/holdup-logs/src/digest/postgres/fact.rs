@@ -1,10 +1,11 @@
-//! What a PostgreSQL server says of itself: connections, checkpoints, temporary files, waits for locks, vacuums. Of names, those of
-//! accounts, databases, hosts and tables are kept; they are no values of statements.
+//! A PostgreSQL server's messages about itself: connections, checkpoints, temporary files, waits
+//! for locks, vacuums. It keeps names of accounts, databases, hosts and tables, which are not
+//! values of statements.
 
 use crate::digest::attribute::number;
 use crate::digest::tally::Tally;
 
-/// What is behind `mark` in `text`.
+/// The text behind `mark` in `text`.
 fn rest<'a>(text: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     text.get(memchr::memmem::find(text, mark)? + mark.len()..)
 }
@@ -23,19 +24,19 @@ fn seconds(text: &[u8], mark: &[u8]) -> Option<u64> {
     crate::digest::attribute::seconds(rest.get(..digits)?)
 }
 
-/// A word behind `mark`: a name of an account, a database, a host.
+/// A word behind `mark`: the name of an account, a database or a host.
 fn word<'a>(text: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     let rest = rest(text, mark)?;
     let end = rest.iter().position(|byte| *byte == b' ' || *byte == b'\n').unwrap_or(rest.len());
     rest.get(..end).filter(|word| !word.is_empty())
 }
 
-/// What stands between quotes behind `mark`.
+/// The text between quotes behind `mark`.
 fn quoted<'a>(text: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     rest(text, mark)?.split(|byte| *byte == b'"').next()
 }
 
-/// `0:00:01.234`, hours and minutes in front, as microseconds.
+/// `0:00:01.234`, with hours and minutes in front, as microseconds.
 fn clock(text: &[u8]) -> Option<u64> {
     let text = text.split(|byte| *byte == b' ').next()?;
     let mut parts = text.rsplitn(3, |byte| *byte == b':');
@@ -146,7 +147,8 @@ fn checkpoint(message: &[u8], tally: &mut Tally) {
     }
 }
 
-/// The mode and the kind of object of a lock, such as `ShareLock on transaction`, and how long it was waited for.
+/// The mode and the kind of object of a lock, such as `ShareLock on transaction`, and the time
+/// waited for it.
 fn lock(message: &[u8], mark: &[u8], name: &'static str, tally: &mut Tally) -> Option<u64> {
     let rest = rest(message, mark)?;
     let words: Vec<&[u8]> = rest.split(|byte| *byte == b' ').take(3).collect();

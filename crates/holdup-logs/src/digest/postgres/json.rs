@@ -1,5 +1,6 @@
-//! Logs of PostgreSQL with a JSON object a line: its own jsonlog, CloudNativePG's records, Cloud SQL's exports (whose text
-//! is a line with a prefix of its own). Names of fields say what they are, wherever in the object they stand.
+//! PostgreSQL's logs with one JSON object per line: its own jsonlog, CloudNativePG's records, Cloud
+//! SQL's exports (whose text is a line with its own prefix). The names of fields identify them at
+//! any level of the object.
 
 use memchr::{memchr, memchr2};
 
@@ -11,7 +12,7 @@ use crate::digest::block::Block;
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
 
-/// Deepest object that is looked into.
+/// Deepest object that is searched.
 const MOST_DEPTH: usize = 8;
 
 /// A string in the line, still escaped.
@@ -21,7 +22,7 @@ struct Text<'a> {
     is_escaped: bool,
 }
 
-/// What is looked for in a line.
+/// The fields found in a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found<'a> {
     time: &'a [u8],
@@ -33,11 +34,11 @@ struct Found<'a> {
     severity: &'a [u8],
     message: Text<'a>,
     detail: Text<'a>,
-    /// Cloud SQL's: a line of the text log.
+    /// Cloud SQL's text: a line of the text log.
     payload: Text<'a>,
 }
 
-/// Where the string ends whose text begins at `at`, and whether it has escapes.
+/// End of the string whose text begins at `at`, and whether it has escapes.
 fn string(line: &[u8], at: usize) -> Option<(Text<'_>, usize)> {
     let (mut from, mut is_escaped) = (at, false);
     loop {
@@ -55,7 +56,8 @@ impl<'a> Found<'a> {
         match key {
             b"message" => self.message = text,
             b"detail" => self.detail = text,
-            // The outer one of an export is the time of its arrival; the inner one comes later or is the only one.
+            // The outer time of an export is its arrival; the inner one comes later or is the only
+            // one.
             b"timestamp" | b"log_time" if time(text.raw).is_some() => self.time = text.raw,
             b"user" | b"user_name" => self.user = text,
             b"dbname" | b"database_name" => self.database = text,
@@ -68,7 +70,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Reads the object whose brace stands before `at`; returns where it ends.
+    /// Reads the object whose brace stands before `at`; returns its end.
     fn object(&mut self, line: &'a [u8], mut at: usize, depth: usize) -> Option<usize> {
         loop {
             at += line.get(at..)?.iter().position(|byte| !matches!(byte, b' ' | b',' | b'\t'))?;
@@ -103,7 +105,7 @@ impl<'a> Found<'a> {
     }
 }
 
-/// Where the list or object at `at` ends.
+/// End of the list or object at `at`.
 fn nested(line: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0_usize;
     loop {
@@ -123,7 +125,7 @@ fn nested(line: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// The text without its escapes, in `room` if there are any.
+/// The text without its escapes; uses `room` if there are any.
 fn plain<'a>(text: Text<'a>, room: &'a mut Vec<u8>) -> &'a [u8] {
     if !text.is_escaped {
         return text.raw;
@@ -169,18 +171,18 @@ fn hex(digits: &[u8]) -> Option<u32> {
     u32::from_str_radix(text, 16).ok()
 }
 
-/// Where the last line of a block begins, if it is not the first.
+/// Start of the last line of a block, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
     let end = memchr::memrchr(b'\n', data)?;
     memchr::memrchr(b'\n', data.get(..end)?).map(|at| at + 1)
 }
 
-/// The first place behind the beginning where a line begins.
+/// The first start of a line behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
     memchr(b'\n', data).map(|at| at + 1)
 }
 
-/// Whether a log that begins so is one of these.
+/// Whether a log that begins with these bytes has this format.
 pub fn is_json(head: &[u8]) -> bool {
     head.split(|byte| *byte == b'\n').take(20).any(|line| {
         let mut found = Found::default();

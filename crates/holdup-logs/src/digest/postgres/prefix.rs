@@ -1,20 +1,21 @@
-//! `log_line_prefix`: what stands before the severity of each line. Given as the server has it, or made out from lines:
-//! times, numbers in brackets, `name=value`, `user@database` and addresses say what they are, the rest is punctuation.
+//! `log_line_prefix`: the text before the severity of each line. Either the user gives the server's
+//! setting, or the prefix is worked out from lines: times, numbers in brackets, `name=value`,
+//! `user@database` and addresses are recognised by their form, and the rest is punctuation.
 
 use crate::digest::attribute::number;
 use crate::digest::time::{date_time, epoch};
 
-/// What a part of a prefix is.
+/// A part of a prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
-    /// Stands in every line.
+    /// A text in every line.
     Literal(Vec<u8>),
     /// Date and time with a zone.
     Time,
     /// Seconds since 1970.
     Epoch,
     Pid,
-    /// Tells sessions apart as a process does.
+    /// Identifies sessions, as a process id does.
     Session,
     User,
     Database,
@@ -26,7 +27,7 @@ enum Part {
     Stop,
 }
 
-/// What a prefix said.
+/// The fields of one prefix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
     /// Time, microseconds.
@@ -49,7 +50,7 @@ pub struct Prefix {
     parts: Vec<Part>,
 }
 
-/// Names before a `=` and what stands behind it.
+/// Names before a `=`, and the field behind each.
 const NAMES: &[(&[u8], Part)] = &[
     (b"user", Part::User),
     (b"usr", Part::User),
@@ -114,7 +115,7 @@ impl Prefix {
         }
     }
 
-    /// What most of these prefixes look like.
+    /// The form that most of these prefixes have.
     pub fn of_lines(lines: &[&[u8]]) -> Self {
         let mut best = (0, Self::default());
         for line in lines {
@@ -132,7 +133,7 @@ impl Prefix {
         best.1
     }
 
-    /// What one prefix looks like.
+    /// The form of one prefix.
     fn of_line(line: &[u8]) -> Self {
         let mut prefix = Self::default();
         let mut at = 0;
@@ -162,13 +163,13 @@ impl Prefix {
                     .find(|(name, _)| word.eq_ignore_ascii_case(name))
                     .map_or(Part::Any, |(_, part)| part.clone());
                 let value = line.get(at..).unwrap_or_default();
-                // To what ends it: a comma, or a blank if there is none before it.
+                // Up to the character that ends it: a comma, or a blank without an earlier comma.
                 at += value
                     .iter()
                     .position(|byte| matches!(byte, b',' | b' ' | b'|' | b';' | b']' | b')'))
                     .unwrap_or(value.len());
                 if part == Part::Application && line.get(at) == Some(&b' ') {
-                    // Names of applications have blanks; those of what follows has a name.
+                    // Names of applications may contain blanks; the fields behind them have a name.
                     let rest = line.get(at..).unwrap_or_default();
                     at += rest.iter().position(|byte| *byte == b',').unwrap_or(0);
                 }
@@ -205,7 +206,7 @@ impl Prefix {
         prefix
     }
 
-    /// What `text`, all that stands before a severity, says; `None` if it is of another form.
+    /// Reads `text`, everything before a severity; `None` if it has another form.
     pub fn parse<'a>(&self, text: &'a [u8]) -> Option<Fields<'a>> {
         let mut fields = Fields::default();
         let mut at = 0;
@@ -255,7 +256,7 @@ fn session(name: &[u8]) -> u64 {
     name.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// Where `mark` stands in a few bytes: no search of its own is worth while.
+/// Place of `mark` in a few bytes: a faster search would not pay off.
 fn find(text: &[u8], mark: &[u8]) -> Option<usize> {
     let first = *mark.first()?;
     let mut from = 0;
@@ -277,7 +278,7 @@ fn is_address(word: &[u8]) -> bool {
         && word.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.')
 }
 
-/// What servers write where there is nothing to write is nothing.
+/// Servers write these for an empty value.
 fn known(value: &[u8]) -> &[u8] {
     if value == b"[unknown]" { b"" } else { value }
 }

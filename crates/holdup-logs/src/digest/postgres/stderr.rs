@@ -1,5 +1,6 @@
-//! PostgreSQL's plain text log, as the server writes it to stderr or into files: a line with prefix and severity begins
-//! an entry, lines with a tab go on with it. As clouds and containers hand it out it may have lost its tabs.
+//! PostgreSQL's plain text log, as the server writes it to stderr or into files: a line with prefix
+//! and severity begins an entry, and lines with a tab continue it. Clouds and containers may drop
+//! the tabs.
 
 use memchr::memchr;
 
@@ -11,17 +12,18 @@ use crate::digest::boundary;
 use crate::digest::problem::Problem;
 use crate::digest::tally::Tally;
 
-/// Lines that are looked at to make out the prefix.
+/// Lines from which the prefix is worked out.
 const LOOKED_AT: usize = 400;
 
-/// Whether an entry begins at `at`, where a line does.
+/// Whether an entry begins at `at`, the start of a line.
 fn begins_entry(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
     !matches!(rest.first(), None | Some(b'\t' | b' ' | b'\n'))
         && severity(rest.get(..memchr(b'\n', rest).unwrap_or(rest.len())).unwrap_or_default()).is_some()
 }
 
-/// Whether what begins at `at` does not go on with the entry before: what was filled in is not to be parted from its statement.
+/// Whether the entry at `at` does not continue the previous one: parameters must not be separated
+/// from their statement.
 fn may_be_cut(data: &[u8], at: usize) -> bool {
     let rest = data.get(at..).unwrap_or_default();
     let line = rest.get(..memchr(b'\n', rest).unwrap_or(rest.len())).unwrap_or_default();
@@ -29,17 +31,17 @@ fn may_be_cut(data: &[u8], at: usize) -> bool {
         && severity(line).is_some_and(|(begin, message)| !continues(severity_word(line, begin, message)))
 }
 
-/// Where the last entry of a block begins, if it is not the first.
+/// Start of the last entry of a block, if it is not the first.
 pub fn last_boundary(data: &[u8]) -> Option<usize> {
     boundary::last(data, may_be_cut)
 }
 
-/// The first place behind the beginning where an entry begins.
+/// The first start of an entry behind the beginning.
 pub fn first_boundary(data: &[u8]) -> Option<usize> {
     boundary::first(data, may_be_cut)
 }
 
-/// How many of the first lines begin an entry: for telling what a log is.
+/// Number of the first lines that begin an entry, to recognise the log.
 pub fn likeness(head: &[u8]) -> usize {
     let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty() && !line.starts_with(b"\t"));
     lines.take(LOOKED_AT).filter(|line| severity(line).is_some()).count()
@@ -53,7 +55,8 @@ pub struct Stderr {
 }
 
 impl Stderr {
-    /// A reader of the log that begins with `head`; of that the prefix is made out unless it is known.
+    /// A reader of the log that begins with `head`, from which the prefix is worked out unless it
+    /// is known.
     pub fn new(head: &[u8], prefix: Option<&Prefix>) -> Self {
         let made_out = || {
             let lines = head.split(|byte| *byte == b'\n').take(LOOKED_AT);
@@ -63,7 +66,7 @@ impl Stderr {
         Self { prefix: prefix.cloned().unwrap_or_else(made_out), entries: Entries::default() }
     }
 
-    /// Reads a block, which begins where an entry does or with the file.
+    /// Reads a block, which begins at the start of an entry or of the file.
     pub fn read(&mut self, block: &Block, tally: &mut Tally) {
         let data = block.data.as_slice();
         let mut at = 0;
@@ -73,7 +76,7 @@ impl Stderr {
         self.entries.end(tally);
     }
 
-    /// Reads the entry at `at`; returns where it ends.
+    /// Reads the entry at `at`; returns its end.
     fn entry(&mut self, block: &Block, at: usize, tally: &mut Tally) -> usize {
         let data = block.data.as_slice();
         let rest = data.get(at..).unwrap_or_default();
@@ -86,7 +89,7 @@ impl Stderr {
             return at + line + 1;
         };
         let mut end = line;
-        // What goes on begins with a tab, or is no line of a log.
+        // A continuation begins with a tab, or is not a line of a log.
         while let Some(next) = rest.get(end + 1) {
             if *next != b'\t' && begins_entry(rest, end + 1) {
                 break;

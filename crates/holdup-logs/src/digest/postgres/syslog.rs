@@ -1,5 +1,5 @@
-//! PostgreSQL through syslog: a header of syslog's on every line, `[number-part]` behind it, long messages in parts, parts of
-//! several processes mixed. One reader puts them together, in order.
+//! PostgreSQL through syslog: a syslog header on every line, `[number-part]` behind it, long
+//! messages in parts, parts of several processes mixed. One reader reassembles them, in order.
 
 use std::collections::HashMap;
 
@@ -12,26 +12,27 @@ use crate::digest::event::Position;
 use crate::digest::tally::Tally;
 use crate::digest::time::date_time;
 
-/// Bytes of a message that are kept.
+/// Most bytes kept of a message.
 const MOST_BYTES: usize = 4 << 20;
-/// Bytes of the shortest part that was cut for its length: servers cut at 128, newer ones at 900.
+/// Bytes of the shortest part that was cut for its length: old servers cut at 128, newer ones at
+/// 900.
 const LEAST_PART: usize = 100;
-/// Lines that are looked at to make out the prefix.
+/// Lines from which the prefix is worked out.
 const LOOKED_AT: usize = 400;
 
 /// A line.
 struct Line<'a> {
     pid: u64,
-    /// Number of the part in its message, from 1; 0 if nobody says.
+    /// Number of the part in its message, from 1; 0 if the line has none.
     part: u64,
     at_us: Option<i64>,
     text: &'a [u8],
 }
 
-/// Reads the header of a line; `None` if it is of no PostgreSQL.
+/// Reads the header of a line; `None` if it does not come from PostgreSQL.
 fn line(text: &[u8]) -> Option<Line<'_>> {
     let head = text.get(..text.len().min(256))?;
-    // `postgres[123]: `, `app[postgres.123]: ` or that without the colon.
+    // `postgres[123]: `, `app[postgres.123]: ` or the same without the colon.
     let mut from = 0;
     let (pid, mut at) = loop {
         from += memchr::memmem::find(head.get(from..)?, b"postgres")? + b"postgres".len();
@@ -78,7 +79,7 @@ fn time(text: &[u8]) -> Option<i64> {
     date_time(format!("{year:04}-{month:02}-{day:02} {clock}").as_bytes()).map(|(at, _)| at)
 }
 
-/// Whether a log that begins so went through syslog.
+/// Whether a log that begins with these bytes went through syslog.
 pub fn is_syslog(head: &[u8]) -> bool {
     let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(LOOKED_AT);
     let (mut yes, mut all) = (0, 0);
@@ -129,7 +130,7 @@ impl Syslog {
             if let Some(found) = line(rest.get(..length).unwrap_or_default()) {
                 self.line(&found, block.position(at), tally);
             }
-            // What others wrote into the same file is no trouble.
+            // Lines of other programs in the same file are not an error.
             at += length + 1;
         }
     }
@@ -149,7 +150,8 @@ impl Syslog {
             return;
         };
         if open.text.len() < MOST_BYTES {
-            // How syslog writes a tab, with which a further line begins; else a long line goes on.
+            // Syslog writes a tab like this. A further line begins with it; without it, a long line
+            // continues.
             let behind_tab =
                 |text: &'_ [u8]| [&b"#011"[..], b"^I"].iter().find(|tab| text.starts_with(tab)).map(|tab| tab.len());
             let mut text = line.text;
@@ -186,7 +188,7 @@ impl Syslog {
         self.entries.take(&entry, tally);
     }
 
-    /// Ends the log: what waited for more parts is whole.
+    /// Ends the log: messages that waited for more parts are complete.
     pub fn finish(&mut self, tally: &mut Tally) {
         let mut rest: Vec<(u64, Open)> = self.open.drain().collect();
         rest.sort_by_key(|(_, open)| open.position);

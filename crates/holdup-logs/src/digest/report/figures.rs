@@ -1,4 +1,4 @@
-//! The figures of one attribute, as they are reported.
+//! The figures of one attribute in a report.
 
 use serde::Serialize;
 
@@ -13,7 +13,7 @@ pub struct Figures {
     pub count: u64,
     /// Sum.
     pub sum: u128,
-    /// Least; as what follows, none where nobody kept it.
+    /// Least. This and the following figures are `None` if the server does not keep them.
     pub min: Option<u64>,
     /// Mean.
     pub avg: f64,
@@ -48,12 +48,12 @@ impl Figures {
     }
 }
 
-/// Median, 95th and 99th percentile, where they are known.
+/// Median, 95th and 99th percentile, if they are known.
 pub(super) fn percentiles(measure: &Measure) -> [Option<u64>; 3] {
     measure.percentiles([0.5, 0.95, 0.99]).map_or([None; 3], |all| all.map(Some))
 }
 
-/// How often something was so.
+/// How often a flag was set.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct YesNo {
     /// Executions with `Yes`.
@@ -62,7 +62,7 @@ pub struct YesNo {
     pub no: u64,
 }
 
-/// Rounds to three digits behind the point, so that what is printed is what was measured.
+/// Rounds to three digits behind the point, so that printed and measured figures agree.
 pub(super) fn rounded(value: f64) -> f64 {
     (value * 1e3).round() / 1e3
 }

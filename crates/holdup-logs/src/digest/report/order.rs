@@ -1,6 +1,6 @@
-//! By what queries are ranked, as it is asked for.
+//! The order of queries in a report, as `--order` names it.
 
-/// By what queries are ranked.
+/// The order of queries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Time in total.
@@ -31,7 +31,7 @@ impl std::str::FromStr for Order {
             _ if text.starts_with(|first: char| first.is_ascii_uppercase()) => Self::Sum(text.to_owned()),
             _ => {
                 return Err(format!(
-                    "{text}: can be total, calls, avg, p95, max, or an attribute of the log such as Rows_examined"
+                    "{text} is unknown; use total, calls, avg, p95, max, or an attribute of the log such as Rows_examined"
                 ));
             }
         })

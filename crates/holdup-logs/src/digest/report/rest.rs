@@ -1,4 +1,4 @@
-//! The row of the statements that had no room in memory.
+//! The row of the statements that did not fit in memory.
 
 use serde::Serialize;
 
@@ -9,26 +9,27 @@ use crate::digest::shape::Shape;
 use crate::digest::tally::Tally;
 use crate::digest::text::time;
 
-/// Statements that had no room in memory. Their calls and time are in the sums of the report, their other attributes are not.
+/// Statements that did not fit in memory. Their calls and time are in the sums of the report, their
+/// other attributes are not.
 #[derive(Clone, Debug, Serialize)]
 pub struct RestReport {
-    /// How many statements.
+    /// Number of statements.
     pub statements: usize,
-    /// Whether they were too many to be counted: there are at least that many.
+    /// Whether there were too many to count: there are at least that many.
     pub is_at_least: bool,
     /// Their executions.
     pub calls: u64,
     /// Their time in total.
     pub total_us: u128,
-    /// No one of them took more than this.
+    /// Upper bound on the time of each of them.
     pub at_most_us: u64,
-    /// Queries at the head of the list that took at least as long as any of the rest can have: of the order by total time, these are
-    /// the first of all.
+    /// Queries at the head of the list that took at least as long as any of the rest can have
+    /// taken. By total time, these are certainly the first.
     pub exact_ranks: usize,
 }
 
 impl RestReport {
-    /// As one line beside a list of `listed` queries.
+    /// One line beside a list of `listed` queries.
     pub fn words(&self, listed: usize) -> String {
         let at_least = if self.is_at_least { "at least " } else { "" };
         let proof = if self.exact_ranks >= listed {
@@ -42,7 +43,7 @@ impl RestReport {
     }
 }
 
-/// What had no room, beside what had.
+/// The statements that did not fit, compared with those that did.
 pub fn of(tally: &Tally, ranked: &[(u128, &Shape)], order: &Order) -> Option<RestReport> {
     let (rest, room) = (&tally.rest, tally.room.as_ref()?);
     let (statements, is_at_least) = room.refused();

@@ -1,4 +1,4 @@
-//! What a server said beside its statements, as it is reported.
+//! A server's messages about itself, in a report.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,13 @@ use serde::Serialize;
 use super::Figures;
 use crate::digest::tally::Tally;
 
-/// Users, tables and so on that are listed of each kind.
+/// Most users, tables and so on of each kind.
 const MOST_NAMED: usize = 20;
 
-/// What a PostgreSQL server said beside its statements.
+/// A PostgreSQL server's messages about itself.
 #[derive(Clone, Debug, Serialize)]
 pub struct ServerReport {
-    /// How often what happened.
+    /// Number of occurrences, by kind.
     pub counts: BTreeMap<String, u64>,
     /// Figures; the unit is in the name.
     pub figures: BTreeMap<String, Figures>,
@@ -23,14 +23,14 @@ pub struct ServerReport {
     pub messages: Vec<Message>,
 }
 
-/// Something with a name, and how often and how long.
+/// Something with a name: how often, and how long.
 #[derive(Clone, Debug, Serialize)]
 pub struct Named {
     /// Its name.
     pub name: String,
     /// How often.
     pub count: u64,
-    /// Time in total, where there is one.
+    /// Total time, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total_us: Option<u128>,
     /// The longest.
@@ -49,7 +49,7 @@ pub struct Message {
     pub count: u64,
 }
 
-/// What `tally` has of it; none if nothing was said.
+/// The report of `tally`; none without such messages.
 pub(super) fn of(tally: &Tally) -> Option<ServerReport> {
     let server = &tally.server;
     if server.is_empty() {

@@ -1,5 +1,6 @@
-//! The head of a record: comment lines with who, when and how long, then `use` and `SET timestamp`. Records are alike, so
-//! which attribute comes next is guessed from what came behind this one last time.
+//! The head of a record: comment lines with who, when and how long, then `use` and `SET timestamp`.
+//! Records resemble each other, so the reader guesses the next attribute from the one that followed
+//! last time.
 
 use super::{database_of_use, log_time, set_timestamp, value};
 use crate::digest::attribute::{Attributes, Unit};
@@ -14,17 +15,18 @@ const MOST_NAME: usize = 64;
 struct Known {
     /// Its name, colon and blank.
     begin: Vec<u8>,
-    /// The first eight bytes of these, and which of them count.
+    /// The first eight bytes of these, and a mask for those that count.
     first: u64,
     mask: u64,
     attribute: u16,
     unit: Unit,
-    /// Which one was behind it last time.
+    /// The attribute that followed it last time.
     next: usize,
 }
 
 impl Known {
-    /// Whether `text` begins with it. Most names differ in their first bytes, and a call for each would cost more than they do.
+    /// Whether `text` begins with it. Most names differ in their first bytes, and calling a
+    /// comparison for each would cost more.
     #[inline]
     fn begins(&self, text: &[u8]) -> bool {
         text.get(..8)
@@ -51,18 +53,18 @@ fn same(a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// What the head of a record said.
+/// The fields of a record's head.
 #[derive(Debug, Default)]
 pub(super) struct Head {
     known: Vec<Known>,
     last: usize,
     pub(super) context: Context,
-    /// Whether there was none.
+    /// Whether the record has no head.
     pub(super) is_empty: bool,
     pub(super) at_us: Option<i64>,
-    /// When it ended, if that is said to a fraction of a second.
+    /// End of the statement, if the head has fractions of a second.
     pub(super) ended_us: Option<i64>,
-    /// The connection; 0 if it isn't said.
+    /// The connection; 0 if the head does not have it.
     pub(super) session: u64,
     pub(super) user: Vec<u8>,
     pub(super) host: Vec<u8>,
@@ -79,7 +81,7 @@ fn line_end(data: &[u8], from: usize) -> usize {
 }
 
 impl Head {
-    /// Reads the head that `data` begins with; returns where the statement begins.
+    /// Reads the head at the start of `data`; returns the start of the statement.
     pub(super) fn read(&mut self, data: &[u8], attributes: &mut Attributes) -> usize {
         self.at_us = None;
         self.ended_us = None;
@@ -93,7 +95,7 @@ impl Head {
         let (mut at, mut has_time, mut has_who) = (0, false, false);
         while data.get(at) == Some(&b'#') {
             let rest = data.get(at..).unwrap_or_default();
-            // A second one of these is the next record's.
+            // A second one of these belongs to the next record.
             let is_next =
                 rest.starts_with(b"# Time: ") && (has_time || has_who) || rest.starts_with(super::USER) && has_who;
             if rest.starts_with(super::COMMAND) || is_next {
@@ -109,7 +111,7 @@ impl Head {
                     }
                     None => self.has_bad_number = true,
                 }
-                // Some have who on the same line.
+                // Some have the account on the same line.
                 let line = data.get(at..end).unwrap_or_default();
                 if let Some(user) = memchr::memmem::find(line, super::USER) {
                     self.who(line.get(user + super::USER.len()..).unwrap_or_default());
@@ -153,7 +155,7 @@ impl Head {
         (at + 3 + close + 1).min(line.len())
     }
 
-    /// The database: that of a `use` in it, else what it says, else the last that was used.
+    /// The database: that of a `use` in it, else the head's own, else the last one used.
     pub(super) fn database(&self) -> &[u8] {
         [&self.used, &self.schema, &self.context.database]
             .into_iter()
@@ -161,7 +163,7 @@ impl Head {
             .map_or(b"", Vec::as_slice)
     }
 
-    /// Reads `Name: value` to the end of the line; returns where the next one begins.
+    /// Reads `Name: value` to the end of the line; returns the start of the next one.
     fn line(&mut self, data: &[u8], mut at: usize, attributes: &mut Attributes) -> usize {
         loop {
             while matches!(data.get(at), Some(b' ' | b'\t' | b'\r')) {
@@ -196,7 +198,8 @@ impl Head {
         }
     }
 
-    /// Takes in a value as servers write nearly all of them, in one go; its length. `None` if it is another.
+    /// Reads a value in the form that servers use for nearly all of them; returns its length.
+    /// `None` if it has another form.
     #[inline]
     fn plain(&mut self, attribute: u16, unit: Unit, text: &[u8]) -> Option<usize> {
         let ends = |at: usize| text.get(at).is_none_or(|byte| *byte <= b' ');
@@ -233,14 +236,15 @@ impl Head {
         }
     }
 
-    /// The attribute whose name `rest` begins with, learned if need be, and remembered as the one behind the last.
+    /// The attribute whose name starts `rest`, added if needed, and remembered as the one that
+    /// followed the last.
     fn find(&mut self, rest: &[u8], attributes: &mut Attributes) -> Option<usize> {
         let length = rest.iter().take(MOST_NAME).position(|byte| *byte == b':' || *byte <= b' ')?;
         let name = rest.get(..length).filter(|name| !name.is_empty())?;
         if rest.get(length) != Some(&b':') {
             return None;
         }
-        // The last on a line may have nothing behind its colon, not even a blank.
+        // The last one on a line may have nothing behind its colon, not even a blank.
         let blank = usize::from(rest.get(length + 1) == Some(&b' '));
         let begin = rest.get(..length + 1 + blank)?;
         let index = match self.known.iter().position(|known| known.begin == begin) {
@@ -262,7 +266,7 @@ impl Head {
         Some(index)
     }
 
-    /// `use a;` and `SET timestamp=1;` before the statement; returns where that begins.
+    /// `use a;` and `SET timestamp=1;` before the statement; returns the start of the statement.
     fn session(&mut self, data: &[u8]) -> usize {
         let mut at = 0;
         loop {
@@ -294,7 +298,8 @@ impl Head {
     }
 }
 
-/// `value` with the digits at `at` behind its own, and where they end; of more than 12 one too many.
+/// Appends the digits at `at` to `value`, and returns their end. Reads at most 12 digits; if there
+/// are more, the returned end is one behind them.
 #[inline]
 fn digits(text: &[u8], mut at: usize, mut value: u64) -> (u64, usize) {
     let most = at + 12;

@@ -1,16 +1,16 @@
-//! A table as clients of databases print it: with tabs (`mysql -B`), as CSV, as psql does with lines or without, as JSON. Columns
-//! are known by their names, whatever their order.
+//! A table as database clients print it: with tabs (`mysql -B`), as CSV, as psql does with or
+//! without lines, as JSON. Columns are identified by name, in any order.
 
 use std::collections::BTreeMap;
 
-/// A row: values by the names of their columns, in small letters. What is NULL isn't there.
+/// A row: values by the names of their columns, in small letters. NULLs are absent.
 #[derive(Debug, Default)]
 pub struct Row {
     values: BTreeMap<String, String>,
 }
 
 impl Row {
-    /// A value; none if it is NULL, or there is no such column.
+    /// A value; none if it is NULL, or the column does not exist.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.values.get(&name.to_ascii_lowercase()).map(String::as_str)
     }
@@ -31,7 +31,7 @@ impl Row {
     }
 }
 
-/// How it is printed.
+/// The form of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Tabs,
@@ -67,13 +67,13 @@ fn form(head: &[u8]) -> Option<Form> {
     }
 }
 
-/// The names of the columns of a table that begins so.
+/// The column names of a table that begins with these bytes.
 pub fn columns(head: &[u8]) -> Option<Vec<String>> {
     let form = form(head)?;
     if form == Form::Json {
         let at = memchr::memchr(b'{', head.get(..head.len().min(64))?)?;
         let mut names = Vec::new();
-        // A name stands before a colon, wherever that is; it is enough to find those that are looked for.
+        // A name stands before a colon, at any place. Finding the wanted ones is enough.
         for part in head.get(at..)?.split(|byte| *byte == b'"').skip(1).step_by(2).take(400) {
             names.push(String::from_utf8_lossy(part).into_owned());
         }
@@ -82,7 +82,7 @@ pub fn columns(head: &[u8]) -> Option<Vec<String>> {
     split(form, first_line(head))
 }
 
-/// The fields of a line that has no line breaks in them.
+/// The fields of a line without line breaks in fields.
 fn split(form: Form, line: &[u8]) -> Option<Vec<String>> {
     let line = String::from_utf8_lossy(line);
     let line = line.trim_end_matches('\r');
@@ -94,7 +94,7 @@ fn split(form: Form, line: &[u8]) -> Option<Vec<String>> {
     })
 }
 
-/// Hands over each row; `None` for what is none.
+/// Passes on each row; `None` for an invalid one.
 pub fn rows(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
     match form(data) {
         Some(Form::Tabs) => tabs(data, take),
@@ -105,7 +105,7 @@ pub fn rows(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
     }
 }
 
-/// What `mysql -B` writes for bytes that would end a field or a line.
+/// How `mysql -B` writes bytes that would end a field or a line.
 fn unescaped(text: &str) -> String {
     let mut out = String::new();
     let mut letters = text.chars();
@@ -137,7 +137,7 @@ fn tabs(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
     }
 }
 
-/// The fields of the record at `at`, which ends behind it.
+/// The fields of the record at `at`, and its end.
 fn csv_record(data: &[u8], at: &mut usize, separator: u8) -> Option<Vec<String>> {
     let mut fields = Vec::new();
     loop {
@@ -193,7 +193,7 @@ fn csv(data: &[u8], separator: u8, take: &mut dyn FnMut(Option<Row>)) {
         if matches!(fields.as_slice(), [one] if one.is_empty() || one.starts_with('(') && one.contains(" row")) {
             continue;
         }
-        // Without alignment psql writes line breaks in a value as they are.
+        // Without alignment psql writes line breaks in a value unchanged.
         if separator == b'|' && fields.len() < names.len() || last.is_some() {
             let mut whole = last.take().unwrap_or_default();
             let mut more = fields.into_iter();
@@ -220,11 +220,11 @@ fn csv(data: &[u8], separator: u8, take: &mut dyn FnMut(Option<Row>)) {
     }
 }
 
-/// psql's aligned form: a `+` at the end of a cell says that it goes on in the next line.
+/// psql's aligned form: a `+` at the end of a cell means that it continues in the next line.
 fn aligned(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
     let mut lines = data.split(|byte| *byte == b'\n').map(|line| String::from_utf8_lossy(line).into_owned());
     let names: Vec<String> = lines.next().unwrap_or_default().split('|').map(|name| name.trim().to_owned()).collect();
-    // Where columns end is where the rule has its crosses; cells may hold bars.
+    // The crosses of the rule show where columns end; cells may contain bars.
     let rule = lines.next().unwrap_or_default();
     let crosses: Vec<usize> = rule.char_indices().filter(|(_, letter)| *letter == '+').map(|(at, _)| at).collect();
     let mut whole: Vec<String> = Vec::new();
@@ -257,7 +257,7 @@ fn aligned(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
     }
 }
 
-/// An array of objects, or an object a line.
+/// An array of objects, or one object per line.
 fn json(data: &[u8], take: &mut dyn FnMut(Option<Row>)) {
     let row = |value: &serde_json::Value| {
         let mut row = Row::default();
