@@ -1,7 +1,8 @@
-//! What Amazon's command line prints of a database -> series and settings: CloudWatch (`get-metric-data`,
-//! `get-metric-statistics`), RDS enhanced monitoring, Performance Insights, and what `describe-db-instances`,
-//! `describe-instance-types` and `describe-volumes` say of it. A file is read once, from end to end, and never held as a
-//! whole. What is missing in a file stays missing: no point is made up, no gap is a zero.
+//! Turns the output of Amazon's command line about a database into series and settings. It reads
+//! CloudWatch (`get-metric-data`, `get-metric-statistics`), RDS enhanced monitoring, Performance
+//! Insights, `describe-db-instances`, `describe-instance-types` and `describe-volumes`. A file is
+//! read once, from end to end, and never held as a whole. Missing data stays missing: no point is
+//! made up, and no gap becomes a zero.
 
 mod document;
 mod element;
@@ -24,32 +25,34 @@ pub const LARGEST_BYTES: u64 = 2 << 30;
 const MOST_SERIES: usize = 20_000;
 /// Most points of one import: 16 bytes each.
 const MOST_POINTS: usize = 20_000_000;
-/// Most instances, volumes, instance types and queries that are kept of one import, each.
+/// Most instances, volumes, instance types and queries of one import, each.
 pub(crate) const MOST_DESCRIBED: usize = 10_000;
 /// Most notes.
 const MOST_NOTES: usize = 100;
-/// Letters of what a file says that are shown in a message.
+/// Letters of a file's text that a message shows.
 const SHOWN_LETTERS: usize = 60;
 
 /// Points of one metric.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Series {
-    /// Who said so: `cloudwatch:FILE`, `enhanced_monitoring:FILE`, `performance_insights:FILE`; the first file that has it.
+    /// Its source: `cloudwatch:FILE`, `enhanced_monitoring:FILE`, `performance_insights:FILE`, with
+    /// the first file that has it.
     pub source: String,
     /// Its name, unit last, e.g. `aws_read_throughput_bytes_per_second`.
     pub metric: String,
-    /// What it is of: `db_instance`, where that is known, and further.
+    /// What it measures: `db_instance`, if known, and further labels.
     pub labels: BTreeMap<String, String>,
-    /// How long each value is the statistic of, nanoseconds; 0 where nothing tells.
+    /// The period that each value is a statistic of, nanoseconds; 0 if unknown.
     pub period_ns: i64,
-    /// The middle of each period (nanoseconds since the Unix epoch) and the value, in the order of time; one a moment.
+    /// The middle of each period (nanoseconds since the Unix epoch) and the value, in order of
+    /// time, one per moment.
     pub points: Vec<(i64, f64)>,
 }
 
-/// One thing that Amazon says of how something is set up.
+/// One setting of an instance or a volume, as Amazon describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// `aws`, or `aws:NAME` of what the import's figures are not of.
+    /// `aws`, or `aws:NAME` for an instance that the import's figures do not belong to.
     pub source: String,
     /// E.g. `instance.class`.
     pub name: String,
@@ -57,7 +60,7 @@ pub struct Setting {
     pub value: String,
 }
 
-/// What the files of one import say together.
+/// The result of all files of one import.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Figures {
     /// By metric, then labels.
@@ -66,14 +69,15 @@ pub struct Figures {
     pub settings: Vec<Setting>,
     /// What is missing, was guessed or left out, in words.
     pub notes: Vec<String>,
-    /// Whether something of what was asked of Amazon is not in the files.
+    /// Whether the files lack a part of what was requested from Amazon.
     pub is_partial: bool,
 }
 
-/// Where a series comes from, which decides how it is named and where in its period its time stamp lies.
+/// Source of a series. It decides how the series is named, and where in its period its time stamp
+/// lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 enum Kind {
-    /// `get-metric-data`: an id, a label, and no name.
+    /// `get-metric-data`: an id, a label, and no metric name.
     Data,
     /// `get-metric-statistics`.
     Statistics,
@@ -83,15 +87,15 @@ enum Kind {
     Insights,
 }
 
-/// A series as a file has it; what it is called is decided when all files are read.
+/// A series as a file has it. It gets its final name when all files are read.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct Key {
     kind: Kind,
-    /// Number of the file, where its ids are its own.
+    /// Number of the file, since ids are valid within one file.
     file: usize,
     /// The id, or the name.
     name: String,
-    /// CloudWatch's label; of Performance Insights the identifier.
+    /// CloudWatch's label; for Performance Insights the identifier.
     label: String,
     stat: String,
     unit: String,
@@ -107,7 +111,7 @@ struct Raw {
     points: Vec<(i64, f64)>,
 }
 
-/// One entry of the queries that were given to `get-metric-data`.
+/// One entry of the input of `get-metric-data`.
 #[derive(Clone, Debug, PartialEq)]
 struct Query {
     metric: String,
@@ -116,17 +120,17 @@ struct Query {
     period_ns: i64,
 }
 
-/// Files on their way into [`Figures`].
+/// Files that are being collected into [`Figures`].
 #[derive(Debug, Default)]
 pub struct Aws {
     files: Vec<String>,
     places: HashMap<Key, usize>,
     raw: Vec<Raw>,
     points: usize,
-    /// By id; nothing where two files of queries say different things of one.
+    /// By id; none if two files of queries disagree on it.
     queries: BTreeMap<String, Option<Query>>,
     described: settings::Described,
-    /// Names of instances by what Amazon calls them within.
+    /// Names of instances by Amazon's internal ids of them.
     resource_ids: BTreeMap<String, String>,
     notes: Vec<String>,
     is_partial: bool,
@@ -136,8 +140,9 @@ impl Aws {
     /// Reads one file; `file` is its name.
     ///
     /// # Errors
-    /// If it is no JSON, is nothing of what is looked for, contradicts itself, or is larger, deeper or of more series
-    /// than is read.
+    ///
+    /// If it is not JSON, contains no known answer, contradicts itself, or exceeds the limits on
+    /// size, depth or number of series.
     pub fn read(&mut self, input: impl Read, file: &str) -> Result<(), ImportError> {
         self.files.push(file.to_owned());
         let seen = guard::Seen::default();
@@ -151,7 +156,8 @@ impl Aws {
             ImportError::new(file, e.line(), format!("{what}{}", untail(&e)))
         };
         let mut documents = 0_u64;
-        // Several documents in one file are read as those of several files: enhanced monitoring is kept so.
+        // Several documents in one file are read like several files, because enhanced monitoring is
+        // stored so.
         while let Err(more) = json.end() {
             if more.is_io() {
                 return Err(wrong(more));
@@ -165,16 +171,18 @@ impl Aws {
         Ok(())
     }
 
-    /// Everything that was read, named and put together. `db_instance` is the name of the instance for series whose file does
-    /// not say it.
+    /// Everything that was read, named and combined. `db_instance` is the instance of series whose
+    /// file does not name it.
     ///
     /// # Errors
-    /// If there is neither a point nor a setting in all the files.
+    ///
+    /// If the files contain neither a point nor a setting.
     pub fn finish(self, db_instance: Option<&str>) -> Result<Figures, ImportError> {
         let file = self.files.first().cloned().unwrap_or_default();
         let figures = resolve::resolve(self, db_instance);
         if figures.series.is_empty() && figures.settings.is_empty() {
-            let why = "there is not one point in it; ask for another stretch of time (--start-time, --end-time), and see that the dimensions are right";
+            let why =
+                "it contains no point; request another period (--start-time, --end-time), and check the dimensions";
             return Err(ImportError::new(&file, 0, why));
         }
         Ok(figures)
@@ -184,7 +192,8 @@ impl Aws {
         self.files.len().saturating_sub(1)
     }
 
-    /// Takes points of one series in. A value that is missing is not a number here, until the distance of points is known.
+    /// Adds points of one series. A missing value is not a number here, until the distance of
+    /// points is known.
     fn push(&mut self, key: Key, points: impl IntoIterator<Item = (i64, f64)>) -> Result<(), String> {
         let place = match self.places.get(&key) {
             Some(place) => *place,
@@ -203,7 +212,7 @@ impl Aws {
             self.points += all.len() - before;
         }
         if self.points > MOST_POINTS {
-            return Err(format!("there are more than {MOST_POINTS} points; import a shorter stretch of time"));
+            return Err(format!("there are more than {MOST_POINTS} points; import a shorter period"));
         }
         Ok(())
     }
@@ -214,7 +223,7 @@ impl Aws {
         }
     }
 
-    /// Says of the file at hand that something of what was asked is not in it.
+    /// Notes that the current file lacks a part of what was requested.
     fn lacks(&mut self, what: &str) {
         self.is_partial = true;
         let file = self.files.last().cloned().unwrap_or_default();
@@ -222,14 +231,14 @@ impl Aws {
     }
 }
 
-/// The message without the place that is said before it.
+/// The message without the place that precedes it.
 fn untail(e: &serde_json::Error) -> String {
     let text = e.to_string();
     let tail = format!(" at line {} column {}", e.line(), e.column());
     text.strip_suffix(&tail).unwrap_or(&text).to_owned()
 }
 
-/// What a file says, so that it can stand in a message.
+/// A file's text, cut and cleaned for a message.
 fn shown(text: &str) -> String {
     text.chars().take(SHOWN_LETTERS).collect::<String>().escape_debug().to_string()
 }

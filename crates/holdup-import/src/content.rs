@@ -1,4 +1,4 @@
-//! What requests carry: texts, forms, JSON; in the clearest form that says the same.
+//! Contents of requests: texts, forms, JSON, each in the clearest form that means the same.
 
 use serde_json::Value as Json;
 
@@ -6,7 +6,7 @@ use crate::scenario::{Content, Request};
 use crate::secret;
 use crate::target::{path_part, template_end};
 
-/// Largest body that is written as JSON's own structure rather than as a text, bytes.
+/// Largest body that is written as a JSON structure rather than as text, bytes.
 const LARGEST_JSON_BYTES: usize = 64 << 10;
 
 /// A field of a form or a query; both are templates.
@@ -14,19 +14,20 @@ const LARGEST_JSON_BYTES: usize = 64 << 10;
 pub struct Field {
     pub name: String,
     pub value: String,
-    /// It stands as it is to be sent.
+    /// It is sent as it stands.
     pub is_encoded: bool,
 }
 
 impl Field {
-    /// As a piece of a query or an urlencoded body.
+    /// As a part of a query or an urlencoded body.
     pub fn in_query(&self) -> String {
         let value = if self.is_encoded { path_part(&self.value).replace('#', "%23") } else { encoded(&self.value) };
         format!("{}={value}", encoded(&self.name))
     }
 }
 
-/// A template whose texts are percent-encoded, and whose expressions are when they are filled in.
+/// A template whose texts are percent-encoded here, and whose expressions are encoded when they are
+/// filled in.
 pub fn encoded(template: &str) -> String {
     let mut out = String::new();
     let mut rest = template;
@@ -38,7 +39,7 @@ pub fn encoded(template: &str) -> String {
             && let Some(end) = template_end(rest)
         {
             let inner = &rest[2..end - 1];
-            // A default of an environment variable can't stand within a function.
+            // A default of an environment variable cannot stand within a function.
             let is_whole = inner.contains(":-") || is_safe(inner);
             out.push_str(&if is_whole { format!("${{{inner}}}") } else { format!("${{url({inner})}}") });
             rest = &rest[end..];
@@ -55,14 +56,14 @@ pub fn encoded(template: &str) -> String {
     out
 }
 
-/// Whether an expression gives nothing that needs to be encoded.
+/// Whether the result of an expression never needs encoding.
 fn is_safe(expression: &str) -> bool {
     let plain =
         ["uuid()", "random(", "random_text(", "random_hex(", "number()", "session()", "url(", "now('ms')", "now('s')"];
     plain.iter().any(|start| expression.starts_with(start))
 }
 
-/// `+` and `%20` as blanks, and so on; nothing if that is no text.
+/// Decodes `+` and `%20` to blanks, and so on; none if the result is not text.
 pub fn decoded(text: &str) -> Option<String> {
     let bytes = text.as_bytes();
     let mut out = Vec::new();
@@ -87,7 +88,7 @@ pub fn decoded(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// A form: as one if its names differ, else as the text it is sent as.
+/// A form: as fields if their names differ, else as the text that is sent.
 pub fn put_form(request: &mut Request, fields: Vec<Field>) {
     let names: std::collections::HashSet<&str> = fields.iter().map(|f| f.name.as_str()).collect();
     let is_map = names.len() == fields.len() && names.iter().all(|name| !name.is_empty() && !name.contains("${"));
@@ -98,7 +99,7 @@ pub fn put_form(request: &mut Request, fields: Vec<Field>) {
                 if field.is_encoded && is_text { decoded(&field.value).unwrap_or(field.value) } else { field.value };
             (field.name, value)
         };
-        // The form says what it is.
+        // A form sets its content type itself.
         request
             .headers
             .retain(|(n, v)| !(n.eq_ignore_ascii_case("content-type") && v == "application/x-www-form-urlencoded"));
@@ -112,8 +113,8 @@ pub fn put_form(request: &mut Request, fields: Vec<Field>) {
     request.content = Content::Text(text.join("&"));
 }
 
-/// A text: as JSON if its header says that it is, and it is. Values of fields that are likely to be secrets are replaced;
-/// `secret` gives the name for a field and its value.
+/// A text: as JSON if its header says so and it is valid. Values of fields that are likely to be
+/// secrets are replaced; `secret` returns the name for a field and its value.
 pub fn put_text(request: &mut Request, text: String, secret: &mut dyn FnMut(&str, &str) -> String) {
     if text.is_empty() {
         return;

@@ -1,4 +1,4 @@
-//! What kind of file it is, by its first lines and its name.
+//! Finds the kind of a file from its first lines and its name.
 
 use serde::Serialize;
 
@@ -14,11 +14,11 @@ pub enum Source {
     OpenApi,
 }
 
-/// How much of the file is looked at, bytes.
+/// How much of the file it reads, bytes.
 const LOOKED_AT_BYTES: usize = 64 << 10;
 
 impl Source {
-    /// By the name that `--from` takes.
+    /// The kind with this name of `--from`.
     pub fn by_name(name: &str) -> Option<Self> {
         match name {
             "jmx" => Some(Self::Jmx),
@@ -28,7 +28,7 @@ impl Source {
         }
     }
 
-    /// What it is called in messages.
+    /// Its name in messages.
     pub fn words(self) -> &'static str {
         match self {
             Self::Jmx => "JMeter plan",
@@ -37,7 +37,7 @@ impl Source {
         }
     }
 
-    /// What `text`, the contents of `file`, looks like.
+    /// The kind that `text`, the contents of `file`, looks like.
     pub(crate) fn of(text: &str, file: &str) -> Option<Self> {
         let mut end = text.len().min(LOOKED_AT_BYTES);
         while !text.is_char_boundary(end) {

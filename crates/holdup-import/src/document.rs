@@ -1,5 +1,5 @@
-//! JSON and YAML documents as one tree with line numbers, so that a note can say where something stands. It is
-//! bounded in depth and in nodes, aliases of YAML counted as often as they are used.
+//! JSON and YAML documents as one tree with line numbers, so that a note can name the place. Depth
+//! and number of nodes are bounded; aliases of YAML count as often as they are used.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -12,13 +12,13 @@ use serde_json::Value as Json;
 
 use crate::error::ImportError;
 
-/// Deepest nesting of YAML; `serde_json` has a bound of its own, which is the same.
+/// Deepest nesting of YAML; `serde_json` has the same bound for JSON.
 const DEEPEST: usize = 128;
 
 /// Most values in a document.
 const MOST_NODES: usize = 5_000_000;
 
-/// One value and where it stands.
+/// One value and its place.
 #[derive(Clone, Debug)]
 pub struct Node {
     /// Line, from 1.
@@ -26,12 +26,12 @@ pub struct Node {
     pub value: Value,
 }
 
-/// What it is.
+/// The value.
 #[derive(Clone, Debug)]
 pub enum Value {
     Null,
     Bool(bool),
-    /// As it was written.
+    /// As written.
     Number(String),
     Text(String),
     List(Vec<Node>),
@@ -41,7 +41,7 @@ pub enum Value {
 impl Node {
     /// The value of a key, if this is a map that has it.
     pub fn get(&self, key: &str) -> Option<&Node> {
-        // Of a key that is there twice the last one counts, as most readers of JSON have it.
+        // If a key occurs twice the last one counts, as in most readers of JSON.
         self.entries().iter().rev().find(|(k, _)| k == key).map(|(_, node)| node)
     }
 
@@ -50,12 +50,12 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// Its entries; none if it is no map.
+    /// Its entries; none if it is not a map.
     pub fn entries(&self) -> &[(String, Node)] {
         if let Value::Map(entries) = &self.value { entries } else { &[] }
     }
 
-    /// Its items; none if it is no list.
+    /// Its items; none if it is not a list.
     pub fn items(&self) -> &[Node] {
         if let Value::List(items) = &self.value { items } else { &[] }
     }
@@ -78,7 +78,7 @@ impl Node {
         matches!(self.value, Value::Bool(true))
     }
 
-    /// As JSON, without more than `budget` values, which it takes from.
+    /// As JSON, with at most `budget` values, which it takes from.
     pub fn json(&self, budget: &mut usize) -> Json {
         if *budget == 0 {
             return Json::Null;
@@ -96,7 +96,8 @@ impl Node {
         }
     }
 
-    /// How many values it counts as where it is repeated: a long text is as many as take its memory.
+    /// How many values it counts as when it is repeated: a long text counts as the values that fill
+    /// the same memory.
     fn size(&self) -> usize {
         1 + match &self.value {
             Value::List(items) => items.iter().map(Self::size).sum(),
@@ -133,7 +134,8 @@ pub fn json(text: &str, file: &str) -> Result<Node, ImportError> {
     Ok(node)
 }
 
-/// Counts the lines of what was read so far. `serde_json` takes its bytes one by one and looks one ahead at most.
+/// Counts the lines read so far. `serde_json` takes its bytes one by one and looks at most one
+/// ahead.
 struct CountLines<'a> {
     text: &'a [u8],
     line: &'a Cell<usize>,
@@ -216,7 +218,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
         let line = self.line.get();
         let mut entries = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
-            // The key's line is where a reader looks, as in YAML.
+            // Readers look at the key's line, as in YAML.
             let line = self.line.get();
             let mut value = map.next_value_seed(self)?;
             value.line = line;
@@ -265,7 +267,7 @@ pub fn yaml(text: &str, file: &str) -> Result<Node, ImportError> {
                 None => continue,
             },
             Event::Alias(anchor) => {
-                let node = anchors.get(&anchor).ok_or_else(|| wrong(line, "an alias of nothing".to_owned()))?;
+                let node = anchors.get(&anchor).ok_or_else(|| wrong(line, "an alias without an anchor".to_owned()))?;
                 nodes += node.size();
                 check_depth(open.len() + node.depth()).map_err(|why| wrong(line, why))?;
                 if nodes > MOST_NODES {
@@ -306,7 +308,7 @@ pub fn yaml(text: &str, file: &str) -> Result<Node, ImportError> {
     Err(wrong(1, "the file is empty".to_owned()))
 }
 
-/// The entries of another map (`<<`), of which the map's own win.
+/// Merges the entries of another map (`<<`); the map's own entries win.
 fn merge(entries: &mut Vec<(String, Node)>, node: Node) {
     let sources = if let Value::List(items) = node.value { items } else { vec![node] };
     for source in sources {

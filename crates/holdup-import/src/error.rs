@@ -1,4 +1,4 @@
-//! Why a file can't be imported at all.
+//! Why a file cannot be imported at all.
 
 /// `plan.jmx:12: a DOCTYPE is not read; remove it`
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -6,9 +6,9 @@
 pub struct ImportError {
     /// The file as it was named.
     pub file: String,
-    /// Line, from 1; 0 if it is about the whole file.
+    /// Line, from 1; 0 for the whole file.
     pub line: usize,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     pub message: String,
 }
 

@@ -1,5 +1,6 @@
-//! HAR files: what a browser or a proxy recorded, one visit. Of the requests, those to one host are taken, in their
-//! order; pauses between them become think time; what responses gave and later requests used is captured.
+//! HAR files: the recording of one session by a browser or a proxy. It takes the requests to one
+//! host, in their order. Pauses between them become think time. Values that responses returned and
+//! later requests sent back are captured.
 
 mod chosen;
 mod request;
@@ -16,29 +17,31 @@ use chosen::Entry;
 use std::collections::HashSet;
 use std::time::Duration;
 
-/// A recording in the making of a scenario.
+/// A recording that is being converted to a scenario.
 struct Recording {
     notes: Notes,
     secrets: Secrets,
     taken: Taken,
 }
 
-/// Shortest pause that is thought rather than the browser's own work, milliseconds.
+/// Shortest pause that counts as thinking rather than as the browser's own work, milliseconds.
 const SHORTEST_PAUSE_MS: i64 = 1_000;
 
-/// The same where another page begins.
+/// The same at the start of another page.
 const SHORTEST_PAUSE_BETWEEN_PAGES_MS: i64 = 100;
 
 /// Reads a recording.
 ///
 /// # Errors
-/// If it is none, or nothing of it can be sent.
+///
+/// If it is not a HAR file, or no request in it can be sent.
 pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
     let root = document::json(text, file)?;
     let wrong = |line: usize, why: String| ImportError::new(file, line, why);
     let log = root.get("log").unwrap_or(&root);
-    let entries =
-        log.get("entries").ok_or_else(|| wrong(root.line, "this is no HAR: log.entries is missing".to_owned()))?;
+    let entries = log
+        .get("entries")
+        .ok_or_else(|| wrong(root.line, "this is not a HAR file: log.entries is missing".to_owned()))?;
     let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
     let mut recording = Recording { notes: Notes::default(), secrets: Secrets::default(), taken: Taken::default() };
     let (origin, chosen) = recording.choose(entries.items(), options).map_err(|why| wrong(entries.line, why))?;
@@ -57,7 +60,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     recording.captures(&mut requests, &used);
     request::name(&mut requests);
     if chosen.iter().any(|entry| matches!(entry.status, 301 | 302 | 303 | 307 | 308)) {
-        // Each hop is a request of the recording.
+        // Each redirect is a request of its own in the recording.
         scenario.http.push(("redirects", "0".to_owned()));
     }
     if chosen.iter().all(|entry| entry.is_http2) && scenario.target.starts_with("https") {
@@ -71,7 +74,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         is_poisson: false,
         connections: None,
         timeout: None,
-        comment: "A recording is one visit: say here how many of them there are to be.".to_owned(),
+        comment: "The file is one session: set here how many sessions there are.".to_owned(),
     };
     scenario.secrets = recording.secrets.names();
     scenario.hoist_headers(&HashSet::new());
@@ -125,15 +128,14 @@ impl Recording {
         }
         close(&mut open, &mut steps);
         if overlaps > 0 {
-            let why =
-                format!("{overlaps} began while another one was under way; here they are sent one after the other");
+            let why = format!("{overlaps} began during another one; the scenario sends them one after the other");
             self.notes.add(Kind::Changed, "requests", 0, why, "");
         }
         steps
     }
 }
 
-/// What a page is called: its title, or of an address the path.
+/// The name of a page: its title, or the path of an address.
 fn page_name(log: &Node, id: &str) -> Option<String> {
     let page = log.get("pages")?.items().iter().find(|page| page.get("id").and_then(Node::text) == Some(id))?;
     let title = page.get("title").and_then(Node::text).filter(|t| !t.trim().is_empty()).unwrap_or(id);

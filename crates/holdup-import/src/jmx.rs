@@ -1,5 +1,6 @@
-//! JMeter's test plans. What a plan says by position (which header manager, timer, assertion is for which sampler) is
-//! said at each request here; what it says of threads becomes the load.
+//! JMeter's test plans. In a plan, position decides which header manager, timer or assertion
+//! applies to which sampler; the scenario has the result at each request. Thread groups become the
+//! load.
 
 mod assertion;
 mod auth;
@@ -26,19 +27,20 @@ use element::Element;
 use group::Shape;
 use names::Names;
 
-/// Most times that a manager, timer, assertion or extractor is applied to a sampler: hostile plans have more.
+/// Most times that a manager, timer, assertion or extractor applies to a sampler: only hostile
+/// plans have more.
 const MOST_APPLIED: usize = 2_000_000;
 
-/// A plan in the making of a scenario.
+/// A plan that is being converted to a scenario.
 struct Plan<'a> {
     file: &'a str,
     names: Names,
     notes: Notes,
-    /// Where `--base-url` says that the requests go.
+    /// The target of `--base-url`.
     base: Option<(Origin, String)>,
     has_cookies: bool,
     redirects: [usize; 2],
-    /// Longest time to wait for a response that a sampler gives, milliseconds.
+    /// Longest response timeout of a sampler, milliseconds.
     timeout_ms: Option<f64>,
     listeners: Vec<usize>,
     applied: usize,
@@ -47,16 +49,17 @@ struct Plan<'a> {
 /// Reads a plan.
 ///
 /// # Errors
-/// If it is no plan, or has no request that can be sent.
+///
+/// If it is not a plan, or has no request that can be sent.
 pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
     let root = xml::parse(text, file)?;
     let wrong = |line: usize, why: &str| ImportError::new(file, line, why);
     if root.name != "jmeterTestPlan" {
-        return Err(wrong(root.line, &format!("this is no JMeter plan: it begins with <{}>", root.name)));
+        return Err(wrong(root.line, &format!("this is not a JMeter plan: it begins with <{}>", root.name)));
     }
     let mut disabled = 0;
     let tops = element::elements(&root, &mut disabled);
-    let top = tops.iter().find(|e| e.class == "TestPlan").ok_or_else(|| wrong(1, "there is no TestPlan in it"))?;
+    let top = tops.iter().find(|e| e.class == "TestPlan").ok_or_else(|| wrong(1, "it has no TestPlan"))?;
     let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
     let mut notes = Notes::default();
     let names = Names::gather(&tops, &mut notes);
@@ -84,18 +87,18 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     plan.groups(top, options, &mut scenario)?;
     plan.finish(&mut scenario)?;
     if scenario.requests() == 0 {
-        return Err(wrong(top.line, "no HTTP sampler of it can be sent; see what was left out with --json"));
+        return Err(wrong(top.line, "none of its HTTP samplers can be sent; --json lists what was left out"));
     }
     Ok(Made { scenario, notes: plan.notes.finish(), disabled })
 }
 
 impl Plan<'_> {
-    /// An element that is no part of what is carried over.
+    /// Notes an element that is not carried over.
     fn left_out(&mut self, element: &Element<'_>, why: &str, advice: &str) {
         self.notes.add(Kind::LeftOut, element.title(), element.line, why, advice);
     }
 
-    /// An element that does something else here.
+    /// Notes an element that behaves differently here.
     fn changed(&mut self, element: &Element<'_>, why: impl Into<String>, advice: impl Into<String>) {
         self.notes.add(Kind::Changed, element.title(), element.line, why, advice);
     }
@@ -104,7 +107,7 @@ impl Plan<'_> {
         ImportError::new(self.file, line, why)
     }
 
-    /// What the thread groups say: sessions, what is before and after them, the load.
+    /// Converts the thread groups: sessions, the steps before and after them, the load.
     fn groups(&mut self, top: &Element<'_>, options: &Options, scenario: &mut Scenario) -> Result<(), ImportError> {
         let mut shapes: Vec<Shape> = Vec::new();
         let mut seen = Vec::new();
@@ -119,7 +122,7 @@ impl Plan<'_> {
                     seen.push(child.name.clone());
                     match &options.thread_group {
                         Some(wanted) if *wanted != child.name => {
-                            self.left_out(child, "another thread group was asked for", "");
+                            self.left_out(child, "another thread group was selected", "");
                         }
                         _ => shapes.push(self.group(top, child)?),
                     }
@@ -129,8 +132,10 @@ impl Plan<'_> {
         }
         if shapes.is_empty() && scenario.setup.is_empty() {
             let why = match &options.thread_group {
-                Some(wanted) => format!("no thread group is called \"{wanted}\"; there are: {}", seen.join(", ")),
-                None => "there is no thread group in it that is switched on".to_owned(),
+                Some(wanted) => {
+                    format!("no thread group is called \"{wanted}\"; its thread groups: {}", seen.join(", "))
+                }
+                None => "it has no enabled thread group".to_owned(),
             };
             return Err(self.wrong(top.line, why));
         }
@@ -140,31 +145,25 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// Where requests go, and what all of them share.
+    /// The target, and settings that all requests share.
     fn finish(&mut self, scenario: &mut Scenario) -> Result<(), ImportError> {
         self.one_target(scenario)?;
         if !self.has_cookies {
-            // Sessions keep them unless it is said that they do not.
+            // Sessions keep cookies unless the plan says otherwise.
             scenario.http.push(("cookies", "false".to_owned()));
         }
         let [stays, follows] = self.redirects;
         if follows == 0 {
             scenario.http.push(("redirects", "0".to_owned()));
         } else if stays > 0 {
-            let why = format!("{stays} samplers do not follow redirects, {follows} do; here all do");
+            let why = format!("{stays} samplers do not follow redirects, {follows} do; in the scenario all do");
             self.notes.add(Kind::Changed, "HTTP samplers", 0, why, "");
         }
         if !self.listeners.is_empty() {
             let mut lines = std::mem::take(&mut self.listeners);
             lines.sort_unstable();
             for line in lines {
-                self.notes.add(
-                    Kind::LeftOut,
-                    "listeners",
-                    line,
-                    "what they show or write, holdup records by itself",
-                    "",
-                );
+                self.notes.add(Kind::LeftOut, "listeners", line, "holdup records these figures by itself", "");
             }
         }
         scenario.feeders = std::mem::take(&mut self.names.feeders);
@@ -174,7 +173,7 @@ impl Plan<'_> {
         self.fill_in(scenario);
         scenario.vars = std::mem::take(&mut self.names.vars);
         scenario.secrets = std::mem::take(&mut self.names.secrets).names();
-        // Of the texts, those that are texts only: one may hold what a session finds out.
+        // Only constant texts: others may hold a value that a session finds.
         let texts = scenario.vars.iter().filter(|var| !var.value.contains("${") || var.value.starts_with("${secret."));
         known.extend(texts.map(|var| var.name.clone()));
         scenario.hoist_headers(&known);
@@ -183,7 +182,8 @@ impl Plan<'_> {
         Ok(())
     }
 
-    /// What JMeter computes once, before anything runs: in the set-up if there is one, else when a session begins.
+    /// Values that JMeter computes once, before anything runs: in the set-up if the plan has one,
+    /// else when a session begins.
     fn set_once(&mut self, scenario: &mut Scenario) {
         let values = std::mem::take(&mut self.names.set_once);
         if values.is_empty() {
@@ -193,14 +193,15 @@ impl Plan<'_> {
             return scenario.setup.insert(0, Step::Set(values));
         }
         let names: Vec<&str> = values.iter().map(|(name, _)| name.as_str()).collect();
-        let why = "they are computed when a session begins, not once for all";
+        let why = "each session computes them anew; JMeter computes them once";
         self.notes.add(Kind::Changed, format!("variables {}", names.join(", ")), 0, why, "");
         if let Body::Sessions(sessions) = &mut scenario.body {
             sessions.iter_mut().for_each(|session| session.steps.insert(0, Step::Set(values.clone())));
         }
     }
 
-    /// Variables that are used, and that nothing sets since what did was left out: as texts that can be given a value.
+    /// Variables that are used, but whose source was left out: texts among `vars` that can get a
+    /// value.
     fn fill_in(&mut self, scenario: &mut Scenario) {
         let (used, set) = scenario.names();
         let mut lists = Vec::new();
@@ -209,7 +210,7 @@ impl Plan<'_> {
             if is_text || set.contains(&own) || !used.contains(&own) {
                 continue;
             }
-            let why = "it is used, and nothing that was carried over sets it";
+            let why = "it is used, but nothing in the scenario sets it";
             self.notes.add(
                 Kind::LeftOut,
                 format!("variable \"{name}\""),
@@ -221,7 +222,7 @@ impl Plan<'_> {
             if is_list {
                 lists.push((own, value));
             } else {
-                let comment = "nothing that was carried over sets it".to_owned();
+                let comment = "nothing in the scenario sets it".to_owned();
                 self.names.vars.push(crate::scenario::Var { name: own, value, comment });
             }
         }
@@ -230,7 +231,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Chooses the target that most requests have; those that go elsewhere are taken out.
+    /// Chooses the target of most requests, and removes requests to others.
     fn one_target(&mut self, scenario: &mut Scenario) -> Result<(), ImportError> {
         let mut counts: Vec<(Option<Origin>, usize)> = Vec::new();
         scenario.each_request(&mut |request| match counts.iter_mut().find(|(origin, _)| *origin == request.origin) {
@@ -243,7 +244,7 @@ impl Plan<'_> {
             (Some((base, prefix)), _) => (base.clone(), prefix.clone()),
             (None, Some(main)) => (main.clone(), String::new()),
             (None, None) => {
-                let why = "no HTTP sampler says which server it asks; say it with --base-url http://host:port";
+                let why = "no HTTP sampler names its server; give it with --base-url http://host:port";
                 return Err(self.wrong(0, why));
             }
         };
@@ -271,7 +272,7 @@ impl Plan<'_> {
         sessions.retain(|session: &Session| crate::scenario::count(&session.steps) > 0);
         for (name, line, origin) in gone {
             let why = format!("it goes to {origin}, and a scenario has one target, {}", scenario.target);
-            self.notes.add(Kind::LeftOut, format!("request \"{name}\""), line, why, "make a scenario of its own of it");
+            self.notes.add(Kind::LeftOut, format!("request \"{name}\""), line, why, "import it as a separate scenario");
         }
         Ok(())
     }

@@ -1,21 +1,22 @@
-//! JSONPath and JMESPath, as far as they name places, -> JSON pointers in which `*` is every element.
+//! Translates JSONPath and JMESPath, as far as they name places, into JSON pointers in which `*` is
+//! every element.
 
 /// A pointer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pointer {
     /// RFC 6901; a part `*` stands for every element.
     pub text: String,
-    /// The path counts from the end (`[-1]`): the last of what `*` finds is meant.
+    /// The path counts from the end (`[-1]`): it means the last match of `*`.
     pub is_last: bool,
 }
 
-/// `$.items[*].id`, `$['a b'][0]`, `$.a[-1]` -> a pointer; nothing for what searches or filters.
+/// `$.items[*].id`, `$['a b'][0]`, `$.a[-1]` -> a pointer; none for paths that search or filter.
 pub fn pointer(path: &str) -> Option<Pointer> {
     let rest = path.trim().strip_prefix('$')?;
     parts(rest)
 }
 
-/// `items[0].id` -> a pointer; nothing for what searches, filters or computes.
+/// `items[0].id` -> a pointer; none for paths that search, filter or compute.
 pub fn jmes_pointer(path: &str) -> Option<Pointer> {
     let path = path.trim();
     if path.contains(['\'', '"', '(', '|', '`', '&', '{', '?', '@']) || path.is_empty() {
@@ -73,7 +74,7 @@ pub fn part(pointer: &mut String, name: &str) {
     pointer.push_str(&name.replace('~', "~0").replace('/', "~1"));
 }
 
-/// The pointer to the element of that index, if there is one `*` to be replaced.
+/// The pointer to the element with that index, if a single `*` can be replaced.
 pub fn nth(pointer: &str, index: u32) -> Option<String> {
     let parts: Vec<&str> = pointer.split('/').collect();
     let mut stars = parts.iter().enumerate().filter(|(_, part)| **part == "*").map(|(i, _)| i);

@@ -1,6 +1,7 @@
-//! Other tools' files -> holdup's own: scenarios from JMeter's plans, browsers' HAR files and OpenAPI descriptions, and
-//! series from what Amazon's command line prints ([`aws`]). Pure: bytes in, the text of a scenario and a list of what it
-//! does not say out; no file is opened, no name resolved. What could not be carried over is never silently dropped: it is a [`Note`].
+//! Converts other tools' files. JMeter's plans, browsers' HAR files and OpenAPI descriptions become
+//! scenarios; the output of Amazon's command line becomes series ([`aws`]). Pure: it opens no file
+//! and resolves no name. Input are bytes; output are the text of a scenario and a list of
+//! everything that it does not contain. Nothing is dropped silently: each loss is a [`Note`].
 
 #![forbid(unsafe_code)]
 
@@ -32,41 +33,45 @@ pub use note::{Kind, Note};
 /// Largest file that is read, bytes.
 pub const LARGEST_BYTES: usize = 100 << 20;
 
-/// What the file does not say, or what is to be said instead.
+/// Facts that the file lacks, or that replace those of the file.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where requests go, `http://host:port`, instead of where the file says.
+    /// Target of the requests, `http://host:port`, instead of the file's.
     pub base_url: Option<String>,
-    /// Of a HAR: the host whose requests are taken; without it the one with most requests.
+    /// For a HAR file: the host whose requests are taken; without it the one with the most
+    /// requests.
     pub host: Option<String>,
-    /// Of a HAR: take images, styles, scripts and fonts, too.
+    /// For a HAR file: also take images, styles, scripts and fonts.
     pub static_files: bool,
-    /// Of a JMeter plan: the only thread group to take.
+    /// For a JMeter plan: the only thread group to take.
     pub thread_group: Option<String>,
 }
 
-/// What came of a file.
+/// The result for one file.
 #[derive(Clone, Debug)]
 pub struct Imported {
-    /// What the file was taken for.
+    /// The kind of file that it was taken for.
     pub source: Source,
     /// The scenario, with the notes as comments at its top.
     pub yaml: String,
-    /// What was not carried over, or differs, in the order of the file.
+    /// Differences and losses, in the order of the file.
     pub notes: Vec<Note>,
-    /// Requests in the scenario (places where one is sent, not how often).
+    /// Requests in the scenario (places that send one, not how often).
     pub requests: usize,
-    /// Elements of the file that were switched off there, and so were left out.
+    /// Elements that are disabled in the file, and so were left out.
     pub disabled: usize,
 }
 
-/// Reads `bytes`, the contents of `file` (its name, for messages), as `source`, or as what it looks like.
+/// Reads `bytes`, the contents of `file` (its name, for messages), as `source`, or as the kind that
+/// it looks like.
 ///
 /// # Errors
-/// If the file is not what it is taken for, is too large or too deep, or says nothing that could be sent.
+///
+/// If the file has another format, is too large or too deep, or contains no request that can be
+/// sent.
 pub fn import(bytes: &[u8], file: &str, source: Option<Source>, options: &Options) -> Result<Imported, ImportError> {
     if bytes.len() > LARGEST_BYTES {
-        let why = format!("{} bytes are too many: at most {LARGEST_BYTES}", bytes.len());
+        let why = format!("it has {} bytes; at most {LARGEST_BYTES} are read", bytes.len());
         return Err(ImportError::new(file, 0, why));
     }
     let text = std::str::from_utf8(bytes).map_err(|e| {
@@ -78,7 +83,7 @@ pub fn import(bytes: &[u8], file: &str, source: Option<Source>, options: &Option
         Some(source) => source,
         None => Source::of(text, file).ok_or_else(|| {
             let why =
-                "neither a JMeter plan nor a HAR nor an OpenAPI description; say which with --from jmx|har|openapi";
+                "neither a JMeter plan nor a HAR file nor an OpenAPI description; give its kind with --from jmx|har|openapi";
             ImportError::new(file, 1, why)
         })?,
     };
@@ -96,7 +101,7 @@ pub fn import(bytes: &[u8], file: &str, source: Option<Source>, options: &Option
     })
 }
 
-/// What an importer makes.
+/// The result of an importer.
 struct Made {
     scenario: scenario::Scenario,
     notes: Vec<Note>,

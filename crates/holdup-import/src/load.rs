@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// A year: no duration of a scenario may be longer.
+/// A year: the longest duration in a scenario.
 pub const LONGEST: Duration = Duration::from_secs(31_536_000);
 
 /// `90s` as `1m30s`; whole milliseconds, or microseconds if there are any.
@@ -25,7 +25,7 @@ pub fn length(d: Duration) -> String {
     if text.is_empty() { "0s".to_owned() } else { text }
 }
 
-/// So many seconds; nothing if that is no duration a scenario can have.
+/// A number of seconds; none if a scenario cannot have that duration.
 pub fn seconds(number: f64) -> Option<Duration> {
     (0.0..=LONGEST.as_secs_f64()).contains(&number).then(|| Duration::from_secs_f64(number))
 }

@@ -1,24 +1,25 @@
-//! What a scenario does not say of what the file said: which element, where, why, and what to do about it.
+//! Differences between the file and the scenario: which element, where, why, and what to do about
+//! it.
 
 use std::collections::HashSet;
 use std::fmt;
 
 use serde::Serialize;
 
-/// What became of an element.
+/// The fate of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// It is not in the scenario.
     LeftOut,
-    /// It is, but does something else.
+    /// It is in the scenario, but behaves differently.
     Changed,
-    /// A value that has to be given when the scenario runs, for it is no business of a file.
+    /// A value that the user gives when the scenario runs, because it does not belong in a file.
     Secret,
 }
 
 impl Kind {
-    /// As headings say it.
+    /// The word in headings.
     pub fn words(self) -> &'static str {
         match self {
             Self::LeftOut => "left out",
@@ -31,15 +32,15 @@ impl Kind {
 /// See the module.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Note {
-    /// What became of it.
+    /// Its fate.
     pub kind: Kind,
-    /// What it is and what it is called: `JSR223PreProcessor "sign"`.
+    /// Its kind and its name: `JSR223PreProcessor "sign"`.
     pub element: String,
-    /// Where it stands in the file, from 1; 0 if it is about the whole file.
+    /// Its line in the file, from 1; 0 for the whole file.
     pub line: usize,
     /// Why.
     pub why: String,
-    /// What to do about it; empty if nothing.
+    /// What the user can do about it; may be empty.
     pub advice: String,
 }
 
@@ -53,15 +54,16 @@ impl fmt::Display for Note {
     }
 }
 
-/// Notes in the making.
+/// Notes that are being collected.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     all: Vec<Note>,
-    /// An assertion of a whole plan is met at each of its samplers.
+    /// The walk meets an assertion of a whole plan at each of its samplers.
     known: HashSet<Note>,
 }
 
-/// Most notes that are kept: a file with more is not what it was taken for, and the last note says so.
+/// Most notes that are kept. A file with more was probably taken for the wrong kind, and the last
+/// note says so.
 const MOST: usize = 10_000;
 
 impl Notes {

@@ -1,5 +1,5 @@
-//! OpenAPI descriptions, version 3: every operation once, with values for its parameters and a body made of examples,
-//! defaults and schemas, and its credentials as secrets.
+//! OpenAPI descriptions, version 3: every operation once, with values for its parameters and a body
+//! made from examples, defaults and schemas, and its credentials as secrets.
 
 mod operation;
 mod sample;
@@ -15,7 +15,7 @@ use crate::{ImportError, Made, Options};
 
 use std::time::Duration;
 
-/// A description in the making of a scenario.
+/// A description that is being converted to a scenario.
 struct Description<'a> {
     root: &'a Node,
     notes: Notes,
@@ -23,7 +23,7 @@ struct Description<'a> {
     taken: Taken,
     vars: Vec<Var>,
     names: std::collections::HashSet<String>,
-    /// Schemas that a sample is being made of: one may contain itself.
+    /// Schemas that a sample is being made from: one may contain itself.
     open: Vec<&'a Node>,
 }
 
@@ -36,7 +36,8 @@ const MOST_OPERATIONS: usize = 10_000;
 /// Reads a description in JSON or YAML.
 ///
 /// # Errors
-/// If it is none of version 3, or nothing of it can be sent.
+///
+/// If its version is not 3, or no operation in it can be sent.
 pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
     let root = document::any(text, file)?;
     let wrong = |line: usize, why: &str| ImportError::new(file, line, why);
@@ -45,9 +46,9 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     }
     let version = root
         .get("openapi")
-        .ok_or_else(|| wrong(root.line, "this is no OpenAPI description: \"openapi\" is missing"))?;
+        .ok_or_else(|| wrong(root.line, "this is not an OpenAPI description: \"openapi\" is missing"))?;
     if !version.as_text().is_some_and(|v| v.starts_with('3')) {
-        return Err(wrong(version.line, "only version 3 of OpenAPI is read"));
+        return Err(wrong(version.line, "holdup reads only version 3 of OpenAPI"));
     }
     let mut description = Description {
         root: &root,
@@ -71,15 +72,21 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         }
         operations.extend(description.path(path, item, &prefix));
         if operations.len() > MOST_OPERATIONS {
-            return Err(wrong(item.line, "there are more than 10,000 operations"));
+            return Err(wrong(item.line, "it has more than 10,000 operations"));
         }
     }
     if operations.is_empty() {
-        return Err(wrong(root.line, "there is no operation in it that can be sent"));
+        return Err(wrong(root.line, "it has no operation that can be sent"));
     }
     for key in ["webhooks"] {
         if let Some(node) = root.get(key) {
-            description.notes.add(Kind::LeftOut, key, node.line, "they are requests of the service, not to it", "");
+            description.notes.add(
+                Kind::LeftOut,
+                key,
+                node.line,
+                "the service sends these requests, it does not receive them",
+                "",
+            );
         }
     }
     let writes = operations.iter().filter(|r| matches!(r.method.as_str(), "post" | "put" | "patch" | "delete")).count();
@@ -90,14 +97,14 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     }
     scenario
         .about
-        .push("Values are the description's examples and defaults, else made up: see that they exist.".to_owned());
+        .push("Values are the description's examples and defaults, else made up: check that they exist.".to_owned());
     scenario.load = Load::Open {
         phases: vec![Phase::Rate(10.0, Duration::from_secs(60))],
         of_sessions: false,
         is_poisson: false,
         connections: None,
         timeout: None,
-        comment: "A description says nothing of load, nor which operation is asked for how often: say it here and with weights."
+        comment: "A description has neither a load nor shares of operations: set them here and with weights."
             .to_owned(),
     };
     scenario.body = Body::Operations(operations);
@@ -109,7 +116,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
 }
 
 impl<'a> Description<'a> {
-    /// Sets the target; the path that the server's address puts before all others.
+    /// Sets the target. Returns the path that the server's address puts before all others.
     fn target(&mut self, scenario: &mut Scenario, options: &Options) -> Result<String, (usize, String)> {
         let servers = self.root.get("servers");
         let first = servers.and_then(|s| s.items().first());
@@ -117,7 +124,8 @@ impl<'a> Description<'a> {
         if let Some(base) = &options.base_url {
             let (origin, prefix) = target::base(base).map_err(|why| (0, why))?;
             scenario.target = origin.to_string();
-            // A base without a path still has the path of the description's server before its operations.
+            // If the base has no path, the path of the description's server still precedes its
+            // operations.
             let own = Origin::split(&url).map_or_else(|| url.clone(), |(_, path)| path);
             let own = if own.starts_with('/') { path_part(own.trim_end_matches('/')) } else { String::new() };
             return Ok(if prefix.is_empty() { own } else { prefix });
@@ -127,9 +135,9 @@ impl<'a> Description<'a> {
             let what = if url.is_empty() {
                 "it names no server".to_owned()
             } else {
-                format!("its server \"{}\" is no whole address", label(&url))
+                format!("its server \"{}\" is not a complete address", label(&url))
             };
-            return Err((line, format!("{what}; say it with --base-url http://host:port")));
+            return Err((line, format!("{what}; give the target with --base-url http://host:port")));
         };
         scenario.target = origin.to_string();
         for other in servers.map_or(&[][..], Node::items).iter().skip(1) {
@@ -145,7 +153,7 @@ impl<'a> Description<'a> {
         Ok(path_part(path.split('?').next().unwrap_or_default().trim_end_matches('/')))
     }
 
-    /// What a reference refers to, itself if it is none.
+    /// The target of a reference, or the node itself if it is not one.
     fn resolve(&self, node: &'a Node) -> Option<&'a Node> {
         let mut node = node;
         for _ in 0..LONGEST_CHAIN {
@@ -176,7 +184,7 @@ impl<'a> Description<'a> {
     }
 }
 
-/// A server's address, its variables filled in with their defaults.
+/// A server's address with its variables at their defaults.
 fn server_url(server: &Node) -> String {
     let mut url = server.get("url").and_then(Node::text).unwrap_or_default().to_owned();
     for (name, variable) in server.get("variables").map_or(&[][..], Node::entries).iter().take(100) {

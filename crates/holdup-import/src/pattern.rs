@@ -1,10 +1,11 @@
-//! Regular expressions of other engines -> those that holdup reads (Rust's `regex`: no look-around, no references
-//! back), with the wanted group as the first.
+//! Translates regular expressions of other engines into those that holdup reads (Rust's `regex`: no
+//! look-around, no back-references), with the wanted group as the first.
 
 /// The expression with group `wanted` as its only one (0: the whole match).
 ///
 /// # Errors
-/// What holdup's engine can't do, or that there is no such group.
+///
+/// If holdup's engine cannot use it, or it has no such group.
 pub fn with_group(pattern: &str, wanted: u32) -> Result<String, String> {
     let mut out = String::new();
     let (mut group, mut in_class, mut found) = (0, false, false);
@@ -35,7 +36,8 @@ pub fn with_group(pattern: &str, wanted: u32) -> Result<String, String> {
 /// The expression as it is.
 ///
 /// # Errors
-/// What holdup's engine can't do.
+///
+/// If holdup's engine cannot use it.
 pub fn checked(pattern: String) -> Result<String, String> {
     if pattern.contains(['\n', '\r']) {
         return Err("it has line breaks".to_owned());

@@ -1,5 +1,5 @@
-//! A scenario in the making: what `docs/scenario.md` describes, as far as importers have a use for it. Texts are
-//! holdup's templates already. It knows nothing of YAML.
+//! A scenario under construction: the parts of `docs/scenario.md` that importers need. Texts are
+//! already holdup's templates. It knows nothing of YAML.
 
 use std::time::Duration;
 
@@ -14,11 +14,11 @@ pub use passes::{count, keep_requests};
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What the file says of itself, as comments.
+    /// The file's own descriptions, as comments.
     pub about: Vec<String>,
-    /// Where requests go.
+    /// The target.
     pub target: String,
     /// Keys of `http`.
     pub http: Vec<(&'static str, String)>,
@@ -26,28 +26,28 @@ pub struct Scenario {
     pub vars: Vec<Var>,
     /// Environment variables that hold secrets.
     pub secrets: Vec<String>,
-    /// Where rows come from.
+    /// Sources of rows.
     pub feeders: Vec<Feeder>,
     /// Header fields of every request.
     pub headers: Vec<(String, String)>,
-    /// Once, before.
+    /// Steps once before the load.
     pub setup: Vec<Step>,
-    /// Once, after.
+    /// Steps once after the load.
     pub teardown: Vec<Step>,
-    /// How much, when.
+    /// The load.
     pub load: Load,
-    /// What is sent.
+    /// The requests.
     pub body: Body,
     /// Objectives.
     pub thresholds: Vec<String>,
 }
 
-/// What is sent.
+/// The requests of a scenario.
 #[derive(Debug)]
 pub enum Body {
     /// Single requests by weight.
     Operations(Vec<Request>),
-    /// Visits.
+    /// Sessions.
     Sessions(Vec<Session>),
 }
 
@@ -62,7 +62,7 @@ impl Default for Body {
 pub struct Var {
     pub name: String,
     pub value: String,
-    /// Said beside it; may be empty.
+    /// Comment beside it; may be empty.
     pub comment: String,
 }
 
@@ -72,13 +72,13 @@ pub struct Feeder {
     pub name: String,
     /// File with a header line.
     pub csv: String,
-    /// `again`, `stop` or `fail`; nothing is the default.
+    /// `again`, `stop` or `fail`; `None` is the default.
     pub at_end: Option<&'static str>,
-    /// Said beside it; may be empty.
+    /// Comment beside it; may be empty.
     pub comment: String,
 }
 
-/// One kind of visit.
+/// One kind of session.
 #[derive(Debug, Default)]
 pub struct Session {
     pub name: String,
@@ -86,7 +86,7 @@ pub struct Session {
     pub steps: Vec<Step>,
 }
 
-/// One step of a visit.
+/// One step of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Step {
     Request(Box<Request>),
@@ -127,10 +127,10 @@ pub enum Step {
     End(&'static str),
 }
 
-/// A request with its blanks.
+/// A request, with templates.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Request {
-    /// What it is called; empty if its path will do.
+    /// Its name; empty if its path is enough.
     pub name: String,
     /// Lower case, as keys are.
     pub method: String,
@@ -141,19 +141,19 @@ pub struct Request {
     /// Name, and the source as one text or with further keys.
     pub captures: Vec<(String, Capture)>,
     pub checks: Vec<String>,
-    /// `go_on`, `end_session` or `stop`; nothing is the default.
+    /// `go_on`, `end_session` or `stop`; `None` is the default.
     pub on_failure: Option<&'static str>,
-    /// Said above it; may be empty.
+    /// Comment above it; may be empty.
     pub comment: String,
-    /// Longest response time that is wanted.
+    /// Longest response time that the plan allows.
     pub slowest: Option<Duration>,
-    /// Where it is to go, if the file says so.
+    /// Its server, if the file names one.
     pub origin: Option<Origin>,
-    /// Where it stands in the file.
+    /// Its line in the file.
     pub line: usize,
 }
 
-/// What a request carries.
+/// The contents of a request.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Content {
     #[default]
@@ -164,47 +164,48 @@ pub enum Content {
     File(String),
 }
 
-/// What of a response is kept under a name.
+/// A value that a response gives, kept under a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Capture {
     /// `json`, `regex`, `header`, `cookie`; `status` and `body` have nothing after them.
     pub from: &'static str,
-    /// What comes after it.
+    /// The part behind it.
     pub what: String,
     /// `first` is the default.
     pub pick: Option<&'static str>,
-    /// Instead of finding nothing.
+    /// The value if nothing is found.
     pub default: Option<String>,
 }
 
-/// How much, when.
+/// The load.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Load {
     /// The rate does not wait for the service.
     Open {
-        /// One after the other.
+        /// Phases, one after the other.
         phases: Vec<Phase>,
         /// Arrivals are sessions, not requests.
         of_sessions: bool,
         /// Arrivals are independent of each other.
         is_poisson: bool,
-        /// Most in flight.
+        /// Most requests in flight.
         connections: Option<u32>,
         timeout: Option<Duration>,
-        /// Said above it; may be empty.
+        /// Comment above it; may be empty.
         comment: String,
     },
-    /// So many users, one visit after the other.
+    /// A number of users, each with one session after the other.
     Closed {
         users: u32,
-        /// From so many users to so many in so long, one after the other; instead of the number, if there are any.
+        /// Stages: from a number of users to a number of users in a time. If there are any, they
+        /// replace the number.
         stages: Vec<(u32, u32, Duration)>,
         ramp_up: Option<Duration>,
-        /// Visits in all.
+        /// Total number of sessions.
         iterations: Option<u64>,
         duration: Option<Duration>,
         timeout: Option<Duration>,
-        /// Said above it; may be empty.
+        /// Comment above it; may be empty.
         comment: String,
     },
 }
@@ -214,7 +215,7 @@ pub enum Load {
 pub enum Phase {
     /// Arrivals per second.
     Rate(f64, Duration),
-    /// From so many per second to so many.
+    /// From a rate per second to a rate per second.
     Ramp(f64, f64, Duration),
     Pause(Duration),
 }

@@ -1,15 +1,16 @@
-//! What belongs in no file: passwords, tokens, keys. Their values are replaced by `${secret.NAME}`.
+//! Values that do not belong in a file: passwords, tokens, keys. `${secret.NAME}` replaces them.
 
 use crate::note::{Kind, Notes};
 
-/// Secrets of a scenario: names of environment variables, and which value each stands for.
+/// Secrets of a scenario: names of environment variables, and the value behind each.
 #[derive(Debug, Default)]
 pub struct Secrets {
     known: Vec<(String, String)>,
 }
 
 impl Secrets {
-    /// The name for `value`: the one it has already, else one like `wanted`, which is noted as to be given.
+    /// The name for `value`: its existing one, else a new one like `wanted`, which a note tells the
+    /// user to set.
     pub fn name(&mut self, wanted: &str, value: &str, element: &str, line: usize, notes: &mut Notes) -> String {
         if let Some((name, _)) = self.known.iter().find(|(_, v)| v == value) {
             return name.clone();
@@ -41,13 +42,13 @@ impl Secrets {
         name
     }
 
-    /// Names, in the order in which they were met.
+    /// Names, in order of appearance.
     pub fn names(self) -> Vec<String> {
         self.known.into_iter().map(|(name, _)| name).collect()
     }
 }
 
-/// Whether a header, parameter or field of that name is likely to hold a secret.
+/// Whether a header, parameter or field with that name is likely to hold a secret.
 pub fn is_secret(name: &str) -> bool {
     let name: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
     const WHOLE: [&str; 9] =
@@ -57,7 +58,7 @@ pub fn is_secret(name: &str) -> bool {
     WHOLE.contains(&name.as_str()) || PARTS.iter().any(|part| name.contains(part))
 }
 
-/// `Bearer xyz` apart, so that what is no secret can be read.
+/// Separates `Bearer xyz`, so that the part that is not secret stays readable.
 pub fn scheme(value: &str) -> (&str, &str) {
     let at = value.find(' ').filter(|at| value[..*at].bytes().all(|b| b.is_ascii_alphabetic()));
     value.split_at(at.map_or(0, |at| at + 1))

@@ -1,4 +1,4 @@
-//! Addresses: scheme, host and port apart from path and query.
+//! Addresses: separates scheme, host and port from path and query.
 
 /// `http://host:port`, as a scenario's target.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -6,12 +6,12 @@ pub struct Origin {
     /// `http` or `https`.
     pub scheme: String,
     pub host: String,
-    /// Nothing if it is the scheme's own.
+    /// None if it is the scheme's default.
     pub port: Option<u16>,
 }
 
 impl Origin {
-    /// From parts; nothing if they are none that a target can have.
+    /// From parts; none if a target cannot have them.
     pub fn new(scheme: &str, host: &str, port: Option<u16>) -> Option<Self> {
         let scheme = scheme.to_ascii_lowercase();
         let own = match scheme.as_str() {
@@ -27,7 +27,8 @@ impl Origin {
         is_good.then(|| Self { scheme, host: host.clone(), port: port.filter(|p| *p != own && *p != 0) })
     }
 
-    /// An absolute address: its origin, and path with query and without fragment (`/` at least).
+    /// Splits an absolute address into its origin, and the path with query and without fragment
+    /// (`/` at least).
     pub fn split(url: &str) -> Option<(Self, String)> {
         let (scheme, rest) = url.trim().split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -50,21 +51,22 @@ impl std::fmt::Display for Origin {
     }
 }
 
-/// The origin of `--base-url`, and the path that it puts before all others (empty if none).
+/// The origin of `--base-url`, and the path that it puts before all others (may be empty).
 ///
 /// # Errors
-/// If it is no address that a scenario can have as its target.
+///
+/// If a scenario cannot have that address as its target.
 pub fn base(url: &str) -> Result<(Origin, String), String> {
     let (origin, path) =
         Origin::split(url).ok_or_else(|| "--base-url: use http://host[:port] or https://host[:port]".to_owned())?;
     if path.contains('?') {
-        return Err("--base-url: a query can't stand in it".to_owned());
+        return Err("--base-url can't have a query".to_owned());
     }
     Ok((origin, path_part(path.trim_end_matches('/'))))
 }
 
-/// A path or query in which what can't stand there is percent-encoded, what is encoded already is kept, and templates
-/// (`${...}`) are left as they are.
+/// Percent-encodes the characters of a path or query that cannot stand in it. Encoded characters
+/// and templates (`${...}`) stay as they are.
 pub fn path_part(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -91,7 +93,7 @@ pub fn path_part(text: &str) -> String {
     out
 }
 
-/// Where the template that `text` begins with ends. Braces and quotes within it are heeded.
+/// End of the template at the start of `text`, with regard to braces and quotes within it.
 pub fn template_end(text: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in text.char_indices().skip(2) {

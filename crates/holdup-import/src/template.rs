@@ -1,8 +1,8 @@
-//! Pieces of holdup's templates, rightly quoted.
+//! Pieces of holdup's templates, correctly quoted.
 
 use std::collections::{HashMap, HashSet};
 
-/// Names of functions and words with a meaning of their own: no variable should be called so.
+/// Functions and words with a fixed meaning: no variable should have these names.
 const TAKEN: [&str; 32] = [
     "add",
     "and",
@@ -38,15 +38,16 @@ const TAKEN: [&str; 32] = [
     "matches",
 ];
 
-/// Words that conditions read as a response's.
+/// Words that conditions take for a response's.
 const SUBJECTS: [&str; 5] = ["status", "body", "header", "size", "rows"];
 
-/// A text that is to be sent as it is.
+/// A text that is sent as it is.
 pub fn literal(text: &str) -> String {
     text.replace("${", "$${")
 }
 
-/// A text in quotes, as functions and conditions take it. A backslash is doubled only where it would mean something.
+/// A text in quotes, as functions and conditions take it. A backslash is doubled only where it
+/// would mean something.
 pub fn quoted(text: &str) -> String {
     let quote = if text.contains('\'') && !text.contains('"') { '"' } else { '\'' };
     quoted_by(text, quote)
@@ -82,16 +83,16 @@ fn quoted_by(text: &str, quote: char) -> String {
     out
 }
 
-/// Names that are taken, in one scenario.
+/// The names that one scenario already uses.
 #[derive(Debug, Default)]
 pub struct Taken {
     names: HashSet<String>,
-    /// The number that the next one like it gets.
+    /// The number for the next name like it.
     next: HashMap<String, u32>,
 }
 
 impl Taken {
-    /// A name like `wanted` that a template can use and that nothing else has yet.
+    /// A name like `wanted` that a template can use and that is still free.
     pub fn name(&mut self, wanted: &str) -> String {
         let wanted = identifier(wanted);
         let mut name = wanted.clone();
@@ -105,7 +106,7 @@ impl Taken {
     }
 }
 
-/// `text` with `_` for all that no name can have.
+/// `text` with `_` for all characters that a name cannot have.
 pub fn identifier(text: &str) -> String {
     let mut name = String::new();
     for c in text.trim().chars().take(60) {

@@ -1,4 +1,5 @@
-//! A scenario as YAML, keys in the order in which one reads them, what was not carried over as comments at the top.
+//! Writes a scenario as YAML, with keys in reading order, and with the notes as comments at the
+//! top.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use crate::note::{Kind, Note};
 use crate::scenario::{Body, Capture, Content, Load, Phase, Request, Scenario, Step};
 use crate::yaml::{self, Yaml};
 
-/// Nesting of JSON bodies as YAML; below it they are texts.
+/// Deepest JSON body that is written as YAML; deeper parts are texts.
 const JSON_DEPTH: usize = 32;
 
 /// The whole file.
@@ -19,9 +20,12 @@ pub fn write(scenario: &Scenario, notes: &[Note], file: &str, source: Source, di
     yaml::comment(&mut out, &format!("Imported from {name} ({}) by: holdup import scenario", source.words()), 0);
     scenario.about.iter().for_each(|line| yaml::comment(&mut out, line, 0));
     if disabled > 0 {
-        let (count, were) =
-            if disabled == 1 { ("1 element".to_owned(), "was") } else { (format!("{disabled} elements"), "were") };
-        yaml::comment(&mut out, &format!("{count} {were} switched off there and so left out."), 0);
+        let (count, were) = if disabled == 1 {
+            ("1 disabled element".to_owned(), "was")
+        } else {
+            (format!("{disabled} disabled elements"), "were")
+        };
+        yaml::comment(&mut out, &format!("{count} {were} left out."), 0);
     }
     remarks(&mut out, notes);
     out.push('\n');
@@ -29,17 +33,17 @@ pub fn write(scenario: &Scenario, notes: &[Note], file: &str, source: Source, di
     out
 }
 
-/// The file without what is above its keys.
+/// The file without the comments above its keys.
 pub fn body(scenario: &Scenario) -> String {
     yaml::document(&top(scenario))
 }
 
-/// The notes; those that say the same of several places together.
+/// The notes; those that say the same of several places are merged.
 fn remarks(out: &mut String, notes: &[Note]) {
     let headings = [
-        (Kind::Secret, "To be given as environment variables when it runs:"),
+        (Kind::Secret, "To be set as environment variables:"),
         (Kind::LeftOut, "Not carried over:"),
-        (Kind::Changed, "Carried over, but not the same:"),
+        (Kind::Changed, "Carried over with differences:"),
     ];
     for (kind, heading) in headings {
         let mut groups: Vec<(&Note, Vec<usize>)> = Vec::new();
@@ -72,7 +76,7 @@ fn remarks(out: &mut String, notes: &[Note]) {
     }
 }
 
-/// Where to break a line that is to have at most `width` characters: behind a word, if it has any.
+/// Place to break a line of at most `width` characters: behind a word, if it has any.
 fn cut(text: &str, width: usize) -> usize {
     let Some((end, _)) = text.char_indices().nth(width) else { return text.len() };
     match text[..end].rfind(' ') {
@@ -101,7 +105,7 @@ fn top(scenario: &Scenario) -> Vec<(String, Yaml)> {
         let mut vars = Vec::new();
         for var in &scenario.vars {
             remark(&mut vars, &var.comment);
-            // A text all the same, but one that needs no quotes to be read as it stands.
+            // A text all the same, but one that YAML reads as text without quotes.
             let is_number = !var.value.is_empty() && var.value.bytes().all(|b| b.is_ascii_digit());
             vars.push(entry(&var.name, if is_number { Yaml::plain(&var.value) } else { Yaml::text(&var.value) }));
         }
@@ -179,7 +183,7 @@ fn load_comment(load: &Load) -> &str {
     }
 }
 
-/// A rate as short as it can be said without loss of what matters.
+/// A rate, as short as possible without a relevant loss.
 fn rate(per_second: f64) -> String {
     let text = format!("{per_second:.6}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

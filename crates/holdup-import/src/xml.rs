@@ -1,5 +1,6 @@
-//! XML as a tree with line numbers: elements, attributes and text, as much as a JMeter plan uses. It is bounded: no
-//! DOCTYPE and so no entities but the five of XML itself, a depth and a number of elements at most.
+//! XML as a tree with line numbers: elements, attributes and text, as much as a JMeter plan uses.
+//! It is bounded: no DOCTYPE, and so only the five entities of XML itself, and limits on depth and
+//! number of elements.
 
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};
@@ -19,25 +20,26 @@ pub struct Element {
     pub name: String,
     /// Its attributes in their order.
     attributes: Vec<(String, String)>,
-    /// Its text, of all pieces between its children.
+    /// Its text, from all pieces between its children.
     pub text: String,
     /// Line of its start tag, from 1.
     pub line: usize,
-    /// Elements in it.
+    /// Its children.
     pub children: Vec<Element>,
 }
 
 impl Element {
-    /// The attribute's value, or nothing.
+    /// The attribute's value, or none.
     pub fn attribute(&self, name: &str) -> Option<&str> {
         self.attributes.iter().find(|(n, _)| n == name).map(|(_, value)| value.as_str())
     }
 }
 
-/// Parses a document; its root.
+/// Parses a document and returns its root.
 ///
 /// # Errors
-/// Where it is not well-formed, has a DOCTYPE, or is too deep or too large.
+///
+/// If it is not well-formed, has a DOCTYPE, or is too deep or too large.
 pub fn parse(text: &str, file: &str) -> Result<Element, ImportError> {
     let mut reader = Reader::from_str(text);
     let mut lines = Lines { text: text.as_bytes(), at: 0, line: 1 };
@@ -98,7 +100,7 @@ pub fn parse(text: &str, file: &str) -> Result<Element, ImportError> {
                     inner.text.push(c);
                 }
             }
-            Event::DocType(_) => return Err(wrong("a DOCTYPE is not read; remove it".to_owned())),
+            Event::DocType(_) => return Err(wrong("holdup does not read a DOCTYPE; remove it".to_owned())),
             Event::Eof => break,
             Event::Decl(_) | Event::PI(_) | Event::Comment(_) => {}
         }
@@ -107,7 +109,7 @@ pub fn parse(text: &str, file: &str) -> Result<Element, ImportError> {
         let why = format!("<{}> is not closed: the file is cut off", unfinished.name);
         return Err(ImportError::new(file, unfinished.line, why));
     }
-    root.ok_or_else(|| ImportError::new(file, 1, "the file holds no XML"))
+    root.ok_or_else(|| ImportError::new(file, 1, "the file contains no XML"))
 }
 
 fn close(done: Element, open: &mut [Element], root: &mut Option<Element>) {
@@ -138,7 +140,7 @@ fn predefined(name: &str) -> Option<char> {
     })
 }
 
-/// Lines of growing positions: each byte is looked at once.
+/// Lines of growing positions: it looks at each byte once.
 #[derive(Clone)]
 struct Lines<'a> {
     text: &'a [u8],
@@ -176,7 +178,7 @@ mod tests {
     #[test]
     fn refuses_what_is_dangerous_and_says_where() {
         let bomb = "<?xml version=\"1.0\"?>\n<!DOCTYPE l [<!ENTITY a \"aaaa\"><!ENTITY b \"&a;&a;\">]>\n<l>&b;</l>";
-        assert_eq!(parse(bomb, "f").unwrap_err().to_string(), "f:2: a DOCTYPE is not read; remove it");
+        assert_eq!(parse(bomb, "f").unwrap_err().to_string(), "f:2: holdup does not read a DOCTYPE; remove it");
         assert!(parse("<a>\n&b;</a>", "f").unwrap_err().to_string().starts_with("f:2: the entity &b;"));
         let deep = "<a>".repeat(100_000);
         assert!(parse(&deep, "f").unwrap_err().message.contains("nested deeper"));

@@ -1,5 +1,5 @@
-//! Writes YAML to be read by people: block style, short maps and lists on one line, quotes only where they are needed,
-//! comments. Any reader of YAML 1.2 gets back exactly the texts that went in.
+//! Writes YAML for people: block style, short maps and lists on one line, quotes only where they
+//! are needed, comments. Any reader of YAML 1.2 gets back exactly the original texts.
 
 use std::fmt::Write as _;
 
@@ -8,14 +8,15 @@ use serde_json::Value as Json;
 /// A value to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Yaml {
-    /// As it is: a number, a duration, `true`. The caller says that it is fine.
+    /// As it is: a number, a duration, `true`. The caller guarantees that it is valid.
     Plain(String),
-    /// Any text; quoted if it has to be.
+    /// Any text; quoted if necessary.
     Text(String),
-    /// Any text, in quotes even if it needs none: of JSON, where what is not quoted may be a number.
+    /// Any text, always in quotes: for JSON, where an unquoted text may be a number.
     Quoted(String),
     List(Vec<Yaml>),
-    /// A key that begins with `#` and has the empty [`Yaml::Plain`] is a comment above the next entry.
+    /// A key that begins with `#` and has the empty [`Yaml::Plain`] is a comment above the next
+    /// entry.
     Map(Vec<(String, Yaml)>),
     /// A map or list that stands on one line if that is short.
     Short(Box<Yaml>),
@@ -42,7 +43,7 @@ impl Yaml {
         Self::Map(entries.iter().map(|(k, v)| (k.clone(), Self::text(v.clone()))).collect())
     }
 
-    /// The value of a JSON document; `depth` is how deep it may be.
+    /// The value of a JSON document; `depth` is the nesting that is still allowed.
     pub fn json(value: &Json, depth: usize) -> Self {
         match value {
             Json::Null => Self::plain("null"),
@@ -75,12 +76,13 @@ pub fn document(entries: &[(String, Yaml)]) -> String {
     out
 }
 
-/// The comment that an entry is, if it is one.
+/// The comment, if the entry is one.
 fn remark<'a>(key: &'a str, value: &Yaml) -> Option<&'a str> {
     if matches!(value, Yaml::Plain(text) if text.is_empty()) { key.strip_prefix('#') } else { None }
 }
 
-/// A comment, each line of it with `#`, at an indentation. What could end the line or the comment is taken out.
+/// Writes a comment, each line with `#`, at an indentation. Removes characters that could end the
+/// line or the comment.
 pub fn comment(out: &mut String, text: &str, indent: usize) {
     for line in text.split('\n') {
         let clean: String = line.chars().map(|c| if is_printable(c) && c != '\t' { c } else { ' ' }).collect();
@@ -91,7 +93,8 @@ pub fn comment(out: &mut String, text: &str, indent: usize) {
 fn map(out: &mut String, entries: &[(String, Yaml)], indent: usize, mut is_inline: bool) {
     for (key, value) in entries {
         if let Some(text) = remark(key, value) {
-            // The first entry of a list item stands behind its dash, where there is no place for a comment.
+            // The first entry of a list item stands behind its dash, which leaves no line for a
+            // comment.
             if !is_inline {
                 comment(out, text.trim_start(), indent);
             }
@@ -173,7 +176,7 @@ fn list(out: &mut String, items: &[Yaml], indent: usize) {
     }
 }
 
-/// Whether a value can stand on one line: comments can't.
+/// Whether a value can stand on one line: comments cannot.
 fn is_flat(value: &Yaml) -> bool {
     match value {
         Yaml::Plain(_) | Yaml::Text(_) | Yaml::Quoted(_) => true,
@@ -199,7 +202,8 @@ fn flow(value: &Yaml) -> String {
     }
 }
 
-/// A text as a scalar; `is_flow` if it stands in a map or list on one line, or is a key. A block may follow at `deeper`.
+/// A text as a scalar; `is_flow` if it stands in a map or list on one line, or is a key. A block
+/// may follow at `deeper`.
 fn scalar(text: &str, is_flow: bool, deeper: usize) -> String {
     if is_plain(text, is_flow) {
         return text.to_owned();
@@ -220,7 +224,7 @@ fn in_quotes(text: &str) -> String {
     escaped(text)
 }
 
-/// Whether no quotes are needed.
+/// Whether it needs no quotes.
 fn is_plain(text: &str, is_flow: bool) -> bool {
     let Some(first) = text.chars().next() else { return false };
     let is_indicator = "-?:,[]{}#&*!|>'\"%@`".contains(first);

@@ -40,7 +40,7 @@ fn parsed(yaml: &str) -> Result<Scenario, String> {
             names.extend(list.trim_end_matches(']').split(", ").map(|n| n.trim_matches('\'').to_owned()));
             continue;
         }
-        if let Some(list) = line.trim().strip_prefix("# its first line has to be: ") {
+        if let Some(list) = line.trim().strip_prefix("# its first line must be: ") {
             columns = list.split(',').map(|c| format!("{c}: x")).collect::<Vec<_>>().join(", ");
         }
         match line.find("{csv: ") {
@@ -176,7 +176,7 @@ fn what_is_unusable_says_where_and_what_to_do() {
     };
     assert!(error("hello", None).contains("--from jmx|har|openapi"));
     assert_eq!(error("<jmeterTestPlan>\n<a></b>", None).split(": ").next(), Some("f:2"));
-    assert!(error("<html/>", None).contains("no JMeter plan"));
+    assert!(error("<html/>", None).contains("not a JMeter plan"));
     assert!(error("{\"log\": {}}", None).contains("log.entries"));
     assert!(error("{\n\"log\": {\"entries\": [}", None).starts_with("f:2: "));
     assert!(error("swagger: '2.0'\n", None).contains("OpenAPI 3"));

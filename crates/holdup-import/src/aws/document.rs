@@ -1,4 +1,4 @@
-//! One document of a file: which of Amazon's answers it is, by its keys, and what of it goes where.
+//! One document of a file: recognises Amazon's answer by its keys, and passes its parts on.
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use serde_json::{Map, Value};
 use super::element::{Each, Element, Small, figure, moment};
 use super::{Aws, Key, Kind, Query, insights, os, settings, shown};
 
-/// What is looked for.
+/// The keys that it looks for.
 const LOOKED_FOR: &str = "MetricDataResults (aws cloudwatch get-metric-data), Datapoints (get-metric-statistics), \
     MetricDataQueries (its --metric-data-queries), MetricList (aws pi get-resource-metrics), events or cpuUtilization (aws logs \
     get-log-events on RDSOSMetrics), DBInstances (aws rds describe-db-instances), InstanceTypes and Volumes (aws ec2 describe-...)";
-/// Most keys of an answer that are shown.
+/// Most keys of an answer that a message shows.
 const SHOWN_KEYS: usize = 8;
-/// Deepest list of lists of documents.
+/// Deepest nesting of lists of documents.
 const DEEPEST: usize = 4;
 
 /// Reads a document.
@@ -39,12 +39,12 @@ impl<'de> Visitor<'de> for Document<'_> {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "what aws prints with --output json; looked for: {LOOKED_FOR}")
+        write!(f, "the output of aws with --output json; expected keys: {LOOKED_FOR}")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         if self.depth >= DEEPEST {
-            return Err(A::Error::custom("lists within lists within lists are nothing that aws prints"));
+            return Err(A::Error::custom("the lists are nested deeper than in any output of aws"));
         }
         while list.next_element_seed(Document { aws: self.aws, depth: self.depth + 1 })?.is_some() {}
         Ok(())
@@ -79,7 +79,8 @@ impl<'de> Visitor<'de> for Document<'_> {
                     map.next_value_seed(Each(|element: Element| query(aws, &element.facts))).map(|()| true)?
                 }
                 "NextToken" | "nextToken" | "Marker" => {
-                    // Pages of log events also have a nextForwardToken, always: that is no sign that there is more.
+                    // Pages of log events always have a nextForwardToken, so it does not mean that
+                    // there is more.
                     open.has_more |= map.next_value_seed(Small(&left))? != Value::Null;
                     true
                 }
@@ -102,10 +103,10 @@ impl<'de> Visitor<'de> for Document<'_> {
     }
 }
 
-/// Keys that belong to an answer and alone do not tell which.
+/// Keys that belong to an answer but do not identify it.
 const OTHER_KEYS: [&str; 6] = ["Label", "Identifier", "Id", "MetricStat", "Expression", "Messages"];
 
-/// What is kept of a document until its end, since the order of keys is nobody's promise.
+/// Parts of a document that wait for its end, because keys may come in any order.
 #[derive(Default)]
 struct Open {
     facts: Map<String, Value>,
@@ -119,12 +120,12 @@ struct Open {
 }
 
 impl Open {
-    /// Counts points, of which a series without any is some.
+    /// Counts points; a series without any counts as some.
     fn count(&mut self, points: usize) -> Result<(), String> {
         const MOST: usize = 4_000_000;
         self.points += points;
         if self.points > MOST {
-            Err(format!("one answer has more than {MOST} points; ask for less at once"))
+            Err(format!("one answer has more than {MOST} points; request fewer at once"))
         } else {
             Ok(())
         }
@@ -148,11 +149,11 @@ impl Open {
     fn end(self, aws: &mut Aws) -> Result<(), String> {
         let Self { facts, datapoints, insights, has_more, mut is_known, others, .. } = self;
         if has_more && is_known {
-            aws.lacks("it is one page of an answer (NextToken), there is more: give the other pages as well, or leave out --no-paginate and --max-items, so that aws puts them together");
+            aws.lacks("it is one page of an answer (NextToken): give the other pages as well, or leave out --no-paginate and --max-items, so that aws returns all of it");
         }
         let text = |key: &str| facts.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         if !datapoints.is_empty() && text("Label").is_empty() {
-            return Err("Datapoints without a Label: which metric these are is not said; keep all that aws cloudwatch get-metric-statistics prints".to_owned());
+            return Err("Datapoints without a Label, so the metric is unknown; save the whole output of aws cloudwatch get-metric-statistics".to_owned());
         }
         for (stat, unit, at, value) in datapoints {
             let file = aws.file();
@@ -174,9 +175,9 @@ impl Open {
             return Ok(());
         }
         let has: Vec<String> = facts.keys().map(|key| shown(key)).chain(others).take(SHOWN_KEYS).collect();
-        let has = if has.is_empty() { "nothing".to_owned() } else { has.join(", ") };
+        let has = if has.is_empty() { "none".to_owned() } else { has.join(", ") };
         Err(format!(
-            "nothing that is known of aws; it has {has}; looked for: {LOOKED_FOR}, as aws prints them without --query"
+            "not a known answer of aws; its keys: {has}; expected: {LOOKED_FOR}, as aws prints them without --query"
         ))
     }
 }
@@ -186,7 +187,7 @@ fn result(aws: &mut Aws, element: Element) -> Result<(), String> {
     let id = element.text("Id").unwrap_or_default().to_owned();
     let label = element.text("Label").unwrap_or_default().to_owned();
     if let Some(status) = element.text("StatusCode").filter(|status| *status != "Complete") {
-        aws.lacks(&format!("{} of result {} ({}): not all of it is there", shown(status), shown(&id), shown(&label)));
+        aws.lacks(&format!("{} of result {} ({}): it is incomplete", shown(status), shown(&id), shown(&label)));
     }
     let file = aws.file();
     let key =
@@ -194,15 +195,15 @@ fn result(aws: &mut Aws, element: Element) -> Result<(), String> {
     aws.push(key, element.timestamps.into_iter().zip(element.values))
 }
 
-/// An event of CloudWatch Logs: its message is a document of its own.
+/// An event of CloudWatch Logs, whose message is a separate JSON document.
 fn event(aws: &mut Aws, element: &Element) -> Result<(), String> {
     let Some(message) = element.text("message").or_else(|| element.text("Message")) else {
-        return Err("an event without a message; keep all that aws logs get-log-events prints".to_owned());
+        return Err("an event without a message; save the whole output of aws logs get-log-events".to_owned());
     };
     let mut json = serde_json::Deserializer::from_str(message);
     let left = Small::bound();
     let value = Small(&left).deserialize(&mut json).map_err(|e| {
-        format!("a message that is no JSON ({e}): is the log group RDSOSMetrics? it begins {}", shown(message))
+        format!("a message is not JSON ({e}): is the log group RDSOSMetrics? it begins {}", shown(message))
     })?;
     match value.as_object() {
         Some(facts) if facts.contains_key("instanceID") => os::take(aws, facts),
@@ -210,12 +211,12 @@ fn event(aws: &mut Aws, element: &Element) -> Result<(), String> {
     }
 }
 
-/// An entry of the queries that were given to `get-metric-data`: what the ids of its results mean.
+/// An entry of the input of `get-metric-data`, which gives the meaning of a result's id.
 fn query(aws: &mut Aws, facts: &Map<String, Value>) -> Result<(), String> {
     let at = |path: &str| facts.get("MetricStat").and_then(|stat| stat.pointer(path));
     let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or_default().to_owned();
     let (id, metric) = (text(facts.get("Id")), text(at("/Metric/MetricName")));
-    // Of an expression nothing but its label says what it is.
+    // For an expression, only its label says what it measures.
     if id.is_empty() || metric.is_empty() {
         return Ok(());
     }

@@ -1,5 +1,5 @@
-//! One element of what Amazon lists: a result, a series, an instance. Its few facts are kept as they stand, its points as
-//! numbers; both are bounded.
+//! One element of Amazon's lists: a result, a series, an instance. Its few facts stay as they are,
+//! its points become numbers; both are bounded.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,9 +9,9 @@ use serde_json::{Map, Number, Value};
 
 use super::shown;
 
-/// Most that one element may hold, bytes, beside its points.
+/// Most bytes of one element, without its points.
 const LARGEST: usize = 16 << 20;
-/// What a value takes beside its text, bytes, about.
+/// Memory of a value in addition to its text, bytes, roughly.
 const VALUE_BYTES: usize = 64;
 /// Most points of one element.
 const MOST_POINTS: usize = 4_000_000;
@@ -22,7 +22,7 @@ pub(super) struct Element {
     pub facts: Map<String, Value>,
     /// `Timestamps` of `get-metric-data`, nanoseconds.
     pub timestamps: Vec<i64>,
-    /// `Values` of it; not a number where a value is missing.
+    /// `Values` of it; not a number if a value is missing.
     pub values: Vec<f64>,
     /// `DataPoints` of Performance Insights, likewise.
     pub points: Vec<(i64, f64)>,
@@ -40,7 +40,7 @@ impl Element {
         }
         let (id, label) = (shown(self.text("Id").unwrap_or_default()), shown(self.text("Label").unwrap_or_default()));
         Err(format!(
-            "result {id} ({label}) has {times} Timestamps and {values} Values, so which belong together is not known; save what aws cloudwatch get-metric-data prints again, as it is"
+            "result {id} ({label}) has {times} Timestamps and {values} Values, so they cannot be paired; save the output of aws cloudwatch get-metric-data again, unchanged"
         ))
     }
 }
@@ -80,13 +80,13 @@ impl<'de> Visitor<'de> for ElementSeed {
                 }
             }
         }
-        // Here, where its place in the file is known.
+        // Here, where the value's place in the file is known.
         element.check().map_err(A::Error::custom)?;
         Ok(element)
     }
 }
 
-/// A list of small values, each made into something at once.
+/// A list of small values, each converted at once.
 struct Many<F>(F);
 
 impl<'de, T, F: FnMut(Value) -> Result<T, String>> DeserializeSeed<'de> for Many<F> {
@@ -111,18 +111,18 @@ impl<'de, T, F: FnMut(Value) -> Result<T, String>> Visitor<'de> for Many<F> {
             let Some(value) = list.next_element_seed(Small(&left))? else { return Ok(all) };
             all.push((self.0)(value).map_err(A::Error::custom)?);
             if all.len() > MOST_POINTS {
-                let why = format!("a series has more than {MOST_POINTS} points; ask for a shorter stretch of time");
+                let why = format!("a series has more than {MOST_POINTS} points; request a shorter period");
                 return Err(A::Error::custom(why));
             }
         }
     }
 }
 
-/// Any value within what is left of a bound.
+/// Any value that fits into the rest of a bound.
 pub(super) struct Small<'a>(pub &'a Cell<usize>);
 
 impl Small<'_> {
-    /// A bound that one value may have for itself.
+    /// The bound on a value that stands alone.
     pub fn bound() -> Cell<usize> {
         Cell::new(LARGEST)
     }
@@ -192,7 +192,7 @@ impl<'de> Visitor<'de> for Small<'_> {
     }
 }
 
-/// Goes through a list, whatever its length, with each element in turn.
+/// Reads a list of any length, one element at a time.
 pub(super) struct Each<F>(pub F);
 
 impl<'de, F: FnMut(Element) -> Result<(), String>> DeserializeSeed<'de> for Each<F> {
@@ -224,19 +224,20 @@ impl<'de, F: FnMut(Element) -> Result<(), String>> Visitor<'de> for Each<F> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         // Read to its end, so that the message has a place.
         while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Err(A::Error::custom("a list is expected here, and this is an object"))
+        Err(A::Error::custom("expected a list here, found an object"))
     }
 }
 
-/// A number, if it is one: what is missing is a gap.
+/// A number, if it is one; a missing value is a gap.
 pub(super) fn figure(value: &Value) -> Option<f64> {
     value.as_f64().or_else(|| value.as_str()?.trim().parse().ok()).filter(|number| number.is_finite())
 }
 
-/// Nanoseconds since the Unix epoch, of an RFC 3339 text or of a number of seconds, or of milliseconds where it is too large
-/// for that.
+/// Nanoseconds since the Unix epoch, from an RFC 3339 text or a number of seconds, or of
+/// milliseconds if it is too large for seconds.
 ///
 /// # Errors
+///
 /// In words, if it is neither.
 pub(super) fn moment(value: &Value) -> Result<i64, String> {
     let found = match value {
@@ -245,23 +246,23 @@ pub(super) fn moment(value: &Value) -> Result<i64, String> {
         }
         _ => figure(value).and_then(epoch),
     };
-    // 1970 and what lies beyond 2260 are nobody's measurements.
+    // Nothing was measured in 1970 or after 2260.
     found.filter(|ns| (1_000_000_000..9_100_000_000_000_000_000).contains(ns)).ok_or_else(|| {
         let text = shown(&value.to_string());
-        format!("{text} is no moment; there are 2026-11-22T10:00:00+00:00 and 1795341600 (seconds since 1970)")
+        format!("{text} is not a time; expected e.g. 2026-11-22T10:00:00+00:00 or 1795341600 (seconds since 1970)")
     })
 }
 
-/// Nanoseconds of a number of seconds or milliseconds.
+/// Nanoseconds from a number of seconds or milliseconds.
 fn epoch(number: f64) -> Option<i64> {
-    /// As seconds the year 5138, as milliseconds 1973.
+    /// This is the year 5138 in seconds, and 1973 in milliseconds.
     const SECONDS_MAX: f64 = 1e11;
     let ns = if number.abs() < SECONDS_MAX { number * 1e9 } else { number * 1e6 };
-    // Microseconds are what is left of a number of today's seconds with a fraction.
+    // A number of today's seconds with a fraction is exact to microseconds.
     (ns.abs() < 9.2e18).then(|| (ns / 1e3).round() as i64 * 1_000)
 }
 
-/// A point of Performance Insights; where its value is missing that is not a number.
+/// A point of Performance Insights; not a number if its value is missing.
 fn point(value: &Value) -> Result<(i64, f64), String> {
     let at = moment(value.get("Timestamp").unwrap_or(&Value::Null))?;
     Ok((at, value.get("Value").and_then(figure).unwrap_or(f64::NAN)))

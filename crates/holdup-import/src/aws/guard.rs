@@ -1,10 +1,11 @@
-//! Bounds of a file before it is understood: its size, the length of one text in it, its depth. What reads JSON would hold a text
-//! of any length.
+//! Checks a file's bounds before it is parsed: its size, the length of one text in it, its depth. A
+//! JSON parser would hold a text of any length.
 
 use std::cell::Cell;
 use std::io::{Error, Read};
 
-/// Longest text, bytes: an event of enhanced monitoring with sixty processes has 8 KB.
+/// Longest text, bytes. For comparison, an event of enhanced monitoring with sixty processes has 8
+/// KB.
 const LONGEST_TEXT: usize = 4 << 20;
 /// Deepest nesting.
 const DEEPEST: usize = 64;
@@ -16,13 +17,13 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// The line, from 1, in which reading stands.
+    /// The current line, from 1.
     pub fn line(&self) -> usize {
         self.lines.get() + 1
     }
 }
 
-/// Lets no more through than is read.
+/// Passes a file through, up to the bounds.
 pub(super) struct Guard<'a, R> {
     input: R,
     seen: &'a Seen,
@@ -43,7 +44,7 @@ impl<'a, R: Read> Guard<'a, R> {
         if self.in_text {
             self.text += 1;
             if self.text > LONGEST_TEXT {
-                return Err(format!("a text is longer than {LONGEST_TEXT} bytes: nothing that aws prints is"));
+                return Err(format!("a text is longer than {LONGEST_TEXT} bytes, which no output of aws is"));
             }
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
@@ -57,7 +58,7 @@ impl<'a, R: Read> Guard<'a, R> {
                 b'{' | b'[' => {
                     self.depth += 1;
                     if self.depth > DEEPEST {
-                        return Err(format!("it is nested deeper than {DEEPEST}: nothing that aws prints is"));
+                        return Err(format!("it is nested deeper than {DEEPEST}, which no output of aws is"));
                     }
                 }
                 b'}' | b']' => self.depth = self.depth.saturating_sub(1),
@@ -77,13 +78,13 @@ impl<R: Read> Read for Guard<'_, R> {
         let is_first = self.bytes == 0;
         self.bytes += count as u64;
         if self.bytes > self.bytes_max {
-            let why =
-                format!("more than {} bytes; ask for a shorter stretch of time, in several files", self.bytes_max);
+            let why = format!("more than {} bytes; request shorter periods, in several files", self.bytes_max);
             return Err(Error::other(why));
         }
         let piece = into.get_mut(..count).unwrap_or_default();
         if is_first && piece.starts_with(b"\xef\xbb\xbf") {
-            // The mark of UTF-8 that some programs put first is white space to nobody else.
+            // Some programs write UTF-8's byte order mark first. JSON parsers do not skip it, so it
+            // becomes white space.
             piece[..3].fill(b' ');
         }
         for byte in piece {

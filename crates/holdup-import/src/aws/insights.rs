@@ -1,4 +1,4 @@
-//! Performance Insights: database load by what it waits for.
+//! Performance Insights: database load by wait event.
 
 use serde_json::Value;
 
@@ -9,15 +9,14 @@ use super::{Key, Kind, shown};
 /// A series and its points.
 pub(super) type Points = (Key, Vec<(i64, f64)>);
 
-/// A series of `MetricList`, its instance yet to be said.
+/// A series of `MetricList`, without its instance yet.
 pub(super) fn series(element: Element) -> Result<Points, String> {
     let key = element.facts.get("Key");
     let Some(metric) = key.and_then(|key| key.get("Metric")).and_then(Value::as_str) else {
-        return Err(
-            "a series of MetricList without Key.Metric; keep all that aws pi get-resource-metrics prints".to_owned()
-        );
+        return Err("a series of MetricList without Key.Metric; save the whole output of aws pi get-resource-metrics"
+            .to_owned());
     };
-    // The statistic stands last: db.load.avg.
+    // The statistic comes last: db.load.avg.
     let (metric, stat) = match metric.rsplit_once('.') {
         Some((metric, stat @ ("avg" | "min" | "max" | "sum" | "total"))) => (metric, stat),
         _ => (metric, ""),
@@ -29,7 +28,8 @@ pub(super) fn series(element: Element) -> Result<Points, String> {
         let name = name.strip_prefix("db.").unwrap_or(name);
         let group = name.split_once('.').map_or(name, |(group, _)| group);
         by.get_or_insert_with(|| snake(group));
-        // The text of a statement holds its literals, or half of them: it is cut at 500 bytes. Its id stays.
+        // A statement's text holds its literals, or half of them: it is cut at 500 bytes. Its id
+        // stays.
         if name.ends_with(".statement") {
             continue;
         }
@@ -39,7 +39,7 @@ pub(super) fn series(element: Element) -> Result<Points, String> {
         }
     }
     labels.sort();
-    // The load of all, and its parts, under one name would be counted twice by whoever adds up.
+    // If the total load and its parts had one name, adding up that name would count it twice.
     let by = by.map_or_else(String::new, |by| format!("_by_{by}"));
     let name = format!("aws_pi_{}{by}", snake(metric));
     if metric.is_empty() {

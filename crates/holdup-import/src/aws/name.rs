@@ -1,14 +1,15 @@
-//! What CloudWatch calls a metric -> our name for it, with its unit last. Those of RDS, EBS and EC2 whose unit or words the
-//! rule would miss are listed; any other goes by the rule: snake case, and the unit that the file says.
+//! Translates CloudWatch's name of a metric into ours, with its unit last. The table lists metrics
+//! of RDS, EBS and EC2 whose unit or words the rule would miss. The rule for all others is snake
+//! case, with the unit that the file gives.
 
-/// A name, and what a value is multiplied by.
+/// A name, and the factor for its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Named {
     pub metric: String,
     pub factor: f64,
 }
 
-/// CloudWatch's name, ours, and CloudWatch's unit, of what is not `Count`.
+/// CloudWatch's name, our name, and CloudWatch's unit if it is not `Count`.
 const KNOWN: [(&str, &str, &str); 72] = [
     ("BinLogDiskUsage", "bin_log_disk_usage", "Bytes"),
     ("BufferCacheHitRatio", "buffer_cache_hit", "Percent"),
@@ -84,7 +85,8 @@ const KNOWN: [(&str, &str, &str); 72] = [
     ("WriteThroughputLogVolume", "write_throughput_log_volume", "Bytes/Second"),
 ];
 
-/// CloudWatch's name of what `word` means: itself, or an id made of it (`read_iops`, `m_readiops` is none).
+/// CloudWatch's name for `word`: the name itself, or an id made of it (`read_iops`; `m_readiops` is
+/// none).
 pub(super) fn known(word: &str) -> Option<&'static str> {
     let plain = |text: &str| -> String {
         text.chars().filter(|c| c.is_ascii_alphanumeric()).map(|c| c.to_ascii_lowercase()).collect()
@@ -111,8 +113,8 @@ pub(super) fn named(metric: &str, unit: &str, stat: &str) -> Named {
     Named { metric: format!("aws_{words}{}", if is_said { "" } else { suffix }), factor }
 }
 
-/// How we say one of CloudWatch's units, and how many of ours one of it is. A count has none, nor has a count a second, which
-/// its name says (IOPS).
+/// Our word for one of CloudWatch's units, and how many of ours one of it is. A count has no unit,
+/// nor has a count per second, because its name says so (IOPS).
 fn suffix(unit: &str) -> (&'static str, f64) {
     const KIB: f64 = 1024.0;
     match unit {
@@ -137,8 +139,9 @@ fn suffix(unit: &str) -> (&'static str, f64) {
     }
 }
 
-/// `ReadIOPSLogVolume` -> `read_iops_log_volume`: a word begins at a capital letter that follows a small one, or that small ones
-/// follow. What is no letter or digit parts words; of letters others than ASCII nothing is left.
+/// `ReadIOPSLogVolume` -> `read_iops_log_volume`: a word begins at a capital letter that follows a
+/// small one, or that precedes one. Other characters separate words, and letters outside ASCII are
+/// dropped.
 pub(super) fn snake(name: &str) -> String {
     let letters: Vec<char> = name.chars().take(120).collect();
     let mut words = String::new();

@@ -1,5 +1,6 @@
-//! Enhanced monitoring: what an agent on the instance reads of its kernel, an event a sample. Names are those of the host's
-//! metrics with `aws_os_` for `system_`, where there is an equal; rates stay rates, since counters are not told.
+//! Enhanced monitoring: figures that an agent on the instance reads from its kernel, one event per
+//! sample. Names are those of the host's metrics with `aws_os_` for `system_`, if the host has an
+//! equivalent. Rates stay rates, because the agent reports no counters.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +34,7 @@ pub(super) const KEYS: [&str; 18] = [
 
 const KIB: f64 = 1024.0;
 
-/// A field of a disk, our name of it and what it is multiplied by. The last five are Aurora's.
+/// A field of a disk, our name for it, and the factor for its values. The last five are Aurora's.
 const DISK: [(&str, &str, f64); 19] = [
     ("readKbPS", "read_bytes_per_second", KIB),
     ("writeKbPS", "write_bytes_per_second", KIB),
@@ -86,7 +87,7 @@ impl Event<'_> {
         self.aws.push(Key { kind: Kind::Os, file: 0, name, label, stat, unit, labels }, [(self.at, value)])
     }
 
-    /// Fields of each of a list of things, which are told apart by the field `by`.
+    /// Fields of each item of a list; the field `by` tells items apart.
     fn list(
         &mut self,
         list: Option<&Value>,
@@ -106,7 +107,7 @@ impl Event<'_> {
     }
 }
 
-/// Takes one event in.
+/// Adds one event.
 pub(super) fn take(aws: &mut Aws, facts: &Map<String, Value>) -> Result<(), String> {
     let text = |key: &str| facts.get(key).and_then(Value::as_str).unwrap_or_default();
     let at = moment(facts.get("timestamp").unwrap_or(&Value::Null))?;
@@ -132,7 +133,7 @@ pub(super) fn take(aws: &mut Aws, facts: &Map<String, Value>) -> Result<(), Stri
     }
     for (group, of) in [("memory", "memory"), ("swap", "swap")] {
         for (field, value) in fields(facts.get(group)) {
-            // Numbers of pages, all but their size.
+            // All fields but the page size are numbers of pages.
             let is_count = field.starts_with("hugePages") && field != "hugePagesSize";
             let (unit, factor) = if is_count { ("", 1.0) } else { ("_bytes", KIB) };
             event.put(&format!("{of}_{}{unit}", snake(field)), None, figure(value).map(|value| value * factor))?;
@@ -151,13 +152,13 @@ pub(super) fn take(aws: &mut Aws, facts: &Map<String, Value>) -> Result<(), Stri
     processes(&mut event, facts.get("processList"))
 }
 
-/// The fields of an object that are numbers, at most as many as any has.
+/// The numeric fields of an object, at most as many as any object has.
 fn fields(group: Option<&Value>) -> impl Iterator<Item = (&String, &Value)> {
     let group = group.and_then(Value::as_object).into_iter().flatten();
     group.filter(|(_, value)| figure(value).is_some()).take(64)
 }
 
-/// Processes and threads by what they are, since a name holds a user, a database and an address.
+/// Processes and threads by kind, since a name holds a user, a database and an address.
 fn processes(event: &mut Event<'_>, list: Option<&Value>) -> Result<(), String> {
     #[derive(Default)]
     struct Sums {
@@ -171,7 +172,7 @@ fn processes(event: &mut Event<'_>, list: Option<&Value>) -> Result<(), String> 
         let field = |key: &str| process.get(key).and_then(figure);
         let sums = by_kind.entry(kind(name)).or_default();
         sums.cpu += field("cpuUsedPc").unwrap_or(0.0) / 100.0;
-        // A thread repeats what its process has.
+        // A thread repeats its process's figures.
         if field("id") == field("tgid") {
             sums.count += 1.0;
             sums.rss_bytes += field("rss").unwrap_or(0.0) * KIB;
@@ -186,7 +187,7 @@ fn processes(event: &mut Event<'_>, list: Option<&Value>) -> Result<(), String> 
     Ok(())
 }
 
-/// What a process is, by the beginning of its name.
+/// The kind of a process, by the beginning of its name.
 fn kind(name: &str) -> String {
     const OF_POSTGRES: [&str; 12] = [
         "autovacuum launcher",
@@ -207,7 +208,8 @@ fn kind(name: &str) -> String {
         let known = OF_POSTGRES.iter().find(|known| what.starts_with(**known));
         return format!("postgres: {}", known.unwrap_or(&"backend"));
     }
-    // Of `aurora`, `mysqld`, `OS processes` all; of what an operating system calls `kworker/0:1`, the first.
+    // The whole of `aurora`, `mysqld` and `OS processes`; the first part of an operating system's
+    // name such as `kworker/0:1`.
     let end = name.find(|c: char| !c.is_ascii_alphabetic() && c != ' ' && c != '_' && c != '-').unwrap_or(name.len());
     let kind = name[..end].trim();
     if kind.is_empty() { "other".to_owned() } else { kind.chars().take(40).collect() }

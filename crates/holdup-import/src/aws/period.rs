@@ -1,12 +1,12 @@
-//! How far apart points are, where nobody says it.
+//! The distance between points, for files that do not give it.
 
-/// The greatest number of nanoseconds that all distances of one series are multiples of: gaps then don't stretch it. `points`
-/// are in the order of time, one a moment. 0 if there is but one.
+/// The greatest number of nanoseconds of which all distances of one series are multiples, so that
+/// gaps do not stretch it. `points` are in order of time, one per moment. 0 if there is only one.
 pub(super) fn regular(points: &[(i64, f64)]) -> i64 {
     points.windows(2).fold(0, |known, pair| gcd(known, pair[1].0 - pair[0].0))
 }
 
-/// The median distance: for moments that are not multiples of anything.
+/// The median distance: for moments without a common period.
 pub(super) fn usual(points: &[(i64, f64)]) -> i64 {
     let mut distances: Vec<i64> = points.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
     distances.sort_unstable();

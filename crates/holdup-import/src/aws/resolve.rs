@@ -1,5 +1,5 @@
-//! What series are called, and what they are of, once all files are read: queries name what their results don't, and of
-//! instances one file may say the name and another the figures.
+//! Names series, and finds what they measure, once all files are read. Queries name the results of
+//! other files, and one file may have an instance's name and another its figures.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,25 +8,25 @@ use super::{Aws, Figures, Key, Kind, MOST_NOTES, Query, Raw, Series, period, sho
 
 type Labels = BTreeMap<String, String>;
 
-/// What a series is.
+/// The identity of a series.
 struct Meaning {
     metric: String,
     labels: Labels,
     factor: f64,
     period_ns: Option<i64>,
-    /// Whether a value is of the period after its time stamp, and not of that before it.
+    /// Whether a value covers the period after its time stamp rather than the one before it.
     is_stamped_at_start: bool,
 }
 
-/// A series whose points still stand where the file has them.
+/// A series whose points still have the file's time stamps.
 struct Placed {
     one: Series,
     is_stamped_at_start: bool,
-    /// Whether its period was told by few points.
+    /// Whether its period comes from few points.
     is_guess: bool,
 }
 
-/// So many points tell their period, though some between them are missing.
+/// This many points give the period, even if some between them are missing.
 const FEW: usize = 5;
 
 pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
@@ -60,7 +60,8 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     let mut series = Vec::new();
     for (mut one, is_stamped_at_start) in all.into_values() {
         let has_name = one.labels.keys().any(|label| WHOSE.contains(&label.as_str()));
-        // Performance Insights has a name of its own for an instance, which only the user can say whose it is.
+        // Performance Insights has an internal id for an instance. Only the user can say which
+        // instance that is.
         let told = if one.labels.contains_key("db_resource") { db_instance } else { instance.filter(|_| !has_name) };
         match told {
             Some(name) => drop(one.labels.insert("db_instance".to_owned(), name.to_owned())),
@@ -76,7 +77,7 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
             let is_regular = !one.metric.starts_with("aws_os_");
             one.period_ns = if is_regular { period::regular(&one.points) } else { period::usual(&one.points) };
         }
-        // They told the distance, and have done their part.
+        // Missing values helped to find the distance, and are not needed any more.
         one.points.retain(|(_, value)| value.is_finite());
         series.push(Placed { is_guess: !is_told && one.points.len() < FEW, one, is_stamped_at_start });
     }
@@ -84,15 +85,15 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     join(&mut series);
     if nameless > 0 {
         notes.push(format!(
-            "of {nameless} series the files do not say which instance they are of: they are taken as of one, db_instance=unnamed; say it with --db-instance NAME, or import what aws rds describe-db-instances prints, too"
+            "the files do not name the instance of {nameless} series: they count as one instance, db_instance=unnamed; give its name with --db-instance NAME, or import the output of aws rds describe-db-instances, too"
         ));
     }
     let has_resource = |one: &Series| one.labels.contains_key("db_resource") && !one.labels.contains_key("db_instance");
     if series.iter().any(has_resource) {
-        notes.push("Performance Insights has only its own id of the instance; say its name with --db-instance NAME, or import what aws rds describe-db-instances prints, too".to_owned());
+        notes.push("Performance Insights has only its own id of the instance; give its name with --db-instance NAME, or import the output of aws rds describe-db-instances, too".to_owned());
     }
     if twice > 0 {
-        notes.push(format!("{twice} points are given twice with different values; those given first are kept"));
+        notes.push(format!("{twice} points occur twice with different values; the first values are kept"));
     }
     for text in unknown.into_iter().take(MOST_NOTES) {
         notes.push(text);
@@ -102,10 +103,11 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     Figures { series, settings, notes, is_partial }
 }
 
-/// Labels that say what a series is of.
+/// Labels that identify what a series measures.
 const WHOSE: [&str; 5] = ["db_instance", "db_cluster", "instance_id", "volume_id", "db_resource"];
 
-/// Sorts points by time and leaves one a moment; how many others said something else. A missing value says nothing.
+/// Sorts points by time and keeps one per moment. Returns how many others had a different value. A
+/// missing value does not count.
 fn in_order(points: &mut Vec<(i64, f64)>) -> usize {
     points.sort_by_key(|(at, _)| *at);
     let mut others = 0;
@@ -121,8 +123,9 @@ fn in_order(points: &mut Vec<(i64, f64)>) -> usize {
     others
 }
 
-/// Series that have points, each point in the middle of its period. Few points with gaps among them tell a longer period than there
-/// is: they have that of their neighbours in the file, so that what is read and what is written at one time lie at one time.
+/// Series with points, each point moved to the middle of its period. A few points with gaps between
+/// them suggest too long a period. Such series take the period of the other series in their file,
+/// so that reads and writes of one moment stay together.
 fn centred(all: Vec<Placed>) -> Vec<Series> {
     let mut shortest: BTreeMap<String, i64> = BTreeMap::new();
     for Placed { one, .. } in all.iter().filter(|placed| placed.one.period_ns > 0) {
@@ -144,7 +147,7 @@ fn centred(all: Vec<Placed>) -> Vec<Series> {
     series
 }
 
-/// Makes one of series that turned out to be the same when the instance was put to them.
+/// Joins series that turned out to be the same once their instance was known.
 fn join(series: &mut Vec<Series>) {
     series.sort_by(|a, b| (&a.metric, &a.labels).cmp(&(&b.metric, &b.labels)));
     series.dedup_by(|later, first| {
@@ -216,8 +219,9 @@ fn dimension(name: &str) -> String {
     }
 }
 
-/// What a result is by its label, which is the metric's name, or made of it and what tells it from the others (`AWS/RDS orders-db
-/// ReadIOPS`), or whatever its user wrote; else by its id. Metric, statistic, instance.
+/// Metric, statistic and instance of a result, from its label, else from its id. The label is the
+/// metric's name, or contains it and what distinguishes it (`AWS/RDS orders-db ReadIOPS`), or is
+/// free text.
 fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String, Option<String>) {
     const STATS: [&str; 5] = ["Average", "Maximum", "Minimum", "Sum", "SampleCount"];
     let words: Vec<&str> =
@@ -232,7 +236,8 @@ fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String
         .copied()
         .collect();
     let instance = match rest.as_slice() {
-        // What is left may be any word; as the name of an instance it must be able to be one.
+        // The remaining word may be anything, so it counts as an instance only if it could be one's
+        // name.
         [one] if is_instance(one) => Some((*one).to_owned()),
         _ => None,
     };
@@ -245,7 +250,7 @@ fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String
     let name = if label.is_empty() { id } else { label };
     let name = if stat.is_empty() { name.to_owned() } else { name.replacen(stat, "", 1) };
     unknown.push(format!(
-        "{} ({}) names no metric that is known: kept as aws_{}, unit unknown; import the file that was given as --metric-data-queries, too",
+        "{} ({}) names no known metric: kept as aws_{}, unit unknown; import the file of --metric-data-queries, too",
         shown(id),
         shown(label),
         snake(&name),
@@ -253,7 +258,8 @@ fn by_label(id: &str, label: &str, unknown: &mut Vec<String>) -> (String, String
     (name, stat.to_owned(), None)
 }
 
-/// Whether RDS would let an instance have this name: small letters, digits and hyphens, a letter first.
+/// Whether RDS would accept this name for an instance: small letters, digits and hyphens, a letter
+/// first.
 fn is_instance(word: &str) -> bool {
     word.len() <= 63
         && word.starts_with(|c: char| c.is_ascii_lowercase())

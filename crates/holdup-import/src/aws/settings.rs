@@ -1,4 +1,5 @@
-//! What Amazon says of how instances and volumes are set up. Nothing of it that names people or networks is taken.
+//! Amazon's descriptions of instances and volumes as settings. Takes nothing that names people or
+//! networks.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ const GIB: f64 = 1024.0 * MIB;
 /// Names and values.
 type Facts = BTreeMap<&'static str, String>;
 
-/// What was described, by name.
+/// The described things, by name.
 #[derive(Debug, Default)]
 pub(super) struct Described {
     instances: BTreeMap<String, Facts>,
@@ -23,13 +24,13 @@ pub(super) struct Described {
 
 fn keep(all: &mut BTreeMap<String, Facts>, name: &str, facts: Facts) -> Result<(), String> {
     if all.len() >= MOST_DESCRIBED {
-        return Err(format!("there are more than {MOST_DESCRIBED} of them; ask aws for those that matter only"));
+        return Err(format!("there are more than {MOST_DESCRIBED} of them; request only those that matter"));
     }
     all.insert(name.chars().take(100).collect(), facts);
     Ok(())
 }
 
-/// Facts out of fields: our name, the field, and what a number is multiplied by; 0 where it is a text.
+/// Facts from fields: our name, the field, and the factor for a number; 0 for a text.
 fn facts(of: &Value, fields: &[(&'static str, &str, f64)]) -> Facts {
     let of = |(name, path, factor): &(&'static str, &str, f64)| {
         let value = of.pointer(path)?;
@@ -43,7 +44,7 @@ fn facts(of: &Value, fields: &[(&'static str, &str, f64)]) -> Facts {
 }
 
 fn name_of<'a>(element: &'a Element, key: &str, what: &str) -> Result<&'a str, String> {
-    element.text(key).ok_or_else(|| format!("one of {what} has no {key}; keep all that aws prints"))
+    element.text(key).ok_or_else(|| format!("one of {what} has no {key}; save the whole output of aws"))
 }
 
 /// One of `DBInstances`.
@@ -63,7 +64,7 @@ pub(super) fn db_instance(aws: &mut Aws, element: &Element) -> Result<(), String
         ("volume.throughput_bytes_per_second", "/StorageThroughput", MIB),
     ];
     let mut facts = facts(&all, &fields);
-    // What was not provisioned is printed as nothing, or as 0.
+    // A value that was not provisioned is missing, or 0.
     facts.retain(|_, value| value != "0");
     for (setting, key) in [("instance.multi_az", "MultiAZ"), ("performance_insights", "PerformanceInsightsEnabled")] {
         if let Some(is) = element.facts.get(key).and_then(Value::as_bool) {
@@ -73,7 +74,7 @@ pub(super) fn db_instance(aws: &mut Aws, element: &Element) -> Result<(), String
     keep(&mut aws.described.instances, name, facts)
 }
 
-/// One of `InstanceTypes`. Megabytes are 10^6 bytes here: 2,300 Mbit/s are 287.5 MB/s.
+/// One of `InstanceTypes`. A megabyte is 10^6 bytes here: 2,300 Mbit/s are 287.5 MB/s.
 pub(super) fn instance_type(aws: &mut Aws, element: &Element) -> Result<(), String> {
     let name = name_of(element, "InstanceType", "InstanceTypes")?;
     let all = Value::Object(element.facts.clone());
@@ -107,13 +108,13 @@ pub(super) fn volume(aws: &mut Aws, element: &Element) -> Result<(), String> {
 }
 
 impl Described {
-    /// The only instance that is described, if there is one.
+    /// The only described instance, if there is exactly one.
     pub fn only(&self) -> Option<&str> {
         only(&self.instances)
     }
 
-    /// All of it as settings. What `is_measured` by the import's series, or is the only one described, is `aws`; others are
-    /// `aws:NAME`.
+    /// All descriptions as settings. The instance that the import's series measure (`is_measured`),
+    /// or the only described one, is `aws`; others are `aws:NAME`.
     pub fn settings(self, is_measured: &dyn Fn(&str) -> bool, notes: &mut Vec<String>) -> Vec<Setting> {
         let Self { mut instances, types, volumes } = self;
         let measured: Vec<&String> = instances.keys().filter(|name| is_measured(name)).collect();
@@ -134,7 +135,7 @@ impl Described {
         }
         if left_out > 0 {
             notes.push(format!(
-                "{left_out} instance types that no described instance has are left out; which it has is said by aws rds describe-db-instances"
+                "{left_out} instance types are left out, because no described instance has them; aws rds describe-db-instances prints an instance's type"
             ));
         }
         let mut settings = Vec::new();
@@ -154,7 +155,8 @@ impl Described {
             put("aws".to_owned(), facts);
             put("aws".to_owned(), Facts::from([("instance.class", name)]));
         }
-        // The volumes of a database service are not the account's: one that is described is somebody else's then.
+        // A database service's volumes do not belong to the account. So a described volume belongs
+        // to another service then.
         let only_volume = only(&volumes).filter(|_| !has_instances).map(str::to_owned);
         for (name, facts) in volumes {
             let is_main = only_volume.as_ref() == Some(&name);

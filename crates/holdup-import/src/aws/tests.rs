@@ -256,7 +256,7 @@ fn pages_are_put_together_and_a_missing_one_is_said() {
     let clash = [("1", page(1, 1.0, "")), ("2", page(1, 7.0, ""))];
     let figures = read(&[(clash[0].0, &clash[0].1), (clash[1].0, &clash[1].1)]).unwrap();
     assert_eq!(one(&figures, "aws_write_iops", &[]).points[0].1, 1.0);
-    assert!(figures.notes.iter().any(|note| note.contains("given twice")), "{:?}", figures.notes);
+    assert!(figures.notes.iter().any(|note| note.contains("occur twice")), "{:?}", figures.notes);
 }
 
 #[test]
@@ -264,15 +264,15 @@ fn mistakes_are_said_with_their_place_and_a_way_out() {
     let uneven = DATA.replace("100000000.0, 2]", "100000000.0]");
     let cases: [(&str, usize, &str); 11] = [
         (&uneven, 9, "result m1 (ReadThroughput) has 3 Timestamps and 2 Values"),
-        ("{\n \"a\": 1}", 2, "it has a; looked for: MetricDataResults (aws cloudwatch get-metric-data)"),
-        ("{}", 1, "it has nothing"),
+        ("{\n \"a\": 1}", 2, "its keys: a; expected: MetricDataResults (aws cloudwatch get-metric-data)"),
+        ("{}", 1, "its keys: none"),
         ("", 0, "the file is empty"),
         ("{\"MetricDataResults\":\n [", 2, "this is not the JSON that aws prints: EOF"),
-        ("{\"MetricDataResults\": []}", 0, "there is not one point in it"),
+        ("{\"MetricDataResults\": []}", 0, "it contains no point"),
         ("{\"Datapoints\": [{\"Timestamp\": \"yesterday\", \"Average\": 1}], \"Label\": \"x\"}", 1, "yesterday"),
         ("{\"Datapoints\": [{\"Timestamp\": 1795341600, \"Average\": 1}]}", 1, "without a Label"),
         ("{\"events\": [{\"message\": \"GET / 200\"}]}", 1, "is the log group RDSOSMetrics?"),
-        ("7", 1, "looked for: MetricDataResults"),
+        ("7", 1, "expected keys: MetricDataResults"),
         ("{\"MetricList\": [{\"DataPoints\": []}]}", 1, "without Key.Metric"),
     ];
     for (text, line, message) in cases {
@@ -303,7 +303,7 @@ fn bombs_do_not_go_off() {
 fn figures_of_nobody_are_those_of_one_unnamed_instance() {
     let figures = read(&[("d", &DATA.replace("orders-db ", ""))]).unwrap();
     assert!(figures.series.iter().all(|series| series.labels["db_instance"] == "unnamed"), "{:?}", names(&figures));
-    assert!(figures.notes[0].starts_with("of 3 series") && figures.notes[0].contains("--db-instance NAME"));
+    assert!(figures.notes[0].contains("instance of 3 series") && figures.notes[0].contains("--db-instance NAME"));
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn what_is_not_known_goes_by_the_rule_and_is_said() {
     let text = r#"{"MetricDataResults": [{"Id": "e1", "Label": "Total work done", "Timestamps": [1795341600], "Values": [1], "StatusCode": "Complete"}]}"#;
     let figures = read(&[("f", text)]).unwrap();
     assert_eq!(figures.series[0].metric, "aws_total_work_done");
-    assert!(figures.notes.iter().any(|note| note.contains("names no metric that is known")), "{:?}", figures.notes);
+    assert!(figures.notes.iter().any(|note| note.contains("names no known metric")), "{:?}", figures.notes);
     // A mark of UTF-8 at the beginning, as Windows' shell writes it.
     assert!(read(&[("f", &format!("\u{feff}{text}"))]).is_ok());
 }

@@ -1,4 +1,5 @@
-//! Which requests of a recording are taken: those to one host, without what a browser loads by itself.
+//! Chooses requests of a recording: those to one host, without files that a browser loads by
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use crate::moment;
 use crate::note::Kind;
 use crate::target::Origin;
 
-/// A request that is taken.
+/// A chosen request.
 #[derive(Debug)]
 pub struct Entry<'a> {
     pub node: &'a Node,
@@ -27,14 +28,14 @@ pub struct Entry<'a> {
 
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Ends of paths of files that do not change from visit to visit.
+/// Ends of paths of files that do not change between sessions.
 const STATIC_ENDS: [&str; 22] = [
     ".css", ".js", ".mjs", ".map", ".png", ".jpg", ".jpeg", ".gif", ".svg", ".webp", ".avif", ".ico", ".woff",
     ".woff2", ".ttf", ".otf", ".eot", ".mp4", ".webm", ".mp3", ".wasm", ".bmp",
 ];
 
 impl Recording {
-    /// The host, and its requests in the order in which they began.
+    /// The host, and its requests in order of their start.
     pub(super) fn choose<'a>(
         &mut self,
         entries: &'a [Node],
@@ -44,7 +45,7 @@ impl Recording {
         let mut all = Vec::new();
         for node in entries {
             let Some(request) = node.get("request") else {
-                self.notes.add(Kind::LeftOut, "entry", node.line, "it holds no request", "");
+                self.notes.add(Kind::LeftOut, "entry", node.line, "it contains no request", "");
                 continue;
             };
             let url = request.get("url").and_then(Node::text).unwrap_or_default();
@@ -64,7 +65,7 @@ impl Recording {
             all.push((origin, path, node, request));
         }
         if all.is_empty() {
-            return Err("there is no request in it that can be sent".to_owned());
+            return Err("it contains no request that can be sent".to_owned());
         }
         let main = match &options.host {
             Some(wanted) => {
@@ -82,7 +83,7 @@ impl Recording {
             None => hosts.iter().rev().max_by_key(|(_, (count, _))| *count).map(|(origin, _)| origin.clone()),
         };
         let known: Vec<String> = hosts.keys().take(20).map(ToString::to_string).collect();
-        let main = main.ok_or_else(|| format!("no request goes to that host; there are: {}", known.join(", ")))?;
+        let main = main.ok_or_else(|| format!("no request goes to that host; its hosts: {}", known.join(", ")))?;
         let mut chosen = self.take(&main, all, options);
         for (origin, (_, line)) in hosts.iter().filter(|(origin, _)| **origin != main) {
             let why = format!("a scenario has one target, {main}");
@@ -91,13 +92,11 @@ impl Recording {
                 format!("requests to {origin}"),
                 *line,
                 why,
-                format!("for a scenario of its own: --host {}", origin.host),
+                format!("for a separate scenario: --host {}", origin.host),
             );
         }
         if chosen.is_empty() {
-            return Err(format!(
-                "of the requests to {main} none is taken; with --static images, scripts and styles are taken, too"
-            ));
+            return Err(format!("no request to {main} remains; --static also takes images, scripts and styles"));
         }
         chosen.sort_by_key(|entry| entry.start_ms.unwrap_or(i64::MIN));
         Ok((main, chosen))
@@ -123,7 +122,7 @@ impl Recording {
             let method = request.get("method").and_then(Node::text).unwrap_or("GET").to_ascii_lowercase();
             let title = format!("{} {}", method.to_uppercase(), path.split('?').next().unwrap_or("/"));
             if !METHODS.contains(&method.as_str()) {
-                self.notes.add(Kind::LeftOut, title, node.line, "its method is none that a scenario has", "");
+                self.notes.add(Kind::LeftOut, title, node.line, "scenarios do not have its method", "");
                 continue;
             }
             let status =
@@ -133,13 +132,13 @@ impl Recording {
                     Kind::LeftOut,
                     title,
                     node.line,
-                    "it was blocked or given up, there was no response",
+                    "it was blocked or given up, so it has no response",
                     "",
                 );
                 continue;
             }
             if status == 101 {
-                self.notes.add(Kind::LeftOut, title, node.line, "WebSockets are not spoken", "");
+                self.notes.add(Kind::LeftOut, title, node.line, "holdup does not speak WebSocket", "");
                 continue;
             }
             let number = |key: &str| node.get(key).and_then(Node::as_text).and_then(|t| t.parse::<f64>().ok());
@@ -165,7 +164,7 @@ impl Recording {
     }
 }
 
-/// Whether it is a file that does not change from visit to visit.
+/// Whether it is a file that does not change between sessions.
 fn is_static(node: &Node, path: &str) -> bool {
     if let Some(kind) = node.get("_resourceType").and_then(Node::text) {
         match kind {

@@ -1,5 +1,5 @@
-//! One recorded request as a scenario's: without what the browser or the connection adds, secrets as such, variables
-//! where it sends back what a response gave.
+//! One recorded request as a scenario's: without what the browser or the connection adds, with
+//! secrets replaced, and with variables where it sends back a value of a response.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,7 +14,7 @@ use crate::secret::{is_secret, scheme};
 use crate::target::path_part;
 use crate::template::literal;
 
-/// Header fields that are the connection's, the browser's own, or holdup's.
+/// Header fields that belong to the connection, the browser, or holdup.
 const LEFT_OUT: [&str; 22] = [
     "host",
     "connection",
@@ -41,7 +41,7 @@ const LEFT_OUT: [&str; 22] = [
 ];
 
 impl Recording {
-    /// The request; `index` is its place among those that are taken.
+    /// The request; `index` is its place among the chosen ones.
     pub(super) fn request(&mut self, entry: &Entry<'_>, index: usize, threads: &Threads, prefix: &str) -> Request {
         let mut request = Request { method: entry.method.clone(), line: entry.line, ..Request::default() };
         request.path = format!("{prefix}{}", self.path(entry, index, threads));
@@ -50,7 +50,7 @@ impl Recording {
             self.header(&mut request, entry, (text("name").trim(), text("value").trim()), (index, threads));
         }
         if index == 0 && entry.request.get("headers").is_some_and(|h| h.items().iter().any(|h| is_named(h, "cookie"))) {
-            let why = "it sent cookies that the browser had before; here a session begins without cookies";
+            let why = "it sent cookies from before the recording; a session begins without cookies";
             self.notes.add(
                 Kind::Changed,
                 "first request",
@@ -156,14 +156,14 @@ impl Recording {
                 Kind::LeftOut,
                 "body",
                 entry.line,
-                "it is binary, and is not sent",
+                "it is binary, and the scenario does not send it",
                 "put it into a file and use body_file",
             );
             return;
         }
         if text.is_empty() {
             if bare.starts_with("multipart/") {
-                let why = "the parts of its form are not in the recording, and are not sent";
+                let why = "the recording lacks the parts of its form, so the scenario does not send them";
                 self.notes.add(Kind::LeftOut, "body", entry.line, why, "put the body into a file and use body_file");
             }
             return;
@@ -180,7 +180,7 @@ impl Recording {
         }
     }
 
-    /// Texts of a body that a response gave before.
+    /// Texts of a body that an earlier response returned.
     fn thread_json(&mut self, json: &mut serde_json::Value, index: usize, threads: &Threads) {
         match json {
             serde_json::Value::String(text) => {
@@ -231,7 +231,8 @@ fn form(text: &str, data: &Node) -> Vec<Field> {
     data.get("params").map_or(&[][..], Node::items).iter().map(param).collect()
 }
 
-/// Names requests whose path alone would not do: paths with numbers in them, and those with several methods.
+/// Names requests whose path alone is not enough: paths with numbers in them, and those with
+/// several methods.
 pub fn name(requests: &mut [Request]) {
     let plain = |request: &Request| -> String {
         let path = crate::template::label(request.path.split('?').next().unwrap_or("/"));

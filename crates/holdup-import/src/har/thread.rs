@@ -1,5 +1,5 @@
-//! What goes like a thread through a visit: texts that a response gave and later requests send back, such as tokens. They
-//! differ from visit to visit, so they are captured.
+//! Finds texts that a response returned and later requests send back, such as tokens. They differ
+//! between sessions, so the scenario captures them.
 
 use std::collections::HashMap;
 
@@ -11,36 +11,36 @@ use crate::document::Node;
 use crate::json_path;
 use crate::scenario::{Capture, Request};
 
-/// Shorter texts are the same by accident.
+/// Shorter texts are equal by chance.
 const SHORTEST: usize = 8;
 
-/// Longer ones are no tokens.
+/// Longer texts are not tokens.
 const LONGEST: usize = 8_192;
 
-/// Largest body that is looked through, bytes.
+/// Largest body that is searched, bytes.
 const LARGEST_BYTES: usize = 2 << 20;
 
-/// Most texts that are remembered.
+/// Most texts that are stored.
 const MOST: usize = 200_000;
 
 /// A text of a response.
 #[derive(Debug)]
 struct Given {
-    /// Index of the request.
+    /// Index of the response's request.
     by: usize,
     pointer: String,
-    /// Name of the variable, once a request has sent it back.
+    /// Name of the variable, once a request has sent the text back.
     name: Option<String>,
 }
 
-/// Texts that responses gave.
+/// Texts that responses returned.
 #[derive(Debug, Default)]
 pub struct Threads {
     given: std::cell::RefCell<HashMap<String, Given>>,
 }
 
 impl Threads {
-    /// The variable that holds `text`, if a response before request `index` gave it.
+    /// The variable that holds `text`, if a response before request `index` returned it.
     pub fn variable(&self, text: &str, index: usize, recording: &mut Recording) -> Option<String> {
         let mut given = self.given.borrow_mut();
         let found = given.get_mut(text).filter(|given| given.by < index)?;
@@ -50,7 +50,7 @@ impl Threads {
 }
 
 impl Recording {
-    /// Looks through the JSON of all responses.
+    /// Searches the JSON of all responses.
     pub(super) fn threads(&mut self, chosen: &[Entry<'_>]) -> Threads {
         let threads = Threads::default();
         {
@@ -72,7 +72,7 @@ impl Recording {
         threads
     }
 
-    /// Puts captures where the texts came from that were sent back.
+    /// Puts captures at the responses whose texts were sent back.
     pub(super) fn captures(&mut self, requests: &mut [Request], threads: &Threads) {
         let given = threads.given.borrow();
         let mut used: Vec<(&Given, &String)> = given.values().filter_map(|g| Some((g, g.name.as_ref()?))).collect();
@@ -104,7 +104,7 @@ fn texts(json: &Json, pointer: &mut String, by: usize, into: &mut HashMap<String
         }
         Json::Object(fields) => {
             for (name, value) in fields {
-                // As a whole part it would stand for every element.
+                // A whole part of `*` would stand for every element.
                 if name == "*" {
                     continue;
                 }

@@ -18,7 +18,7 @@ const SUBSTRING: u32 = 16;
 const OR: u32 = 32;
 
 impl Plan<'_> {
-    /// Adds what the assertion wants of the response.
+    /// Adds the assertion's requirements on the response.
     pub(super) fn assertion(&mut self, at: &Element<'_>, request: &mut Request) {
         if at.filled("Assertion.scope").is_some_and(|scope| scope == "variable") {
             self.left_out(at, "it checks a variable, not the response", "");
@@ -32,11 +32,13 @@ impl Plan<'_> {
                 match limit.and_then(|ms| seconds(ms / 1e3)).filter(|d| !d.is_zero()) {
                     Some(limit) => {
                         request.slowest = Some(request.slowest.map_or(limit, |known| known.min(limit)));
-                        self.changed(at, "a slow response fails an objective of the run, not the single request", "");
+                        self.changed(
+                            at,
+                            "a slow response misses an objective of the run, and the request itself does not fail",
+                            "",
+                        );
                     }
-                    None => {
-                        self.left_out(at, "its limit is known only while the plan runs", "write it under thresholds")
-                    }
+                    None => self.left_out(at, "its limit is computed while the plan runs", "write it under thresholds"),
                 }
             }
             "SizeAssertion" => self.size(at, request),
@@ -47,7 +49,7 @@ impl Plan<'_> {
     fn response(&mut self, at: &Element<'_>, request: &mut Request) {
         let kind: u32 = at.filled("Assertion.test_type").and_then(|t| t.parse().ok()).unwrap_or(CONTAINS);
         let field = at.filled("Assertion.test_field").unwrap_or("Assertion.response_data");
-        // The collection's name has always been misspelt by JMeter; newer versions read both.
+        // JMeter has always misspelt the collection's name; newer versions read both spellings.
         let mut texts: Vec<&str> = ["Asserion.test_strings", "Assertion.test_strings"]
             .iter()
             .flat_map(|key| at.items(key))
@@ -69,7 +71,7 @@ impl Plan<'_> {
                     let text: String = text.chars().take(60).collect();
                     self.left_out(
                         at,
-                        &format!("\"{text}\" of the {what} can't be checked so"),
+                        &format!("\"{text}\" in the {what} can't be checked in this way"),
                         "write a check of status, header or body",
                     );
                 }
@@ -109,7 +111,7 @@ impl Plan<'_> {
     fn json_path(&mut self, at: &Element<'_>, request: &mut Request) {
         let path = at.filled("JSON_PATH").unwrap_or_default();
         let Some(pointer) = json_path::pointer(path).filter(|p| !p.is_last) else {
-            self.left_out(at, &format!("\"{path}\" is no plain place in JSON"), "say where it is as a JSON pointer");
+            self.left_out(at, &format!("\"{path}\" is not a plain path in JSON"), "write the place as a JSON pointer");
             return;
         };
         let place = if is_bare(&pointer.text) { pointer.text } else { quoted(&pointer.text) };
@@ -130,7 +132,7 @@ impl Plan<'_> {
         match check {
             Some(check) if at.flag("INVERT") => request.checks.push(format!("not ({check})")),
             Some(check) => request.checks.push(check),
-            None => self.left_out(at, "what it expects can't be said as a check", ""),
+            None => self.left_out(at, "its expectation can't be written as a check", ""),
         }
     }
 
@@ -153,10 +155,10 @@ impl Plan<'_> {
                 request.checks.push(format!("size {operator} {}", limit as u64))
             }
             (Some(limit), "SizeAssertion.response_network_size") => {
-                self.changed(at, "it counts head and body, here only the body counts", "");
+                self.changed(at, "JMeter counts head and body, the check only the body", "");
                 request.checks.push(format!("size {operator} {}", limit as u64));
             }
-            _ => self.left_out(at, "what it measures can't be checked", "check: [size < BYTES] is of the body"),
+            _ => self.left_out(at, "a check can't measure the same", "check: [size < BYTES] measures the body"),
         }
     }
 }

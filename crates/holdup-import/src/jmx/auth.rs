@@ -7,7 +7,7 @@ use crate::scenario::Request;
 use crate::target::Origin;
 
 impl Plan<'_> {
-    /// The credentials of the first entry that is for the request.
+    /// The credentials of the first entry that applies to the request.
     pub(super) fn credentials(
         &mut self,
         request: &mut Request,
@@ -20,7 +20,7 @@ impl Plan<'_> {
             if !matches!(mechanism, "" | "BASIC" | "BASIC_DIGEST") {
                 self.left_out(
                     manager,
-                    &format!("{mechanism} is no way of logging in that is known here"),
+                    &format!("holdup can't log in with {mechanism}"),
                     "write the Authorization header",
                 );
                 continue;

@@ -1,25 +1,25 @@
-//! Conditions of If and While controllers -> holdup's: comparisons joined by `&&` and `||`, as JavaScript, JEXL and Groovy
-//! write them alike. Anything else is not guessed at.
+//! Translates conditions of If and While controllers: comparisons joined by `&&` and `||`, in the
+//! form that JavaScript, JEXL and Groovy share. Does not guess at anything else.
 
 use super::Plan;
 use super::expression::{self, Piece, pieces};
 use crate::template::{double_quoted, literal};
 
-/// Deepest nesting; holdup's own bound is above it.
+/// Deepest nesting; holdup's own bound is larger.
 const DEEPEST: usize = 16;
 
-/// Longest condition that is looked at, bytes.
+/// Longest condition that is parsed, bytes.
 const LONGEST_BYTES: usize = 4_096;
 
 impl Plan<'_> {
-    /// The condition as holdup's, if it is one of those that can be said so.
+    /// The condition as holdup's, if it can be translated.
     pub(super) fn condition(&mut self, text: &str, line: usize) -> Option<String> {
         let text = text.trim();
         if text.is_empty() || text.len() > LONGEST_BYTES {
             return None;
         }
         let inner = match &pieces(text)[..] {
-            // The script's text: references in it are filled in before it is run.
+            // The script's text. JMeter fills in references before it runs the script.
             [Piece::Call { name, written, .. }]
                 if matches!(name.as_str(), "__groovy" | "__jexl3" | "__jexl2" | "__javaScript") =>
             {
@@ -80,7 +80,7 @@ impl Plan<'_> {
         Some(out.join(" ").replace("( ", "(").replace(" )", ")"))
     }
 
-    /// One comparison; how many tokens it takes.
+    /// Reads one comparison; returns how many tokens it takes.
     fn comparison(&mut self, tokens: &[Token], out: &mut Vec<String>, line: usize) -> Option<usize> {
         let (negated, rest) = match tokens {
             [Token::Not, rest @ ..] => (true, rest),
@@ -122,7 +122,7 @@ impl Plan<'_> {
     }
 }
 
-/// Whether it stands as a number in a condition of holdup's.
+/// Whether it is a number in a condition of holdup's.
 fn is_number(text: &str) -> bool {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, rest) = digits.split_once('.').unwrap_or((digits, "0"));

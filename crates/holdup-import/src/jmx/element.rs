@@ -1,24 +1,24 @@
-//! A plan's elements with what is below each: JMeter writes an element and its children side by side, as pairs. Also how
-//! it writes properties. Elements that are switched off are counted and left out here.
+//! A plan's elements with their children: JMeter writes an element and its children side by side,
+//! as pairs. Also reads its forms of properties. Disabled elements are counted and left out here.
 
 use crate::xml;
 
-/// One element that is switched on.
+/// One enabled element.
 #[derive(Debug)]
 pub struct Element<'a> {
     /// The last part of its class: `HeaderManager`.
     pub class: String,
-    /// What it is called in the plan.
+    /// Its name in the plan.
     pub name: String,
     /// Line, from 1.
     pub line: usize,
     pub gui: &'a str,
     xml: &'a xml::Element,
-    /// What is below it, in order.
+    /// Its children, in order.
     pub children: Vec<Element<'a>>,
 }
 
-/// The elements of the plan, without those that are switched off, which are counted with all below them.
+/// The elements of the plan without disabled ones, which are counted with all their children.
 pub fn elements<'a>(root: &'a xml::Element, disabled: &mut usize) -> Vec<Element<'a>> {
     let mut all = Vec::new();
     for tree in root.children.iter().filter(|c| c.name == "hashTree") {
@@ -47,7 +47,7 @@ fn pairs<'a>(tree: &'a xml::Element, disabled: &mut usize) -> Vec<Element<'a>> {
     all
 }
 
-/// Elements in a tree, those of its trees included.
+/// Elements in a tree, including those of its subtrees.
 fn size(tree: &xml::Element) -> usize {
     tree.children.iter().map(|c| if c.name == "hashTree" { size(c) } else { 1 }).sum()
 }
@@ -76,7 +76,7 @@ impl<'a> Element<'a> {
         text(self.xml, name)
     }
 
-    /// A property's text, trimmed; nothing if it is empty.
+    /// A property's text, trimmed; none if it is empty.
     pub fn filled(&self, name: &str) -> Option<&'a str> {
         self.text(name).map(str::trim).filter(|text| !text.is_empty())
     }
@@ -85,7 +85,7 @@ impl<'a> Element<'a> {
         self.filled(name).is_some_and(|text| text.eq_ignore_ascii_case("true"))
     }
 
-    /// The element or collection that is called so.
+    /// The element or collection with this name.
     pub fn part(&self, name: &str) -> Option<&'a xml::Element> {
         part(self.xml, name)
     }
@@ -100,7 +100,7 @@ fn items(part: &xml::Element) -> &[xml::Element] {
     &part.children
 }
 
-/// As [`Element::text`], of any piece of the plan.
+/// Like [`Element::text`], for any piece of the plan.
 pub fn text<'a>(xml: &'a xml::Element, name: &str) -> Option<&'a str> {
     xml.children.iter().find_map(|child| {
         if child.attribute("name") == Some(name) {
@@ -111,7 +111,7 @@ pub fn text<'a>(xml: &'a xml::Element, name: &str) -> Option<&'a str> {
     })
 }
 
-/// As [`Element::part`], of any piece of the plan.
+/// Like [`Element::part`], for any piece of the plan.
 pub fn part<'a>(xml: &'a xml::Element, name: &str) -> Option<&'a xml::Element> {
     xml.children.iter().find(|child| child.attribute("name") == Some(name))
 }

@@ -1,5 +1,5 @@
-//! JMeter's references, `${name}` and `${__function(a,b)}`, -> holdup's templates. What a function is here, [`super::function`]
-//! knows.
+//! Translates JMeter's references, `${name}` and `${__function(a,b)}`, into holdup's templates.
+//! [`super::function`] translates the functions.
 
 use super::function;
 use super::names::{Meaning, Names};
@@ -9,7 +9,8 @@ use crate::template::{literal, quoted};
 /// Deepest nesting of functions within functions.
 const DEEPEST: usize = 16;
 
-/// Longest text that a value that does not change is filled in to, bytes: values that hold each other twice explode.
+/// Longest text that results from filling in constant values, bytes: values that contain each other
+/// twice would explode.
 const LONGEST_FIXED_BYTES: usize = 64 << 10;
 
 /// A part of a text.
@@ -18,7 +19,7 @@ pub enum Piece {
     Text(String),
     /// `${name}`.
     Name(String),
-    /// `${__name(...)}`, and as it was written.
+    /// `${__name(...)}`, with its original text.
     Call {
         name: String,
         arguments: Vec<Vec<Piece>>,
@@ -31,14 +32,14 @@ pub enum Piece {
 pub struct Translated {
     /// A template of holdup.
     pub text: String,
-    /// Variables that its functions set besides, with their templates: to be set before.
+    /// Variables that its functions set as a side effect, with their templates: to be set before.
     pub sets: Vec<(String, String)>,
 }
 
-/// Takes a text apart. Without a reference in it JMeter leaves backslashes alone.
+/// Splits a text into pieces. If it contains no reference, JMeter leaves backslashes alone.
 pub fn pieces(text: &str) -> Vec<Piece> {
     let mut rest = text;
-    // One that can't be read makes the whole a plain text, in JMeter as well.
+    // As in JMeter, one unreadable reference makes the whole a plain text.
     if let Some(all) = read(&mut rest, false, 0)
         && all.iter().any(|piece| !matches!(piece, Piece::Text(_)))
     {
@@ -47,7 +48,8 @@ pub fn pieces(text: &str) -> Vec<Piece> {
     if text.is_empty() { Vec::new() } else { vec![Piece::Text(text.to_owned())] }
 }
 
-/// Reads pieces up to the end, or up to the comma or parenthesis that ends an argument; nothing if a function is not closed.
+/// Reads pieces up to the end, or up to the comma or parenthesis that ends an argument; none if a
+/// function is not closed.
 fn read(rest: &mut &str, is_argument: bool, depth: usize) -> Option<Vec<Piece>> {
     let mut all = Vec::new();
     let mut text = String::new();
@@ -97,10 +99,11 @@ fn read(rest: &mut &str, is_argument: bool, depth: usize) -> Option<Vec<Piece>> 
     Some(all)
 }
 
-/// A reference and what follows it.
+/// A reference and the text behind it.
 type Reference<'a> = (Piece, &'a str);
 
-/// Reads the reference that `text` begins with, if it is one; nothing at all if it is a function that is not closed.
+/// Reads the reference at the start of `text`, if there is one; returns none at all if it is a
+/// function that is not closed.
 fn reference(text: &str, depth: usize) -> Option<Option<Reference<'_>>> {
     let inner = &text[2..];
     if !inner.trim_start().starts_with("__") {
@@ -128,19 +131,20 @@ fn reference(text: &str, depth: usize) -> Option<Option<Reference<'_>>> {
     Some(Some((Piece::Call { name: name.to_owned(), arguments, written }, after)))
 }
 
-/// Writes a text of the plan as a template; `place` is what it is part of, for notes.
+/// Translates a text of the plan into a template; notes name the place as `place`.
 pub fn translate(text: &str, names: &mut Names, notes: &mut Notes, place: (&str, usize)) -> Translated {
     let mut translator = Translator { names, notes, place, sets: Vec::new() };
     let text = translator.template(&pieces(text));
     Translated { text, sets: translator.sets }
 }
 
-/// The same as an expression (what stands between `${` and `}`): of a text that is not only one reference, a variable.
+/// The same as an expression (the part between `${` and `}`). Unless the text is a single
+/// reference, a variable holds it.
 pub fn expression(text: &str, names: &mut Names, notes: &mut Notes, place: (&str, usize)) -> String {
     Translator { names, notes, place, sets: Vec::new() }.expression(&pieces(text))
 }
 
-/// A translation under way.
+/// A translation in progress.
 pub struct Translator<'a> {
     pub names: &'a mut Names,
     pub notes: &'a mut Notes,
@@ -189,11 +193,11 @@ impl Translator<'_> {
             Piece::Call { name, arguments, written } => match function::call(self, name, arguments) {
                 Some(expression) => expression,
                 None => {
-                    let why = format!("{} calls {name}, which there is none of here", self.place.0);
+                    let why = format!("{} calls {name}, which holdup does not have", self.place.0);
                     let own = self.names.text(
                         name.trim_start_matches('_'),
                         literal(written),
-                        "a function of JMeter's that was not carried over",
+                        "a function of JMeter that was not carried over",
                     );
                     let advice = format!("give vars.{own} a value, or a template");
                     self.notes.add(Kind::LeftOut, format!("function {name}"), self.place.1, why, advice);
@@ -203,7 +207,7 @@ impl Translator<'_> {
         }
     }
 
-    /// A variable; `x_matchNr`, `x_3` and `x_g1` are what an extractor makes beside `x`.
+    /// A variable; an extractor makes `x_matchNr`, `x_3` and `x_g1` beside `x`.
     fn named(&mut self, name: &str) -> String {
         let name = name.trim();
         if let Some(meaning) = self.names.meaning(name) {
@@ -223,7 +227,7 @@ impl Translator<'_> {
             let why = format!("{} uses the cookie {at} as a variable", self.place.0);
             self.notes.add(Kind::LeftOut, format!("variable \"{name}\""), self.place.1, why, "capture it: cookie NAME");
         } else {
-            let why = format!("{} uses it, and nothing that was carried over sets it", self.place.0);
+            let why = format!("{} uses it, but nothing in the scenario sets it", self.place.0);
             self.notes.add(
                 Kind::LeftOut,
                 format!("variable \"{name}\""),
@@ -235,13 +239,14 @@ impl Translator<'_> {
         self.names.unknown(name)
     }
 
-    /// Notes that a function is not the same here.
+    /// Notes that a function behaves differently here.
     pub fn differs(&mut self, function: &str, why: &str) {
         self.notes.add(Kind::Changed, format!("function {function}"), self.place.1, why, "");
     }
 }
 
-/// The value of a text that does not change while the plan runs; nothing if it does. `defined` are the plan's variables.
+/// The value of a text that stays constant while the plan runs; else none. `defined` returns the
+/// plan's variables.
 pub fn fixed(text: &str, defined: &dyn Fn(&str) -> Option<String>, depth: usize) -> Option<String> {
     fixed_pieces(&pieces(text), defined, depth)
 }
@@ -271,7 +276,7 @@ fn fixed_pieces(all: &[Piece], defined: &dyn Fn(&str) -> Option<String>, depth: 
     Some(out)
 }
 
-/// A text that is nothing but a property: its name and its default, as written.
+/// If the text is a single property: its name and its default, as written.
 pub fn property_of(text: &str) -> Option<(String, String)> {
     let [Piece::Call { name, arguments, .. }] = &pieces(text.trim())[..] else { return None };
     let default = match name.as_str() {

@@ -8,7 +8,7 @@ use crate::pattern;
 use crate::scenario::{Capture, Request};
 use crate::template::literal;
 
-/// Which of what is found: JMeter's match number.
+/// Which match is taken: JMeter's match number.
 #[derive(Clone, Copy)]
 struct Pick {
     number: i64,
@@ -29,7 +29,7 @@ impl Pick {
 }
 
 impl Plan<'_> {
-    /// Adds what the extractor keeps of the response, unless something nearer keeps it already.
+    /// Adds the extractor's capture, unless a nearer extractor already sets the variable.
     pub(super) fn extractor(&mut self, at: &Element<'_>, request: &mut Request) {
         if at.filled("Sample.scope").is_some_and(|scope| scope == "variable") {
             self.left_out(at, "it reads a variable, not the response", "capture it from the response");
@@ -51,11 +51,11 @@ impl Plan<'_> {
                     None => self.left_out(
                         at,
                         &format!("\"{path}\" searches or computes"),
-                        "say where it is as a JSON pointer",
+                        "write the place as a JSON pointer",
                     ),
                 }
             }
-            // XPath and CSS extractors, and what plug-ins have: listed where the plan is looked through.
+            // XPath and CSS extractors, and those of plug-ins: the walk over the plan lists them.
             _ => {}
         }
     }
@@ -92,20 +92,20 @@ impl Plan<'_> {
             "true" => match header_of(expression, group) {
                 Some(header) => ("header", header),
                 None => {
-                    self.left_out(at, "of a header only the whole value can be kept", "capture: header NAME");
+                    self.left_out(at, "a capture takes only the whole value of a header", "capture: header NAME");
                     return;
                 }
             },
             "code" => ("status", String::new()),
             other => {
-                self.left_out(at, &format!("what it reads ({other}) is not kept"), "");
+                self.left_out(at, &format!("captures do not read {other}"), "");
                 return;
             }
         };
         if pick.number > 1 {
             self.changed(
                 at,
-                format!("it takes match {}, here the first is taken", pick.number),
+                format!("it takes match {}; the scenario takes the first", pick.number),
                 "write a narrower pattern",
             );
         }
@@ -120,7 +120,7 @@ impl Plan<'_> {
         match pattern::with_group(expression, group) {
             Ok(pattern) => Some(pattern),
             Err(why) => {
-                self.left_out(at, &format!("its pattern is none that is understood here: {why}"), "write another one");
+                self.left_out(at, &format!("holdup can't use its pattern: {why}"), "write another pattern");
                 None
             }
         }
@@ -129,7 +129,7 @@ impl Plan<'_> {
     fn boundary(&mut self, at: &Element<'_>, request: &mut Request) {
         let text = |key: &str| at.text(key).unwrap_or_default();
         if !matches!(text("BoundaryExtractor.useHeaders"), "" | "false") {
-            self.left_out(at, "it reads something else than the body", "");
+            self.left_out(at, "it reads something other than the body", "");
             return;
         }
         let (left, right) = (text("BoundaryExtractor.lboundary"), text("BoundaryExtractor.rboundary"));
@@ -145,7 +145,7 @@ impl Plan<'_> {
         if pick.number > 1 {
             self.changed(
                 at,
-                format!("it takes match {}, here the first is taken", pick.number),
+                format!("it takes match {}; the scenario takes the first", pick.number),
                 "use a nearer boundary",
             );
         }
@@ -166,11 +166,11 @@ impl Plan<'_> {
         let (names, paths) = (parts("JSONPostProcessor.referenceNames"), parts("JSONPostProcessor.jsonPathExprs"));
         let (numbers, defaults) = (parts("JSONPostProcessor.match_numbers"), parts("JSONPostProcessor.defaultValues"));
         if names.len() != paths.len() {
-            self.left_out(at, "it has another number of names than of paths", "");
+            self.left_out(at, "its numbers of names and paths differ", "");
             return;
         }
         if at.flag("JSONPostProcessor.compute_concat") {
-            self.changed(at, "the variables with all values in one (_ALL) are not made", "");
+            self.changed(at, "the variables with all values in one (_ALL) are missing", "");
         }
         for (index, (name, path)) in names.iter().zip(&paths).enumerate() {
             match json_path::pointer(path) {
@@ -180,7 +180,7 @@ impl Plan<'_> {
                     self.json_one(at, request, name, pointer, pick, default);
                 }
                 None => {
-                    self.left_out(at, &format!("\"{path}\" searches or filters"), "say where it is as a JSON pointer")
+                    self.left_out(at, &format!("\"{path}\" searches or filters"), "write the place as a JSON pointer")
                 }
             }
         }
@@ -203,7 +203,7 @@ impl Plan<'_> {
         if pick.number > 1 {
             match u32::try_from(pick.number - 1).ok().and_then(|index| json_path::nth(&what, index)) {
                 Some(nth) => what = nth,
-                None => self.changed(at, format!("it takes match {}, here the first is taken", pick.number), ""),
+                None => self.changed(at, format!("it takes match {}; the scenario takes the first", pick.number), ""),
             }
         }
         let default = (!default.is_empty()).then(|| literal(default));

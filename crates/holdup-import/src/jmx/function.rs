@@ -3,17 +3,17 @@
 use super::expression::{Piece, Translator};
 use super::names::Meaning;
 
-/// Formats of `__time` that are a moment as RFC 3339 writes it, but for the time zone.
+/// Formats of `__time` that give a moment as in RFC 3339, except for the time zone.
 const RFC3339_LIKE: [&str; 4] =
     ["yyyy-MM-dd'T'HH:mm:ss.SSS", "yyyy-MM-dd'T'HH:mm:ss", "YYYY-MM-dd'T'HH:mm:ss", "yyyy-MM-ddTHH:mm:ss"];
 
-/// The expression; nothing if there is none.
+/// Translates a call; none if holdup has no such function.
 pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Option<String> {
     let plain = |index: usize| match arguments.get(index).map(Vec::as_slice) {
         Some([Piece::Text(text)]) => text.trim(),
         _ => "",
     };
-    // The last argument of many is the name of a variable that gets the value as well.
+    // The last argument of many functions is a variable that gets the value as well.
     let mut also = plain(usize::MAX).to_owned();
     let expression = match name {
         "__UUID" => "uuid()".to_owned(),
@@ -29,7 +29,7 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
             plain(2).clone_into(&mut also);
             let from = plain(1);
             if !from.is_empty() && (from.len() < 20 || !from.bytes().all(|b| b.is_ascii_alphanumeric())) {
-                to.differs(name, "its characters are letters and digits here");
+                to.differs(name, "the scenario uses letters and digits");
             }
             let length = whole(to, arguments.first()?)?;
             if fixed(to, arguments.first()?).is_some_and(|n| !(0..=100_000).contains(&n)) {
@@ -43,7 +43,7 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
                 "" => "now('ms')".to_owned(),
                 "/1000" => "now('s')".to_owned(),
                 format if RFC3339_LIKE.iter().any(|known| format.starts_with(known)) => {
-                    to.differs(name, "the moment is written as in 2026-01-31T08:49:37.250Z, in UTC");
+                    to.differs(name, "the scenario writes it as 2026-01-31T08:49:37.250Z, in UTC");
                     "now('rfc3339')".to_owned()
                 }
                 _ => return None,
@@ -55,12 +55,12 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
             property(to, arguments.first()?, arguments.get(2))?
         }
         "__threadNum" => {
-            to.differs(name, "it is the session's number, which does not repeat");
+            to.differs(name, "the scenario uses the session's number, which does not repeat");
             "session()".to_owned()
         }
         "__counter" => {
             plain(1).clone_into(&mut also);
-            to.differs(name, "numbers are unique in the whole run, but not without gaps");
+            to.differs(name, "numbers are unique in the whole run, but may have gaps");
             "number()".to_owned()
         }
         "__intSum" | "__longSum" => {
@@ -142,11 +142,11 @@ pub fn call(to: &mut Translator<'_>, name: &str, arguments: &[Vec<Piece>]) -> Op
     Some(expression)
 }
 
-/// An argument that is to be a whole number, if it can be one.
+/// An argument that must be a whole number, if it can be one.
 fn whole(to: &mut Translator<'_>, pieces: &[Piece]) -> Option<String> {
     match pieces {
         [Piece::Text(text)] => text.trim().parse::<i64>().ok().map(|n| n.to_string()),
-        // A variable that never changes has to be a number, too.
+        // A constant variable must be a number, too.
         [Piece::Name(name)] if to.names.fixed(&format!("${{{name}}}")).is_some() => {
             fixed(to, pieces)?;
             Some(to.expression(pieces))
@@ -154,7 +154,8 @@ fn whole(to: &mut Translator<'_>, pieces: &[Piece]) -> Option<String> {
         [Piece::Name(name)] if to.names.meaning(name.trim()).is_none() => None,
         [Piece::Name(_)] => {
             let own = to.expression(pieces);
-            // A text that is computed may be a number; one that is only a text is none, or it would have been seen above.
+            // A computed text may be a number. A constant text is not one here, or the lines above
+            // would have found it.
             let is_word = to.names.vars.iter().any(|var| var.name == own && !var.value.contains('('));
             (!is_word).then_some(own)
         }
@@ -163,7 +164,7 @@ fn whole(to: &mut Translator<'_>, pieces: &[Piece]) -> Option<String> {
     }
 }
 
-/// The number that an argument always is.
+/// The number that an argument always has.
 fn fixed(to: &Translator<'_>, pieces: &[Piece]) -> Option<i64> {
     match pieces {
         [Piece::Text(text)] => text.trim().parse().ok(),
@@ -179,7 +180,7 @@ fn name_of(to: &Translator<'_>, name: &str) -> Option<String> {
 fn property(to: &mut Translator<'_>, name: &[Piece], default: Option<&Vec<Piece>>) -> Option<String> {
     let [Piece::Text(name)] = name else { return None };
     let default = match default.map(Vec::as_slice) {
-        // What JMeter has as the value of a property that is not given.
+        // JMeter's value for a property that is not given.
         None => "1".to_owned(),
         Some([]) => String::new(),
         Some([Piece::Text(text)]) => crate::template::literal(text),

@@ -1,5 +1,5 @@
-//! Thread groups: what one visit is, and how much load they are. A visit is one iteration; where something is to be done
-//! once per thread, it is the thread's whole life.
+//! Thread groups: the steps of a session, and the load. A session is one iteration. If something
+//! has to happen once per thread, the session is the thread's whole life.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::load::{LONGEST, length, seconds};
 use crate::scenario::{Load, Phase, Session, Step};
 use crate::template::label;
 
-/// A thread group as a visit and a load.
+/// A thread group as a session and a load.
 pub(super) struct Shape {
     title: String,
     line: usize,
@@ -22,16 +22,16 @@ pub(super) struct Shape {
     load: Load,
 }
 
-/// Whether a class is a thread group's that runs the load.
+/// Whether a class is a thread group that runs the load.
 pub(super) fn is_group(class: &str) -> bool {
     class.ends_with("ThreadGroup") || class == "ConcurrencyThreadGroup"
 }
 
 impl Plan<'_> {
-    /// Steps of a thread group that runs once, before or after.
+    /// Steps of a thread group that runs once, before or after the load.
     pub(super) fn once<'e, 'a>(&mut self, top: &'e Element<'a>, at: &'e Element<'a>) -> Result<Vec<Step>, ImportError> {
         if at.filled("ThreadGroup.num_threads").and_then(|t| self.names.number(t)).is_some_and(|n| n > 1.0) {
-            self.changed(at, "it is done once, not by several threads", "");
+            self.changed(at, "it runs once, not in several threads", "");
         }
         let mut around = Around { scope: vec![top, at], rounds: vec![Round::Single], on_failure: None };
         self.steps(&mut around)
@@ -60,7 +60,7 @@ impl Plan<'_> {
             _ => None,
         };
         if at.filled("ThreadGroup.on_sample_error") == Some("stopthread") {
-            self.changed(at, "a user whose request fails begins another session, a thread would end", "");
+            self.changed(at, "a user whose request fails begins another session; in JMeter the thread would end", "");
         }
         let mut steps: Vec<Step> = Vec::new();
         for child in top.children.iter().filter(|c| c.class == "RandomVariableConfig") {
@@ -69,7 +69,7 @@ impl Plan<'_> {
         }
         let duration = threads.duration.unwrap_or(LONGEST);
         if is_life {
-            // What is first and once needs no condition.
+            // Steps that come first and run once need no condition.
             let first = at.children.iter().take_while(|c| !is_step(c) || c.class == "OnceOnlyController").count();
             let mut around = Around { scope: vec![top, at], rounds: vec![Round::Single], on_failure };
             steps.extend(self.steps_of(at.children[..first].iter(), &mut around)?);
@@ -77,7 +77,7 @@ impl Plan<'_> {
             around.rounds = vec![round];
             let feeds: Vec<Step> = self.feeders(top, at).into_iter().map(Step::Feed).collect();
             let mut inner = self.steps_of(at.children[first..].iter(), &mut around)?;
-            // The first row is drawn when it is first used, which may be before the rounds.
+            // JMeter draws the first row when it is first used, which may be before the rounds.
             let is_drawn = crate::scenario::count(&steps) > 0;
             match around.rounds.last_mut() {
                 _ if feeds.is_empty() => {}
@@ -105,7 +105,7 @@ impl Plan<'_> {
             if goes_round && keeps {
                 self.changed(
                     at,
-                    "each iteration is a session of its own, which begins without cookies and variables",
+                    "each iteration is a new session, which begins without cookies and variables",
                     "put the steps into repeat: if a user is to keep them",
                 );
             }
@@ -121,7 +121,7 @@ impl Plan<'_> {
         })
     }
 
-    /// Feeders whose next row each iteration takes.
+    /// Feeders from which each iteration takes the next row.
     fn feeders(&self, top: &Element<'_>, at: &Element<'_>) -> Vec<String> {
         fn all(at: &Element<'_>, into: &mut Vec<usize>) {
             if at.class == "CSVDataSet" {
@@ -140,7 +140,7 @@ impl Plan<'_> {
         let comment = format!("{}: ", at.title());
         if let Some((phases, is_poisson)) = &threads.arrivals {
             if !pacers.is_empty() {
-                self.changed(at, "a timer that holds a rate is not heeded, since arrivals are the load", "");
+                self.changed(at, "its rate timers are ignored, because arrivals are the load", "");
             }
             let (phases, is_poisson) = (phases.clone(), *is_poisson);
             return Load::Open {
@@ -153,12 +153,12 @@ impl Plan<'_> {
             };
         }
         if pacers.len() > 1 {
-            self.changed(at, "of several timers that hold a rate the last one is taken", "");
+            self.changed(at, "it has several rate timers; the last one counts", "");
         }
         match pacers.into_iter().next_back() {
             Some(Pacer::Shape(phases)) => {
                 let comment =
-                    format!("{comment}requests as a shaping timer has them, by at most {} threads", threads.users);
+                    format!("{comment}requests at the rates of a shaping timer, by at most {} threads", threads.users);
                 return Load::Open { phases, of_sessions: false, is_poisson: false, connections, timeout, comment };
             }
             Some(Pacer::Rate { per_second, of_each_thread, is_poisson, length_s }) => {
@@ -172,8 +172,7 @@ impl Plan<'_> {
                     (a, b) => a.or(b),
                 });
                 let duration = duration.unwrap_or_else(|| self.unbounded(at));
-                let comment =
-                    format!("{comment}requests at the rate that a timer holds, by at most {} threads", threads.users);
+                let comment = format!("{comment}requests at the rate of a timer, by at most {} threads", threads.users);
                 let phases = vec![Phase::Rate(rate.min(1e7), duration)];
                 return Load::Open { phases, of_sessions: false, is_poisson, connections, timeout, comment };
             }
@@ -200,13 +199,14 @@ impl Plan<'_> {
     fn unbounded(&mut self, at: &Element<'_>) -> Duration {
         self.changed(
             at,
-            format!("it goes on until it is stopped; here it ends after {}", length(UNBOUNDED)),
+            format!("in JMeter it runs until it is stopped; in the scenario it ends after {}", length(UNBOUNDED)),
             "change it under load",
         );
         UNBOUNDED
     }
 
-    /// One load of all thread groups, if there can be one; else the first one's, the others are listed.
+    /// One load for all thread groups, if possible; else the first one's, and the others are
+    /// listed.
     pub(super) fn join(&mut self, shapes: Vec<Shape>) -> (Load, Vec<Session>) {
         let are_closed = shapes.iter().all(|s| matches!(&s.load, Load::Closed { stages, .. } if stages.is_empty()));
         let mut shapes = shapes.into_iter().filter(|s| crate::scenario::count(&s.steps) > 0 || !s.steps.is_empty());
@@ -215,7 +215,7 @@ impl Plan<'_> {
         if rest.is_empty() || !are_closed {
             for other in rest {
                 let why = format!("a scenario has one load, and it is that of \"{}\"", first.name);
-                let advice = format!("make a scenario of its own with --thread-group \"{}\"", other.name);
+                let advice = format!("import it as a separate scenario with --thread-group \"{}\"", other.name);
                 self.notes.add(crate::note::Kind::LeftOut, other.title, other.line, why, advice);
             }
             return (first.load, vec![Session { name: first.name, weight: 1, steps: first.steps }]);
@@ -225,8 +225,8 @@ impl Plan<'_> {
             crate::note::Kind::Changed,
             "thread groups",
             all[0].line,
-            "they are one load here: users go through sessions of each kind, by weight",
-            "import each by itself with --thread-group NAME",
+            "they become one load: users go through sessions of each kind, by weight",
+            "import each one separately with --thread-group NAME",
         );
         let mut sum = (0_u32, None::<Duration>, Some(0_u64), None::<Duration>, None::<Duration>);
         let mut weights = Vec::new();
@@ -278,7 +278,8 @@ fn is_step(at: &Element<'_>) -> bool {
         || matches!(at.class.as_str(), "TestAction" | "InterleaveControl" | "RunTime")
 }
 
-/// Whether a Once Only controller counts the rounds of the thread group: not one within a loop of its own.
+/// Whether a Once Only controller counts the rounds of the thread group, rather than those of an
+/// inner loop.
 fn has_once_only(at: &Element<'_>) -> bool {
     match at.class.as_str() {
         "OnceOnlyController" => true,
@@ -287,7 +288,7 @@ fn has_once_only(at: &Element<'_>) -> bool {
     }
 }
 
-/// Requests of one visit, as far as its loops say how often they go round.
+/// Requests of one session, as far as its loops give the number of rounds.
 fn requests(steps: &[Step]) -> f64 {
     steps
         .iter()

@@ -1,5 +1,5 @@
-//! What a plan's variables are: known before anything is written, since a variable may be used above the place where it
-//! is set, and since what it is called here may differ.
+//! A plan's variables. They must be known before anything is written, because a plan may use a
+//! variable above the place that sets it, and because its name may differ here.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::scenario::{Feeder, Var};
 use crate::secret::{Secrets, is_secret};
 use crate::template::{Taken, identifier, literal};
 
-/// What a variable of the plan is here.
+/// The counterpart of a plan's variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Meaning {
     /// One of the scenario's `vars`, or a variable of the session.
@@ -45,7 +45,7 @@ pub struct Names {
     defined: HashMap<String, String>,
     pub vars: Vec<Var>,
     pub feeders: Vec<Feeder>,
-    /// Set once before the load: what JMeter computes once.
+    /// Set once before the load: values that JMeter computes once.
     pub set_once: Vec<(String, String)>,
     /// Feeder of each CSV data set, by its line.
     by_line: HashMap<usize, String>,
@@ -63,17 +63,18 @@ impl Names {
         names
     }
 
-    /// What the plan calls `name`.
+    /// The counterpart of the plan's `name`.
     pub fn meaning(&self, name: &str) -> Option<&Meaning> {
         self.meanings.get(name)
     }
 
-    /// The feeder that was made of the data set on that line.
+    /// The feeder of the data set on that line.
     pub fn feeder_at(&self, line: usize) -> Option<&str> {
         self.by_line.get(&line).map(String::as_str)
     }
 
-    /// Variables of sessions by what the plan calls them, in order: name there, name here, whether it is a list.
+    /// Variables of sessions by their names in the plan, in order: name there, name here, whether
+    /// it is a list.
     pub fn variables(&self) -> Vec<(String, String, bool)> {
         let mut all: Vec<(String, String, bool)> = self
             .meanings
@@ -88,7 +89,8 @@ impl Names {
         all
     }
 
-    /// Whether the first piece of a text is known only within a session: a capture, a row, something random.
+    /// Whether only a session knows the value of the first piece of a text: a capture, a row,
+    /// something random.
     pub fn is_found_out(&self, first: Option<&Piece>) -> bool {
         let Some(Piece::Name(name)) = first else { return false };
         self.meaning(name.trim()).is_some_and(|meaning| {
@@ -97,7 +99,7 @@ impl Names {
         })
     }
 
-    /// A session's variable for a name of the plan; a new one if there is none yet.
+    /// A session's variable for a name of the plan, made if needed.
     pub fn variable(&mut self, name: &str) -> String {
         if let Some(Meaning::Value(known) | Meaning::List(known)) = self.meanings.get(name) {
             return known.clone();
@@ -107,7 +109,7 @@ impl Names {
         own
     }
 
-    /// A text among `vars` for something that has no name in the plan.
+    /// A text among `vars` for something without a name in the plan.
     pub fn text(&mut self, wanted: &str, value: String, comment: &str) -> String {
         if let Some(var) = self.vars.iter().find(|var| var.value == value && var.comment == comment) {
             return var.name.clone();
@@ -129,18 +131,17 @@ impl Names {
 
     /// A variable that nothing here sets: JMeter would send its reference as it stands.
     pub fn unknown(&mut self, name: &str) -> String {
-        let own =
-            self.text(name, literal(&format!("${{{}}}", identifier(name))), "nothing that was carried over sets it");
+        let own = self.text(name, literal(&format!("${{{}}}", identifier(name))), "nothing in the scenario sets it");
         self.meanings.insert(name.to_owned(), Meaning::Value(own.clone()));
         own
     }
 
-    /// The value of a text of the plan that does not change while it runs.
+    /// The value of a text of the plan that stays constant while it runs.
     pub fn fixed(&self, text: &str) -> Option<String> {
         expression::fixed(text, &|name| self.defined.get(name).cloned(), 0)
     }
 
-    /// A number of the plan that does not change while it runs.
+    /// A number of the plan that stays constant while it runs.
     pub fn number(&self, text: &str) -> Option<f64> {
         self.fixed(text)?.trim().parse().ok().filter(|n: &f64| n.is_finite())
     }
@@ -168,22 +169,22 @@ impl Names {
             note("it names no file".to_owned(), "write the file's name under feeders");
         } else if csv.contains("${") {
             note(
-                format!("the file's name, {csv}, is known only while the plan runs"),
+                format!("the file's name, {csv}, is computed while the plan runs"),
                 "write the file's name under feeders",
             );
         }
         if columns.is_empty() {
             note(
-                "its columns are those of the file's first line, which is not read here".to_owned(),
-                "see that templates name them as the file does",
+                "its columns are named in the file's first line, which the import does not read".to_owned(),
+                "check that templates use the same names",
             );
         } else {
             let names: Vec<String> = columns.iter().map(|c| identifier(c)).collect();
-            comment = format!("its first line has to be: {}", names.join(","));
+            comment = format!("its first line must be: {}", names.join(","));
             if !at.flag("ignoreFirstLine") {
                 note(
                     format!(
-                        "the file has no line with the names of its columns, and here it needs one: {}",
+                        "the file has no line with the names of its columns; the scenario needs one: {}",
                         names.join(",")
                     ),
                     "put that line first",
@@ -195,14 +196,18 @@ impl Names {
         }
         let mode = at.filled("shareMode").unwrap_or("shareMode.all");
         if mode == "shareMode.thread" {
-            note("each thread reads the file by itself; here all sessions share its rows".to_owned(), "");
+            note(
+                "in JMeter each thread reads the file by itself; in the scenario all sessions share its rows"
+                    .to_owned(),
+                "",
+            );
         }
         let at_end = match (at.filled("recycle").is_none_or(|r| r != "false"), at.flag("stopThread")) {
             (true, _) => None,
             (false, true) => Some("stop"),
             (false, false) => {
                 note(
-                    "at its end JMeter goes on with <EOF> as values; here a session without a row fails".to_owned(),
+                    "at its end JMeter uses <EOF> as values; in the scenario a session without a row fails".to_owned(),
                     "",
                 );
                 Some("fail")
@@ -223,7 +228,7 @@ impl Names {
                 match self.meanings.get(name) {
                     Some(Meaning::Cell { .. } | Meaning::Expression(_)) => {
                         let why = format!(
-                            "it sets \"{name}\", which is a column or counter as well; here that stays what it is"
+                            "it sets \"{name}\", which is also a column or counter; the scenario keeps only the latter"
                         );
                         notes.add(Kind::Changed, at.title(), at.line, why, "give one of the two another name");
                     }
@@ -266,7 +271,7 @@ impl Names {
         at.children.iter().for_each(|child| self.captures_of(child, notes));
     }
 
-    /// Takes in user-defined variables: a later one of the same name wins.
+    /// Adds user-defined variables: of two with the same name, the later one wins.
     fn define(&mut self, defined: Vec<(String, String, usize)>, notes: &mut Notes) {
         for (name, value, _) in &defined {
             self.defined.insert(name.clone(), value.clone());
@@ -279,7 +284,7 @@ impl Names {
             }
             match self.meanings.get(&name) {
                 Some(Meaning::Cell { .. } | Meaning::Expression(_)) => {
-                    let why = "something else sets a variable of that name, and here that is the one";
+                    let why = "another element sets a variable of that name; the scenario uses that one";
                     notes.add(Kind::Changed, format!("variable \"{name}\""), line, why, "");
                     continue;
                 }
@@ -307,7 +312,7 @@ impl Names {
                 continue;
             }
             let text = expression::translate(&value, self, notes, ("a variable", line)).text;
-            // JMeter computes it once, a text of `vars` is filled in each time.
+            // JMeter computes it once, but a text of `vars` is filled in each time.
             let is_computed =
                 text.contains("random") || text.contains("uuid()") || text.contains("now(") || text.contains("pick(");
             self.define_one(own, text, is_set_later || is_computed);
@@ -323,7 +328,7 @@ impl Names {
     }
 }
 
-/// Name, value and line of what elements of user-defined variables and the plan itself define.
+/// Name, value and line of each user-defined variable, from its elements and the plan itself.
 fn defined_in(at: &Element<'_>, into: &mut Vec<(String, String, usize)>) {
     let mut arguments = |xml: &crate::xml::Element| {
         for argument in &xml.children {

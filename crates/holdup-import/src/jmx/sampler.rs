@@ -1,5 +1,5 @@
-//! HTTP samplers: a request with all that the plan says of it elsewhere, the innermost first: headers, cookies, defaults,
-//! credentials, delays, extractors, assertions.
+//! HTTP samplers: a request with everything that the plan sets for it elsewhere, the innermost
+//! first: headers, cookies, defaults, credentials, delays, extractors, assertions.
 
 use super::element::{self, Element};
 use super::expression::{self, Piece, translate};
@@ -21,7 +21,7 @@ struct Settings<'e, 'a> {
 }
 
 impl<'a> Settings<'_, 'a> {
-    /// The sampler's own, else the innermost default.
+    /// The sampler's own text, else the innermost default.
     fn filled(&self, key: &str) -> Option<&'a str> {
         let all = std::iter::once(&self.sampler).chain(&self.defaults);
         all.filter_map(|e| e.filled(key)).next()
@@ -29,14 +29,15 @@ impl<'a> Settings<'_, 'a> {
 }
 
 impl Plan<'_> {
-    /// The steps of a sampler: its delay, what its functions set, itself. `scope` are the elements around it.
+    /// The steps of a sampler: its delay, the variables that its functions set, the request.
+    /// `scope` holds the elements around it.
     pub(super) fn http(
         &mut self,
         sampler: &Element<'_>,
         scope: &[&Element<'_>],
         on_failure: Option<&'static str>,
     ) -> Result<Vec<Step>, ImportError> {
-        // The innermost first: the sampler's own children, then those of what is around it.
+        // The innermost first: the sampler's own children, then those of its surroundings.
         let around: Vec<&Element<'_>> =
             std::iter::once(&sampler).chain(scope.iter().rev()).flat_map(|e| &e.children).collect();
         self.applied += around.len();
@@ -47,7 +48,7 @@ impl Plan<'_> {
         let settings = Settings { sampler, defaults };
         let method = settings.filled("HTTPSampler.method").unwrap_or("GET").to_lowercase();
         if !METHODS.contains(&method.as_str()) {
-            self.left_out(sampler, &format!("the method {} is none that a scenario has", method.to_uppercase()), "");
+            self.left_out(sampler, &format!("scenarios do not have the method {}", method.to_uppercase()), "");
             return Ok(Vec::new());
         }
         let mut sets = Vec::new();
@@ -89,7 +90,7 @@ impl Plan<'_> {
         done.text
     }
 
-    /// Where it goes, and the path with its query.
+    /// Its target, and the path with its query.
     fn address(
         &mut self,
         settings: &Settings<'_, '_>,
@@ -103,7 +104,7 @@ impl Plan<'_> {
                 self.left_out(sampler, "its address can't be read", "");
                 return None;
             };
-            // What stands behind the host may hold templates.
+            // The part behind the host may hold templates.
             let own = raw.splitn(4, '/').nth(3).filter(|_| raw.starts_with("http")).map(|p| format!("/{p}"));
             let path = own.map_or_else(|| crate::template::literal(&path), |p| self.template(&p, sampler, sets));
             return Some((Some(origin), self.with_query(path_part(&path), settings, sets)));
@@ -111,13 +112,13 @@ impl Plan<'_> {
         let mut path = self.template(raw, sampler, sets);
         let pieces = expression::pieces(raw);
         match &fixed {
-            // A text that never changes is looked at as it will be sent.
+            // A constant text is checked as it will be sent.
             Some(fixed) if path.contains("${") && path_part(fixed) != *fixed => path = crate::template::literal(fixed),
             None if path.starts_with("${") && self.names.is_found_out(pieces.first()) => {
                 self.changed(
                     sampler,
-                    "its path begins with what is known only while it runs",
-                    "see that this begins with a /",
+                    "its path begins with a value that is computed while the plan runs",
+                    "check that it begins with a /",
                 );
             }
             _ => {}
@@ -143,14 +144,14 @@ impl Plan<'_> {
         if origin.is_none() && self.base.is_none() {
             self.changed(
                 sampler,
-                "its server is known only while the plan runs; here it goes to the target",
-                "say the target with --base-url",
+                "its server is computed while the plan runs; the scenario sends it to the target",
+                "give the target with --base-url",
             );
         }
         Some((origin, path))
     }
 
-    /// Whether a path that begins with this begins with a slash: `${base}/orders`.
+    /// Whether a path with this beginning starts with a slash: `${base}/orders`.
     fn starts_with_slash(&self, first: Option<&Piece>) -> bool {
         let Some(Piece::Name(name)) = first else { return false };
         self.names.fixed(&format!("${{{name}}}")).is_some_and(|value| value.starts_with('/'))
@@ -239,9 +240,9 @@ impl Plan<'_> {
         }
         if !content::is_header(name) {
             let name = label(name);
-            self.left_out(manager, &format!("\"{name}\" can't be the name of a header"), "");
+            self.left_out(manager, &format!("\"{name}\" is not a valid header name"), "");
         } else if ["content-length", "transfer-encoding", "connection"].contains(&name.to_lowercase().as_str()) {
-            self.left_out(manager, &format!("the header {name} is holdup's own"), "");
+            self.left_out(manager, &format!("holdup sets the header {name} itself"), "");
         } else if name.eq_ignore_ascii_case("host") {
             self.changed(manager, "the header Host is sent as the plan says, whatever the target", "");
             let value = self.template(value, manager, sets);
@@ -257,7 +258,7 @@ impl Plan<'_> {
         }
     }
 
-    /// A value, or the secret that stands for it if it is likely to be one.
+    /// A value, or the secret that replaces it if it is likely to be one.
     fn hidden(&mut self, name: &str, value: String, at: &Element<'_>, line: usize, is_cookie: bool) -> String {
         let is_secret = crate::secret::is_secret(name) || (is_cookie && name.to_lowercase().contains("sess"));
         if !is_secret || value.contains("${") || value.is_empty() {
@@ -268,7 +269,7 @@ impl Plan<'_> {
         format!("{scheme}${{secret.{own}}}")
     }
 
-    /// What it sends beside its head.
+    /// The body or form that it sends.
     fn carry(&mut self, request: &mut Request, settings: &Settings<'_, '_>, sets: &mut Vec<(String, String)>) {
         let sampler = settings.sampler;
         let files = sampler.part("HTTPsampler.Files").and_then(|p| element::part(p, "HTTPFileArgs.files"));
@@ -292,7 +293,7 @@ impl Plan<'_> {
         if !files.is_empty() {
             self.left_out(
                 sampler,
-                "it uploads files as parts of a form; here they are not sent",
+                "it uploads files as parts of a form; the scenario does not send them",
                 "write the body yourself, or send one file with body_file",
             );
         }
@@ -318,7 +319,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Settings that are the scenario's here, not the request's.
+    /// Settings that belong to the scenario here, not to the request.
     fn behaviour(&mut self, settings: &Settings<'_, '_>) {
         let sampler = settings.sampler;
         let follows = sampler.flag("HTTPSampler.follow_redirects") || sampler.flag("HTTPSampler.auto_redirects");
@@ -331,15 +332,15 @@ impl Plan<'_> {
         if settings.filled("HTTPSampler.image_parser").is_some_and(|t| t == "true") {
             self.left_out(
                 sampler,
-                "what its page embeds (images, styles, scripts) is not fetched",
-                "record them as HAR and import that, or write them as requests",
+                "holdup does not fetch embedded images, styles and scripts",
+                "record the page as HAR and import that, or write them as requests",
             );
         }
         if settings.filled("HTTPSampler.proxyHost").is_some() {
-            self.left_out(sampler, "it goes through a proxy; here requests go straight to the target", "");
+            self.left_out(sampler, "it goes through a proxy; holdup sends requests straight to the target", "");
         }
         if settings.filled("HTTPSampler.ipSource").is_some() {
-            self.left_out(sampler, "it is sent from an address of its own", "");
+            self.left_out(sampler, "it sets a source address, which holdup does not", "");
         }
     }
 }

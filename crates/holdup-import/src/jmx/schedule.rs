@@ -1,5 +1,5 @@
-//! Loads of JMeter's open thread groups and timers -> phases: the schedule language of the Open Model Thread Group, and
-//! rows of rates.
+//! Translates loads of JMeter's open thread groups and timers into phases: the schedule language of
+//! the Open Model Thread Group, and rows of rates.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Schedule {
     pub is_even: bool,
 }
 
-/// Most steps of a schedule; scenarios have as many phases at most.
+/// Most steps of a schedule; a scenario has the same limit on phases.
 const MOST_STEPS: usize = 10_000;
 
 enum Item {
@@ -28,7 +28,8 @@ enum Item {
 /// Reads the schedule language.
 ///
 /// # Errors
-/// What can't be read.
+///
+/// Names the part that cannot be read.
 pub fn schedule(text: &str) -> Result<Schedule, String> {
     let mut items = Vec::new();
     let mut rest = text;
@@ -45,14 +46,14 @@ pub fn schedule(text: &str) -> Result<Schedule, String> {
             rest = comment.split_once('\n').map_or("", |(_, after)| after);
             continue;
         }
-        let (name, after) = rest.split_once('(').ok_or_else(|| format!("\"{}\" is no step", crop(rest)))?;
+        let (name, after) = rest.split_once('(').ok_or_else(|| format!("\"{}\" is not a step", crop(rest)))?;
         let (argument, after) = after.split_once(')').ok_or_else(|| format!("\"{}\" is not closed", crop(rest)))?;
         items.push(match name.trim() {
             "rate" => Item::Rate(rate(argument)?),
             "random_arrivals" => Item::Arrivals(duration(argument)?, true),
             "even_arrivals" => Item::Arrivals(duration(argument)?, false),
             "pause" => Item::Pause(duration(argument)?),
-            other => return Err(format!("\"{}\" is no step that is known here", crop(other))),
+            other => return Err(format!("\"{}\" is an unknown step", crop(other))),
         });
         if items.len() > MOST_STEPS {
             return Err(format!("it has more than {MOST_STEPS} steps"));
@@ -68,7 +69,7 @@ pub fn schedule(text: &str) -> Result<Schedule, String> {
             Item::Arrivals(length, is_random) => {
                 all.is_random |= is_random;
                 all.is_even |= !is_random;
-                // A rate right behind arrivals is what theirs changes to.
+                // A rate right behind arrivals is the one that they change to.
                 let end = if let Some(Item::Rate(next)) = items.get(at + 1) { *next } else { current };
                 all.phases.push(stretch(current, end, *length));
                 current = end;
@@ -77,14 +78,14 @@ pub fn schedule(text: &str) -> Result<Schedule, String> {
     }
     all.phases.retain(|phase| !phase.length().is_zero());
     if all.phases.iter().all(|phase| matches!(phase, Phase::Pause(_))) {
-        return Err("nothing arrives in it".to_owned());
+        return Err("it has no arrivals".to_owned());
     }
     Ok(all)
 }
 
 /// A stretch from one rate to another.
 pub fn stretch(from: f64, to: f64, length: Duration) -> Phase {
-    // Once in a thousand seconds is the least that a scenario can say.
+    // One per thousand seconds is the lowest rate that a scenario can have.
     if from.max(to) < 0.001 {
         Phase::Pause(length)
     } else if from == to {
@@ -100,8 +101,8 @@ fn crop(text: &str) -> String {
 
 fn rate(text: &str) -> Result<f64, String> {
     let (number, unit) = text.split_once('/').unwrap_or((text, "s"));
-    let per = unit_seconds(unit.trim()).ok_or_else(|| format!("\"{}\" is no rate", crop(text)))?;
-    let number: f64 = number.trim().parse().map_err(|_| format!("\"{}\" is no rate", crop(text)))?;
+    let per = unit_seconds(unit.trim()).ok_or_else(|| format!("\"{}\" is not a rate", crop(text)))?;
+    let number: f64 = number.trim().parse().map_err(|_| format!("\"{}\" is not a rate", crop(text)))?;
     if (0.0..=1e7).contains(&(number / per)) {
         Ok(number / per)
     } else {
@@ -110,7 +111,7 @@ fn rate(text: &str) -> Result<f64, String> {
 }
 
 fn duration(text: &str) -> Result<Duration, String> {
-    let bad = || format!("\"{}\" is no duration", crop(text));
+    let bad = || format!("\"{}\" is not a duration", crop(text));
     let mut rest = text.trim();
     let mut total = 0.0;
     while !rest.is_empty() {

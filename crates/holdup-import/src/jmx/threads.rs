@@ -1,4 +1,4 @@
-//! What each kind of thread group says of its threads: how many, from when, how long, how often.
+//! The threads of each kind of thread group: how many, from when, how long, how often.
 
 use std::time::Duration;
 
@@ -10,21 +10,21 @@ use crate::error::ImportError;
 use crate::load::seconds;
 use crate::scenario::Phase;
 
-/// What is taken where a plan runs until somebody stops it.
+/// Duration for a plan that runs until the user stops it.
 pub(super) const UNBOUNDED: Duration = Duration::from_secs(600);
 
 /// Most users or connections of a scenario.
 pub(super) const MOST_USERS: f64 = 60_000.0;
 
-/// What a thread group says of its threads.
+/// The threads of a thread group.
 #[derive(Default)]
 pub(super) struct Threads {
     pub users: u32,
     pub ramp_up: Option<Duration>,
-    /// Iterations of each; nothing if they go on.
+    /// Iterations of each; none if they continue.
     pub loops: Option<u64>,
     pub duration: Option<Duration>,
-    /// From so many threads to so many in so long.
+    /// Stages: from a number of threads to a number of threads in a time.
     pub stages: Vec<(u32, u32, Duration)>,
     /// Arrivals of threads instead of a number of them.
     pub arrivals: Option<(Vec<Phase>, bool)>,
@@ -48,15 +48,13 @@ impl Plan<'_> {
                 match self.names.fixed(text) {
                     Some(value) => {
                         let short: String = value.chars().take(60).collect();
-                        let why = format!(
-                            "{} is {short} here, the default of {text}",
-                            key.trim_start_matches("ThreadGroup.")
-                        );
+                        let why =
+                            format!("{} is {short}, the default of {text}", key.trim_start_matches("ThreadGroup."));
                         self.changed(at, why, "change it under load");
                     }
                     None => self.changed(
                         at,
-                        format!("{key} ({text}) is known only while the plan runs"),
+                        format!("{key} ({text}) is computed while the plan runs"),
                         "change it under load",
                     ),
                 }
@@ -69,7 +67,7 @@ impl Plan<'_> {
                 let schedule = schedule::schedule(&text)
                     .map_err(|why| self.wrong(at.line, format!("the schedule of {}: {why}", at.title())))?;
                 if schedule.is_random && schedule.is_even {
-                    self.changed(at, "some of its arrivals are even, here all are random", "");
+                    self.changed(at, "some of its arrivals are even; in the scenario all are random", "");
                 }
                 threads.arrivals = Some((schedule.phases, schedule.is_random));
             }
@@ -86,13 +84,13 @@ impl Plan<'_> {
                     threads.users = count(number(self, "ConcurrencyLimit"));
                     threads.arrivals = Some((phases, true));
                     if steps.is_some() {
-                        self.changed(at, "it rises evenly, not in steps", "say the steps under load");
+                        self.changed(at, "it rises evenly, not in steps", "write the steps under load");
                     }
                 } else {
                     threads.ramp_up = Some(ramp).filter(|r| !r.is_zero());
                     threads.duration = Some(ramp + hold);
                     if let Some(steps) = steps {
-                        // The first step begins at once, the last is held.
+                        // The first step begins at once, and the last one is held.
                         let users = |step: f64| count(Some((level * step / steps).ceil()));
                         let each = ramp.div_f64(steps);
                         let rise = (1..=steps as u32).map(|step| (users(f64::from(step)), each));
@@ -130,8 +128,8 @@ impl Plan<'_> {
                 if class != "ThreadGroup" {
                     self.changed(
                         at,
-                        "this kind of thread group is not known: only its number of threads is taken",
-                        "say the load under load",
+                        "this kind of thread group is unknown: only its number of threads is carried over",
+                        "write the load under load",
                     );
                 }
                 threads.users = count(number(self, "ThreadGroup.num_threads"));
@@ -141,7 +139,7 @@ impl Plan<'_> {
                 if at.flag("ThreadGroup.scheduler") {
                     threads.duration = number(self, "ThreadGroup.duration").and_then(seconds).filter(|d| !d.is_zero());
                     if number(self, "ThreadGroup.delay").is_some_and(|d| d > 0.0) {
-                        self.changed(at, "it begins at once, without its delay", "");
+                        self.changed(at, "it begins at once instead of after its delay", "");
                     }
                 }
                 let main = at.part("ThreadGroup.main_controller");
@@ -164,15 +162,15 @@ impl Plan<'_> {
                         || matches!(p, Phase::Ramp(a, b, _) if too_much(*a) || too_much(*b))
                 })
             {
-                return Err(self.wrong(at.line, format!("the rates of {} are none that a load can have", at.title())));
+                return Err(self.wrong(at.line, format!("a load cannot have the rates of {}", at.title())));
             }
         }
         Ok(threads)
     }
 }
 
-/// Rows of threads, delay, start-up, hold, shut-down (seconds) as stages of users: between two moments at which any row
-/// changes its slope, the sum changes evenly.
+/// Rows of threads, delay, start-up, hold, shut-down (seconds) as stages of users. Between two
+/// moments at which any row changes its slope, the sum changes evenly.
 fn stages(rows: &[Vec<f64>]) -> Vec<(u32, u32, Duration)> {
     let mut corners = vec![0.0];
     let mut good = Vec::new();

@@ -1,4 +1,5 @@
-//! Timers: those that delay a sampler become think time before it, those that hold a rate become the load.
+//! Timers: a timer that delays a sampler becomes think time before it, and one that holds a rate
+//! becomes the load.
 
 use super::Plan;
 use super::element::Element;
@@ -10,14 +11,14 @@ use crate::scenario::{Phase, Step};
 /// A timer that holds a rate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pacer {
-    /// Requests per second, and whether that is of each thread.
+    /// Requests per second, and whether each thread sends that many.
     Rate { per_second: f64, of_each_thread: bool, is_poisson: bool, length_s: Option<f64> },
     /// Rows of a shaping timer.
     Shape(Vec<Phase>),
 }
 
 impl Plan<'_> {
-    /// The delay that a timer puts before each of its samplers, milliseconds from and to.
+    /// The delay before each sampler in a timer's scope, milliseconds from and to.
     pub(super) fn delay(&mut self, timer: &Element<'_>) -> Option<(f64, f64)> {
         let number = |plan: &Self, key: &str| timer.filled(key).map_or(Some(0.0), |text| plan.names.number(text));
         let ends = match timer.class.as_str() {
@@ -39,13 +40,13 @@ impl Plan<'_> {
             }
             "GaussianRandomTimer" => {
                 let (mean, deviation) = (number(self, "ConstantTimer.delay"), number(self, "RandomTimer.range"));
-                self.changed(timer, "a normal distribution is an even one here, of the same mean and deviation", "");
+                self.changed(timer, "its normal distribution becomes an even one with the same mean and deviation", "");
                 // An even distribution over 2w has the deviation w / sqrt(3).
                 mean.zip(deviation).map(|(mean, d)| ((mean - d * 3_f64.sqrt()).max(0.0), mean + d * 3_f64.sqrt()))
             }
             "PoissonRandomTimer" => {
                 let (from, mean) = (number(self, "ConstantTimer.delay"), number(self, "RandomTimer.range"));
-                self.changed(timer, "its delays differ little from their mean, which is what is waited here", "");
+                self.changed(timer, "its delays differ little from their mean, so the scenario waits for the mean", "");
                 from.zip(mean).map(|(from, mean)| (from + mean, from + mean))
             }
             _ => None,
@@ -54,19 +55,19 @@ impl Plan<'_> {
         match ends {
             Some((from, to)) if is_good(from) && is_good(to) && from <= to => Some((from, to)),
             _ => {
-                self.left_out(timer, "its delay is known only while the plan runs", "write think: in its place");
+                self.left_out(timer, "its delay is computed while the plan runs", "write think: in its place");
                 None
             }
         }
     }
 
-    /// A rate that a timer holds for all that is in its scope.
+    /// A rate that a timer holds for everything in its scope.
     pub(super) fn pacer(&mut self, timer: &Element<'_>) -> Option<Pacer> {
         let pacer = match timer.class.as_str() {
             "ConstantThroughputTimer" => {
                 let per_minute = timer.filled("throughput").and_then(|text| self.names.number(text));
                 let mode = timer.filled("calcMode").unwrap_or("0");
-                // Its modes are written as numbers or, by older versions, as texts.
+                // Its modes are numbers or, in older versions, texts.
                 let of_each_thread = mode == "0" || mode.contains("this thread only") || mode == "calcMode.1";
                 per_minute.map(|n| Pacer::Rate {
                     per_second: n / 60.0,
@@ -106,12 +107,12 @@ impl Plan<'_> {
             other => other.clone(),
         }
         .or_else(|| {
-            self.left_out(timer, "its rate is not known here", "write it under load");
+            self.left_out(timer, "its rate is unknown", "write it under load");
             None
         })
     }
 
-    /// Rows of numbers of a collection; a cell that is none is not a number.
+    /// Rows of numbers of a collection; an invalid cell becomes NaN.
     pub(super) fn rows(&self, at: &Element<'_>, name: &str) -> Vec<Vec<f64>> {
         let items = at.items(name).iter().take(10_000);
         items
@@ -136,7 +137,7 @@ pub fn is_pacer(class: &str) -> bool {
     matches!(class, "ConstantThroughputTimer" | "PreciseThroughputTimer" | "VariableThroughputTimer")
 }
 
-/// A delay as a step; none if there is none.
+/// A delay as a step; none without a delay.
 pub fn think((from_ms, to_ms): (f64, f64)) -> Option<Step> {
     let (from, to) = (seconds(from_ms / 1e3)?, seconds(to_ms / 1e3)?);
     if to.is_zero() {

@@ -1,4 +1,5 @@
-//! Through a plan's controllers and samplers, in order: each becomes steps. What is neither, [`super::look`] looks at.
+//! Walks through a plan's controllers and samplers in order, and turns each into steps.
+//! [`super::look`] handles all other elements.
 
 use super::Plan;
 use super::element::Element;
@@ -15,20 +16,20 @@ const DEEPEST: usize = 50;
 
 /// A loop around a step, for controllers that act in its first round only.
 pub(super) enum Round {
-    /// There is one round only.
+    /// The loop has only one round.
     Single,
-    /// Rounds are counted, by this variable if anybody asked for it.
+    /// Rounds are counted; the variable is set once a controller needs it.
     Counted(Option<String>),
-    /// Nobody counts.
+    /// Rounds are not counted.
     Uncounted,
 }
 
-/// What is around an element.
+/// The surroundings of an element.
 pub(super) struct Around<'e, 'a> {
     /// The plan, the thread group, controllers: the outermost first.
     pub scope: Vec<&'e Element<'a>>,
     pub rounds: Vec<Round>,
-    /// What a failed request leads to; nothing is the default.
+    /// The consequence of a failed request; `None` is the default.
     pub on_failure: Option<&'static str>,
 }
 
@@ -104,7 +105,7 @@ impl Plan<'_> {
                 some_of(branches, Step::Choose)
             }
             "RandomOrderController" => {
-                self.changed(at, "its children are run in their order, not in a random one", "");
+                self.changed(at, "its children run in their order, not in a random one", "");
                 self.inside(at, around)?
             }
             "InterleaveControl" => {
@@ -138,8 +139,8 @@ impl Plan<'_> {
             _ if has_requests(at) => {
                 self.changed(
                     at,
-                    "this controller is not known: its children are taken as if it were not there",
-                    "see that they are meant to be",
+                    "this controller is unknown: its children are carried over without it",
+                    "check that this is intended",
                 );
                 self.inside(at, around)?
             }
@@ -147,7 +148,7 @@ impl Plan<'_> {
                 if timer::is_pacer(class) && around.scope.len() > 2 {
                     self.left_out(
                         at,
-                        "it holds the rate of a part of a thread group; here a rate is that of the load",
+                        "it holds the rate of a part of a thread group; a scenario has one rate for the load",
                         "write the load under load",
                     );
                 } else {
@@ -166,7 +167,7 @@ impl Plan<'_> {
                 let own = self.names.number(text).filter(|ms| (0.0..=LONGEST.as_millis() as f64).contains(ms));
                 let mut sum = own.map_or((0.0, 0.0), |ms| (ms, ms));
                 if own.is_none() {
-                    self.left_out(at, "its pause is known only while the plan runs", "write think: in its place");
+                    self.left_out(at, "its pause is computed while the plan runs", "write think: in its place");
                 }
                 let around: Vec<&Element<'_>> =
                     std::iter::once(&at).chain(around.scope.iter().rev()).flat_map(|e| &e.children).collect();
@@ -202,7 +203,7 @@ impl Plan<'_> {
         let count = match fixed.filter(|n| (0.0..=1e12).contains(n)) {
             Some(n) if is_constant => format!("{}", n as u64),
             None if is_constant => {
-                self.changed(at, "how often it goes round is no number; here it is once", "");
+                self.changed(at, "its number of rounds is not a number; the scenario has one round", "");
                 "1".to_owned()
             }
             _ => self.template(text, at, &mut Vec::new()),
@@ -245,15 +246,15 @@ impl Plan<'_> {
         Ok(some(steps, |steps| Step::If { condition, steps, otherwise: Vec::new() }))
     }
 
-    /// A condition that a person has to set, for one that can't be said here.
+    /// A switch for the user to set, for a condition that cannot be translated.
     fn switch(&mut self, at: &Element<'_>, what: &str, text: &str, value: &str) -> String {
         let stem = if at.name.trim().is_empty() { at.class.clone() } else { at.name.clone() };
         let short: String = text.trim().chars().take(200).collect();
-        let comment = format!("whether what is in {} is done; in the plan: {short}", at.title());
+        let comment = format!("whether {} runs its steps; in the plan: {short}", at.title());
         let wanted = format!("do_{stem}");
         let own = self.names.text(&wanted, value.to_owned(), &comment);
-        let advice = format!("it is done if vars.{own} is true (now {value}); or write a condition");
-        self.changed(at, format!("{what} is none that is understood here"), advice);
+        let advice = format!("its steps run if vars.{own} is true (now {value}); or write a condition");
+        self.changed(at, format!("holdup can't translate {what}"), advice);
         format!("${{{own}}} == true")
     }
 
@@ -270,12 +271,12 @@ impl Plan<'_> {
                 if at.filled("ForeachController.startIndex").is_some_and(|s| s != "0")
                     || at.filled("ForeachController.endIndex").is_some()
                 {
-                    self.changed(at, "it goes through the whole list, not from one index to another", "");
+                    self.changed(at, "it goes through the whole list, not only from one index to another", "");
                 }
                 Ok(some(steps, |steps| Step::ForEach { list, item, steps }))
             }
             _ => {
-                let why = format!("\"{input}\" is no list that an extractor with match number -1 makes");
+                let why = format!("\"{input}\" is not a list from an extractor with match number -1");
                 self.left_out(at, &why, "write for_each: over a list that a capture made (pick: all)");
                 Ok(Vec::new())
             }
@@ -356,13 +357,13 @@ impl Plan<'_> {
     fn random_variable(&mut self, at: &Element<'_>) -> Vec<Step> {
         let Some(name) = at.filled("variableName") else { return Vec::new() };
         let ends = [at.filled("minimumValue").unwrap_or("0"), at.filled("maximumValue").unwrap_or("2147483647")];
-        // What never changes has to be a number; what does is looked at when it is drawn.
+        // A constant has to be a number; a computed value is checked when it is drawn.
         let known = ends.map(|text| self.names.fixed(text).map(|fixed| fixed.trim().parse::<i64>().ok()));
         let is_wrong = known.contains(&Some(None))
             || matches!(known, [Some(low), Some(high)] if low > high)
             || ends.iter().any(|text| text.contains("${") && expression::pieces(text).len() > 1);
         if is_wrong {
-            self.left_out(at, "its bounds are no numbers, the lower first", "");
+            self.left_out(at, "its bounds are not two numbers, the lower first", "");
             return Vec::new();
         }
         let own = self.names.variable(name);
@@ -374,20 +375,20 @@ impl Plan<'_> {
         let is_word =
             |end: &String| self.names.vars.iter().any(|var| var.name == *end && var.value.parse::<i64>().is_err());
         if is_word(&low) || is_word(&high) {
-            self.left_out(at, "its bounds are no numbers", "");
+            self.left_out(at, "its bounds are not numbers", "");
             return Vec::new();
         }
         let format = at.filled("outputFormat").unwrap_or_default();
         let (before, after) =
             (format.find('0').map_or("", |i| &format[..i]), format.rfind('0').map_or("", |i| &format[i + 1..]));
         if format.matches('0').count() > 1 {
-            self.changed(at, "numbers are written without zeros before them", "");
+            self.changed(at, "the scenario writes numbers without leading zeros", "");
         }
         vec![Step::Set(vec![(own, format!("{}${{random({low}, {high})}}{}", literal(before), literal(after)))])]
     }
 }
 
-/// A step of steps, if there are any.
+/// A step that contains steps, if there are any.
 fn some(steps: Vec<Step>, make: impl FnOnce(Vec<Step>) -> Step) -> Vec<Step> {
     if steps.is_empty() { Vec::new() } else { vec![make(steps)] }
 }
@@ -400,7 +401,7 @@ fn is_sampler_gui(gui: &str) -> bool {
     gui.ends_with("SamplerGui") || gui.ends_with("SamplerUI")
 }
 
-/// Whether an HTTP sampler is anywhere below.
+/// Whether it contains an HTTP sampler at any depth.
 fn has_requests(at: &Element<'_>) -> bool {
     at.children.iter().any(|child| child.class.starts_with("HTTPSampler") || has_requests(child))
 }

@@ -11,16 +11,16 @@ use crate::template::{label, literal};
 
 const METHODS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Values of a body in all.
+/// Most values of a body in all.
 const MOST_VALUES: usize = 2_000;
 
-/// Parameters of an operation, as far as they are sent.
+/// Parameters of an operation that are sent.
 #[derive(Default)]
 struct Parameters {
     query: Vec<Field>,
     headers: Vec<(String, String)>,
     cookies: Vec<String>,
-    /// Optional ones without an example, by name.
+    /// Names of optional ones without an example.
     optional: Vec<String>,
 }
 
@@ -28,7 +28,7 @@ impl<'a> Description<'a> {
     /// The operations of a path.
     pub(super) fn path(&mut self, path: &str, item: &'a Node, prefix: &str) -> Vec<Request> {
         let Some(item) = self.resolve(item) else {
-            self.notes.add(Kind::LeftOut, label(path), item.line, "what it refers to is not in the file", "");
+            self.notes.add(Kind::LeftOut, label(path), item.line, "the target of its reference is not in the file", "");
             return Vec::new();
         };
         let mut all = Vec::new();
@@ -41,7 +41,7 @@ impl<'a> Description<'a> {
                     Kind::LeftOut,
                     format!("TRACE {}", label(path)),
                     node.line,
-                    "its method is none that a scenario has",
+                    "scenarios do not have its method",
                     "",
                 );
             }
@@ -65,7 +65,7 @@ impl<'a> Description<'a> {
                     Kind::Changed,
                     format!("{title}: {key}"),
                     servers.line,
-                    "it has a server of its own; here it goes to the target",
+                    "it names another server; the scenario sends it to the target",
                     "",
                 );
             }
@@ -101,13 +101,13 @@ impl<'a> Description<'a> {
             comment.push("deprecated".to_owned());
         }
         if !parameters.optional.is_empty() {
-            comment.push(format!("may have as well: {}", parameters.optional.join(", ")));
+            comment.push(format!("further parameters: {}", parameters.optional.join(", ")));
         }
         request.comment = comment.join("; ");
         Some(request)
     }
 
-    /// Fills in the path; the other parameters are collected.
+    /// Fills in the path and collects the other parameters.
     fn parameters(&mut self, path: &str, node: &'a Node, item: &'a Node, into: &mut Parameters, title: &str) -> String {
         let lists = [node.get("parameters"), item.get("parameters")];
         let mut seen: Vec<(String, String)> = Vec::new();
@@ -118,7 +118,7 @@ impl<'a> Description<'a> {
                     Kind::LeftOut,
                     format!("{title}: parameter"),
                     parameter.line,
-                    "what it refers to is not in the file",
+                    "the target of its reference is not in the file",
                     "",
                 );
                 continue;
@@ -159,7 +159,7 @@ impl<'a> Description<'a> {
                     Kind::LeftOut,
                     format!("{title}: parameter {}", label(&name)),
                     at.line,
-                    "it is nowhere that is known",
+                    "its place (in) is unknown",
                     "",
                 ),
             }
@@ -176,7 +176,7 @@ impl<'a> Description<'a> {
                         Kind::Changed,
                         format!("{title}: {{{}}}", label(name)),
                         node.line,
-                        "it is not described; here it is a number",
+                        "it is not described; the scenario sends a number",
                         "",
                     );
                     out.push_str("${random(1, 1000)}");
@@ -188,7 +188,7 @@ impl<'a> Description<'a> {
         out
     }
 
-    /// An example or default that a parameter gives.
+    /// An example or default of a parameter.
     fn example(&self, at: &'a Node) -> Option<String> {
         let schema = at.get("schema").and_then(|s| self.resolve(s));
         let examples = at.get("examples").map_or(&[][..], Node::entries);
@@ -205,14 +205,14 @@ impl<'a> Description<'a> {
         })
     }
 
-    /// Adds the body; whether the request can be sent.
+    /// Adds the body. Returns whether the request can be sent.
     fn body(&mut self, request: &mut Request, body: &'a Node, title: &str) -> bool {
         let Some(at) = self.resolve(body) else {
             self.notes.add(
                 Kind::LeftOut,
                 format!("{title}: body"),
                 body.line,
-                "what it refers to is not in the file",
+                "the target of its reference is not in the file",
                 "",
             );
             return true;

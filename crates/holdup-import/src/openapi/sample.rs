@@ -1,4 +1,4 @@
-//! Values by schema: an example if there is one, else one that fits.
+//! Values by schema: its example, else a made-up value that fits.
 
 use serde_json::{Map, Value as Json};
 
@@ -11,7 +11,8 @@ use crate::template::literal;
 const DEEPEST: usize = 12;
 
 impl<'a> Description<'a> {
-    /// A body by the description of a media type; its texts are templates. It has at most `budget` values.
+    /// A body from the description of a media type; its texts are templates. It has at most
+    /// `budget` values.
     pub(super) fn sample_of(&mut self, media: &'a Node, mut budget: usize) -> Json {
         let examples = media.get("examples").map_or(&[][..], Node::entries);
         let first = examples.first().and_then(|(_, e)| self.resolve(e)).and_then(|e| e.get("value"));
@@ -27,7 +28,7 @@ impl<'a> Description<'a> {
         json
     }
 
-    /// A value that fits a schema; `name` is what it is for.
+    /// A value that fits a schema; `name` is the field that it is for.
     fn sample(&mut self, schema: &'a Node, name: &str, depth: usize, budget: &mut usize) -> Json {
         let Some(at) = self.resolve(schema) else { return Json::Null };
         let is_within_itself = self.open.iter().any(|open| std::ptr::eq(*open, at));
@@ -64,7 +65,7 @@ impl<'a> Description<'a> {
             let is_read_only = self.resolve(property).is_some_and(|p| p.get("readOnly").is_some_and(Node::is_true));
             if !is_read_only && *budget > 0 {
                 let value = self.sample(property, key, depth - 1, budget);
-                // What is nested too deep is left out rather than sent as null.
+                // A value that is nested too deep is left out rather than sent as null.
                 if !value.is_null() {
                     object.insert(key.clone(), value);
                 }
@@ -201,7 +202,7 @@ fn text(schema: &Node, name: &str) -> String {
     }
 }
 
-/// Texts of an example, which are no templates.
+/// Texts of an example are not templates, so they are escaped.
 fn templates(json: Json) -> Json {
     match json {
         Json::String(text) => Json::String(literal(&text)),

@@ -1,4 +1,4 @@
-//! Security schemes -> credentials that are given when the scenario runs.
+//! Security schemes as credentials that the user gives when the scenario runs.
 
 use super::Description;
 use crate::content::{Field, is_header};
@@ -8,7 +8,7 @@ use crate::scenario::Request;
 use crate::template::{label, literal};
 
 impl<'a> Description<'a> {
-    /// Adds what the first of the operation's alternatives wants.
+    /// Adds the credentials of the operation's first alternative.
     pub(super) fn credentials(
         &mut self,
         request: &mut Request,
@@ -44,7 +44,7 @@ impl<'a> Description<'a> {
                 }
                 kind @ ("oauth2" | "openIdConnect") => {
                     let own = self.secret(name, "TOKEN", &element, scheme.line);
-                    let why = format!("a token of {kind} is not fetched, but given");
+                    let why = format!("the scenario does not fetch a token of {kind}, you give it");
                     self.notes.add(Kind::Changed, &element, scheme.line, why, "or fetch it in setup: and capture it");
                     request.headers.push(("Authorization".to_owned(), format!("Bearer ${{secret.{own}}}")));
                 }
@@ -59,7 +59,7 @@ impl<'a> Description<'a> {
                             Kind::LeftOut,
                             &element,
                             scheme.line,
-                            "its name can't be that of a header",
+                            "its name is not a valid header name",
                             "",
                         ),
                     }
@@ -70,7 +70,7 @@ impl<'a> Description<'a> {
                         Kind::LeftOut,
                         &element,
                         scheme.line,
-                        format!("{other} is no way of logging in that is known here"),
+                        format!("holdup can't log in with {other}"),
                         "",
                     );
                 }

@@ -1,4 +1,5 @@
-//! Passes over a scenario in the making: counting, dropping, saying once what is said many times.
+//! Passes over a scenario under construction: they count, drop, and merge what many requests
+//! repeat.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -6,7 +7,7 @@ use std::time::Duration;
 use super::{Body, Request, Scenario, Step, Var};
 
 impl Scenario {
-    /// Places where a request is sent.
+    /// Places that send a request.
     pub fn requests(&self) -> usize {
         let body = match &self.body {
             Body::Operations(all) => all.len(),
@@ -15,7 +16,7 @@ impl Scenario {
         body + count(&self.setup) + count(&self.teardown)
     }
 
-    /// Drops the texts that no template uses: what they were for is the target's or the load's here.
+    /// Drops texts that no template uses, because they only served the target or the load.
     pub fn keep_used_vars(&mut self) {
         let vars = std::mem::take(&mut self.vars);
         let mut used = words_of_templates(&crate::write::body(self));
@@ -31,7 +32,7 @@ impl Scenario {
         self.vars = vars.into_iter().filter(|var| used.contains(&var.name)).collect();
     }
 
-    /// Objectives of single requests as the run's.
+    /// Turns objectives of single requests into objectives of the run.
     pub fn slowest_to_thresholds(&mut self) {
         let mut found = Vec::new();
         let Body::Sessions(all) = &self.body else { return };
@@ -56,7 +57,7 @@ impl Scenario {
         (used, set)
     }
 
-    /// Every request, to be changed.
+    /// Every request, mutable.
     pub fn each_request(&mut self, change: &mut dyn FnMut(&mut Request)) {
         match &mut self.body {
             Body::Operations(all) => all.iter_mut().for_each(&mut *change),
@@ -66,14 +67,14 @@ impl Scenario {
         each(&mut self.teardown, change);
     }
 
-    /// A header field that all requests have, most of them with the same value, is said once: `known` are the names
-    /// that have a value before any request.
+    /// Moves a header field that all requests have, most of them with the same value, to the
+    /// scenario. `known` holds the names that have a value before any request.
     pub fn hoist_headers(&mut self, known: &HashSet<String>) {
         let total = self.requests();
         if total < 2 {
             return;
         }
-        // Name, how many requests have it, and its values with how many have each.
+        // Name, number of requests that have it, and how often each value occurs.
         let mut fields: Vec<(String, usize, Counts)> = Vec::new();
         self.each_request(&mut |request| {
             for (name, value) in &request.headers {
@@ -86,7 +87,7 @@ impl Scenario {
                 let is_room = values.len() < 16;
                 match values.iter_mut().find(|(v, _)| v == value) {
                     Some((_, count)) => *count += 1,
-                    // A value that differs from request to request will not be the most common one.
+                    // A value that differs from request to request is rarely the most common one.
                     None if is_room => values.push((value.clone(), 1)),
                     None => {}
                 }
@@ -120,13 +121,13 @@ fn words_of_templates(text: &str) -> HashSet<String> {
     words.filter(|w| !w.is_empty()).map(str::to_owned).collect()
 }
 
-/// How often each of some texts was met.
+/// How often each of some texts occurred.
 type Counts = Vec<(String, usize)>;
 
 /// Words of a header's template that need no value of a session.
 const KNOWN: [&str; 2] = ["secret", "base64"];
 
-/// How many requests `steps` holds.
+/// Number of requests in `steps`.
 pub fn count(steps: &[Step]) -> usize {
     steps
         .iter()
@@ -144,7 +145,7 @@ pub fn count(steps: &[Step]) -> usize {
         .sum()
 }
 
-/// Every request in `steps`, to be changed.
+/// Every request in `steps`, mutable.
 pub fn each(steps: &mut [Step], change: &mut dyn FnMut(&mut Request)) {
     for step in steps {
         match step {
@@ -164,7 +165,8 @@ pub fn each(steps: &mut [Step], change: &mut dyn FnMut(&mut Request)) {
     }
 }
 
-/// Takes out the requests that `keep` refuses with the thought before them, and what is empty then.
+/// Removes the requests that `keep` refuses, with the think time before them, and steps that are
+/// then empty.
 pub fn keep_requests(steps: &mut Vec<Step>, keep: &mut dyn FnMut(&mut Request) -> bool) {
     for mut step in std::mem::take(steps) {
         let stays = match &mut step {

@@ -63,7 +63,7 @@ fn a_page_a_pipe_and_json() {
     assert_eq!(done.code(), Some(0), "{}", done.stderr);
     let found = done.json();
     assert_eq!((&found["points"], &found["series"][0]["labels"]), (&5.into(), &"db_instance=db-1".into()), "{found:#}");
-    assert!(found["notes"][0].as_str().unwrap().contains("there is more"), "{found:#}");
+    assert!(found["notes"][0].as_str().unwrap().contains("(NextToken)"), "{found:#}");
     let coverage = &manifest(&dir.path().join("page"))["coverage"][0];
     assert_eq!((&coverage["state"], &coverage["source"]), (&"partial".into(), &"cloudwatch:page.json".into()));
     let pipe = std::fs::File::open(dir.path().join("queue.json")).unwrap();
@@ -81,7 +81,7 @@ fn what_is_not_understood_leaves_nothing_behind() {
     let dir = tempfile::tempdir().unwrap();
     let uneven = DATA.replace("[150e6, 50e6]", "[150e6]");
     for (text, why) in [
-        ("{\n\"log\": {}}", "bad.json:2: nothing that is known of aws; it has log; looked for: MetricDataResults"),
+        ("{\n\"log\": {}}", "bad.json:2: not a known answer of aws; its keys: log; expected: MetricDataResults"),
         (uneven.as_str(), "bad.json:2: result r (ReadThroughput) has 2 Timestamps and 1 Values"),
         ("{", "bad.json:1: this is not the JSON that aws prints"),
     ] {
