@@ -31,8 +31,8 @@ pub fn pt_fingerprint(sql: &[u8], options: PtOptions) -> String {
     if let Some(known) = passes::special(sql) {
         return known;
     }
-    let whole = fingerprint_of(masked(sql), options);
-    let bytes = if whole.contains(&MASK) { fingerprint_of(replaced(sql), options) } else { whole };
+    let whole = run_passes(masked(sql), options);
+    let bytes = if whole.contains(&MASK) { run_passes(replaced(sql), options) } else { whole };
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -82,7 +82,7 @@ fn replaced(sql: &[u8]) -> Vec<u8> {
 }
 
 /// The passes, in the order that matters.
-fn fingerprint_of(mut text: Vec<u8>, options: PtOptions) -> Vec<u8> {
+fn run_passes(mut text: Vec<u8>, options: PtOptions) -> Vec<u8> {
     keep_first_row(&mut text);
     strip_comments(&mut text);
     strip_line_comments(&mut text);
@@ -110,7 +110,7 @@ fn fingerprint_of(mut text: Vec<u8>, options: PtOptions) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn of(sql: &str) -> String {
+    fn fingerprint(sql: &str) -> String {
         pt_fingerprint(sql.as_bytes(), PtOptions::default())
     }
 
@@ -131,7 +131,7 @@ mod tests {
             ("select a where b = 'it''s' or c = 0x1f or d is null", "select a where b = ?? or c = ? or d is ?"),
             ("select - 1, a-1, +5 from t", "select ? ?, a?, ? from t"),
         ] {
-            assert_eq!(of(sql), expected, "{sql}");
+            assert_eq!(fingerprint(sql), expected, "{sql}");
         }
     }
 
@@ -147,8 +147,8 @@ mod tests {
             "insert into t values ('x), (canary', 2)",
             "set @'canary' = 1",
         ] {
-            assert!(!of(sql).contains("canary"), "{sql}: {}", of(sql));
+            assert!(!fingerprint(sql).contains("canary"), "{sql}: {}", fingerprint(sql));
         }
-        assert_eq!(of("select 0xCAFEBABE, a"), "select ?, a");
+        assert_eq!(fingerprint("select 0xCAFEBABE, a"), "select ?, a");
     }
 }

@@ -28,7 +28,7 @@ fn in_comment(comment: &[u8]) -> Option<String> {
             .checked_sub(1)
             .and_then(|before| comment.get(before))
             .is_none_or(|byte| !byte.is_ascii_alphanumeric());
-        if whole && let Some(id) = value(comment.get(from..)?).and_then(|value| of_traceparent(&value)) {
+        if whole && let Some(id) = value(comment.get(from..)?).and_then(|value| parse_traceparent(&value)) {
             return Some(id);
         }
     }
@@ -51,7 +51,7 @@ fn value(after_key: &[u8]) -> Option<Vec<u8>> {
     Some(decoded)
 }
 
-fn of_traceparent(value: &[u8]) -> Option<String> {
+fn parse_traceparent(value: &[u8]) -> Option<String> {
     let value = value.strip_prefix(b"'").unwrap_or(value);
     let value = std::str::from_utf8(value).ok()?.to_ascii_lowercase();
     let mut fields = value.split('-');

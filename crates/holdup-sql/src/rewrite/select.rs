@@ -8,11 +8,11 @@ use crate::TokenKind;
 pub fn as_select(sql: &str) -> String {
     let pieces = Pieces::new(sql);
     let made = if pieces.begins(&["insert", "replace"]) {
-        of_insert(&pieces)
+        select_from_insert(&pieces)
     } else if pieces.begins(&["update"]) {
-        of_update(&pieces)
+        select_from_update(&pieces)
     } else if pieces.begins(&["delete"]) {
-        of_delete(&pieces)
+        select_from_delete(&pieces)
     } else {
         None
     };
@@ -24,7 +24,7 @@ fn cut<'a>(pieces: &Pieces<'a>, from: usize, to: usize) -> &'a str {
     pieces.sql.get(from..to).unwrap_or_default()
 }
 
-fn of_insert(pieces: &Pieces) -> Option<String> {
+fn select_from_insert(pieces: &Pieces) -> Option<String> {
     let end = pieces.on_duplicate().map_or(pieces.all.len(), |at| at);
     // The blanks before `on duplicate …` are dropped with it.
     let stop = if end < pieces.all.len() { pieces.to(end.checked_sub(1)?) } else { pieces.sql.len() };
@@ -80,7 +80,7 @@ fn elements<'a>(pieces: &Pieces<'a>, open: usize) -> Option<Vec<&'a str>> {
     Some(found)
 }
 
-fn of_update(pieces: &Pieces) -> Option<String> {
+fn select_from_update(pieces: &Pieces) -> Option<String> {
     let table = pieces.skip(1, MODIFIERS);
     let set = pieces.find(table, &["set"])?;
     let from = pieces.between(table, set.checked_sub(1)?);
@@ -100,7 +100,7 @@ fn of_update(pieces: &Pieces) -> Option<String> {
     })
 }
 
-fn of_delete(pieces: &Pieces) -> Option<String> {
+fn select_from_delete(pieces: &Pieces) -> Option<String> {
     let from = pieces.find(1, &["from"])?;
     // With several tables, the tables to delete from precede `from`.
     let list = if from == pieces.skip(1, MODIFIERS) { "*" } else { "1" };
