@@ -33,7 +33,7 @@ static LEASES: Mutex<Vec<UnixDatagram>> = Mutex::new(Vec::new());
 ///
 /// `AddrInUse` if none is free.
 pub fn free() -> io::Result<u16> {
-    free_of(LOWEST, kernel_lowest())
+    first_free(LOWEST, kernel_lowest())
 }
 
 fn kernel_lowest() -> u16 {
@@ -43,7 +43,7 @@ fn kernel_lowest() -> u16 {
 
 /// The first free port of `lowest..end`, starting at a random one. If the kernel gives out all
 /// ports from `lowest` on, no range is left, and any port from `lowest` on will do.
-fn free_of(lowest: u16, end: u16) -> io::Result<u16> {
+fn first_free(lowest: u16, end: u16) -> io::Result<u16> {
     let end = if end > lowest { end } else { u16::MAX };
     let count = u64::from(end - lowest);
     let first = RandomState::new().hash_one(0) % count;
@@ -85,7 +85,7 @@ mod tests {
     fn a_port_that_is_listened_on_or_leased_is_not_given_out() {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         for port in [listener.local_addr().unwrap().port(), free().unwrap()] {
-            assert_eq!(free_of(port, port + 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+            assert_eq!(first_free(port, port + 1).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         }
     }
 }

@@ -16,12 +16,12 @@ mod capacity;
 mod database;
 mod duration;
 mod handler;
-mod hog;
 mod http;
 mod listener;
 #[cfg(test)]
 mod mariadb_tests;
 mod metrics;
+mod noisy_neighbour;
 mod options;
 mod orders;
 #[cfg(test)]
@@ -44,7 +44,7 @@ mod tracing;
 #[cfg(test)]
 mod tracing_tests;
 
-pub use hog::{HogOptions, hog};
+pub use noisy_neighbour::{NoisyNeighbourOptions, run_noisy_neighbour};
 pub use options::Options;
 
 use std::io::Write;

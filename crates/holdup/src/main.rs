@@ -79,9 +79,9 @@ enum Command {
     /// The service behind the demo and the labs
     #[command(hide = true)]
     Service(holdup_lab::service::Options),
-    /// The troublemaker of the labs
-    #[command(hide = true)]
-    Hog(holdup_lab::service::HogOptions),
+    /// The noisy neighbour of the labs
+    #[command(name = "hog", hide = true)]
+    NoisyNeighbour(holdup_lab::service::NoisyNeighbourOptions),
     /// The throttled disk of the labs
     #[command(hide = true)]
     Disk(commands::disk::Args),
@@ -117,7 +117,9 @@ fn main() -> std::process::ExitCode {
             Ok(())
         }
         Command::Service(options) => holdup_lab::service::run(options).map_err(Failure::unusable),
-        Command::Hog(options) => holdup_lab::service::hog(options).map_err(Failure::unusable),
+        Command::NoisyNeighbour(options) => {
+            holdup_lab::service::run_noisy_neighbour(options).map_err(Failure::unusable)
+        }
         Command::Disk(options) => commands::disk::run(&options),
     };
     failure::exit(result, &arguments)

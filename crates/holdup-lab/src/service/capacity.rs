@@ -89,7 +89,7 @@ impl Kind {
     /// # Errors
     ///
     /// If an option is given that the kind does not use.
-    pub fn of(options: &Options) -> Result<Self, ServiceError> {
+    pub fn from_options(options: &Options) -> Result<Self, ServiceError> {
         let capacity = &options.capacity;
         match (capacity.servers, capacity.blocking_workers, capacity.service_time) {
             (Some(servers), _, Some(time)) => {

@@ -16,7 +16,7 @@ use crate::service::options::Route;
 use crate::service::orders::Orders;
 use crate::service::pool::Pool;
 use crate::service::store::Store;
-use crate::service::tracing::{Of, Trace, Tracing};
+use crate::service::tracing::{Activity, Trace, Tracing};
 use crate::service::{Options, ServiceError, seed};
 
 /// State that all threads of the service share.
@@ -134,7 +134,7 @@ impl Service {
         let obtained = Instant::now();
         self.metrics.pool_wait.observe(POOL, obtained - asked);
         if let Some(trace) = trace {
-            trace.waited(Of::Checkout, asked, connection.is_none());
+            trace.waited(Activity::Checkout, asked, connection.is_none());
         }
         let Some(mut connection) = connection else {
             self.metrics.pool_timeouts_total.fetch_add(1, Ordering::Relaxed);
@@ -146,9 +146,9 @@ impl Service {
         if !self.hold.is_zero() {
             let called = Instant::now();
             thread::sleep(self.hold);
-            self.metrics.neighbour.observe("server_address=\"neighbour\"", called.elapsed());
+            self.metrics.downstream.observe("server_address=\"neighbour\"", called.elapsed());
             if let Some(trace) = trace {
-                trace.waited(Of::Neighbour, called, false);
+                trace.waited(Activity::Downstream, called, false);
             }
         }
         self.metrics.pool_use.observe(POOL, obtained.elapsed());
@@ -177,8 +177,8 @@ impl Service {
         let result = connection.run(sent.as_deref().unwrap_or(sql), id);
         if let Some(trace) = trace {
             // As drivers report statements with parameters.
-            let of = Of::Statement(self.system, self.peer.clone(), sql.replace("{id}", "?"));
-            trace.waited(of, begun, result.is_err());
+            let activity = Activity::Statement(self.system, self.peer.clone(), sql.replace("{id}", "?"));
+            trace.waited(activity, begun, result.is_err());
         }
         let word: String = sql.chars().take_while(char::is_ascii_alphabetic).collect();
         let labels = format!("db_system_name=\"{}\",db_operation_name=\"{}\"", self.system, word.to_ascii_uppercase());

@@ -10,12 +10,12 @@ use clap::Parser;
 use mysql::prelude::Queryable;
 
 use crate::service::service_tests::{Client, metric, start};
-use crate::service::{HogOptions, hog};
+use crate::service::{NoisyNeighbourOptions, run_noisy_neighbour};
 
 #[derive(Parser)]
-struct HogLine {
+struct NoisyNeighbourLine {
     #[command(flatten)]
-    options: HogOptions,
+    options: NoisyNeighbourOptions,
 }
 
 /// A server that ends when it goes out of scope.
@@ -97,8 +97,8 @@ fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() 
     // Held for most of its life, by steps: were SLEEP not the client's, the transaction would end at once.
     let script = "BEGIN; UPDATE counter SET n = n + 100 WHERE id = 1; SLEEP 2500ms; COMMIT; SLEEP 30s";
     let line = ["hog", "--database", &database.address(), "--script", script, "--for", "4s"];
-    let options = HogLine::try_parse_from(line).expect("good options").options;
-    let hog = thread::spawn(move || hog(options));
+    let options = NoisyNeighbourLine::try_parse_from(line).expect("good options").options;
+    let noise = thread::spawn(move || run_noisy_neighbour(options));
     let mut root = database.root();
     let deadline = Instant::now() + Duration::from_secs(120);
     let open = "SELECT COUNT(*) FROM information_schema.innodb_trx WHERE trx_rows_modified = 1";
@@ -114,7 +114,7 @@ fn a_lock_that_the_hog_holds_is_waited_for_and_a_killed_connection_comes_back() 
     let update = "db_client_operation_duration_seconds_sum{db_system_name=\"mariadb\",db_operation_name=\"UPDATE\"}";
     let share = metric(&server, update) / waited;
     assert!((0.5..1.5).contains(&share), "the statement is not what took so long: {share} of it");
-    assert!(hog.join().expect("no panic").is_ok());
+    assert!(noise.join().expect("no panic").is_ok());
 
     let own: u32 = root.query_first("SELECT CONNECTION_ID()").expect("id").expect("a row");
     let mut sessions: Vec<u32> = Vec::new();

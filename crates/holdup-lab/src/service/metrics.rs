@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::service::pool::Standing;
+use crate::service::pool::PoolState;
 use crate::service::process::Usage;
 
 /// Upper bounds of the histograms' buckets, seconds. They are fine enough that a percentile read
@@ -32,7 +32,7 @@ pub struct Metrics {
     /// A statement, or a read of a document store, as its caller sees it.
     pub operation: Family,
     /// The answer of the downstream service that is called while a connection is held.
-    pub neighbour: Family,
+    pub downstream: Family,
     /// From the first byte of a request read to the last byte of its response written.
     pub request: Family,
 }
@@ -95,7 +95,7 @@ pub const POOL: &str = "db_client_connection_pool_name=\"main\"";
 
 impl Metrics {
     /// The Prometheus text (exposition format 0.0.4). Without a pool it has no pool metrics.
-    pub fn render(&self, pool: Option<Standing>, usage: Usage) -> String {
+    pub fn render(&self, pool: Option<PoolState>, usage: Usage) -> String {
         let mut text = String::with_capacity(32 * 1024);
         if let Some(pool) = pool {
             head(&mut text, "db_client_connection_count", "Connections of the pool by state.", "gauge");
@@ -151,7 +151,7 @@ impl Metrics {
                 "Time of a database statement as its caller sees it.",
             );
         }
-        self.neighbour.write(
+        self.downstream.write(
             &mut text,
             "http_client_request_duration_seconds",
             "Time of a call to a downstream service.",

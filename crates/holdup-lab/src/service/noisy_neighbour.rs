@@ -26,7 +26,7 @@ const RECONNECT_AFTER: Duration = Duration::from_millis(200);
 /// Options of the noisy neighbour.
 #[derive(clap::Args, Clone, Debug)]
 #[command(group(clap::ArgGroup::new("what").required(true).args(["sql", "script"])))]
-pub struct HogOptions {
+pub struct NoisyNeighbourOptions {
     /// mysql://user@host:port/database (password also in HOLDUP_MYSQL_PASSWORD)
     #[arg(long, value_name = "DATABASE")]
     pub database: DatabaseAddress,
@@ -76,7 +76,7 @@ struct Work {
 ///
 /// If options are wrong or the database cannot be reached at the start. Later failures are counted
 /// and tried again.
-pub fn hog(options: HogOptions) -> Result<(), ServiceError> {
+pub fn run_noisy_neighbour(options: NoisyNeighbourOptions) -> Result<(), ServiceError> {
     let bad = |option, why: &str| ServiceError::BadOption { option, why: why.to_owned() };
     let Database::Mysql(opts) = options.database.parse(std::env::var(PASSWORD_VARIABLE).ok())? else {
         return Err(bad("--database", "must be mysql://user@host:port/database"));
@@ -226,10 +226,10 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        options: HogOptions,
+        options: NoisyNeighbourOptions,
     }
 
-    fn options(arguments: &[&str]) -> Result<HogOptions, clap::Error> {
+    fn options(arguments: &[&str]) -> Result<NoisyNeighbourOptions, clap::Error> {
         Line::try_parse_from([&["hog", "--database", "mysql://app@127.0.0.1:1/x"], arguments].concat())
             .map(|l| l.options)
     }
@@ -251,10 +251,10 @@ mod tests {
         for wrong in
             [&["--sql", "SELECT 1", "--for", "121s"][..], &["--script", "SLEEP 5ms"], &["--sql", "x", "--every", "0ms"]]
         {
-            let refused = hog(options(wrong).expect("clap takes it"));
+            let refused = run_noisy_neighbour(options(wrong).expect("clap takes it"));
             assert!(matches!(refused, Err(ServiceError::BadOption { .. })), "{wrong:?}: {refused:?}");
         }
-        let nobody_there = hog(options(&["--sql", "SELECT 1"]).expect("clap takes it"));
-        assert!(matches!(nobody_there, Err(ServiceError::Database { .. })));
+        let unreachable = run_noisy_neighbour(options(&["--sql", "SELECT 1"]).expect("clap takes it"));
+        assert!(matches!(unreachable, Err(ServiceError::Database { .. })));
     }
 }

@@ -14,18 +14,18 @@ pub struct Pool<C> {
 
 struct State<C> {
     idle: Vec<C>,
-    waiting: VecDeque<Arc<Place<C>>>,
+    waiting: VecDeque<Arc<Waiter<C>>>,
 }
 
 /// A place in the queue.
-struct Place<C> {
+struct Waiter<C> {
     handed: Mutex<Option<C>>,
     arrived: Condvar,
 }
 
 /// The pool's state at one instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct PoolState {
     /// Connections in total.
     pub size: usize,
     /// Idle connections.
@@ -50,7 +50,7 @@ impl<C> Pool<C> {
             if let Some(connection) = state.idle.pop() {
                 return Some(connection);
             }
-            let place = Arc::new(Place { handed: Mutex::new(None), arrived: Condvar::new() });
+            let place = Arc::new(Waiter { handed: Mutex::new(None), arrived: Condvar::new() });
             state.waiting.push_back(Arc::clone(&place));
             place
         };
@@ -78,9 +78,9 @@ impl<C> Pool<C> {
     }
 
     /// The state now.
-    pub fn standing(&self) -> Standing {
+    pub fn snapshot(&self) -> PoolState {
         let state = lock(&self.state);
-        Standing { size: self.size, idle: state.idle.len(), pending: state.waiting.len() }
+        PoolState { size: self.size, idle: state.idle.len(), pending: state.waiting.len() }
     }
 
     /// Hands a connection to the request that has waited longest, or makes it idle.
@@ -121,17 +121,17 @@ mod tests {
                 let _ = order.send(number);
                 pool_of_thread.give_back(connection);
             }));
-            while pool.standing().pending != number + 1 {
+            while pool.snapshot().pending != number + 1 {
                 thread::yield_now();
             }
         }
-        assert_eq!(pool.standing(), Standing { size: 1, idle: 0, pending: 5 });
+        assert_eq!(pool.snapshot(), PoolState { size: 1, idle: 0, pending: 5 });
         pool.give_back(held);
         for thread in threads {
             thread.join().expect("no panic");
         }
         assert_eq!(served.try_iter().collect::<Vec<_>>(), [0, 1, 2, 3, 4]);
-        assert_eq!(pool.standing(), Standing { size: 1, idle: 1, pending: 0 });
+        assert_eq!(pool.snapshot(), PoolState { size: 1, idle: 1, pending: 0 });
     }
 
     #[test]
@@ -141,8 +141,8 @@ mod tests {
         let begun = Instant::now();
         assert!(pool.checkout(Some(Duration::from_millis(30))).is_none());
         assert!(begun.elapsed() >= Duration::from_millis(30));
-        assert_eq!(pool.standing().pending, 0);
+        assert_eq!(pool.snapshot().pending, 0);
         pool.give_back(held);
-        assert_eq!(pool.standing().idle, 1);
+        assert_eq!(pool.snapshot().idle, 1);
     }
 }

@@ -23,7 +23,7 @@ impl Running {
     /// If options contradict each other, an address is not available, or the database cannot be
     /// reached.
     pub fn start(options: &Options) -> Result<Self, ServiceError> {
-        Ok(match Kind::of(options)? {
+        Ok(match Kind::from_options(options)? {
             Kind::Handlers => Self::Handlers(server::Server::start(options)?),
             Kind::Queue(shape, overflow) => Self::Queue(queue::Server::start(options, shape, overflow)?),
             Kind::Blocking { workers, service_time, backlog } => {

@@ -109,7 +109,7 @@ fn accept(
         }
         match listener.accept() {
             Ok((stream, _)) => {
-                let place = Place::take(&open);
+                let place = ConnectionSlot::take(&open);
                 let serve = serve.clone();
                 let spawned =
                     thread::Builder::new().name(format!("{name}ed")).stack_size(STACK_BYTES).spawn(move || {
@@ -133,16 +133,16 @@ fn accept(
 }
 
 /// One of the allowed connections, returned when it is dropped.
-struct Place(Arc<AtomicU32>);
+struct ConnectionSlot(Arc<AtomicU32>);
 
-impl Place {
+impl ConnectionSlot {
     fn take(open: &Arc<AtomicU32>) -> Self {
         open.fetch_add(1, Ordering::Relaxed);
         Self(Arc::clone(open))
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -215,7 +215,7 @@ fn serve_admin(mut wire: Wire, service: &Service) {
         };
         let (status, body) = match request.path.as_str() {
             "/metrics" => {
-                let pool = service.pool.as_ref().map(Pool::standing);
+                let pool = service.pool.as_ref().map(Pool::snapshot);
                 (Status::OK, service.metrics.render(pool, process::usage()))
             }
             "/health" => (Status::OK, "ok\n".to_owned()),

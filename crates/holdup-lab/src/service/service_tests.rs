@@ -156,9 +156,9 @@ fn a_small_pool_that_is_held_too_long_queues() {
     let parts = sum("db_client_connection_wait_time_seconds") + sum("db_client_connection_use_time_seconds");
     let whole = sum("http_server_request_duration_seconds");
     assert!(whole >= parts && whole < 2.0 * parts, "request {whole} s, parts {parts} s");
-    let neighbour = sum("http_client_request_duration_seconds");
+    let downstream = sum("http_client_request_duration_seconds");
     let held = sum("db_client_connection_use_time_seconds");
-    assert!(neighbour / requests >= 0.05 && neighbour <= held, "{neighbour} s in all, of {held} s");
+    assert!(downstream / requests >= 0.05 && downstream <= held, "{downstream} s in all, of {held} s");
     server.stop();
 }
 

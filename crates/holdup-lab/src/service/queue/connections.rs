@@ -36,11 +36,11 @@ struct Place {
     serial: u32,
     ahead: Vec<u8>,
     /// The request in line: whether it is a HEAD, and whether the connection stays open after it.
-    asked: Option<Asked>,
+    queued: Option<QueuedRequest>,
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
+struct QueuedRequest {
     is_head: bool,
     keep_alive: bool,
 }
@@ -87,7 +87,7 @@ impl Connections {
         match stream.read(&mut bytes) {
             Ok(count) if count > 0 && place.ahead.len() + count <= AHEAD_BYTES_MAX => {
                 place.ahead.extend_from_slice(&bytes[..count]);
-                place.asked.is_none()
+                place.queued.is_none()
             }
             Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => false,
             _ => {
@@ -101,7 +101,7 @@ impl Connections {
     /// refused.
     pub fn next_request(&mut self, at: u32) -> Option<Ticket> {
         let place = self.places.get_mut(at as usize)?;
-        if place.stream.is_none() || place.asked.is_some() || place.ahead.is_empty() {
+        if place.stream.is_none() || place.queued.is_some() || place.ahead.is_empty() {
             return None;
         }
         let ticket = Ticket { connection: at, serial: place.serial };
@@ -113,7 +113,7 @@ impl Connections {
                 }
                 place.ahead.drain(..whole);
                 let is_head = parsed.request.method == "HEAD";
-                place.asked = Some(Asked { is_head, keep_alive: parsed.request.keep_alive });
+                place.queued = Some(QueuedRequest { is_head, keep_alive: parsed.request.keep_alive });
                 Some(ticket)
             }
             Ok(None) if place.ahead.len() < HEAD_BYTES_MAX => None,
@@ -122,7 +122,7 @@ impl Connections {
                     Err(NoRequest::Refused(status, _)) => status,
                     _ => Status::HEAD_TOO_LARGE,
                 };
-                place.asked = Some(Asked { is_head: false, keep_alive: false });
+                place.queued = Some(QueuedRequest { is_head: false, keep_alive: false });
                 self.answer(ticket, status);
                 None
             }
@@ -136,17 +136,17 @@ impl Connections {
         if place.serial != ticket.serial {
             return false;
         }
-        let (Some(asked), Some(stream)) = (place.asked.take(), &mut place.stream) else { return false };
+        let (Some(queued), Some(stream)) = (place.queued.take(), &mut place.stream) else { return false };
         let Status(number, words) = status;
-        let connection = if asked.keep_alive { "keep-alive" } else { "close" };
-        let (length, body) = if asked.is_head { (0, "") } else { (2, "{}") };
+        let connection = if queued.keep_alive { "keep-alive" } else { "close" };
+        let (length, body) = if queued.is_head { (0, "") } else { (2, "{}") };
         self.response.clear();
         let _ = write!(
             self.response,
             "HTTP/1.1 {number} {words}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\nConnection: {connection}\r\n\r\n{body}"
         );
         let written = stream.write(&self.response).is_ok_and(|written| written == self.response.len());
-        if !written || !asked.keep_alive {
+        if !written || !queued.keep_alive {
             self.close(ticket.connection);
             return false;
         }

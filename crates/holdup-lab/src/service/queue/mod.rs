@@ -65,11 +65,11 @@ impl Server {
             most_connections: options.max_connections as usize,
             listening: true,
             overflow,
-            asked: Vec::new(),
+            readable: Vec::new(),
         };
-        let asked = Arc::clone(&stopping);
+        let stop = Arc::clone(&stopping);
         let body = move || {
-            if let Err(error) = queue.serve(&asked) {
+            if let Err(error) = queue.serve(&stop) {
                 eprintln!("queue: {error}");
             }
         };
@@ -95,7 +95,7 @@ struct Queue {
     listening: bool,
     overflow: Overflow,
     /// Connections that may have a complete request.
-    asked: Vec<u32>,
+    readable: Vec<u32>,
 }
 
 impl Queue {
@@ -108,17 +108,17 @@ impl Queue {
             // Requests that have ended by now make room before new ones are read.
             while let Some(ticket) = self.line.ended(now) {
                 if self.connections.answer(ticket, Status::OK) {
-                    self.asked.push(ticket.connection);
+                    self.readable.push(ticket.connection);
                 }
             }
             for &token in &ready {
                 if token == LISTENER {
                     self.accept()?;
                 } else if self.connections.read(token as u32) {
-                    self.asked.push(token as u32);
+                    self.readable.push(token as u32);
                 }
             }
-            while let Some(connection) = self.asked.pop() {
+            while let Some(connection) = self.readable.pop() {
                 self.enqueue(connection, now);
             }
             if !self.listening && self.connections.count() < self.most_connections {
@@ -143,7 +143,7 @@ impl Queue {
         match self.overflow {
             Overflow::Refuse => {
                 if self.connections.answer(ticket, Status::UNAVAILABLE) {
-                    self.asked.push(connection);
+                    self.readable.push(connection);
                 }
             }
             Overflow::Close => self.connections.close(connection),

@@ -19,7 +19,7 @@ pub struct Context {
 
 impl Context {
     /// The context of a request with this `traceparent`; a new trace if it is missing or malformed.
-    pub fn of(traceparent: Option<&str>) -> Self {
+    pub fn from_traceparent(traceparent: Option<&str>) -> Self {
         let (trace_id, parent_id) =
             traceparent.and_then(parse).unwrap_or_else(|| (u128::from(new_id()) << 64 | u128::from(new_id()), 0));
         Self { trace_id, span_id: new_id(), parent_id }
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn a_good_traceparent_is_gone_on_with_and_no_other() {
-        let context = Context::of(Some("00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01"));
+        let context = Context::from_traceparent(Some("00-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01"));
         assert_eq!(
             (context.trace_id, context.parent_id),
             (0x5bd6_6ef5_0953_69c7_b0d1_f8f4_bd33_716a, 0xc532_cb40_98ac_3dd2)
@@ -71,9 +71,9 @@ mod tests {
             "ff-5bd66ef5095369c7b0d1f8f4bd33716a-c532cb4098ac3dd2-01",
             "00-00000000000000000000000000000000-c532cb4098ac3dd2-01",
         ] {
-            let own = Context::of(Some(bad));
+            let own = Context::from_traceparent(Some(bad));
             assert!(own.parent_id == 0 && own.trace_id != 0, "{bad}");
         }
-        assert_ne!(Context::of(None).trace_id, Context::of(None).trace_id);
+        assert_ne!(Context::from_traceparent(None).trace_id, Context::from_traceparent(None).trace_id);
     }
 }

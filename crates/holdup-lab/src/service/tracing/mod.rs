@@ -16,9 +16,9 @@ use export::Exporter;
 use crate::service::ServiceError;
 use crate::service::http::Request;
 
-/// The resource that a span spends time in.
+/// The activity that a span times.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Of {
+pub enum Activity {
     /// The request, under its route, with its status.
     Request(String, u16),
     /// The checkout of a connection.
@@ -26,7 +26,7 @@ pub enum Of {
     /// A statement: the system's name, its peer's host and port, the text.
     Statement(&'static str, Option<(String, u16)>, String),
     /// The call of the downstream service.
-    Neighbour,
+    Downstream,
 }
 
 /// One span that has ended.
@@ -38,8 +38,8 @@ pub struct Span {
     pub id: u64,
     /// Id of its parent span; 0 without one.
     pub parent_id: u64,
-    /// The resource.
-    pub of: Of,
+    /// What it times.
+    pub activity: Activity,
     /// When it began, nanoseconds since the Unix epoch.
     pub start_ns: u64,
     /// When it ended.
@@ -69,12 +69,12 @@ pub struct Trace<'t> {
     sums: Mutex<Sums>,
 }
 
-/// Time by resource.
+/// Time by activity.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
     pool: Duration,
     database: Duration,
-    neighbour: Duration,
+    downstream: Duration,
 }
 
 impl Tracing {
@@ -103,7 +103,7 @@ impl Tracing {
         let behind = u64::try_from(request.begun.elapsed().as_nanos()).unwrap_or_default();
         Some(Trace {
             tracing: self,
-            context: Context::of(request.field("traceparent")),
+            context: Context::from_traceparent(request.field("traceparent")),
             begun: request.begun,
             begun_ns: now_ns().saturating_sub(behind),
             sums: Mutex::default(),
@@ -113,18 +113,18 @@ impl Tracing {
 
 impl Trace<'_> {
     /// Counts a wait that began at `begun` and has just ended.
-    pub fn waited(&self, of: Of, begun: Instant, is_error: bool) {
+    pub fn waited(&self, activity: Activity, begun: Instant, is_error: bool) {
         let elapsed = begun.elapsed();
         {
             let mut sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
-            match of {
-                Of::Checkout => sums.pool += elapsed,
-                Of::Statement(..) => sums.database += elapsed,
-                Of::Neighbour => sums.neighbour += elapsed,
-                Of::Request(..) => {}
+            match activity {
+                Activity::Checkout => sums.pool += elapsed,
+                Activity::Statement(..) => sums.database += elapsed,
+                Activity::Downstream => sums.downstream += elapsed,
+                Activity::Request(..) => {}
             }
         }
-        self.send(context::new_id(), self.context.span_id, of, begun, elapsed, is_error);
+        self.send(context::new_id(), self.context.span_id, activity, begun, elapsed, is_error);
     }
 
     /// `sql` with the trace's id in front, if requested. In front, because servers cut long texts
@@ -146,24 +146,24 @@ impl Trace<'_> {
             ms(self.begun.elapsed()),
             ms(sums.pool),
             ms(sums.database),
-            ms(sums.neighbour)
+            ms(sums.downstream)
         )
     }
 
     /// Ends the request's own span.
     pub fn end(self, route: &str, status: u16) {
-        let of = Of::Request(route.to_owned(), status);
+        let activity = Activity::Request(route.to_owned(), status);
         let (id, parent_id) = (self.context.span_id, self.context.parent_id);
-        self.send(id, parent_id, of, self.begun, self.begun.elapsed(), status >= 500);
+        self.send(id, parent_id, activity, self.begun, self.begun.elapsed(), status >= 500);
     }
 
-    fn send(&self, id: u64, parent_id: u64, of: Of, begun: Instant, elapsed: Duration, is_error: bool) {
+    fn send(&self, id: u64, parent_id: u64, activity: Activity, begun: Instant, elapsed: Duration, is_error: bool) {
         let Some(exporter) = &self.tracing.exporter else { return };
         // One reading of the wall clock per request: the spans of one request fit each other to the
         // nanosecond.
         let start_ns = self.begun_ns + u64::try_from(begun.duration_since(self.begun).as_nanos()).unwrap_or_default();
         let end_ns = start_ns + u64::try_from(elapsed.as_nanos()).unwrap_or_default();
-        exporter.push(Span { trace_id: self.context.trace_id, id, parent_id, of, start_ns, end_ns, is_error });
+        exporter.push(Span { trace_id: self.context.trace_id, id, parent_id, activity, start_ns, end_ns, is_error });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Of, Span};
+use super::{Activity, Span};
 
 /// The body for a batch.
 pub fn body(spans: &[Span]) -> String {
@@ -14,8 +14,8 @@ pub fn body(spans: &[Span]) -> String {
 
 fn span(span: &Span) -> Value {
     // Kinds by number: 1 internal, 2 server, 3 client. Status 2 is an error.
-    let (name, kind, attributes) = match &span.of {
-        Of::Request(route, status) => (
+    let (name, kind, attributes) = match &span.activity {
+        Activity::Request(route, status) => (
             format!("GET {route}"),
             2,
             vec![
@@ -24,10 +24,10 @@ fn span(span: &Span) -> Value {
                 number("http.response.status_code", *status),
             ],
         ),
-        Of::Checkout => {
+        Activity::Checkout => {
             ("connection_pool.checkout".to_owned(), 1, vec![attribute("db.client.connection.pool.name", "main")])
         }
-        Of::Statement(system, peer, sql) => {
+        Activity::Statement(system, peer, sql) => {
             let word: String = sql.chars().take_while(char::is_ascii_alphabetic).collect();
             let mut attributes = vec![
                 attribute("db.system.name", system),
@@ -39,7 +39,7 @@ fn span(span: &Span) -> Value {
             }
             (word.to_ascii_uppercase(), 3, attributes)
         }
-        Of::Neighbour => (
+        Activity::Downstream => (
             "GET".to_owned(),
             3,
             vec![attribute("http.request.method", "GET"), attribute("server.address", "neighbour")],
