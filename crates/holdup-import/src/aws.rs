@@ -104,7 +104,7 @@ struct Key {
 
 /// Points of a series as files have them.
 #[derive(Debug)]
-struct Raw {
+struct RawSeries {
     key: Key,
     /// Number of the first file that has it.
     file: usize,
@@ -125,11 +125,11 @@ struct Query {
 pub struct Aws {
     files: Vec<String>,
     places: HashMap<Key, usize>,
-    raw: Vec<Raw>,
+    raw: Vec<RawSeries>,
     points: usize,
     /// By id; none if two files of queries disagree on it.
     queries: BTreeMap<String, Option<Query>>,
-    described: settings::Described,
+    described: settings::Descriptions,
     /// Names of instances by Amazon's internal ids of them.
     resource_ids: BTreeMap<String, String>,
     notes: Vec<String>,
@@ -145,12 +145,12 @@ impl Aws {
     /// size, depth or number of series.
     pub fn read(&mut self, input: impl Read, file: &str) -> Result<(), ImportError> {
         self.files.push(file.to_owned());
-        let seen = guard::Seen::default();
-        let input = BufReader::with_capacity(1 << 16, guard::Guard::new(input, &seen, LARGEST_BYTES));
+        let position = guard::ReadPosition::default();
+        let input = BufReader::with_capacity(1 << 16, guard::Guard::new(input, &position, LARGEST_BYTES));
         let mut json = serde_json::Deserializer::from_reader(input);
         let wrong = |e: serde_json::Error| {
             if e.is_io() {
-                return ImportError::new(file, seen.line(), untail(&e));
+                return ImportError::new(file, position.line(), untail(&e));
             }
             let what = if e.is_data() { "" } else { "this is not the JSON that aws prints: " };
             ImportError::new(file, e.line(), format!("{what}{}", untail(&e)))
@@ -202,11 +202,11 @@ impl Aws {
             }
             None => {
                 self.places.insert(key.clone(), self.raw.len());
-                self.raw.push(Raw { key, file: self.file(), points: Vec::new() });
+                self.raw.push(RawSeries { key, file: self.file(), points: Vec::new() });
                 self.raw.len() - 1
             }
         };
-        if let Some(Raw { points: all, .. }) = self.raw.get_mut(place) {
+        if let Some(RawSeries { points: all, .. }) = self.raw.get_mut(place) {
             let before = all.len();
             all.extend(points.into_iter().filter(|(_, value)| !value.is_infinite()));
             self.points += all.len() - before;

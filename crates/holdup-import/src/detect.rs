@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// The kind that `text`, the contents of `file`, looks like.
-    pub(crate) fn of(text: &str, file: &str) -> Option<Self> {
+    pub(crate) fn detect(text: &str, file: &str) -> Option<Self> {
         let mut end = text.len().min(LOOKED_AT_BYTES);
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -69,11 +69,11 @@ mod tests {
 
     #[test]
     fn tells_files_apart() {
-        assert_eq!(Source::of("<?xml version=\"1.0\"?>", "x"), Some(Source::Jmx));
-        assert_eq!(Source::of("{\"log\": {}}", "x"), Some(Source::Har));
-        assert_eq!(Source::of("{\"a\": {}}", "shop.HAR"), Some(Source::Har));
-        assert_eq!(Source::of("# shop\nopenapi: 3.1.0\n", "x"), Some(Source::OpenApi));
-        assert_eq!(Source::of("{\"openapi\": \"3.0.3\"}", "x"), Some(Source::OpenApi));
-        assert_eq!(Source::of("hello", "x"), None);
+        assert_eq!(Source::detect("<?xml version=\"1.0\"?>", "x"), Some(Source::Jmx));
+        assert_eq!(Source::detect("{\"log\": {}}", "x"), Some(Source::Har));
+        assert_eq!(Source::detect("{\"a\": {}}", "shop.HAR"), Some(Source::Har));
+        assert_eq!(Source::detect("# shop\nopenapi: 3.1.0\n", "x"), Some(Source::OpenApi));
+        assert_eq!(Source::detect("{\"openapi\": \"3.0.3\"}", "x"), Some(Source::OpenApi));
+        assert_eq!(Source::detect("hello", "x"), None);
     }
 }

@@ -10,8 +10,8 @@ use crate::document::{self, Node};
 use crate::note::{Kind, Notes};
 use crate::scenario::{Body, Load, Phase, Request, Scenario, Session, Step};
 use crate::secret::Secrets;
-use crate::template::{Taken, label};
-use crate::{ImportError, Made, Options, target};
+use crate::template::{UsedNames, label};
+use crate::{Conversion, ImportError, Options, target};
 
 use chosen::Entry;
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use std::time::Duration;
 struct Recording {
     notes: Notes,
     secrets: Secrets,
-    taken: Taken,
+    used_names: UsedNames,
 }
 
 /// Shortest pause that counts as thinking rather than as the browser's own work, milliseconds.
@@ -35,7 +35,7 @@ const SHORTEST_PAUSE_BETWEEN_PAGES_MS: i64 = 100;
 /// # Errors
 ///
 /// If it is not a HAR file, or no request in it can be sent.
-pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
+pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, ImportError> {
     let root = document::json(text, file)?;
     let wrong = |line: usize, why: String| ImportError::new(file, line, why);
     let log = root.get("log").unwrap_or(&root);
@@ -43,7 +43,8 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         .get("entries")
         .ok_or_else(|| wrong(root.line, "this is not a HAR file: log.entries is missing".to_owned()))?;
     let base = options.base_url.as_deref().map(target::base).transpose().map_err(|why| ImportError::new("", 0, why))?;
-    let mut recording = Recording { notes: Notes::default(), secrets: Secrets::default(), taken: Taken::default() };
+    let mut recording =
+        Recording { notes: Notes::default(), secrets: Secrets::default(), used_names: UsedNames::default() };
     let (origin, chosen) = recording.choose(entries.items(), options).map_err(|why| wrong(entries.line, why))?;
     let prefix = base.as_ref().map_or("", |(_, prefix)| prefix.as_str());
     let mut scenario = Scenario {
@@ -67,7 +68,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         scenario.http.push(("version", "2".to_owned()));
     }
     let steps = recording.steps(&chosen, requests, log);
-    scenario.body = Body::Sessions(vec![Session { name: "visit".to_owned(), weight: 1, steps }]);
+    scenario.body = Body::Sessions(vec![Session { name: "session".to_owned(), weight: 1, steps }]);
     scenario.load = Load::Open {
         phases: vec![Phase::Rate(1.0, Duration::from_secs(60))],
         of_sessions: true,
@@ -78,7 +79,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     };
     scenario.secrets = recording.secrets.names();
     scenario.hoist_headers(&HashSet::new());
-    Ok(Made { scenario, notes: recording.notes.finish(), disabled: 0 })
+    Ok(Conversion { scenario, notes: recording.notes.finish(), disabled: 0 })
 }
 
 fn about(log: &Node) -> Vec<String> {

@@ -21,7 +21,7 @@ mod walk;
 use crate::note::{Kind, Notes};
 use crate::scenario::{Body, Scenario, Session, Step};
 use crate::target::{self, Origin};
-use crate::{ImportError, Made, Options, xml};
+use crate::{Conversion, ImportError, Options, xml};
 
 use element::Element;
 use group::Shape;
@@ -51,7 +51,7 @@ struct Plan<'a> {
 /// # Errors
 ///
 /// If it is not a plan, or has no request that can be sent.
-pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
+pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, ImportError> {
     let root = xml::parse(text, file)?;
     let wrong = |line: usize, why: &str| ImportError::new(file, line, why);
     if root.name != "jmeterTestPlan" {
@@ -89,7 +89,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     if scenario.requests() == 0 {
         return Err(wrong(top.line, "none of its HTTP samplers can be sent; --json lists what was left out"));
     }
-    Ok(Made { scenario, notes: plan.notes.finish(), disabled })
+    Ok(Conversion { scenario, notes: plan.notes.finish(), disabled })
 }
 
 impl Plan<'_> {

@@ -81,28 +81,28 @@ pub fn import(bytes: &[u8], file: &str, source: Option<Source>, options: &Option
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let source = match source {
         Some(source) => source,
-        None => Source::of(text, file).ok_or_else(|| {
+        None => Source::detect(text, file).ok_or_else(|| {
             let why =
                 "neither a JMeter plan nor a HAR file nor an OpenAPI description; give its kind with --from jmx|har|openapi";
             ImportError::new(file, 1, why)
         })?,
     };
-    let made = match source {
+    let conversion = match source {
         Source::Jmx => jmx::read(text, file, options)?,
         Source::Har => har::read(text, file, options)?,
         Source::OpenApi => openapi::read(text, file, options)?,
     };
     Ok(Imported {
         source,
-        yaml: write::write(&made.scenario, &made.notes, file, source, made.disabled),
-        requests: made.scenario.requests(),
-        notes: made.notes,
-        disabled: made.disabled,
+        yaml: write::write(&conversion.scenario, &conversion.notes, file, source, conversion.disabled),
+        requests: conversion.scenario.requests(),
+        notes: conversion.notes,
+        disabled: conversion.disabled,
     })
 }
 
 /// The result of an importer.
-struct Made {
+struct Conversion {
     scenario: scenario::Scenario,
     notes: Vec<Note>,
     disabled: usize,

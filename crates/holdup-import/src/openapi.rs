@@ -10,8 +10,8 @@ use crate::note::{Kind, Notes};
 use crate::scenario::{Body, Load, Phase, Scenario, Var};
 use crate::secret::Secrets;
 use crate::target::{self, Origin, path_part};
-use crate::template::{Taken, label, literal};
-use crate::{ImportError, Made, Options};
+use crate::template::{UsedNames, label, literal};
+use crate::{Conversion, ImportError, Options};
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ struct Description<'a> {
     root: &'a Node,
     notes: Notes,
     secrets: Secrets,
-    taken: Taken,
+    used_names: UsedNames,
     vars: Vec<Var>,
     names: std::collections::HashSet<String>,
     /// Schemas that a sample is being made from: one may contain itself.
@@ -38,7 +38,7 @@ const MOST_OPERATIONS: usize = 10_000;
 /// # Errors
 ///
 /// If its version is not 3, or no operation in it can be sent.
-pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportError> {
+pub fn read(text: &str, file: &str, options: &Options) -> Result<Conversion, ImportError> {
     let root = document::any(text, file)?;
     let wrong = |line: usize, why: &str| ImportError::new(file, line, why);
     if let Some(old) = root.get("swagger") {
@@ -54,7 +54,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
         root: &root,
         notes: Notes::default(),
         secrets: Secrets::default(),
-        taken: Taken::default(),
+        used_names: UsedNames::default(),
         vars: Vec::new(),
         names: std::collections::HashSet::new(),
         open: Vec::new(),
@@ -112,7 +112,7 @@ pub fn read(text: &str, file: &str, options: &Options) -> Result<Made, ImportErr
     scenario.secrets = description.secrets.names();
     let known = scenario.vars.iter().map(|var| var.name.clone()).collect();
     scenario.hoist_headers(&known);
-    Ok(Made { scenario, notes: description.notes.finish(), disabled: 0 })
+    Ok(Conversion { scenario, notes: description.notes.finish(), disabled: 0 })
 }
 
 impl<'a> Description<'a> {
@@ -178,7 +178,7 @@ impl<'a> Description<'a> {
 
     /// A text among `vars`.
     fn var(&mut self, wanted: &str, value: String) -> String {
-        let name = self.taken.name(wanted);
+        let name = self.used_names.name(wanted);
         self.vars.push(Var { name: name.clone(), value, comment: String::new() });
         name
     }

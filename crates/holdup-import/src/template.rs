@@ -85,13 +85,13 @@ fn quoted_by(text: &str, quote: char) -> String {
 
 /// The names that one scenario already uses.
 #[derive(Debug, Default)]
-pub struct Taken {
+pub struct UsedNames {
     names: HashSet<String>,
     /// The number for the next name like it.
     next: HashMap<String, u32>,
 }
 
-impl Taken {
+impl UsedNames {
     /// A name like `wanted` that a template can use and that is still free.
     pub fn name(&mut self, wanted: &str) -> String {
         let wanted = identifier(wanted);
@@ -142,9 +142,9 @@ mod tests {
 
     #[test]
     fn names_are_made_fit_and_differ() {
-        let mut taken = Taken::default();
+        let mut names = UsedNames::default();
         let names: Vec<String> =
-            ["user.name", "user name", "uuid", "1st", "ö", "status"].iter().map(|n| taken.name(n)).collect();
+            ["user.name", "user name", "uuid", "1st", "ö", "status"].iter().map(|n| names.name(n)).collect();
         assert_eq!(names, ["user_name", "user_name_2", "uuid_2", "_1st", "value", "status_2"]);
     }
 

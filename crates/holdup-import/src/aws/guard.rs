@@ -12,11 +12,11 @@ const DEEPEST: usize = 64;
 
 /// How far a file was read.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ReadPosition {
     lines: Cell<usize>,
 }
 
-impl Seen {
+impl ReadPosition {
     /// The current line, from 1.
     pub fn line(&self) -> usize {
         self.lines.get() + 1
@@ -26,7 +26,7 @@ impl Seen {
 /// Passes a file through, up to the bounds.
 pub(super) struct Guard<'a, R> {
     input: R,
-    seen: &'a Seen,
+    position: &'a ReadPosition,
     bytes: u64,
     bytes_max: u64,
     depth: usize,
@@ -36,8 +36,8 @@ pub(super) struct Guard<'a, R> {
 }
 
 impl<'a, R: Read> Guard<'a, R> {
-    pub fn new(input: R, seen: &'a Seen, bytes_max: u64) -> Self {
-        Self { input, seen, bytes: 0, bytes_max, depth: 0, in_text: false, is_escaped: false, text: 0 }
+    pub fn new(input: R, position: &'a ReadPosition, bytes_max: u64) -> Self {
+        Self { input, position, bytes: 0, bytes_max, depth: 0, in_text: false, is_escaped: false, text: 0 }
     }
 
     fn byte(&mut self, byte: u8) -> Result<(), String> {
@@ -66,7 +66,7 @@ impl<'a, R: Read> Guard<'a, R> {
             }
         }
         if byte == b'\n' {
-            self.seen.lines.set(self.seen.lines.get() + 1);
+            self.position.lines.set(self.position.lines.get() + 1);
         }
         Ok(())
     }
@@ -99,8 +99,8 @@ mod tests {
     use super::*;
 
     fn all(text: &str) -> std::io::Result<String> {
-        let (seen, mut read) = (Seen::default(), String::new());
-        Guard::new(text.as_bytes(), &seen, 40).read_to_string(&mut read).map(|_| read)
+        let (position, mut read) = (ReadPosition::default(), String::new());
+        Guard::new(text.as_bytes(), &position, 40).read_to_string(&mut read).map(|_| read)
     }
 
     #[test]

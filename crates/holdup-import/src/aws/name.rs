@@ -4,7 +4,7 @@
 
 /// A name, and the factor for its values.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Named {
+pub(super) struct MetricName {
     pub metric: String,
     pub factor: f64,
 }
@@ -99,18 +99,18 @@ pub(super) fn known(word: &str) -> Option<&'static str> {
 }
 
 /// Our name of CloudWatch's `metric` in `unit` (which may be empty, or `None`) as statistic `stat`.
-pub(super) fn named(metric: &str, unit: &str, stat: &str) -> Named {
+pub(super) fn named(metric: &str, unit: &str, stat: &str) -> MetricName {
     let (words, known_unit) = match KNOWN.iter().find(|(theirs, ..)| *theirs == metric) {
         Some((_, ours, unit)) => ((*ours).to_owned(), *unit),
         None => (snake(metric), ""),
     };
     if stat == "SampleCount" {
-        return Named { metric: format!("aws_{words}_samples"), factor: 1.0 };
+        return MetricName { metric: format!("aws_{words}_samples"), factor: 1.0 };
     }
     let unit = if matches!(unit, "" | "None") { known_unit } else { unit };
     let (suffix, factor) = suffix(unit);
     let is_said = suffix.is_empty() || words.ends_with(suffix.trim_start_matches('_'));
-    Named { metric: format!("aws_{words}{}", if is_said { "" } else { suffix }), factor }
+    MetricName { metric: format!("aws_{words}{}", if is_said { "" } else { suffix }), factor }
 }
 
 /// Our word for one of CloudWatch's units, and how many of ours one of it is. A count has no unit,
@@ -189,7 +189,7 @@ mod tests {
             ("SomeBytes", "Bytes", "", "aws_some_bytes", 1.0),
             ("AbortedClients", "", "", "aws_aborted_clients", 1.0),
         ] {
-            assert_eq!(named(theirs, unit, stat), Named { metric: ours.to_owned(), factor }, "{theirs}");
+            assert_eq!(named(theirs, unit, stat), MetricName { metric: ours.to_owned(), factor }, "{theirs}");
         }
     }
 

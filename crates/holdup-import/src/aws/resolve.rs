@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::name::{known, named, snake};
-use super::{Aws, Figures, Key, Kind, MOST_NOTES, Query, Raw, Series, period, shown};
+use super::{Aws, Figures, Key, Kind, MOST_NOTES, Query, RawSeries, Series, period, shown};
 
 type Labels = BTreeMap<String, String>;
 
 /// The identity of a series.
-struct Meaning {
+struct SeriesIdentity {
     metric: String,
     labels: Labels,
     factor: f64,
@@ -19,7 +19,7 @@ struct Meaning {
 }
 
 /// A series whose points still have the file's time stamps.
-struct Placed {
+struct PlacedSeries {
     one: Series,
     is_stamped_at_start: bool,
     /// Whether its period comes from few points.
@@ -33,7 +33,7 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
     let Aws { files, raw, queries, described, resource_ids, mut notes, is_partial, .. } = aws;
     let mut all: BTreeMap<(String, Labels), (Series, bool)> = BTreeMap::new();
     let mut unknown = Vec::new();
-    for Raw { key, file, mut points } in raw {
+    for RawSeries { key, file, mut points } in raw {
         if points.is_empty() {
             continue;
         }
@@ -44,7 +44,7 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
             Kind::Os => format!("enhanced_monitoring:{file}"),
             Kind::Insights => format!("performance_insights:{file}"),
         };
-        let Meaning { metric, labels, factor, period_ns, is_stamped_at_start } = meaning;
+        let SeriesIdentity { metric, labels, factor, period_ns, is_stamped_at_start } = meaning;
         let (series, _) = all.entry((metric.clone(), labels.clone())).or_insert_with(|| {
             let period_ns = period_ns.unwrap_or(0);
             (Series { source, metric, labels, period_ns, points: Vec::new() }, is_stamped_at_start)
@@ -79,7 +79,7 @@ pub(super) fn resolve(aws: Aws, db_instance: Option<&str>) -> Figures {
         }
         // Missing values helped to find the distance, and are not needed any more.
         one.points.retain(|(_, value)| value.is_finite());
-        series.push(Placed { is_guess: !is_told && one.points.len() < FEW, one, is_stamped_at_start });
+        series.push(PlacedSeries { is_guess: !is_told && one.points.len() < FEW, one, is_stamped_at_start });
     }
     let mut series = centred(series);
     join(&mut series);
@@ -126,14 +126,14 @@ fn in_order(points: &mut Vec<(i64, f64)>) -> usize {
 /// Series with points, each point moved to the middle of its period. A few points with gaps between
 /// them suggest too long a period. Such series take the period of the other series in their file,
 /// so that reads and writes of one moment stay together.
-fn centred(all: Vec<Placed>) -> Vec<Series> {
+fn centred(all: Vec<PlacedSeries>) -> Vec<Series> {
     let mut shortest: BTreeMap<String, i64> = BTreeMap::new();
-    for Placed { one, .. } in all.iter().filter(|placed| placed.one.period_ns > 0) {
+    for PlacedSeries { one, .. } in all.iter().filter(|placed| placed.one.period_ns > 0) {
         let known = shortest.entry(one.source.clone()).or_insert(one.period_ns);
         *known = one.period_ns.min(*known);
     }
     let mut series = Vec::new();
-    for Placed { mut one, is_stamped_at_start, is_guess } in all {
+    for PlacedSeries { mut one, is_stamped_at_start, is_guess } in all {
         let shortest = shortest.get(&one.source).copied().unwrap_or(0);
         if is_guess && shortest > 0 && one.period_ns % shortest == 0 {
             one.period_ns = shortest;
@@ -165,8 +165,8 @@ fn meaning(
     queries: &BTreeMap<String, Option<Query>>,
     resource_ids: &BTreeMap<String, String>,
     unknown: &mut Vec<String>,
-) -> Meaning {
-    let plain = |metric: String, labels: Labels| Meaning {
+) -> SeriesIdentity {
+    let plain = |metric: String, labels: Labels| SeriesIdentity {
         metric,
         labels,
         factor: 1.0,
@@ -203,12 +203,12 @@ fn meaning(
     }
 }
 
-fn of_cloudwatch(metric: &str, unit: &str, stat: &str, mut labels: Labels, period_ns: Option<i64>) -> Meaning {
+fn of_cloudwatch(metric: &str, unit: &str, stat: &str, mut labels: Labels, period_ns: Option<i64>) -> SeriesIdentity {
     let ours = named(metric, unit, stat);
     if !matches!(stat, "" | "Average" | "SampleCount") {
         labels.insert("stat".to_owned(), stat.to_owned());
     }
-    Meaning { metric: ours.metric, labels, factor: ours.factor, period_ns, is_stamped_at_start: true }
+    SeriesIdentity { metric: ours.metric, labels, factor: ours.factor, period_ns, is_stamped_at_start: true }
 }
 
 fn dimension(name: &str) -> String {

@@ -16,7 +16,7 @@ type Facts = BTreeMap<&'static str, String>;
 
 /// The described things, by name.
 #[derive(Debug, Default)]
-pub(super) struct Described {
+pub(super) struct Descriptions {
     instances: BTreeMap<String, Facts>,
     types: BTreeMap<String, Facts>,
     volumes: BTreeMap<String, Facts>,
@@ -107,7 +107,7 @@ pub(super) fn volume(aws: &mut Aws, element: &Element) -> Result<(), String> {
     keep(&mut aws.described.volumes, name, facts(&all, &fields))
 }
 
-impl Described {
+impl Descriptions {
     /// The only described instance, if there is exactly one.
     pub fn only(&self) -> Option<&str> {
         only(&self.instances)

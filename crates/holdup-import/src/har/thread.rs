@@ -25,7 +25,7 @@ const MOST: usize = 200_000;
 
 /// A text of a response.
 #[derive(Debug)]
-struct Given {
+struct ResponseText {
     /// Index of the response's request.
     by: usize,
     pointer: String,
@@ -36,16 +36,16 @@ struct Given {
 /// Texts that responses returned.
 #[derive(Debug, Default)]
 pub struct Threads {
-    given: std::cell::RefCell<HashMap<String, Given>>,
+    known: std::cell::RefCell<HashMap<String, ResponseText>>,
 }
 
 impl Threads {
     /// The variable that holds `text`, if a response before request `index` returned it.
     pub fn variable(&self, text: &str, index: usize, recording: &mut Recording) -> Option<String> {
-        let mut given = self.given.borrow_mut();
-        let found = given.get_mut(text).filter(|given| given.by < index)?;
+        let mut known = self.known.borrow_mut();
+        let found = known.get_mut(text).filter(|known| known.by < index)?;
         let part = found.pointer.rsplit('/').find(|p| !p.bytes().all(|b| b.is_ascii_digit())).unwrap_or("value");
-        Some(found.name.get_or_insert_with(|| recording.taken.name(part)).clone())
+        Some(found.name.get_or_insert_with(|| recording.used_names.name(part)).clone())
     }
 }
 
@@ -54,7 +54,7 @@ impl Recording {
     pub(super) fn threads(&mut self, chosen: &[Entry<'_>]) -> Threads {
         let threads = Threads::default();
         {
-            let mut given = threads.given.borrow_mut();
+            let mut known = threads.known.borrow_mut();
             for (by, entry) in chosen.iter().enumerate() {
                 let Some(content) = entry.node.at(&["response", "content"]) else { continue };
                 let text = content.get("text").and_then(Node::text).unwrap_or_default();
@@ -65,7 +65,7 @@ impl Recording {
                     && text.len() <= LARGEST_BYTES
                     && let Ok(json) = serde_json::from_str::<Json>(text)
                 {
-                    texts(&json, &mut String::new(), by, &mut given);
+                    texts(&json, &mut String::new(), by, &mut known);
                 }
             }
         }
@@ -74,26 +74,27 @@ impl Recording {
 
     /// Puts captures at the responses whose texts were sent back.
     pub(super) fn captures(&mut self, requests: &mut [Request], threads: &Threads) {
-        let given = threads.given.borrow();
-        let mut used: Vec<(&Given, &String)> = given.values().filter_map(|g| Some((g, g.name.as_ref()?))).collect();
-        used.sort_by_key(|(given, name)| (given.by, *name));
-        for (given, name) in used {
-            let capture = Capture { from: "json", what: given.pointer.clone(), pick: None, default: None };
-            if let Some(request) = requests.get_mut(given.by) {
+        let known = threads.known.borrow();
+        let mut used: Vec<(&ResponseText, &String)> =
+            known.values().filter_map(|g| Some((g, g.name.as_ref()?))).collect();
+        used.sort_by_key(|(known, name)| (known.by, *name));
+        for (known, name) in used {
+            let capture = Capture { from: "json", what: known.pointer.clone(), pick: None, default: None };
+            if let Some(request) = requests.get_mut(known.by) {
                 request.captures.push((name.clone(), capture));
             }
         }
     }
 }
 
-fn texts(json: &Json, pointer: &mut String, by: usize, into: &mut HashMap<String, Given>) {
+fn texts(json: &Json, pointer: &mut String, by: usize, into: &mut HashMap<String, ResponseText>) {
     if into.len() >= MOST {
         return;
     }
     let length = pointer.len();
     match json {
         Json::String(text) if (SHORTEST..=LONGEST).contains(&text.len()) && !text.contains(char::is_whitespace) => {
-            into.entry(text.clone()).or_insert_with(|| Given { by, pointer: pointer.clone(), name: None });
+            into.entry(text.clone()).or_insert_with(|| ResponseText { by, pointer: pointer.clone(), name: None });
         }
         Json::Array(items) => {
             for (index, item) in items.iter().enumerate() {

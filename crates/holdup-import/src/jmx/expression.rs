@@ -2,7 +2,7 @@
 //! [`super::function`] translates the functions.
 
 use super::function;
-use super::names::{Meaning, Names};
+use super::names::{Counterpart, Names};
 use crate::note::{Kind, Notes};
 use crate::template::{literal, quoted};
 
@@ -214,7 +214,7 @@ impl Translator<'_> {
             return meaning.expression();
         }
         if let Some((stem, part)) = name.rsplit_once('_')
-            && let Some(Meaning::List(list)) = self.names.meaning(stem)
+            && let Some(Counterpart::List(list)) = self.names.meaning(stem)
         {
             if part == "matchNr" {
                 return format!("length({list})");

@@ -2,7 +2,7 @@
 
 use super::Plan;
 use super::element::Element;
-use super::names::Meaning;
+use super::names::Counterpart;
 use crate::json_path::{self, Pointer};
 use crate::pattern;
 use crate::scenario::{Capture, Request};
@@ -15,7 +15,7 @@ struct Pick {
 }
 
 impl Pick {
-    fn of(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         Self { number: text.trim().parse().unwrap_or(1) }
     }
 
@@ -44,7 +44,7 @@ impl Plan<'_> {
                 match json_path::jmes_pointer(path) {
                     Some(pointer) => {
                         let default = at.text("JMESExtractor.defaultValue").unwrap_or_default();
-                        let pick = Pick::of(at.text("JMESExtractor.matchNumber").unwrap_or("1"));
+                        let pick = Pick::parse(at.text("JMESExtractor.matchNumber").unwrap_or("1"));
                         let name = at.filled("JMESExtractor.referenceName").unwrap_or_default();
                         self.json_one(at, request, name, pointer, pick, default);
                     }
@@ -61,7 +61,9 @@ impl Plan<'_> {
     }
 
     fn keep(&mut self, request: &mut Request, name: &str, capture: Capture) {
-        let Some(Meaning::Value(own) | Meaning::List(own)) = self.names.meaning(name.trim()).cloned() else { return };
+        let Some(Counterpart::Value(own) | Counterpart::List(own)) = self.names.meaning(name.trim()).cloned() else {
+            return;
+        };
         if request.captures.iter().all(|(known, _)| *known != own) {
             request.captures.push((own, capture));
         }
@@ -71,7 +73,7 @@ impl Plan<'_> {
         let name = at.filled("RegexExtractor.refname").unwrap_or_default();
         let expression = at.text("RegexExtractor.regex").unwrap_or_default();
         let template = at.filled("RegexExtractor.template").unwrap_or("$1$");
-        let pick = Pick::of(at.text("RegexExtractor.match_number").unwrap_or("1"));
+        let pick = Pick::parse(at.text("RegexExtractor.match_number").unwrap_or("1"));
         let text = at.text("RegexExtractor.default").unwrap_or_default();
         let is_empty_default = at.flag("RegexExtractor.default_empty_value");
         let default = (!text.is_empty() || is_empty_default).then(|| literal(text));
@@ -141,7 +143,7 @@ impl Plan<'_> {
             self.left_out(at, "its boundaries have line breaks or are too long", "capture it with a pattern");
             return;
         };
-        let pick = Pick::of(text("BoundaryExtractor.match_number"));
+        let pick = Pick::parse(text("BoundaryExtractor.match_number"));
         if pick.number > 1 {
             self.changed(
                 at,
@@ -175,7 +177,7 @@ impl Plan<'_> {
         for (index, (name, path)) in names.iter().zip(&paths).enumerate() {
             match json_path::pointer(path) {
                 Some(pointer) => {
-                    let pick = Pick::of(numbers.get(index).map_or("1", String::as_str));
+                    let pick = Pick::parse(numbers.get(index).map_or("1", String::as_str));
                     let default = defaults.get(index).map_or("", String::as_str);
                     self.json_one(at, request, name, pointer, pick, default);
                 }

@@ -1,7 +1,7 @@
 //! JMeter's functions as expressions of holdup's templates.
 
 use super::expression::{Piece, Translator};
-use super::names::Meaning;
+use super::names::Counterpart;
 
 /// Formats of `__time` that give a moment as in RFC 3339, except for the time zone.
 const RFC3339_LIKE: [&str; 4] =
@@ -174,7 +174,7 @@ fn fixed(to: &Translator<'_>, pieces: &[Piece]) -> Option<i64> {
 }
 
 fn name_of(to: &Translator<'_>, name: &str) -> Option<String> {
-    to.names.meaning(name.trim()).map(Meaning::expression)
+    to.names.meaning(name.trim()).map(Counterpart::expression)
 }
 
 fn property(to: &mut Translator<'_>, name: &[Piece], default: Option<&Vec<Piece>>) -> Option<String> {
@@ -192,7 +192,7 @@ fn property(to: &mut Translator<'_>, name: &[Piece], default: Option<&Vec<Piece>
 /// `x_${i}` with `x` a list: JMeter counts from 1.
 fn list_item(to: &mut Translator<'_>, pieces: &[Piece]) -> Option<String> {
     let [Piece::Text(stem), index @ (Piece::Name(_) | Piece::Call { .. })] = pieces else { return None };
-    let Some(Meaning::List(list)) = to.names.meaning(stem.strip_suffix('_')?).cloned() else { return None };
+    let Some(Counterpart::List(list)) = to.names.meaning(stem.strip_suffix('_')?).cloned() else { return None };
     let index = to.expression(std::slice::from_ref(index));
     Some(format!("item({list}, add({index}, -1))"))
 }

@@ -7,7 +7,7 @@ use super::Plan;
 use super::element::Element;
 use super::threads::{MOST_USERS, Threads, UNBOUNDED};
 use super::timer::{self, Pacer};
-use super::walk::{Around, Round};
+use super::walk::{Round, Surroundings};
 use crate::error::ImportError;
 use crate::load::{LONGEST, length, seconds};
 use crate::scenario::{Load, Phase, Session, Step};
@@ -33,7 +33,7 @@ impl Plan<'_> {
         if at.filled("ThreadGroup.num_threads").and_then(|t| self.names.number(t)).is_some_and(|n| n > 1.0) {
             self.changed(at, "it runs once, not in several threads", "");
         }
-        let mut around = Around { scope: vec![top, at], rounds: vec![Round::Single], on_failure: None };
+        let mut around = Surroundings { scope: vec![top, at], rounds: vec![Round::Single], on_failure: None };
         self.steps(&mut around)
     }
 
@@ -64,14 +64,14 @@ impl Plan<'_> {
         }
         let mut steps: Vec<Step> = Vec::new();
         for child in top.children.iter().filter(|c| c.class == "RandomVariableConfig") {
-            let mut around = Around { scope: vec![top], rounds: vec![Round::Single], on_failure };
+            let mut around = Surroundings { scope: vec![top], rounds: vec![Round::Single], on_failure };
             steps.extend(self.steps_of(std::iter::once(child), &mut around)?);
         }
         let duration = threads.duration.unwrap_or(LONGEST);
         if is_life {
             // Steps that come first and run once need no condition.
             let first = at.children.iter().take_while(|c| !is_step(c) || c.class == "OnceOnlyController").count();
-            let mut around = Around { scope: vec![top, at], rounds: vec![Round::Single], on_failure };
+            let mut around = Surroundings { scope: vec![top, at], rounds: vec![Round::Single], on_failure };
             steps.extend(self.steps_of(at.children[..first].iter(), &mut around)?);
             let round = if threads.loops.is_some() { Round::Counted(None) } else { Round::Uncounted };
             around.rounds = vec![round];
@@ -82,7 +82,7 @@ impl Plan<'_> {
             match around.rounds.last_mut() {
                 _ if feeds.is_empty() => {}
                 Some(Round::Counted(counter)) if is_drawn => {
-                    let name = counter.get_or_insert_with(|| self.names.taken.name("round"));
+                    let name = counter.get_or_insert_with(|| self.names.used_names.name("round"));
                     let condition = format!("${{{name}}} > 0");
                     inner.insert(0, Step::If { condition, steps: feeds, otherwise: Vec::new() });
                 }
@@ -95,7 +95,7 @@ impl Plan<'_> {
                 None => Step::During { length: length(duration), steps: inner },
             });
         } else {
-            let mut around = Around { scope: vec![top, at], rounds: vec![Round::Single], on_failure };
+            let mut around = Surroundings { scope: vec![top, at], rounds: vec![Round::Single], on_failure };
             steps.extend(self.steps(&mut around)?);
             let keeps = top
                 .children

@@ -8,11 +8,11 @@ use super::expression::{self, Piece};
 use crate::note::{Kind, Notes};
 use crate::scenario::{Feeder, Var};
 use crate::secret::{Secrets, is_secret};
-use crate::template::{Taken, identifier, literal};
+use crate::template::{UsedNames, identifier, literal};
 
 /// The counterpart of a plan's variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Meaning {
+pub enum Counterpart {
     /// One of the scenario's `vars`, or a variable of the session.
     Value(String),
     /// A list that a capture made (`x_1`, `x_2`, ... `x_matchNr` in JMeter).
@@ -23,7 +23,7 @@ pub enum Meaning {
     Expression(String),
 }
 
-impl Meaning {
+impl Counterpart {
     /// As an expression of a template.
     pub fn expression(&self) -> String {
         match self {
@@ -36,9 +36,9 @@ impl Meaning {
 /// See the module.
 #[derive(Debug, Default)]
 pub struct Names {
-    pub taken: Taken,
+    pub used_names: UsedNames,
     pub secrets: Secrets,
-    meanings: HashMap<String, Meaning>,
+    meanings: HashMap<String, Counterpart>,
     /// Properties (`__P`) by their own names.
     properties: HashMap<String, String>,
     /// User-defined variables as the plan has them.
@@ -64,7 +64,7 @@ impl Names {
     }
 
     /// The counterpart of the plan's `name`.
-    pub fn meaning(&self, name: &str) -> Option<&Meaning> {
+    pub fn meaning(&self, name: &str) -> Option<&Counterpart> {
         self.meanings.get(name)
     }
 
@@ -80,9 +80,9 @@ impl Names {
             .meanings
             .iter()
             .filter_map(|(name, meaning)| match meaning {
-                Meaning::Value(own) => Some((name.clone(), own.clone(), false)),
-                Meaning::List(own) => Some((name.clone(), own.clone(), true)),
-                Meaning::Cell { .. } | Meaning::Expression(_) => None,
+                Counterpart::Value(own) => Some((name.clone(), own.clone(), false)),
+                Counterpart::List(own) => Some((name.clone(), own.clone(), true)),
+                Counterpart::Cell { .. } | Counterpart::Expression(_) => None,
             })
             .collect();
         all.sort();
@@ -101,11 +101,11 @@ impl Names {
 
     /// A session's variable for a name of the plan, made if needed.
     pub fn variable(&mut self, name: &str) -> String {
-        if let Some(Meaning::Value(known) | Meaning::List(known)) = self.meanings.get(name) {
+        if let Some(Counterpart::Value(known) | Counterpart::List(known)) = self.meanings.get(name) {
             return known.clone();
         }
-        let own = self.taken.name(name);
-        self.meanings.insert(name.to_owned(), Meaning::Value(own.clone()));
+        let own = self.used_names.name(name);
+        self.meanings.insert(name.to_owned(), Counterpart::Value(own.clone()));
         own
     }
 
@@ -114,7 +114,7 @@ impl Names {
         if let Some(var) = self.vars.iter().find(|var| var.value == value && var.comment == comment) {
             return var.name.clone();
         }
-        let name = self.taken.name(wanted);
+        let name = self.used_names.name(wanted);
         self.vars.push(Var { name: name.clone(), value, comment: comment.to_owned() });
         name
     }
@@ -132,7 +132,7 @@ impl Names {
     /// A variable that nothing here sets: JMeter would send its reference as it stands.
     pub fn unknown(&mut self, name: &str) -> String {
         let own = self.text(name, literal(&format!("${{{}}}", identifier(name))), "nothing in the scenario sets it");
-        self.meanings.insert(name.to_owned(), Meaning::Value(own.clone()));
+        self.meanings.insert(name.to_owned(), Counterpart::Value(own.clone()));
         own
     }
 
@@ -157,7 +157,7 @@ impl Names {
         let file = at.filled("filename").unwrap_or_default();
         let csv = expression::fixed(file, &|_| None, 0).unwrap_or_else(|| file.to_owned());
         let stem = csv.rsplit(['/', '\\']).next().unwrap_or_default().split('.').next().unwrap_or_default();
-        let name = self.taken.name(if stem.is_empty() { "rows" } else { stem });
+        let name = self.used_names.name(if stem.is_empty() { "rows" } else { stem });
         let columns = at.filled("variableNames").unwrap_or_default();
         let delimiter = at.text("delimiter").unwrap_or(",");
         let is_comma = matches!(delimiter, "," | "");
@@ -214,7 +214,7 @@ impl Names {
             }
         };
         for column in &columns {
-            let meaning = Meaning::Cell { feeder: name.clone(), column: identifier(column) };
+            let meaning = Counterpart::Cell { feeder: name.clone(), column: identifier(column) };
             self.meanings.entry((*column).to_owned()).or_insert(meaning);
         }
         self.by_line.insert(at.line, name.clone());
@@ -226,7 +226,7 @@ impl Names {
             for (index, name) in names.split(';').map(str::trim).enumerate().filter(|(_, name)| !name.is_empty()) {
                 let is_list = all(index);
                 match self.meanings.get(name) {
-                    Some(Meaning::Cell { .. } | Meaning::Expression(_)) => {
+                    Some(Counterpart::Cell { .. } | Counterpart::Expression(_)) => {
                         let why = format!(
                             "it sets \"{name}\", which is also a column or counter; the scenario keeps only the latter"
                         );
@@ -234,8 +234,8 @@ impl Names {
                     }
                     Some(_) => {}
                     None => {
-                        let own = self.taken.name(name);
-                        let meaning = if is_list { Meaning::List(own) } else { Meaning::Value(own) };
+                        let own = self.used_names.name(name);
+                        let meaning = if is_list { Counterpart::List(own) } else { Counterpart::Value(own) };
                         self.meanings.insert(name.to_owned(), meaning);
                     }
                 }
@@ -263,7 +263,7 @@ impl Names {
             "RandomVariableConfig" => capture(at.text("variableName").unwrap_or_default(), &|_| false),
             "CounterConfig" => {
                 if let Some(name) = at.filled("CounterConfig.name") {
-                    self.meanings.insert(name.to_owned(), Meaning::Expression("number()".to_owned()));
+                    self.meanings.insert(name.to_owned(), Counterpart::Expression("number()".to_owned()));
                 }
             }
             _ => {}
@@ -283,15 +283,15 @@ impl Names {
                 continue;
             }
             match self.meanings.get(&name) {
-                Some(Meaning::Cell { .. } | Meaning::Expression(_)) => {
+                Some(Counterpart::Cell { .. } | Counterpart::Expression(_)) => {
                     let why = "another element sets a variable of that name; the scenario uses that one";
                     notes.add(Kind::Changed, format!("variable \"{name}\""), line, why, "");
                     continue;
                 }
                 Some(_) => own_names.push((name, value, line, true)),
                 None => {
-                    let own = self.taken.name(&name);
-                    self.meanings.insert(name.clone(), Meaning::Value(own));
+                    let own = self.used_names.name(&name);
+                    self.meanings.insert(name.clone(), Counterpart::Value(own));
                     own_names.push((name, value, line, false));
                 }
             }

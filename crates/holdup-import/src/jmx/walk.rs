@@ -4,7 +4,7 @@
 use super::Plan;
 use super::element::Element;
 use super::expression;
-use super::names::Meaning;
+use super::names::Counterpart;
 use super::timer;
 use crate::error::ImportError;
 use crate::load::{LONGEST, length, seconds};
@@ -25,7 +25,7 @@ pub(super) enum Round {
 }
 
 /// The surroundings of an element.
-pub(super) struct Around<'e, 'a> {
+pub(super) struct Surroundings<'e, 'a> {
     /// The plan, the thread group, controllers: the outermost first.
     pub scope: Vec<&'e Element<'a>>,
     pub rounds: Vec<Round>,
@@ -35,7 +35,7 @@ pub(super) struct Around<'e, 'a> {
 
 impl Plan<'_> {
     /// Steps of all children of the innermost element of `around`.
-    pub(super) fn steps<'e, 'a>(&mut self, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    pub(super) fn steps<'e, 'a>(&mut self, around: &mut Surroundings<'e, 'a>) -> Result<Vec<Step>, ImportError> {
         let Some(parent) = around.scope.last().copied() else { return Ok(Vec::new()) };
         self.steps_of(parent.children.iter(), around)
     }
@@ -44,7 +44,7 @@ impl Plan<'_> {
     pub(super) fn steps_of<'e, 'a: 'e>(
         &mut self,
         children: impl Iterator<Item = &'e Element<'a>>,
-        around: &mut Around<'e, 'a>,
+        around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
         let mut steps = Vec::new();
         for child in children {
@@ -53,7 +53,11 @@ impl Plan<'_> {
         Ok(steps)
     }
 
-    fn inside<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    fn inside<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
         if around.scope.len() > DEEPEST {
             return Err(self.wrong(at.line, format!("controllers are nested deeper than {DEEPEST}")));
         }
@@ -63,7 +67,11 @@ impl Plan<'_> {
         steps
     }
 
-    fn step<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    fn step<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
         let number = |plan: &Self, key: &str| at.filled(key).and_then(|text| plan.names.number(text));
         Ok(match at.class.as_str() {
             "HTTPSamplerProxy" | "HTTPSampler" | "HTTPSampler2" => {
@@ -159,7 +167,7 @@ impl Plan<'_> {
         })
     }
 
-    fn action(&mut self, at: &Element<'_>, around: &Around<'_, '_>) -> Vec<Step> {
+    fn action(&mut self, at: &Element<'_>, around: &Surroundings<'_, '_>) -> Vec<Step> {
         let all_threads = at.filled("ActionProcessor.target") == Some("2");
         match at.filled("ActionProcessor.action").unwrap_or("1") {
             "1" => {
@@ -187,7 +195,11 @@ impl Plan<'_> {
         }
     }
 
-    fn counted<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    fn counted<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
         let text = at.filled("LoopController.loops").unwrap_or("-1");
         let fixed = self.names.number(text);
         let is_endless = at.flag("LoopController.continue_forever") && fixed.is_some_and(|n| n < 0.0)
@@ -214,17 +226,17 @@ impl Plan<'_> {
     fn once_only<'e, 'a>(
         &mut self,
         at: &'e Element<'a>,
-        around: &mut Around<'e, 'a>,
+        around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
         let mut steps = self.inside(at, around)?;
         let condition = match around.rounds.last_mut() {
             None | Some(Round::Single) => return Ok(steps),
             Some(Round::Counted(counter)) => {
-                let name = counter.get_or_insert_with(|| self.names.taken.name("round"));
+                let name = counter.get_or_insert_with(|| self.names.used_names.name("round"));
                 format!("${{{name}}} == 0")
             }
             Some(Round::Uncounted) => {
-                let name = self.names.taken.name("once");
+                let name = self.names.used_names.name("once");
                 steps.push(Step::Set(vec![(name.clone(), "done".to_owned())]));
                 format!("not {name} exists")
             }
@@ -235,7 +247,7 @@ impl Plan<'_> {
     fn conditional<'e, 'a>(
         &mut self,
         at: &'e Element<'a>,
-        around: &mut Around<'e, 'a>,
+        around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Step>, ImportError> {
         let steps = self.inside(at, around)?;
         let text = at.text("IfController.condition").unwrap_or_default();
@@ -258,7 +270,11 @@ impl Plan<'_> {
         format!("${{{own}}} == true")
     }
 
-    fn for_each<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    fn for_each<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
         around.rounds.push(Round::Uncounted);
         let steps = self.inside(at, around);
         around.rounds.pop();
@@ -267,7 +283,7 @@ impl Plan<'_> {
         let item = at.filled("ForeachController.returnVal").unwrap_or("item");
         let item = self.names.variable(item);
         match self.names.meaning(input).cloned() {
-            Some(Meaning::List(list)) => {
+            Some(Counterpart::List(list)) => {
                 if at.filled("ForeachController.startIndex").is_some_and(|s| s != "0")
                     || at.filled("ForeachController.endIndex").is_some()
                 {
@@ -283,7 +299,11 @@ impl Plan<'_> {
         }
     }
 
-    fn share<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    fn share<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
         let steps = self.inside(at, around)?;
         let percent = at.filled("ThroughputController.percentThroughput").and_then(|text| self.names.number(text));
         let is_percent = at.filled("ThroughputController.style") == Some("1");
@@ -303,7 +323,7 @@ impl Plan<'_> {
     fn branches<'e, 'a>(
         &mut self,
         at: &'e Element<'a>,
-        around: &mut Around<'e, 'a>,
+        around: &mut Surroundings<'e, 'a>,
     ) -> Result<Vec<Vec<Step>>, ImportError> {
         around.scope.push(at);
         let mut all = Vec::new();
@@ -321,7 +341,11 @@ impl Plan<'_> {
         Ok(all)
     }
 
-    fn switched<'e, 'a>(&mut self, at: &'e Element<'a>, around: &mut Around<'e, 'a>) -> Result<Vec<Step>, ImportError> {
+    fn switched<'e, 'a>(
+        &mut self,
+        at: &'e Element<'a>,
+        around: &mut Surroundings<'e, 'a>,
+    ) -> Result<Vec<Step>, ImportError> {
         let text = at.filled("SwitchController.value").unwrap_or("0");
         let value = self.template(text, at, &mut Vec::new());
         around.scope.push(at);
